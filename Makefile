@@ -36,7 +36,7 @@ CORE := $(VENV)/.core
 DEV := $(VENV)/.dev
 DOCS := $(VENV)/.docs
 
-.PHONY: help demo test soak peers lint format types docs bench clean
+.PHONY: help demo test soak peers peers-install peers-test lint format types docs bench clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 10
@@ -65,7 +65,7 @@ soak: $(DEV) ## the long runs: every corpus, the laws on 300 examples for each f
 	@AGENTKIT_EXAMPLES=$${AGENTKIT_EXAMPLES:-300} $(BIN)/python -m pytest -q -n auto -m "$(SOAKED)" \
 		--timeout=1800 $(PYTEST_ARGS) tests/formats tests/grammar tests/interop
 	@$(BIN)/python -m pytest -q -n auto -m soak --timeout=1800 $(PYTEST_ARGS) tests/threads \
-		tests/processor/test_echo.py tests/agentkit_tools tests/sandbox tests/rollout tests/cli/test_rollout.py
+		tests/processor/test_echo.py tests/agentkit_tools tests/house tests/sandbox tests/rollout tests/cli/test_rollout.py
 
 # The systems that train models do not fit into one environment: verifiers 0.3 wants the MCP SDK 1, 0.4 wants openai 2.
 # verl is installed without what only its trainers need; open-instruct is a checkout: make peers OPEN_INSTRUCT=/path
@@ -77,20 +77,33 @@ PEER_RUN := -m pytest -q -n 0 -m peer -p no:cacheprovider
 VERL_NEEDS := "torch<2.14" ray omegaconf hydra-core codetiming cachetools pandas pyarrow dill regex pillow torchdata peft \
 	cloudpickle orjson pylatexenc uvicorn fastapi aiohttp jmespath datasets accelerate "transformers>=5.5.3,<5.11,!=5.6.0"
 
-peers: ## the exports' tests in the systems they are for, each installed from the registry (3 GB); not part of the suite
-	@$(find_python); for name in rl verifiers3 verifiers4; do \
-		[ -x $(PEERS)/$$name/bin/python ] || "$$python" -m venv $(PEERS)/$$name; done
+peers: peers-install peers-test ## the exports' tests in the systems they are for, installed from the registry (3 GB)
+	@PYTHONPATH=$(PEERS)/verl07 $(PEERS)/rl/bin/python docs/exports_table.py --write 2>/dev/null
+	@for name in rl verifiers3 verifiers4; do $(PEERS)/$$name/bin/python docs/exports_table.py --write 2>/dev/null; done
+
+peers-install: peers-install-verifiers4 peers-install-verifiers3 peers-install-rl
+
+$(PEERS)/%/bin/python:
+	@$(find_python); "$$python" -m venv $(PEERS)/$*
+
+peers-install-verifiers4: $(PEERS)/verifiers4/bin/python
+	@$(PEERS)/verifiers4/bin/pip install -q $(PEER_TESTS) "verifiers==0.4.0" jsonschema docstring-parser
+	@$(PEERS)/verifiers4/bin/pip install -q --no-deps -e .
+
+peers-install-verifiers3: $(PEERS)/verifiers3/bin/python
+	@$(PEERS)/verifiers3/bin/pip install -q -e . $(PEER_TESTS) "verifiers==0.3.1"
+
+peers-install-rl: $(PEERS)/rl/bin/python
 	@$(PEERS)/rl/bin/pip install -q -e . $(PEER_TESTS) $(VERL_NEEDS) trl openai-agents langchain-core pydantic-ai-slim \
 		skyrl-gym openenv-core docker backoff nltk "pyvers<0.2" importlib_metadata
 	@$(PEERS)/rl/bin/pip install -q --no-deps verl==0.9.1 tensordict==0.10
 	@$(PEERS)/rl/bin/pip install -q --no-deps --upgrade --target $(PEERS)/verl07 verl==0.7.1
-	@$(PEERS)/verifiers3/bin/pip install -q -e . $(PEER_TESTS) "verifiers==0.3.1"
-	@$(PEERS)/verifiers4/bin/pip install -q $(PEER_TESTS) "verifiers==0.4.0" jsonschema docstring-parser
-	@$(PEERS)/verifiers4/bin/pip install -q --no-deps -e .
-	@for name in rl verifiers3 verifiers4; do $(PEERS)/$$name/bin/python $(PEER_RUN) $(PEER_EXPORTS); done
+
+peers-test: $(addprefix peers-test-,verifiers4 verifiers3 rl)
 	@PYTHONPATH=$(PEERS)/verl07 $(PEERS)/rl/bin/python $(PEER_RUN) tests/interop/test_verl_export.py -k hands_over_the_id
-	@PYTHONPATH=$(PEERS)/verl07 $(PEERS)/rl/bin/python docs/exports_table.py --write 2>/dev/null
-	@for name in rl verifiers3 verifiers4; do $(PEERS)/$$name/bin/python docs/exports_table.py --write 2>/dev/null; done
+
+peers-test-%:
+	@$(PEERS)/$*/bin/python $(PEER_RUN) $(PEER_EXPORTS)
 
 lint: $(DEV) ## ruff: rules and format, without changes
 	@$(BIN)/ruff check --quiet --no-cache .

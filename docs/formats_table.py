@@ -1,9 +1,9 @@
-"""The table of all formats in docs/formats.md, the list of what can be a response_template, and the table of repairs.
+"""The table of all formats, the list of what can be a response_template, and the table of repairs, each on its page.
 
 python docs/formats_table.py            print the table
 python docs/formats_table.py --exports  print the list
 python docs/formats_table.py --repairs  print the table of repairs
-python docs/formats_table.py --write    put all three into the page
+python docs/formats_table.py --write    put each into its page
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from agentkit.grammar.targets import grammar_targets
 from agentkit.interop.response_template import to_response_template
 from agentkit.messages import ToolCall
 
-PAGE = Path(__file__).parent / "formats.md"
-sys.path.append(str(PAGE.parent.parent / "tests" / "support"))
+DOCS = Path(__file__).parent
+sys.path.append(str(DOCS.parent / "tests" / "support"))
 from markup import share_refused  # noqa: E402  # the sample is that of the tests
 
 MARKS = {
@@ -27,6 +27,8 @@ MARKS = {
     "exports": ("<!-- exports: python docs/formats_table.py --write -->\n", "<!-- end of exports -->\n"),
     "repairs": ("<!-- repairs: python docs/formats_table.py --write -->\n", "<!-- end of repairs -->\n"),
 }
+
+PAGES = {"table": "reference/catalogue.md", "exports": "own_formats.md", "repairs": "reading.md"}
 
 WEATHER = ToolSpec(
     "get_weather",
@@ -134,9 +136,9 @@ def page_with(page: str, part: str, new: str) -> str:
 def main() -> None:
     """Print one of the parts, or write all of them."""
     if "--write" in sys.argv[1:]:
-        page = page_with(PAGE.read_text(encoding="utf-8"), "table", table())
-        page = page_with(page, "exports", exports())
-        PAGE.write_text(page_with(page, "repairs", repairs()), encoding="utf-8")
+        for part, write in (("table", table), ("exports", exports), ("repairs", repairs)):
+            page = DOCS / PAGES[part]
+            page.write_text(page_with(page.read_text(encoding="utf-8"), part, write()), encoding="utf-8")
     elif "--exports" in sys.argv[1:]:
         sys.stdout.write(exports())
     elif "--repairs" in sys.argv[1:]:

@@ -86,25 +86,26 @@ def recording() -> str:
         for note in ("old.txt", "plan.txt", "todo.txt"):
             (folder / note).write_text(f"{note}\n")
         recorder = Recorder(folder, server.url, lambda: until_begun(folder))
-        question, edited = "[l]ater? ", '{"name": "index.txt", "text": "plan.txt, todo.txt"}'
+        prompt, question = "you>", r"\[l\]ater\?"
+        edited = '{"name": "index.txt", "text": "plan.txt, todo.txt"}'
         recorder.run(
             CHAT,
-            ("you> ", "Delete old.txt and plan.txt, then list the rest.\n"),
+            (prompt, "Delete old.txt and plan.txt, then list the rest.\r"),
             (question, "y\n"),
             (question, "n\n"),
-            ("(may be empty): ", "I still need it\n"),
+            (r"\(may be empty\):", "I still need it\n"),
             (question, "e\n"),
-            ("json> ", f"{edited}\n"),
-            ("you> ", "Back them up.\n"),
-            ("→ back_up\n    {}", "\x03"),
-            ("you> ", "Never mind. Delete todo.txt.\n"),
+            ("json>", f"{edited}\n"),
+            (prompt, "Back them up.\r"),
+            ("running back_up.*", "\x03"),
+            (prompt, "Never mind. Delete todo.txt.\r"),
             (question, "l\n"),
-            ("you> ", "\x04"),
+            (prompt, "\x04"),
         )
         left = sorted(path.name for path in folder.glob("*.txt"))
         recorder.run("agentkit threads list")
         recorder.run("agentkit threads approve notes call_5")
-        recorder.run(CHAT, ("you> ", "\x04"))
+        recorder.run(CHAT, (prompt, "\x04"))
         recorder.run("agentkit threads show notes")
         now = sorted(path.name for path in folder.glob("*.txt"))
     if (left, now) != (["index.txt", "plan.txt", "todo.txt"], ["index.txt", "plan.txt"]):

@@ -77,7 +77,7 @@ def recording() -> str:
         with ReplayServer(responses(site.url)) as server:
             recorder = Recorder(folder, server.url)
             question = f"Save the prices of {site.url}/teas, and show me the mean."
-            recorder.run(CHAT, ("you> ", f"{question}\n"), ("you> ", "\x04"))
+            recorder.run(CHAT, ("you>", f"{question}\r"), ("you>", "\x04"))
         if (folder / "shop" / "teas.csv").read_text() != CSV or any((folder / "shop" / ".git" / "hooks").iterdir()):
             raise SystemExit("the folder is not as expected")
     return recorder.recording.replace(f":{site.port}", ":8000")

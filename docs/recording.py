@@ -17,7 +17,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
-from terminal import Terminal  # noqa: E402 - found by the line above
+from emulator import DrawnTerminal  # noqa: E402 - found by the line above
 
 COLUMNS = 88
 END = "<!-- end of recording -->\n"
@@ -61,22 +61,33 @@ class Recorder:
         }
 
     def run(self, command: str, *steps: tuple[str, str]) -> None:
-        """Run a command; for each step, wait for its first text, then type its second."""
-        words = [sys.executable, "-m", *shlex.split(command)]
-        self.screen += f"$ {command}\n"
-        with Terminal(words, columns=COLUMNS, folder=self.folder, environment=self._environment) as terminal:
+        """Run a command; for each step, wait until the last line ends as its first text says, then type its second.
+
+        Args:
+            command: a line for the shell.
+            steps: of each, a regular expression for the end of the last line, and keys.
+        """
+        program = shlex.join([sys.executable, "-m", "agentkit"])
+        words = ["bash", "-c", f'agentkit() {{ {program} "$@"; }}; {command}']
+        with DrawnTerminal(words, columns=COLUMNS, folder=self.folder, environment=self._environment) as terminal:
+            shown = terminal.shown
             for awaited, typed in steps:
-                self.screen += terminal.wait_for(awaited)
+                end = re.compile(f"(?:{awaited})$")
+                terminal.read_until(lambda end=end: bool(shown.lines and end.search(shown.lines[-1])), awaited)
                 if typed == "\x03":
                     self._before_ctrl_c()
                 terminal.type(typed)
-            self.screen += terminal.rest()
-        self.screen += "\n"
+            terminal.rest()
+        self.screen += "\n".join([f"$ {command}", *shown.lines]) + "\n\n"
 
     @property
     def recording(self) -> str:
         """The screen, with times replaced."""
         return "\n".join(map(timeless, self.screen.splitlines())) + "\n"
+
+
+def _spent(line: str) -> str:
+    return "0.1 s" if " turns, " in line else "0 s" if "waits for approval" in line else "2 ms"
 
 
 SPENT = re.compile(r"(?<![\w.])\d+(\.\d)? m?s(?!\w)")
@@ -86,7 +97,11 @@ def timeless(line: str) -> str:
     """A line with its times replaced; right-aligned text stays aligned."""
     length = len(line)
     new = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "2026-01-31 09:00:00", line)
-    new = SPENT.sub("0.1 s" if " turns, " in line else "0 s" if "waits for approval" in line else "2 ms", new)
+    new = re.sub(r"127\.0\.0\.1:\d+", "localhost:8000", new)
+    new = re.sub(r"thought for \d+ s", "thought for 2 s", new)
+    new = SPENT.sub(lambda found: found[0] if "thought" in line or "attempt" in line else _spent(line), new)
+    if line.startswith("╭"):
+        return new[:-1].rstrip("─").ljust(COLUMNS - 1, "─") + "╮"
     if length == COLUMNS and (found := re.search(r" {2,}(?=\S+( {1,2}\S+)*$)", new)):
         missing = COLUMNS - len(new)
         new = f"{new[: found.start()]}{' ' * (len(found[0]) + missing)}{new[found.end() :]}"

@@ -50,7 +50,10 @@ def watch(
         stop("cancelled")
     loop = asyncio.get_running_loop()
     if seconds is not None:
-        ends.append(loop.call_later(max(seconds, 0), stop, "time_budget").cancel)
+        if seconds <= 0:
+            stop("time_budget")
+        else:
+            ends.append(loop.call_later(seconds, stop, "time_budget").cancel)
     if token is not None:
         ends.append(loop.create_task(_obey(token, stop)).cancel)
     return ends

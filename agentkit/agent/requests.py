@@ -17,6 +17,7 @@ from agentkit.foreign.renamed import TOOL_CHOICE
 from agentkit.messages import AssistantMessage
 from agentkit.models.base import ModelRequest, continues
 from agentkit.processor import ProcessorConfig, Source
+from agentkit.processor.starting import Breath
 from agentkit.toolspec import ToolSpec
 
 _LOG: Final = logging.getLogger("agentkit.agent")
@@ -33,6 +34,8 @@ class Requests:
     def __init__(self, plan: Plan, journal: Journal) -> None:
         self.under_way = False
         """Whether the model is being asked, or its reply is not recorded yet."""
+        self.breath = Breath()
+        """When the event loop must have its turn before the next one."""
         self.shrunk = False
         """Whether the last request was refused as too long, and the conversation was made shorter for it."""
         self._plan = plan

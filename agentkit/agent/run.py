@@ -6,6 +6,7 @@ run, a late turn takes no more time than the first.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Generator
 from dataclasses import replace
@@ -259,6 +260,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         """Ask the model; None if the run was stopped before that, or if nothing is left of its budget."""
         requests, progress, processor = self._requests, self._progress, self._processor
         assert processor is not None
+        if requests.breath.due:  # neither the model nor a tool may have had to wait
+            await asyncio.sleep(0)
         if (correction := progress.asking()) is not None:
             self.journal.add(correction)
         prepared = requests.prepare()

@@ -148,35 +148,77 @@ def takes(
 
     def decorate(target: T) -> T:
         function: Any = target.__init__ if isinstance(target, type) else target  # type: ignore[misc]
-        label = owner or _display_name(target)
-        code = function.__code__
-        positional = code.co_varnames[: code.co_argcount]
-        own = code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
-        names = tuple(dict.fromkeys([*own, *(key for typed in more for key in typed.__annotations__)]))
-        known = frozenset(names)
-        bound = int(positional[:1] == ("self",))
-        most = len(positional) if not code.co_flags & inspect.CO_VARARGS else 1_000_000
-        needed = (code.co_argcount - len(function.__defaults__ or ()), positional[bound:])
-
-        @wraps(function)
-        def checked(*args: Any, **kwargs: Any) -> Any:
-            if len(args) > most or not known.issuperset(kwargs):
-                places = list(positional[bound:])
-                shown = [name for name in names if not bound or name != "self"]
-                refuse_unknown(label, kwargs, shown, others() if callable(others) else others, error)
-                raise error(_too_many(label, len(args) - bound, places, shown))
-            if len(args) < needed[0] and (lacks := _missing(needed, len(args), kwargs, bound)):
-                raise error(f"{label} is missing {lacks}{such and '; for example: '}{such}")
-            return function(*args, **kwargs)
-
+        found = _Arguments(function, owner or _display_name(target), more, others, such, error)
+        checked = _checked(function, found.misuse)
         if inspect.iscoroutinefunction(function) and hasattr(inspect, "markcoroutinefunction"):
             inspect.markcoroutinefunction(checked)
         if isinstance(target, type):
             target.__init__ = checked  # type: ignore[misc]
             return target
-        return checked  # type: ignore[return-value]
+        return checked  # type: ignore[no-any-return]
 
     return decorate
+
+
+def _checked(function: Any, misuse: Callable[[tuple[Any, ...], Mapping[str, Any]], AgentkitError | None]) -> Any:
+    """The function, which first says what is wrong with its arguments."""
+    if function.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+
+        @wraps(function)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            if (wrong := misuse(args, kwargs)) is not None:
+                raise wrong
+            return function(*args, **kwargs)
+
+        return checked
+
+    @wraps(function)
+    def refused(*args: Any, **kwargs: Any) -> Any:  # Python refuses the same ones: only that needs a closer look
+        try:
+            return function(*args, **kwargs)
+        except TypeError:
+            if (wrong := misuse(args, kwargs)) is not None:
+                raise wrong from None
+            raise
+
+    return refused
+
+
+class _Arguments:
+    """What a function takes, for `takes`, whose arguments its own are."""
+
+    def __init__(
+        self,
+        function: Any,
+        label: str,
+        more: Sequence[type],
+        others: Mapping[str, str] | Callable[[], Mapping[str, str]],
+        such: str,
+        error: type[AgentkitError],
+    ) -> None:
+        self.label, self.others, self.such, self.error = label, others, such, error
+        code = function.__code__
+        positional = code.co_varnames[: code.co_argcount]
+        own = code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
+        self.names = tuple(dict.fromkeys([*own, *(key for typed in more for key in typed.__annotations__)]))
+        self.known = frozenset(self.names)
+        self.bound = int(positional[:1] == ("self",))
+        self.places = positional[self.bound :]
+        self.most = len(positional) if not code.co_flags & inspect.CO_VARARGS else 1_000_000
+        self.least = code.co_argcount - len(function.__defaults__ or ())
+
+    def misuse(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> AgentkitError | None:
+        """What is wrong with the arguments of a call; None if it takes them."""
+        if len(args) > self.most or not self.known.issuperset(kwargs):
+            shown = [name for name in self.names if not self.bound or name != "self"]
+            others = self.others() if callable(self.others) else self.others
+            unfit = _unknown(self.label, kwargs, shown, others)
+            return self.error(unfit or _too_many(self.label, len(args) - self.bound, self.places, shown))
+        if len(args) < self.least:
+            lacks = _missing((self.least, self.places), len(args), kwargs, self.bound)
+            if lacks:
+                return self.error(f"{self.label} is missing {lacks}{self.such and '; for example: '}{self.such}")
+        return None
 
 
 def _missing(needed: tuple[int, Sequence[str]], given: int, kwargs: Mapping[str, Any], bound: int) -> str:
@@ -232,10 +274,17 @@ def refuse_unknown(
     Raises:
         AgentkitError: an `error`.
     """
+    if unfit := _unknown(owner, given, names, others):
+        raise error(unfit)
+
+
+def _unknown(owner: str, given: Iterable[str], names: Sequence[str], others: Mapping[str, str]) -> str:
+    """A message about the first of these keywords that is unknown; empty if none is."""
     for name in given:
         if name not in names:
             hint = did_you_mean(name, names, others)
-            raise error(f"{owner} has no argument {name!r}{then(hint, 'it takes ' + ', '.join(names))}")
+            return f"{owner} has no argument {name!r}{then(hint, 'it takes ' + ', '.join(names))}"
+    return ""
 
 
 def _display_name(target: Any) -> str:

@@ -10,7 +10,7 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -103,6 +103,15 @@ def _logged() -> Iterator[None]:
 
 class _Parser(argparse.ArgumentParser):
     """A parser whose messages quote the input and suggest what was meant."""
+
+    late: Callable[[], None] | None = None
+    """Declares options that take a moment to load; called when this command is chosen."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self.late is not None:
+            late, self.late = self.late, None
+            late()
+        return super().parse_known_args(args, namespace)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         found, rest = self.parse_known_args(args, namespace)

@@ -98,7 +98,7 @@ def _edited(call: ToolCall, registry: ToolRegistry, screen: Screen) -> Mapping[s
         import readline
 
         readline.add_history(json.dumps(dict(call.arguments), default=str))
-    screen.line("Enter all arguments as one line of JSON. Arrow up: edit the current ones; empty: keep them.")
+    screen.note("Enter all arguments as one line of JSON. Arrow up: edit the current ones; empty: keep them.")
     text = typed("json> ").strip()
     if not text:
         return None

@@ -17,7 +17,7 @@ from rich.text import Text
 from agentkit.cli.terminal import arguments, block, plain, visible
 from agentkit.messages import ToolCall
 
-LINES: Final = 6  # shown of the arguments, and of the result
+LINES: Final = 10  # shown of the arguments, and of the result
 STREAMED: Final = 3  # shown of the arguments while they are written: the last ones
 TAIL: Final = 2_000  # characters kept of them
 EDGE: Final = 4  # columns that a panel needs for its frame

@@ -154,17 +154,17 @@ class Chat:
         if not (capable(self.screen.out) and installed()):
             edited_lines()
             return lambda: typed(PROMPT)
-        from agentkit.cli.prompting import Prompt, history_file
+        from agentkit.cli.prompting import LineEditor, history_file
 
         try:
             file = history_file()
         except OSError as e:
             self.screen.note(f"earlier messages are not kept: {e}")
             file = None
-        prompt = Prompt(PROMPT, self.commands.choices, file)
+        editor = LineEditor(PROMPT, self.commands.choices, file)
 
         def ask() -> str | None:
-            message = self.conversation.loop.run(prompt.ask())
+            message = self.conversation.loop.run(editor.ask())
             return None if message is None else as_text(message)
 
         return ask

@@ -270,7 +270,7 @@ async def shown(stream: RunStream, screen: Screen, sdk: str) -> bool:
     Args:
         stream: the run.
         screen: where it is shown.
-        sdk: a module that it needs. It is loaded beside the event loop, because that takes a second or two.
+        sdk: a module that it needs. It is loaded in a thread, because that takes a second or two.
     """
 
     async def follow() -> None:

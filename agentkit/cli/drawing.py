@@ -175,7 +175,7 @@ class Safe:
 
     Args:
         parts: what to draw.
-        last: only so many lines at the end; None for all.
+        last: draw only this number of lines, the last ones; None for all.
     """
 
     def __init__(self, *parts: RenderableType, last: int | None = None) -> None:

@@ -31,6 +31,7 @@ class EventLines(Screen):
 
     def show(self, event: Event) -> None:
         """Write one event."""
+        self._others()
         self._json(as_line(event))
 
     def ended(self, result: RunResult) -> None:

@@ -1,4 +1,4 @@
-"""Events drawn on a terminal: Markdown as it streams, calls as panels, and a line that shows what is going on.
+"""Events drawn on a terminal: Markdown as it streams, calls as panels, and a line with the state of the run.
 
 What is complete is printed once and for good; only what may still change is drawn again, in the lines below it. So
 nothing flickers, and what has scrolled away is never touched. Loads rich.
@@ -6,9 +6,7 @@ nothing flickers, and what has scrolled away is never touched. Loads rich.
 
 from __future__ import annotations
 
-import io
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any, Final, TextIO
@@ -21,6 +19,7 @@ from agentkit.cli.call_panels import CallPanel
 from agentkit.cli.drawing import THEME, MarkdownLines, Safe
 from agentkit.cli.keyboard import unechoed
 from agentkit.cli.markdown_blocks import MarkdownBlocks
+from agentkit.cli.printed_lines import PrintedLines
 from agentkit.cli.screen import OF_CALLS, Screen
 from agentkit.cli.status import Status
 from agentkit.cli.terminal import cut, plain, visible
@@ -65,7 +64,6 @@ class LiveScreen(Screen):
         self._thought: tuple[float, str] | None = None  # since when, and the first of it
         self._panels: dict[int, CallPanel] = {}
         self._status = Status(clock)
-        self._printed = _Printed()
         self._after_text = False  # whether the last thing printed was a block of text
 
     def show(self, event: Event) -> None:
@@ -109,9 +107,10 @@ class LiveScreen(Screen):
             case ToolSkipped(index, call, result):
                 self._answered(index, call, ("○", "red", result.text), None, str(result.code))
             case ApprovalRequired(index, call, reason):
-                self._panel(index, call).called(call, f"waits for approval{f': {reason}' if reason else ''}")
-                self._panels[index].seconds = None
-                self._print(self._panels.pop(index))
+                self._panels.pop(index, None)  # its arguments are shown with the question, or with the answer
+                why = f": {visible(reason)}" if reason else ""
+                title = (("? ", "bold cyan"), (visible(call.name), "bold"))
+                self._print(Styled.assemble(*title, f" waits for approval{why}"))
 
     def _panel(self, index: int, call: Any = None) -> CallPanel:
         if index not in self._panels:
@@ -134,12 +133,12 @@ class LiveScreen(Screen):
     def answering(self, who: str) -> Iterator[None]:
         """While a run is shown, draw the region below what is complete; what tools print appears above it."""
         self._status.begin(plain(who))
-        printed = self._printed = _Printed()
+        self.printed = PrintedLines()
         live = Live(
             get_renderable=lambda: _Region(self), console=self._console, auto_refresh=False, transient=True,
             redirect_stdout=False, redirect_stderr=False,
         )  # fmt: skip
-        with unechoed(), redirect_stdout(printed), redirect_stderr(printed):
+        with unechoed(), redirect_stdout(self.printed), redirect_stderr(self.printed):
             live.start(refresh=True)
             self._drawn[0] = live
             try:
@@ -153,7 +152,7 @@ class LiveScreen(Screen):
                 self._panels.clear()
                 self._drawn[0] = None
                 live.stop()
-        self.answered()
+                self.answered()
 
     def tick(self) -> None:
         """Draw what has come since the last time."""
@@ -180,6 +179,11 @@ class LiveScreen(Screen):
         self.fresh()
         self._print(Styled(visible(text), "dim"))
 
+    def problem(self, text: str) -> None:
+        """Say what the user should not miss, folded between words."""
+        self.fresh()
+        self._print(Styled(plain(text), "red"))
+
     def fresh(self) -> None:
         """Print what is left of the text."""
         self._folded()
@@ -199,7 +203,7 @@ class LiveScreen(Screen):
         self._print(Styled(cut(head + said, self._console.width), "dim italic"))
 
     def _said(self, whole: bool = False) -> None:
-        """Print the text that came. With `answers` it is no answer if a call follows; at the end it is one."""
+        """Print the text that came. With `answers` it is an answer only if it is the last."""
         blocks = self._blocks.close()
         if self.answers is None or not whole:
             self._blocks_done(blocks)
@@ -214,7 +218,7 @@ class LiveScreen(Screen):
 
     def _others(self, *, rest: bool = False) -> None:
         """Print what tools and warnings printed."""
-        for line in self._printed.lines(rest=rest):
+        for line in self.printed.lines(rest=rest):
             self._print(Styled(line))
 
     def _print(self, part: RenderableType) -> None:
@@ -259,30 +263,3 @@ def _growing(source: str, height: int) -> RenderableType:
     fence = lines[0] if lines[0].lstrip().startswith(("```", "~~~")) else ""
     end = "\n".join(lines[-height:])[-LONG:]
     return MarkdownLines(f"{fence}\n{end}") if fence else Styled(end)
-
-
-class _Printed(io.TextIOBase):
-    """Standard output and error while a run is shown, also of other threads: whole lines, printed at the next tick."""
-
-    def __init__(self) -> None:
-        self._held = ""
-        self._lines: deque[str] = deque()
-
-    def write(self, text: str) -> int:
-        *lines, self._held = (self._held + text).split("\n")
-        self._lines.extend(map(plain, lines))
-        return len(text)
-
-    def writable(self) -> bool:
-        return True
-
-    def lines(self, *, rest: bool = False) -> Iterator[str]:
-        """What was printed since the last time.
-
-        Args:
-            rest: also a line that did not end.
-        """
-        if rest and self._held:
-            self.write("\n")
-        while self._lines:
-            yield self._lines.popleft()

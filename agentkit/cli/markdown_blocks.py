@@ -13,6 +13,10 @@ from typing import Final
 from markdown_it import MarkdownIt
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})[^\n]*\n")
+_BLANK_AT_END: Final = re.compile(r"(?:^|\n)[ \t]*\n\Z")
+_AROUND: Final = re.compile(r"\A(?:[ \t]*\n)+|(?:\n[ \t]*)+\Z")
+_ENDS: Final = ("paragraph_open", "heading_open", "table_open", "hr")
+"""The blocks that a blank line ends; a list may continue after it."""
 
 
 @cache
@@ -41,17 +45,18 @@ class MarkdownBlocks:
         end = self.open.rfind("\n") + 1  # an incomplete line may still become anything
         if end == self._looked or _in_fence(self.open, end):
             return []
-        starts = _starts(self.open[:end])
-        blocks = _cut(self.open, [0, *starts[1:]]) if len(starts) > 1 else []
-        if blocks:
-            self.open = blocks.pop()
+        text = self.open[:end]
+        starts, last = _starts(text)
+        blocks = _cut(text, starts)
+        rest = "" if last in _ENDS and _BLANK_AT_END.search(text) else blocks.pop()
+        self.open = rest + self.open[end:]
         self._looked = self.open.rfind("\n") + 1
-        return [block for block in blocks if block.strip()]
+        return _without_blank_lines(blocks)
 
     def close(self) -> list[str]:
         """All that is left, as blocks."""
         text, self.open, self._looked = self.open, "", 0
-        return [block for block in _cut(text, [0, *_starts(text)[1:]]) if block.strip()]
+        return _without_blank_lines(_cut(text, _starts(text)[0]))
 
 
 def _in_fence(text: str, end: int) -> bool:
@@ -60,20 +65,25 @@ def _in_fence(text: str, end: int) -> bool:
     if opened is None:
         return False
     mark = opened[1]
-    return (
-        re.compile(rf"^ {{0,3}}{mark[0]}{{{len(mark)},}}[ \t]*$", re.MULTILINE).search(text, opened.end(), end) is None
-    )
+    closing = re.compile(rf"^ {{0,3}}{mark[0]}{{{len(mark)},}}[ \t]*$", re.MULTILINE)
+    return closing.search(text, opened.end(), end) is None
 
 
-def _starts(text: str) -> list[int]:
-    """Where each block begins."""
+def _starts(text: str) -> tuple[list[int], str]:
+    """Where each block begins, the first at 0, and the kind of the last."""
     lines = [0]
     for line in text.split("\n"):
         lines.append(lines[-1] + len(line) + 1)
     tokens = reader().parse(text)
-    return [lines[token.map[0]] for token in tokens if token.level == 0 and token.map and token.nesting >= 0]
+    blocks = [(lines[token.map[0]], token.type) for token in tokens if token.level == 0 and token.map]
+    return [0, *(start for start, _ in blocks[1:])], blocks[-1][1] if blocks else ""
 
 
 def _cut(text: str, starts: list[int]) -> list[str]:
     ends = [*starts[1:], len(text)]
     return [text[start:end] for start, end in zip(starts, ends, strict=True)]
+
+
+def _without_blank_lines(blocks: list[str]) -> list[str]:
+    """The blocks without the blank lines around them, which depend on where the text was cut."""
+    return [_AROUND.sub("", block) for block in blocks if block.strip()]

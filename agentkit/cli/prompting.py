@@ -28,7 +28,7 @@ class _Interrupted(Exception):
     """Ctrl-C: unlike KeyboardInterrupt it ends no event loop."""
 
 
-class Prompt:
+class LineEditor:
     """Asks for messages.
 
     Args:
@@ -81,7 +81,7 @@ def history_file() -> Path:
 
 
 class _CleanHistory(FileHistory):
-    """A history that can hold whatever was typed, also what is no text."""
+    """A history that can hold whatever was typed, even if it is not valid text."""
 
     def store_string(self, string: str) -> None:
         super().store_string(clean(string))
@@ -124,6 +124,7 @@ class _Words(Completer):
             return
         word, space, rest = text.partition(" ")
         choices = self._choices()
-        fitting: Iterable[str] = choices.get(word[1:], ()) if space else (f"/{name}" for name in choices)
+        names = (f"/{name}{' ' * bool(more)}" for name, more in choices.items())
+        fitting: Iterable[str] = choices.get(word[1:], ()) if space else names
         begun = rest if space else word
         yield from (Completion(one, -len(begun)) for one in fitting if one.startswith(begun))

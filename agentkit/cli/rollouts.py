@@ -7,7 +7,7 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing, suppress
 from itertools import islice
 from pathlib import Path
@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.cli.chat import add_model
 from agentkit.cli.progress_line import ProgressLine
-from agentkit.cli.serve_mcp import asked, pins_of
+from agentkit.cli.rollout_parts import add_policy, add_tools, format_of, policy_of, tokenizer_of, tools_of
 from agentkit.cli.terminal import plain, visible
 from agentkit.errors import ConfigError
 
 if TYPE_CHECKING:
     from agentkit.rollout import Measures, Policy, RecordFile, Rollout, Sample, TrajectoryRecord
-    from agentkit.rollout.configured.verl_config import McpEntry
 
 GIVES_UP: Final = 50
 """After this many errors of the policy one after another the command ends: a server is down, or refuses."""
@@ -29,6 +28,7 @@ GIVES_UP: Final = 50
 _REQUIRED: Final = ("data", "tools", "out")
 _LIMITS: Final[Mapping[str, tuple[type[int] | type[float], str]]] = {
     "max_tokens": (int, "tokens of one response"),
+    "max_response_tokens": (int, "tokens after the prompt, all in all; needs --tokenizer"),
     "max_assistant_turns": (int, "responses of a trajectory"),
     "max_user_turns": (int, "times that a trajectory's calls are answered"),
     "max_parallel_calls": (int, "calls of one response that are run"),
@@ -44,21 +44,16 @@ def add(commands: Any) -> None:
     """Declare the command, its options, and the report."""
     command: argparse.ArgumentParser = commands.add_parser(
         "rollout",
+        allow_abbrev=False,  # `--to` of its report would be short for several
         help="run a model on a data set with tools, and record every trajectory",
         description="Run a model on the samples of a data set, with tools, and append each finished trajectory to a "
         "file. The same command continues an interrupted rollout: finished trajectories are not run again.",
     )
     command.add_argument("--data", nargs="+", metavar="FILE", help="samples: parquet or JSON lines")
-    command.add_argument(
-        "--tools", nargs="+", metavar="MODULE:CLASS", help="tools, such as my_tools:Search; or a YAML file of verl's"
-    )
+    add_tools(command)
     command.add_argument("--out", metavar="FILE", help="the file of records, such as run.jsonl")
     add_model(command, required=False, format="hermes")
-    command.add_argument(
-        "--script", metavar="FILE", help="instead of a model: a JSON list of texts, played in each trajectory; or "
-        "module:name, a list or function",
-    )  # fmt: skip
-    command.add_argument("--allow", nargs="+", default=[], metavar="MODULE", help="what a YAML file may import")
+    add_policy(command)
     command.add_argument("--repeats", type=int, default=1, metavar="N", help="trajectories per sample; default: 1")
     command.add_argument("--limit", type=int, metavar="N", help="only the first samples")
     command.add_argument("--concurrency", type=int, default=256, metavar="N", help="at the same time; default: 256")
@@ -97,8 +92,9 @@ def run(arguments: argparse.Namespace) -> int:
     for name in ("repeats", "concurrency", "limit"):
         if (value := getattr(arguments, name)) is not None and value < 1:
             raise ConfigError(f"--{name} {value}: expected an integer (1 or more)")
-    policy = _policy(arguments)
-    rollout = _rollout(arguments, policy)
+    tokenizer = tokenizer_of(arguments)
+    policy = policy_of(arguments)
+    rollout = _rollout(arguments, policy, tokenizer)
     count = _checked(rollout, arguments)
     again = (lambda record: record.failed) if arguments.again else None
     with RecordFile(arguments.out, drop=again) as records, OwnLoop() as loop:
@@ -230,39 +226,20 @@ def _checked(rollout: Rollout, arguments: argparse.Namespace) -> int:
     return count
 
 
-def _rollout(arguments: argparse.Namespace, policy: Policy) -> Rollout:
+def _rollout(arguments: argparse.Namespace, policy: Policy, tokenizer: Any) -> Rollout:
     from agentkit.rollout import Rollout, RolloutLimits
 
     limits = {name: value for name in _LIMITS if (value := getattr(arguments, name)) is not None}
     return Rollout(
-        [tool for reference in arguments.tools for tool in _tools(reference, arguments.allow)],
+        tools_of(arguments),
         policy,
-        format=arguments.format,
+        format=format_of(arguments),
+        tokenizer=tokenizer,
         limits=RolloutLimits(**limits),
         aggregate=arguments.aggregate,
         concurrency=arguments.concurrency,
         sampling=_sampling(arguments.sampling),
     )
-
-
-def _tools(reference: str, allow: Sequence[str]) -> Sequence[Any]:
-    """The tools of one word after `--tools`.
-
-    Raises:
-        ConfigError: it names none.
-    """
-    if not reference.endswith((".yaml", ".yml")):
-        return [reference]
-    from agentkit.rollout.configured.verl_config import verl_tools
-
-    return verl_tools(reference, allow=allow, mcp=_mcp_tools)
-
-
-def _mcp_tools(entry: McpEntry) -> Sequence[Any]:
-    """The tools of an `mcp` entry; the commands of its servers are approved at the terminal, once."""
-    from agentkit.interop.verl import mcp_tools
-
-    return mcp_tools(entry, pins=pins_of(entry.servers), approve=lambda command: asked(command, "this rollout"))
 
 
 def _sampling(text: str) -> Mapping[str, Any]:
@@ -273,35 +250,6 @@ def _sampling(text: str) -> Mapping[str, Any]:
     if not isinstance(found, dict):
         raise ConfigError(f'--sampling: expected a JSON object such as {{"temperature": 1.0}}, found {text!r:.60}')
     return found
-
-
-def _policy(arguments: argparse.Namespace) -> Policy:
-    from agentkit.rollout.policy.policies import ModelPolicy, ScriptedPolicy
-
-    if arguments.script is not None:
-        return ScriptedPolicy(_script(arguments.script))
-    from agentkit.models import model
-
-    return ModelPolicy(model(arguments.model, base_url=arguments.base_url), arguments.format)
-
-
-def _script(where: str) -> Any:
-    """A script: the turns of a JSON file, or a Python object.
-
-    Raises:
-        ConfigError: it is neither.
-    """
-    if not where.endswith(".json"):
-        from agentkit.tool.references import load
-
-        return load(where)
-    try:
-        turns = json.loads(Path(where).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as e:
-        raise ConfigError(f"--script {where}: {e}") from e
-    if not isinstance(turns, list) or not all(isinstance(turn, str) for turn in turns):
-        raise ConfigError(f"--script {where}: expected a JSON list of texts, one for each turn, found {turns!r:.60}")
-    return turns
 
 
 def complain(text: str) -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager, redirect_stdout
 from textwrap import indent
 from typing import TYPE_CHECKING, Final, TextIO
 
+from agentkit.cli.printed_lines import PrintedLines
 from agentkit.cli.terminal import plain, visible
 from agentkit.events import (
     ApprovalRequired,
@@ -34,7 +35,7 @@ WRITTEN: Final = 80  # characters shown of a text call's source
 RESULT: Final = 400  # characters shown of a result
 NO_KEY: Final = object()
 OF_CALLS: Final = (CallStart, CallEnd, CallError, ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired)
-"""The events after which text that came before is no answer, but was said on the way to it."""
+"""The events that show that the text before them was not the answer yet."""
 
 
 class Screen:
@@ -51,6 +52,7 @@ class Screen:
         self.out = out
         self.answers = answers
         self._answer = ""
+        self.printed = PrintedLines()  # by tools, while a run is shown
         self.colour = out.isatty() and not os.environ.get("NO_COLOR") if colour is None else colour
         self._fresh = True  # whether at the beginning of a line
         self._saying: object = None  # what the current line belongs to
@@ -60,6 +62,7 @@ class Screen:
 
     def show(self, event: Event) -> None:
         """Write one event; those that only concern a program are not shown."""
+        self._others()
         if self._answer and isinstance(event, OF_CALLS):
             self._say("text", self._answer)
             self._answer = ""
@@ -100,14 +103,18 @@ class Screen:
 
     @contextmanager
     def answering(self, who: str) -> Iterator[None]:
-        """While a run is shown: what the tools print is no answer, either.
+        """While a run is shown: what the tools print is not part of the answer.
 
         Args:
             who: the model's name.
         """
-        with redirect_stdout(self.out):
-            yield
-        self.answered()
+        self.printed = PrintedLines()
+        try:
+            with redirect_stdout(self.printed):
+                yield
+        finally:
+            self._others(rest=True)
+            self.answered()
 
     def answered(self) -> None:
         """The run is over: write its answer."""
@@ -150,6 +157,12 @@ class Screen:
 
     def tick(self) -> None:
         """Called several times a second while a run is shown."""
+        self._others()
+
+    def _others(self, *, rest: bool = False) -> None:
+        """Write what tools printed."""
+        for line in self.printed.lines(rest=rest):
+            self.line(line)
 
     def line(self, text: str = "", saying: object = None) -> None:
         """Write a separate line; later text of the same `saying` continues after it."""

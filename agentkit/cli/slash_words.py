@@ -14,7 +14,7 @@ WORDS: Final[Mapping[str, str]] = {
     "tools": "the tools that the model may call; /tools NAME: one in detail",
     "model": "which model answers; /model NAME: another one from now on",
     "format": "how calls are written; /format NAME: as text, /format native: not",
-    "thread": "where the chat is kept; /thread NAME: there, or go on with that one",
+    "thread": "where the chat is kept; /thread NAME: there, or continue that one",
     "approve": "what is done with calls that wait: /approve ask, always or never",
 }
 """Each word, and what it does."""
@@ -78,10 +78,10 @@ def as_message(message: str) -> str:
 
 
 def unknown(found: str) -> str:
-    """What to say about a word that there is not.
+    """What to say about an unknown word.
 
     >>> unknown("modle")
     "there is no /modle; did you mean '/model'? Nothing was sent; //modle sends it"
     """
-    near = did_you_mean(f"/{found}", [f"/{word}" for word in WORDS]) or ", /help lists what there is."
+    near = did_you_mean(f"/{found}", [f"/{word}" for word in WORDS]) or ", /help lists the others."
     return f"there is no /{found}{near} Nothing was sent; //{found} sends it"

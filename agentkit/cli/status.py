@@ -73,7 +73,6 @@ class Status:
         if self._spent.input_tokens:
             parts.append(f"{self._spent.input_tokens:,} tokens in")
         if out:
-            parts.append(
-                f"{'~' if self._streamed else ''}{out:,} {'out' if self._spent.input_tokens else 'tokens out'}"
-            )
+            unit = "out" if self._spent.input_tokens else f"token{'s' * (out != 1)} out"
+            parts.append(f"{'~' if self._streamed else ''}{out:,} {unit}")
         return " · ".join(filter(None, parts))

@@ -378,10 +378,13 @@ FORMATS: Final[Words] = {
     **dict.fromkeys(("native", "anthropic", "json", "function_calling", "tools", "none"), _NATIVE),
 }
 
-STANDARD_INPUT: Final = "text is read from standard input: echo 'Hello' | agentkit …"
+STANDARD_INPUT: Final = (
+    "text is read from standard input: echo 'Hello' | agentkit …; a single message: agentkit run 'Hello'"
+)
 
 CHOICES: Final[Words] = {
-    **dict.fromkeys(("run", "ask", "talk", "repl", "start"), "chat"),
+    **dict.fromkeys(("talk", "repl", "start"), "chat"),
+    **dict.fromkeys(("ask", "prompt", "exec"), "run"),
     **dict.fromkeys(("thread", "sessions", "history"), "threads"),
     **dict.fromkeys(("remove", "rm"), "delete"),
     **dict.fromkeys(("reject", "refuse"), "deny"),

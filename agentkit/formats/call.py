@@ -135,7 +135,7 @@ def until(r: Reader, ends: tuple[str, ...], never: Search | None = None) -> Gene
     """Consume the characters up to the first of some literals, which stays.
 
     Returns None if they are too many for a name (one more than it may have is consumed), if `never` finds
-    something in them, or if the text ends.
+    something in them, which stays, or if the text ends.
     """
     delimiter, first = _any_of(ends)
     pieces: list[str] = []
@@ -146,15 +146,18 @@ def until(r: Reader, ends: tuple[str, ...], never: Search | None = None) -> Gene
         r.at = stop = found.start() if found else min(len(r.buf), at + room)
         piece = r.buf[at:stop]
         room -= stop - at
-        if never is not None and never(piece):
+        if never is not None and (stray := never(piece)):
+            r.at = at + stray.start()  # the text has not ended here, however much of it has arrived
             return None
         pieces.append(piece)
         if found:
             if delimiter.match(r.buf, stop) or (yield from r.sees(delimiter)):
                 return "".join(pieces)
-            pieces.append(piece := r.buf[r.at : r.at + 1])
+            if never is not None and never(r.buf[r.at : r.at + 1]):
+                return None
+            pieces.append(r.buf[r.at : r.at + 1])
             r.at, room = r.at + 1, room - 1
-            if not room or (never is not None and never(piece)):
+            if not room:
                 return None
         elif not room or r.ended:
             return None

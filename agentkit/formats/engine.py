@@ -1,4 +1,4 @@
-"""The only text parser: `feed(text)` returns events, `close()` the last ones; for a whole text, call feed and close.
+"""The only text parser: `feed(text)` returns events, `close()` the last ones; for a whole text, call `close(text)`.
 
 One machine for every declared format. Knows declarations, text and events; knows no registry, no model and no I/O.
 """
@@ -17,6 +17,7 @@ from agentkit.formats import between
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.damage.lost import answer
 from agentkit.formats.format import Format, Limits
+from agentkit.formats.nextcall import next_at_once
 from agentkit.formats.openers import Opener, openers_of
 from agentkit.formats.prosereader import ProseReader
 from agentkit.formats.quoting import Quoting
@@ -92,24 +93,33 @@ class Parser(Reader):
 
     def take(self, text: str) -> list[SourceEvent]:
         """Take a chunk that needs a decision."""
-        if self.ended:
-            raise ValueError("feed() after close(): a parser reads one response")
-        if not isinstance(text, str):  # reading would fail on it, again and again
-            raise TypeError(f"feed() takes a string, found {type(text).__name__} {text!r:.60}")
+        self._check(text)
         if not text:
             return []
         self.hot = None
         self.accept(text)
         return self._read_on()
 
-    def close(self) -> list[SourceEvent]:
-        """The text has ended: returns the last events. Closing twice is harmless."""
+    def _check(self, text: str) -> None:
         if self.ended:
+            raise ValueError("feed() after close(): a parser reads one response")
+        if not isinstance(text, str):  # reading would fail on it, again and again
+            raise TypeError(f"feed() takes a string, found {type(text).__name__} {text!r:.60}")
+
+    def close(self, text: str = "") -> list[SourceEvent]:
+        """The text has ended, after this last chunk if any: returns the last events. Closing twice is harmless.
+
+        A text that is whole is read fastest by `close(text)`, as what is in it is never waited for.
+        """
+        if self.ended and not text:
             return []
+        self._check(text)
+        short = self.base + len(self.buf) + len(text) <= self.limits.call  # no call in it can be too long
+        events = [] if short else self.take(text)
         self.hot = None
-        self.accept("")
+        self.accept(text if short else "")
         self.ended = self.kept is None or not self.kept.surplus
-        events = self._read_on()
+        events += self._read_on()
         while not self.ended:  # a call that was too long has been abandoned; read what came after it
             self.accept("")
             self.ended = self.kept is None or not self.kept.surplus
@@ -167,8 +177,10 @@ class Parser(Reader):
         if thinking:
             yield from self.prose.region(Thinking, thinking)
         after_call = False
-        while True:
-            entries = yield from (between.after_call(self.calls) if after_call else self.prose.to_opener())
+        while not (after_call and self.ended and self.at >= len(self.buf)):
+            entries = next_at_once(self.calls) if after_call else None
+            if entries is None:
+                entries = yield from (between.after_call(self.calls) if after_call else self.prose.to_opener())
             if entries is None:
                 return
             after_call = False
@@ -178,19 +190,24 @@ class Parser(Reader):
                     break
                 if self.calls.at_once(entry) or (yield from self._enter(entry)):
                     after_call = entry.kind not in ("thinking", "answer", "markup", "aside")
+                    after_call |= entry.kind == "aside" and self.calls.section is not None  # which it does not end
                     break
             else:
-                if (yield from answer(self.calls, entries)):
-                    after_call = True
-                    continue
-                self.calls.section = None
-                if self.calls.before:
-                    self.unread(self.calls.before)
-                    self.calls.before = ""
-                elif self.buf.startswith("`", self.at):
-                    yield from self.prose.ticks(self.prose.quoting)
-                else:
-                    self.prose.plain(self.at + 1)
+                after_call = yield from self._opens_nothing(entries)
+
+    def _opens_nothing(self, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+        """Nothing that was tried here is a call: at least one character is text; True if a call is answered for."""
+        if (yield from answer(self.calls, entries)):
+            return True
+        self.calls.section = None
+        if self.calls.before:
+            self.unread(self.calls.before)
+            self.calls.before = ""
+        elif self.buf.startswith("`", self.at):
+            yield from self.prose.ticks(self.prose.quoting)
+        else:
+            self.prose.plain(self.at + 1)
+        return False
 
     def _enter(self, entry: Opener) -> Generator[None, None, bool]:
         """Try to read what opens here; False, with nothing consumed, if it is text after all.

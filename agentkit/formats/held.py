@@ -28,6 +28,7 @@ class Seen:
         crossed: offset of a closing that another call follows, -1 for none.
         closings: whether a closing of its own kind was read as content.
         passed: whether an end of the enclosing call was read as content, because a sentence continues after it.
+        stray: whether, after the end of a quoted call, a value's closing came that nothing opens.
     """
 
     depth: int = 0
@@ -35,6 +36,7 @@ class Seen:
     crossed: int = -1
     closings: bool = False
     passed: bool = False
+    stray: bool = False
 
 
 @dataclass(slots=True)
@@ -70,6 +72,7 @@ class Held:
         shut: how much of the text is up to the end of the last quoted call, -1 before one.
         behind: offset after the last opening of a call inside, -1 before one.
         doubled: whether the enclosing call's end immediately follows that of a quoted one, and may be its double.
+        half: whether `first` ends the call, and a call that opens in the value has not ended there.
     """
 
     start: int
@@ -83,6 +86,7 @@ class Held:
     shut: int = -1
     behind: int = -1
     doubled: bool = False
+    half: bool = False
 
 
 class Later:
@@ -113,10 +117,10 @@ class Later:
             if token is None:
                 self.hold(r.at + 1)
                 continue
-            size = token.end() - r.at
+            end = r.base + token.end()
             if (ends := (yield from self.weigh(token))) is not None:
                 return ends
-            self.hold(r.at + size)
+            self.hold(max(end - r.base, r.at))
 
     def hold(self, end: int) -> None:
         """Consume up to an index of the buffer without an event."""
@@ -132,8 +136,12 @@ class Later:
         match kind:
             case "call" | "other" | "value" if held.first is not None and not held.nest.open:
                 return self.found(held.first)
+            case "close" | "fit" | "odd" | "end" if held.half:  # it may be what ends the value or the call
+                raise self.ambiguous()
             case "value" if not held.nest.open and self.tokens.is_missing(token):
                 return None
+            case "call" if self.seen.stray:  # the value seems to be closed there, and this call is the next one
+                raise self.ambiguous()
             case "call" | "value":
                 held.nest.opened(kind)
                 held.behind = here[1] if kind == "call" else held.behind
@@ -156,12 +164,28 @@ class Later:
         elif kind == "fit" and self.is_unsure(token):
             raise self.ambiguous()
         elif kind == "fit":
-            if held.first is not None or (yield from self.tokens.is_over(token)):
+            if held.first is None and held.nest.calls and token["over"] is not None:
+                self.over_half(token.end("over"))
+            elif held.first is not None or (yield from self.tokens.is_over(token)):
                 return self.found(here)
             held.first = here
         elif kind == "odd" and not held.nest.open:
             held.odd = held.odd or here
+        elif kind == "close" and not held.nest.open:
+            self.seen.stray = held.shut >= 0
         return None
+
+    def over_half(self, end: int) -> None:
+        """Continue after the end of a call that quotes half a call: if it is a whole one, more closings come.
+
+        Raises:
+            Damage: more than one call opens in the value and does not end.
+        """
+        held = self.held
+        if held.nest.calls > 1:
+            raise self.ambiguous()
+        held.half, held.nest = True, Nesting()
+        self.hold(end)
 
     def inner_closes(self, token: re.Match[str], here: tuple[int, int]) -> tuple[int, int] | None:
         """A value's closing, if one was opened inside that is not closed yet."""
@@ -188,8 +212,8 @@ class Later:
 
         This value's closing may have come before, and a call inside is open or does not balance; the enclosing call may
         have been over before another one opened; or it is one closing too many after a call that was over, or after
-        half of one, as only the section ends after it; or one came before the end of the call already, and nothing
-        opens it.
+        half of one, as only the section ends after it; or a section that opens inside does not end there; or one came
+        before the end of the call already, and nothing opens it.
         """
         held = self.held
         over = held.first is not None or bool(held.ends)
@@ -203,7 +227,10 @@ class Later:
             and self.tokens.end.unopened(self.tokens.r.raw()[self.start - self.tokens.r.mark :]) >= 0
         ):
             return True
-        return (bool(held.fits) or shut) and not self.tokens.end.balances("".join(held.pieces))
+        text = "".join(held.pieces)
+        if held.fits and self.tokens.end.open_section(self.tokens.r.raw()[self.start - self.tokens.r.mark :]):
+            return True
+        return (bool(held.fits) or shut) and not self.tokens.end.balances(text)
 
     def call_ends(self, token: re.Match[str]) -> Generator[None, None, tuple[int, int] | None]:
         """A call's end: that of one opened inside, or that of the enclosing one."""

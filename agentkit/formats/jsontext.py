@@ -126,16 +126,17 @@ def decoded(r: Reader, at: int) -> tuple[Any, int, bool] | None:
 
     It is an object, an array or a string that has arrived completely.
     """
-    closer = _CLOSERS.get(r.buf[at : at + 1])
-    if closer is None or (len(r.buf) - at < _WINDOW and r.buf.find(closer, at + 1) < 0):
+    buf = r.buf
+    closer = _CLOSERS.get(buf[at : at + 1])
+    if closer is None or (len(buf) - at < _WINDOW and buf.find(closer, at + 1) < 0):
         return None  # a failed attempt costs more than a look
-    if (found := _decode(r.buf, at)) is None:
+    if (found := _decode(buf, at)) is None:
         return None
     value, end, loose = found
-    text = r.buf[at:end]
+    text = buf[at:end]
     if text.count("{") + text.count("[") > r.limits.depth:
         return None  # it may be too deep: the scan counts
-    if "\\u" in text or has_surrogate(text):
+    if "\\u" in text or (not text.isascii() and has_surrogate(text)):
         value = without_surrogates(value)
     return value, end, loose
 

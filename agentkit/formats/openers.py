@@ -320,6 +320,7 @@ class Openers:
         "_meant",
         "asides",
         "fence",
+        "following",
         "formats",
         "line",
         "literal",
@@ -334,7 +335,8 @@ class Openers:
         self.table = table = Table(formats, tools)
         self._meant: dict[int, Meant] = {}
         self._expected: dict[int, Expected] = {}
-        self.plain: Final[dict[int, Any]] = {}  # by an opener's identity; only `plaincalls` looks into it
+        self.plain: Final[dict[int, Any]] = {}  # by an opener's identity: what `plaincalls` knows of it
+        self.following: Final[dict[tuple[int, ...], Any]] = {}  # by the identities of openers: what `nextcall` knows
         self._closing: dict[tuple[str, str | Tag], Search] = {}
         self.fence = Opener("fence", formats[0], Shape(())) if formats else None
         alternatives = sorted(table.literals, key=len, reverse=True)

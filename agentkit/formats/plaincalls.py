@@ -10,7 +10,7 @@ the two for every format, as a text that arrives by the character is never read 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -42,9 +42,9 @@ from agentkit.formats.reader import Damage, Reader, literal, pattern
 from agentkit.formats.valueends import ValueEnd, end_of_value
 from agentkit.toolspec import ToolSpec
 
-_LONGEST_NAME: Final = 64  # characters of a plain name; limits may allow fewer
-_NAME: Final = rf"[A-Za-z0-9_-]{{1,{_LONGEST_NAME}}}+"
-_KEY: Final = rf"[A-Za-z0-9_.-]{{1,{_LONGEST_NAME}}}+"
+_new = tuple.__new__
+_NAME: Final = r"[A-Za-z0-9_-]{1,128}+"
+_KEY: Final = r"[A-Za-z0-9_.-]{1,128}+"
 _SPACE: Final = r"\s{0,512}+"  # less than any step skips
 _BLANK: Final = re.compile(r"\s*").match
 
@@ -62,11 +62,11 @@ class Found:
     __slots__ = ("arguments", "deltas", "end", "id", "index", "name", "opener", "repairs", "start", "tool")
 
     def __init__(self, opener: Opener, index: int, head: re.Match[str], tools: Mapping[str, ToolSpec]) -> None:
-        self.opener, self.index = opener, index
-        self.start = head.end(1)
-        self.id: str = head["id"] or ""
-        self.name: str = head["name"]
-        self.tool = tools.get(self.name)
+        name, id_ = head.group("name", "id")
+        self.opener, self.index, self.start = opener, index, head.end(1)
+        self.name: str = name
+        self.id: str = id_ or ""
+        self.tool = tools.get(name)
         self.end = -1
         self.arguments: dict[str, Any] = {}
         self.deltas: list[ArgumentDelta] = []
@@ -77,12 +77,30 @@ Read = Callable[[Reader, Openers, Found, int], bool]
 """Reads a body, and all that follows it, from an index of the buffer; False if it is not plain."""
 
 
+def plain_call(r: Reader, opener: Opener, openers: Openers, index: int) -> Found | None:
+    """The call that opens at the reader's position, with nothing consumed; None if it is to be read by its parts."""
+    known: dict[int, tuple[Opener, PlainCall | None]] = openers.plain
+    if (pair := known.get(id(opener))) is None:
+        tells = opener.kind in ("call", "section") and not opener.weak
+        pair = known[id(opener)] = (opener, _made(opener.shape, opener.kind == "section") if tells else None)
+    if (plain := pair[1]) is None or (head := plain.head(r.buf, r.at)) is None:
+        return None
+    found = Found(opener, index, head, openers.table.named)
+    if not plain.body(r, openers, found, head.end()):
+        return None
+    return found if found.end - r.at <= r.limits.call and len(found.name) <= r.limits.name else None
+
+
 class PlainCall:
     """How a plain call of one shape is read, after the opening of a section if `section`.
+
+    `head` matches all that precedes the values, `body` reads these, and the rest of the call.
 
     Raises:
         Unlike: a part of the shape has too many forms.
     """
+
+    __slots__ = ("body", "head")
 
     def __init__(self, shape: Shape, *, section: bool) -> None:
         at = next((n for n, part in enumerate(shape.call) if isinstance(part, CallBody)), -1)
@@ -92,31 +110,12 @@ class PlainCall:
         head += "" if "(?P<id>" in head else "(?P<id>(?!))?"
         if at < 0 or head.count("(?P<name>") != 1:
             raise Unlike
-        self._head = re.compile(head).match
-        self._body = _json(shape, at) if isinstance(body, Json | Envelope | KeyEnvelope) else _pairs(shape, at)
-
-    def find(self, r: Reader, opener: Opener, openers: Openers, index: int) -> Found | None:
-        """The call at the reader's position, with nothing consumed; None if it is not plain."""
-        if (head := self._head(r.buf, r.at)) is None:
-            return None
-        found = Found(opener, index, head, openers.table.named)
-        return found if self._body(r, openers, found, head.end()) else None
-
-
-def plain_call(r: Reader, opener: Opener, openers: Openers, index: int) -> Found | None:
-    """The call that opens at the reader's position, with nothing consumed; None if it is to be read by its parts."""
-    known: dict[int, tuple[Opener, PlainCall | None]] = openers.plain
-    if (pair := known.get(id(opener))) is None:
-        tells = opener.kind in ("call", "section") and not opener.weak
-        pair = known[id(opener)] = (opener, _made(opener.shape, opener.kind == "section") if tells else None)
-    if (plain := pair[1]) is None or r.limits.name < _LONGEST_NAME:
-        return None
-    found = plain.find(r, opener, openers, index)
-    return found if found is not None and found.end - r.at <= r.limits.call else None
+        self.head = re.compile(head).match
+        self.body = _json(shape, at) if isinstance(body, Json | Envelope | KeyEnvelope) else _pairs(shape, at)
 
 
 @lru_cache(256)
-def _made(shape: Shape, section: bool) -> PlainCall | None:  # a key of the cache
+def _made(shape: Shape, section: bool) -> PlainCall | None:
     try:
         return PlainCall(shape, section=section)
     except Unlike:
@@ -176,7 +175,8 @@ def _ends(shape: Shape, n: int) -> str:
     ends = ends_of_name(shape.call[n + 1 :])
     if any(re.match(r"[\w.:-]", text) for text in ends):
         raise Unlike
-    return f"(?={'|'.join(map(re.escape, ends))})"
+    space = "" if any(text[0].isspace() for text in ends) else r"\s{0,64}+"  # which is not part of the name
+    return f"(?={space}(?:{'|'.join(map(re.escape, ends))}))"
 
 
 def _into(body: FormatPart) -> str:
@@ -228,13 +228,20 @@ def _json(shape: Shape, at: int) -> Read:
         over = tail(r.buf, end)
         if over is None or loose or (typed and "type" in value):  # with a type, it may describe a tool
             return False
-        if last and GOES_ON.may_be(r.buf, end):
+        if last and _goes_on(r, end):
             return False
         found.end, found.arguments = over.end(), value
-        found.deltas.append(ArgumentDelta(found.index, r.buf[start:end]))
+        found.deltas.append(_new(ArgumentDelta, (found.index, r.buf[start:end], None)))
         return found.tool is None or openers.expected(found.tool).fits(value)
 
     return read
+
+
+def _goes_on(r: Reader, end: int) -> bool:
+    """Whether more of the arguments is after what closes them, or may be; as `Reader.sees` finds it."""
+    if r.ended and GOES_ON.part.match(r.buf, end):
+        r.cut = r.base + end
+    return GOES_ON.match(r.buf, end) is not None or (not r.ended and GOES_ON.part.match(r.buf, end) is not None)
 
 
 # ---------------------------------------------------------------- parameters
@@ -250,38 +257,44 @@ def _pairs(shape: Shape, at: int) -> Read:
     edge = end_of_value(shape, part)
     trim = isinstance(part, Pairs) and part.newlines == "both"
 
-    def texts(buf: str, start: int) -> Iterator[re.Match[str]]:
-        while found := pair(buf, start):
-            yield found
-            start = found.end()
-
     def read(r: Reader, openers: Openers, found: Found, start: int) -> bool:
         call = CallReader(found.opener, openers, found.index, Lead(""), name=found.name)
         call.arguments.tool = found.tool
         buf, end, stop = r.buf, start, -1
-        for value in texts(buf, start):
-            end, key, text = value.end(), value["key"], value["value"]
-            stop = value.end("value")
+        while value := pair(buf, end):
+            key, kind, text = value.groups()
+            end, stop = value.end(), value.end(3)
             if trim and text.endswith("\n"):
-                cut = 2 if text.endswith("\r\n") else 1
-                text, stop = text[:-cut], stop - cut
-            if text:
-                found.deltas.append(ArgumentDelta(call.index, text, key))
-            if not _put(r, call, part, key, text, value["kind"]):
+                text, stop = _trimmed(text, stop)
+            if key in call.arguments.by_name or len(key) > r.limits.name:
                 return False
+            found.deltas.append(_new(ArgumentDelta, (found.index, text, key)))
+            _put(r, call, part, key, text, kind)
         over = tail(buf, end)
         if over is None or (stop >= 0 and not _is_over(r, edge, stop)):
             return False
         found.end = over.end()
-        try:
-            close_values(call, r.base + found.end, allowed=r.repairs)
-            call.repair(r)
-        except Damage:
-            return False
-        found.arguments, found.repairs = call.arguments.by_name, call.arguments.repairs
-        return True
+        return _settles(r, call, found)
 
     return read
+
+
+def _trimmed(text: str, stop: int) -> tuple[str, int]:
+    """A value and where it ends, without the line end that belongs to what closes it."""
+    cut = 2 if text.endswith("\r\n") else 1
+    return text[:-cut], stop - cut
+
+
+def _settles(r: Reader, call: CallReader, found: Found) -> bool:
+    """Take the arguments as the tool's schema requires; False if the call is damaged."""
+    try:
+        close_values(call, r.base + found.end, allowed=r.repairs)
+        call.repair(r)
+    except Damage:
+        return False
+    found.deltas = [delta for delta in found.deltas if delta.text]
+    found.arguments, found.repairs = call.arguments.by_name, call.arguments.repairs
+    return True
 
 
 def _pair(shape: Shape, part: Pairs | TagParameters, at: int) -> str:
@@ -315,23 +328,19 @@ def _pair(shape: Shape, part: Pairs | TagParameters, at: int) -> str:
 _NO_KIND: Final = "(?P<kind>(?!))?"
 
 
-def _put(r: Reader, call: CallReader, part: Pairs | TagParameters, key: str, text: str, kind: str | None) -> bool:
-    """Add one argument; False if its name is given twice."""
-    arguments = call.arguments
-    if key in arguments.by_name:
-        return False
+def _put(r: Reader, call: CallReader, part: Pairs | TagParameters, key: str, text: str, kind: str | None) -> None:
+    """Add one argument."""
+    arguments, tool = call.arguments, call.arguments.tool
     arguments.plain.add(key)
-    if kind in ("string", "true"):
+    words = call.openers.expected(tool).words if tool is not None and kind is None else ()
+    if key in words or kind == ("string" if isinstance(part, Pairs) else "true"):
         arguments.by_name[key] = text
-    elif kind == "false" and not (call.tool and call.tool.declares(key)):
-        arguments.by_name[key] = values.read(text, {}, {})
-    elif kind and kind != "false":
+    elif kind is not None and isinstance(part, Pairs):
         arguments.by_name[key] = arguments.read(text, {"type": kind}, {}, r.repairs)
-    elif call.tool is not None and key in call.openers.expected(call.tool).words:
-        arguments.by_name[key] = text
+    elif kind is not None and not (tool and tool.declares(key)):
+        arguments.by_name[key] = values.read(text, {}, {})
     else:
         arguments.put(r, key, text)
-    return True
 
 
 def _is_over(r: Reader, edge: ValueEnd, stop: int) -> bool:

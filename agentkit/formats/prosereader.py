@@ -21,6 +21,7 @@ _LANGUAGE: Final = Delimiter(r"[\w+#.-]{0,23}[\w+#][ \t]{0,8}\r?\n", r"[\w+#.-]{
 _EDGES: Final = ("<", "[")  # what an aside begins with
 _MARKS: Final = ("`", "~")
 _UNDECIDED: Final = re.compile(r".\s{0,64}\Z", re.DOTALL).match
+_SPAN: Final = 2048  # characters in which the end of a code span is looked for
 _SPACE_RUN: Final = 1024  # white space after a call that is held back until it is known whether another call follows
 
 
@@ -146,7 +147,7 @@ class ProseReader:
     def entries(self) -> Generator[None, None, list[Opener]]:
         """What may open at exactly this place, unless it is quoted."""
         r = self.r
-        if self.quoting.quoted:
+        if self.quoting.quoted and (yield from self._is_quoted()):
             return []
         entries: list[Opener] = []
         aside = r.buf[r.at : r.at + 1] in _EDGES and not self.quoting.off
@@ -159,6 +160,32 @@ class ProseReader:
         if r.buf.startswith("<", r.at) and self._tag_may_open(entries) and (found := (yield from r.sees(TAG))):
             entries += self.openers.table.at_tag(found, loose=not entries)
         return entries
+
+    def _is_quoted(self) -> Generator[None, None, bool]:
+        """Whether what is here is quoted, if a call may open here in a code span; the span may never be closed.
+
+        Then its backtick is only a character. If the text ends first, or long text follows, it counts as quoted.
+        """
+        r, quoting = self.r, self.quoting
+        if quoting.fence or quoting.shut:
+            return True
+        while not r.ended and self.openers.literal.part.match(r.buf, r.at):
+            yield
+        if self.openers.literal.match(r.buf, r.at) is None and (yield from r.sees(TAG)) is None:
+            return True
+        over = re.compile(rf"(?<!`)`{{{quoting.span}}}(?!`)|(?P<blank>\n[ \t\r]{{0,64}}\n)")
+        while True:
+            limit = r.at + _SPAN
+            found = over.search(r.buf, r.at, limit)
+            if found and (found.end() < min(len(r.buf), limit) or (r.ended and len(r.buf) < limit)):
+                break
+            if r.ended or len(r.buf) >= limit:
+                quoting.shut = r.ended  # to its last line
+                return True
+            yield
+        quoting.shut = found["blank"] is None
+        quoting.span = quoting.span if quoting.shut else 0
+        return quoting.shut
 
     def _tag_may_open(self, entries: Sequence[Opener]) -> bool:
         """Whether the tag here may open something other than what its exact letters open."""

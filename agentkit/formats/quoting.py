@@ -14,8 +14,9 @@ class Quoting:
     show a block in a block like this.
 
     `fence` is the number of characters that opened the block, `mark` which, `inner` how many blocks are open in it, and
-    `opening` whether its first line is not over; `span` the number that opened the span; 0 outside. `blank` is whether
-    the current line has nothing but white space so far; `off`, whether quoting does not count.
+    `opening` whether its first line is not over; `span` the number that opened the span; 0 outside; `shut`, whether it
+    is known that the span does not end with its line. `blank` is whether the current line has nothing but white space
+    so far; `off`, whether quoting does not count.
     """
 
     off: bool = False
@@ -24,6 +25,7 @@ class Quoting:
     inner: int = 0
     opening: bool = False
     span: int = 0
+    shut: bool = False
     blank: bool = True
 
     @property
@@ -40,7 +42,9 @@ class Quoting:
         """Plain prose, without backticks, went by."""
         line = text.rfind("\n")
         if line >= 0:
-            self.span = 0  # an unmatched backtick is a character, not code to the end of the text
+            self.span = (
+                self.span if self.shut else 0
+            )  # an unmatched backtick is a character, not code to the text's end
             self.blank = True
             self.opening = False
             text = text[line + 1 :]
@@ -63,4 +67,5 @@ class Quoting:
             self.fence, self.mark, self.inner, self.opening = n, mark, 0, True
         elif mark == "`":
             self.span = n if not self.span else 0 if n == self.span else self.span
+        self.shut = self.shut and self.span > 0
         self.blank = False

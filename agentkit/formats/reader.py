@@ -93,10 +93,6 @@ class Delimiter:
         self.part = re.compile(f"(?:{part})\\Z", flags)
         self.match = self.whole.match
 
-    def may_be(self, text: str, at: int = 0) -> bool:
-        """Whether it is at an index of a text, or may be there once more text has arrived."""
-        return self.match(text, at) is not None or self.part.match(text, at) is not None
-
 
 _SOFT = r"\s{0,1024}"  # white space skipped inside a literal
 

@@ -25,7 +25,7 @@ from agentkit.formats.plaincalls import Found, plain_call
 from agentkit.formats.prosereader import ProseReader
 from agentkit.formats.reader import Damage, Decline, Reader, Wait
 from agentkit.formats.repairs import LONE_SURROGATE, MISSING_BRACE
-from agentkit.messages import ToolCall
+from agentkit.messages import ToolCall, call_as_read
 
 _INSIDE: Final = "expected the end of the JSON before the end of the call, after which more of it follows"
 _new = tuple.__new__
@@ -162,8 +162,8 @@ class Calls:
         if not raw.isascii() or "\\u" in raw:
             arguments = values.encodable(arguments, raw)
             repairs = (*repairs, LONE_SURROGATE) if values.replaced(arguments, raw) else repairs
-        done = ToolCall(call.id, call.name, arguments, call.opener.format.name, raw[lead:])
-        self.r.out.append(CallEnd(call.index, done, tuple(repairs)))
+        done = call_as_read(call.id, call.name, arguments, call.opener.format.name, raw[lead:])
+        self.r.out.append(_new(CallEnd, (call.index, done, tuple(repairs))))
 
     def _repair(self, call: CallReader) -> None:
         """Repair arguments that were read, as the tool's schema requires."""
@@ -177,7 +177,7 @@ class Calls:
         # another shape of the format might have read what the text's end cut off from an earlier place
         unread = r.ended and call.arguments.body == damage.position
         cut = damage.position == r.cut or (unread and (damage.position < r.cut or _LAST_WORD(r.buf, r.at)))
-        if cut and damage.code != "internal_error":
+        if cut and not damage.ended and damage.code != "internal_error":
             at = r.cut if r.cut >= r.mark else damage.position
             damage = Damage("truncated_call", f"the text ended: {damage.message}", at, ended=True, got=damage.got)
         try:

@@ -107,10 +107,14 @@ class ValueEnd:
         Nor may a section start there that does not end: after a damaged call, that of another call would.
         """
         calls = [f["end"] is not None for f in self.calls.finditer(text)] if self.calls is not None else []
-        around = [f["end"] is not None for f in self.sections.finditer(text)] if self.sections is not None else []
         tags = Counter(_A_TAG.findall(text))
         closed = all(tags["", name] >= n for (slash, name), n in tags.items() if slash)
-        return closed and 2 * sum(calls) == len(calls) and 2 * sum(around) >= len(around)
+        return closed and 2 * sum(calls) == len(calls) and not self.open_section(text)
+
+    def open_section(self, text: str) -> bool:
+        """Whether more sections start in this text than end there."""
+        around = [f["end"] is not None for f in self.sections.finditer(text)] if self.sections is not None else []
+        return 2 * sum(around) < len(around)
 
     def closes(self, text: str) -> bool:
         """Whether this text contains a value's closing, or ends with a part of one."""

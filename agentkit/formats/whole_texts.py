@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 
-from agentkit.events import CallEnd, Event, SourceEvent, merge
+from agentkit.events import CallEnd, Event, merge
 from agentkit.formats.asides import REASONING
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.edges import fenced
@@ -52,10 +52,8 @@ def parse(
     in_code: InCode = "ignore",
     thinking: bool = False,
 ) -> list[Event]:
-    """Read a whole text: feed it, close, and merge adjacent events. Arguments as for `Parser`."""
-    parser = Parser(formats, tools, in_code=in_code, thinking=thinking)
-    events: list[SourceEvent] = parser.feed(text)
-    return merge([*events, *parser.close()])
+    """Read a whole text, and merge adjacent events. Arguments as for `Parser`."""
+    return merge(Parser(formats, tools, in_code=in_code, thinking=thinking).close(text))
 
 
 def calls(events: Iterable[Event]) -> list[ToolCall]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from agentkit.events import CallEnd, ToolCompleted, ToolFailed, ToolSkipped
@@ -16,6 +17,7 @@ from agentkit.processor.processor import call_id as new_call_id
 from agentkit.rollout.records.scoring import reward_of
 from agentkit.tool import ToolRegistry, ToolResult
 from agentkit.tool.result import NO_CONTEXT
+from agentkit.toolspec import ToolSpec
 
 _LOG: Final = logging.getLogger("agentkit.interop")
 
@@ -65,6 +67,35 @@ async def answered(
                 result = event.result
     result = _with_number(name, result)
     return Answered(result, turn.results[0].content if turn.results else result.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class CallableTool:
+    """One tool for a peer whose tools keep nothing between two calls.
+
+    Args:
+        spec: what a model is shown.
+        registry: it, among others.
+        config: limits of its calls.
+    """
+
+    spec: ToolSpec
+    registry: ToolRegistry
+    config: ProcessorConfig | None
+
+    async def answer(self, arguments: Mapping[str, Any]) -> Answered:
+        """Run one call; see `answered`."""
+        return await answered(self.registry, self.spec.name, arguments, config=self.config)
+
+
+def callable_tools(tools: Any, config: ProcessorConfig | None) -> list[CallableTool]:
+    """Each tool of what `ToolRegistry` accepts.
+
+    Raises:
+        SchemaError: a definition is wrong.
+    """
+    registry = ToolRegistry(tools)
+    return [CallableTool(spec, registry, config) for spec in registry.offered(None)]
 
 
 def _with_number(name: str, result: ToolResult) -> ToolResult:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from agentkit.interop.answering import LONGEST, answered
+from agentkit.interop.answering import LONGEST, CallableTool, callable_tools
 from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.interop.peers import LANGCHAIN, require
 from agentkit.messages import ImagePart
 from agentkit.processor import ProcessorConfig
-from agentkit.tool import ToolRegistry, ToolResult
-from agentkit.toolspec import ToolSpec
+from agentkit.tool import ToolResult
 
 _LOOP: Final = BackgroundLoop("agentkit tools in LangChain")
 
@@ -29,13 +28,12 @@ def to_langchain(tools: Any, *, config: ProcessorConfig | None = None) -> list[A
         SchemaError: a definition is wrong.
     """
     module = require(LANGCHAIN)
-    registry = ToolRegistry(tools)
-    return [_structured(module, registry, spec, config) for spec in registry.offered(None)]
+    return [_structured(module, tool) for tool in callable_tools(tools, config)]
 
 
-def _structured(module: Any, registry: ToolRegistry, spec: ToolSpec, config: ProcessorConfig | None) -> Any:
+def _structured(module: Any, tool: CallableTool) -> Any:
     async def call(**arguments: Any) -> tuple[Any, ToolResult]:
-        answer = await answered(registry, spec.name, arguments, config=config)
+        answer = await tool.answer(arguments)
         if not answer.result.ok:
             raise module.ToolException(answer.text)
         if not any(isinstance(part, ImagePart) for part in answer.parts):
@@ -46,9 +44,9 @@ def _structured(module: Any, registry: ToolRegistry, spec: ToolSpec, config: Pro
         return _LOOP.run(call(**arguments), LONGEST)
 
     return module.StructuredTool(
-        name=spec.name,
-        description=spec.description,
-        args_schema=dict(spec.parameters),
+        name=tool.spec.name,
+        description=tool.spec.description,
+        args_schema=dict(tool.spec.parameters),
         func=call_and_wait,
         coroutine=call,
         response_format="content_and_artifact",

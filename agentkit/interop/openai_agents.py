@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from agentkit.interop.answering import answered
+from agentkit.interop.answering import CallableTool, callable_tools
 from agentkit.interop.peers import OPENAI_AGENTS, require
 from agentkit.messages import ImagePart
 from agentkit.processor import ProcessorConfig
-from agentkit.tool import ToolRegistry
-from agentkit.toolspec import ToolSpec
 
 
 def to_openai_agents(tools: Any, *, config: ProcessorConfig | None = None) -> list[Any]:
@@ -25,11 +23,12 @@ def to_openai_agents(tools: Any, *, config: ProcessorConfig | None = None) -> li
         SchemaError: a definition is wrong.
     """
     agents = require(OPENAI_AGENTS)
-    registry = ToolRegistry(tools)
-    return [_function_tool(agents, registry, spec, config) for spec in registry.offered(None)]
+    return [_function_tool(agents, tool) for tool in callable_tools(tools, config)]
 
 
-def _function_tool(agents: Any, registry: ToolRegistry, spec: ToolSpec, config: ProcessorConfig | None) -> Any:
+def _function_tool(agents: Any, tool: CallableTool) -> Any:
+    spec = tool.spec
+
     async def on_invoke_tool(context: Any, arguments: str) -> Any:
         try:
             given = json.loads(arguments or "{}")
@@ -37,7 +36,7 @@ def _function_tool(agents: Any, registry: ToolRegistry, spec: ToolSpec, config: 
             return f"{spec.name}: the arguments are not JSON: {e}"
         if not isinstance(given, dict):
             return f"{spec.name}: the arguments must be an object with the parameters' names, found {given!r:.80}"
-        answer = await answered(registry, spec.name, given, config=config)
+        answer = await tool.answer(given)
         if not any(isinstance(part, ImagePart) for part in answer.parts):
             return answer.text
         return [

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentkit.interop.answering import answered
+from agentkit.interop.answering import CallableTool, callable_tools
 from agentkit.interop.peers import PYDANTIC_AI, require
 from agentkit.messages import ImagePart
 from agentkit.processor import ProcessorConfig
-from agentkit.tool import ToolRegistry
-from agentkit.toolspec import ToolSpec
 
 
 def to_pydantic_ai(tools: Any, *, config: ProcessorConfig | None = None) -> list[Any]:
@@ -27,13 +25,14 @@ def to_pydantic_ai(tools: Any, *, config: ProcessorConfig | None = None) -> list
     """
     module = require(PYDANTIC_AI)
     exceptions = require(PYDANTIC_AI, "pydantic_ai.exceptions")
-    registry = ToolRegistry(tools)
-    return [_tool(module, exceptions, registry, spec, config) for spec in registry.offered(None)]
+    return [_tool(module, exceptions, tool) for tool in callable_tools(tools, config)]
 
 
-def _tool(module: Any, exceptions: Any, registry: ToolRegistry, spec: ToolSpec, config: ProcessorConfig | None) -> Any:
+def _tool(module: Any, exceptions: Any, tool: CallableTool) -> Any:
+    spec = tool.spec
+
     async def call(**arguments: Any) -> Any:
-        answer = await answered(registry, spec.name, arguments, config=config)
+        answer = await tool.answer(arguments)
         if answer.result.code == "invalid_arguments":
             raise exceptions.ModelRetry(answer.text)
         if not answer.result.ok:

@@ -19,9 +19,9 @@ from agentkit.tool.result import ToolResult
 from agentkit.toolspec import ToolSpec
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # not frozen: there is one for each call, and that would double its cost
 class Admitted:
-    """A call that may run, with its validated arguments."""
+    """A call that may run, with its validated arguments. Nobody changes it."""
 
     index: int
     call: ToolCall

@@ -134,26 +134,32 @@ class Execution:
             self._inbox.put(self._skip(ready.index, ready.call, failed("limit", refused)))
         return None
 
-    def start(self, admitted: Admitted) -> None:
-        """Start a call, unless it was answered since `next`."""
+    def start(self, admitted: Admitted, *, alone: bool = False) -> None:
+        """Start a call, unless it was answered since `next`.
+
+        Args:
+            admitted: the call.
+            alone: whether no other may start soon: it then takes its first step now. Otherwise all start before the
+                first one runs.
+        """
         if not self.waiting.take(admitted):
             return
         try:
-            context = self._contexts(admitted.call)
+            context = self._contexts(admitted.call) if admitted.tool.takes_context else None
             if self._scope is None:
-                self._begin(admitted, context)
+                self._begin(admitted, context, alone)
             else:
                 with self._scope(admitted.call):
-                    self._begin(admitted, context)
+                    self._begin(admitted, context, alone)
         except BaseException:
             self.waiting.leave_line(admitted.index)
             raise
 
-    def _begin(self, admitted: Admitted, context: ToolContext) -> None:
+    def _begin(self, admitted: Admitted, context: ToolContext | None, alone: bool) -> None:
         place = self.waiting.place(admitted.index) if admitted.tool.policy.exclusive else None
         task = ToolTask(admitted, self._config, self._faults, self._settled, place)
         self._running.add(task)  # only now: an exception before this would leave the call there for good
-        task.start(context)
+        task.start(context, at_once=alone)
 
     def _settled(self, task: ToolTask, done: Outcome, took: float) -> None:
         """A tool has ended, or waits for a person, or its call was answered as if it had ended."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from agentkit.errors import ProviderError
 from agentkit.events import SourceEvent, ToolEvent
+from agentkit.processor.starting import interrupt, started
 
 AHEAD = 64  # source events read before the consumer takes the first: a burst of one network packet, and a bound
 
@@ -58,7 +59,7 @@ class Inbox:
 
     def read(self, source: Source) -> None:
         """Start to read a source; a `SourceEnd` follows its last event."""
-        self.reading = asyncio.get_running_loop().create_task(self._read(source))
+        self.reading = started(self._read(source), asyncio.get_running_loop())
 
     def stop(self) -> None:
         """Stop reading, and close the source. It counts as ended, however long it takes to close."""
@@ -70,25 +71,30 @@ class Inbox:
     async def _read(self, source: Source) -> None:
         failure: Exception | None = None
         try:
-            if isinstance(source, AsyncIterable):
-                async for event in source:
-                    self.put(event)
-                    if len(self.items) >= AHEAD:
-                        await self._room()
-            else:
-                for event in source:
-                    self.put(event)
-                    if len(self.items) >= AHEAD:
-                        await self._room()
+            await self._take(source)
         except asyncio.CancelledError:
             if not self._stopped:
                 failure = ProviderError("the stream of events cancelled itself", kind="stream", provider="source")
+        except KeyboardInterrupt as e:
+            interrupt(e)
         except Exception as e:  # noqa: BLE001 - raised by the turn when the finished calls have their answers
             failure = e
         finally:
             self.put(SourceEnd(failure))
             if self._stopped and hasattr(source, "aclose"):
                 await source.aclose()
+
+    async def _take(self, source: Source) -> None:
+        if isinstance(source, AsyncIterable):
+            async for event in source:
+                self.put(event)
+                if len(self.items) >= AHEAD:
+                    await self._room()
+            return
+        for event in source:
+            self.put(event)
+            if len(self.items) >= AHEAD:
+                await self._room()
 
     async def _room(self) -> None:
         """Wait until the consumer has taken what was read."""

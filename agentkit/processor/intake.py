@@ -37,6 +37,8 @@ from agentkit.messages import (
 
 TextualPart = type[TextPart] | type[ThinkingPart] | type[MarkupPart]
 
+_NO_USAGE: Final = Usage()
+_UNKNOWN: Final = Finish("unknown")
 _OF_CALLS: Final = (CallStart, ArgumentDelta, CallEnd, CallError, ProviderBlock)
 
 
@@ -65,6 +67,8 @@ class CallIds:
 
 class Draft:
     """A message while it is written: its parts, with a place kept for each call that is still open."""
+
+    __slots__ = ("_parts", "_run", "_run_kind", "_whole")
 
     def __init__(self) -> None:
         self._parts: list[AssistantPart | None] = []
@@ -97,6 +101,11 @@ class Draft:
         self._end_run()
         whole = ThinkingPart(thought, event.provider, event.data)
         self._parts.append(whole if event.thinking else ProviderPart(event.provider, event.data))
+
+    def add_call(self, call: ToolCall) -> None:
+        """A call that starts and ends here."""
+        self._end_run()
+        self._parts.append(call)
 
     def keep_place(self) -> int:
         """A place for a call that starts here."""
@@ -169,8 +178,8 @@ class Intake:
 
     def __init__(self, ids: CallIds, limit: int | None = None) -> None:
         self.full = False
-        self.usage = Usage()
-        self.finish = Finish("unknown")
+        self.usage = _NO_USAGE
+        self.finish = _UNKNOWN
         self.calls: list[ToolCall | None] = []
         self.draft = Draft()
         self._ids = ids
@@ -282,16 +291,21 @@ class Intake:
         return call
 
     def _end(self, index: int, call: ToolCall, opened: OpenCalls) -> tuple[int, ToolCall]:
-        known = self._opened(index, opened)
-        del opened.by_number[index]  # a source that uses a number twice means two calls
-        id = known.id or self._ids.unique(call.id)
+        known = opened.by_number.pop(index, None)  # a source that uses a number twice means two calls
+        id = (known is not None and known.id) or self._ids.unique(call.id)
         whole = call if call.id == id else ToolCall(id, call.name, call.arguments, call.format, call.raw)
-        self.calls[known.index] = whole
-        self.draft.fill(known.place, whole)
+        if known is None:
+            number = len(self.calls)
+            self.calls.append(whole)
+            self.draft.add_call(whole)
+        else:
+            number = known.index
+            self.calls[number] = whole
+            self.draft.fill(known.place, whole)
         self._ended += 1
         if self._ended == self._limit:
             self.full, self.finish = True, Finish("tool_limit_reached")
-        return known.index, whole
+        return number, whole
 
 
 _TAKE: Mapping[type, Callable[[Intake, Any, OpenCalls], SourceEvent]] = {

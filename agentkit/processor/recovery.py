@@ -186,7 +186,7 @@ class Recovery:
     ) -> None:
         self._new_parser = new_parser
         self._quoted = quoted
-        self._tools = {tool.name: tool for tool in tools}
+        self._tools = tools
         self._parser: TextReader | None = None
         self._begun = self._over = False
         self._before = Before()
@@ -207,6 +207,9 @@ class Recovery:
         if isinstance(event, Text):
             self._read(event.text)
         elif isinstance(event, CallStart | ArgumentDelta | CallEnd | CallError):
+            if not self._begun:  # nothing was said before it
+                self._over = True
+                return (event,)
             self._end(calls=False)
             self._held.out.append(event)
         else:
@@ -307,7 +310,7 @@ class Recovery:
         return self._before.standing(self._lead + call.raw[:_HEAD], call.name)
 
     def _counts(self, call: ToolCall) -> bool:
-        tool = self._tools.get(call.name)
+        tool = next((tool for tool in self._tools if tool.name == call.name), None)
         if tool is None or any(name not in call.arguments for name in tool.parameters.get("required", ())):
             return False
         return bool(call.arguments) or tool.element is not None or call.format not in _marks().by_tag

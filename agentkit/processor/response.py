@@ -6,6 +6,7 @@ Pure: events in, events out. Knows no tool that could run, no clock and no event
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from agentkit.events import CallEnd, CallError, CallStart, Finish, ProviderBlock, SourceEvent, Text, Thinking, Usage
 from agentkit.messages import ToolCall
@@ -45,7 +46,10 @@ class ResponseReader:
         if isinstance(event, Finish):
             return self._finished(event)
         if self._recovery is not None:
-            return intake.keep(self._recovery.feed(event), self._native)
+            certain = self._recovery.feed(event)
+            if len(certain) != 1:
+                return intake.keep(certain, self._native)
+            return intake.keep_one(certain[0], self._native)
         if self.text is not None and self.text.begun and self._ends_text(event):
             return self._after_text(event, self.text)
         return intake.keep_one(event, self._native)
@@ -89,6 +93,8 @@ class ResponseReader:
         yield from text.end()
         yield from self.intake.keep((event,), self._native)
 
-    def _finished(self, event: Finish) -> Iterator[SourceEvent]:
-        yield from self.close(cut=event.reason == "length")
-        yield from self.intake.keep((event,), self._native)
+    def _finished(self, event: Finish) -> Iterable[SourceEvent]:
+        rest = self.close(cut=event.reason == "length")
+        return (
+            chain(rest, self.intake.keep((event,), self._native)) if rest else self.intake.keep_one(event, self._native)
+        )

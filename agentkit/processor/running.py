@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
 async def run_tool(
     tool: BoundTool,
     arguments: Mapping[str, Any],
-    context: ToolContext,
+    context: ToolContext | None,
     limit: int | None,
     keep: Keep = "both",
     claim: Claim | None = None,
@@ -52,7 +52,7 @@ async def run_tool(
     Args:
         tool: what to run.
         arguments: as `BoundTool.validate` returned them.
-        context: passed to a method that declares it.
+        context: passed to a method that declares it; None if the tool takes none.
         limit: how many characters of the result the model reads; None if it is read elsewhere: an output that is a
             string or a number is then not rendered.
         keep: which end of a longer result is kept.
@@ -69,7 +69,9 @@ async def run_tool(
     try:
         if tool.is_async:
             value = await tool.invoke(arguments, context)
-            return returned(tool, await value if waits(value) else value, limit, keep, faults)
+            if type(value) not in _READABLE and waits(value):
+                value = await value
+            return returned(tool, value, limit, keep, faults)
         done = await WORKERS.run(partial(_run_plain, tool, arguments, context, limit, keep, ended, faults), claim)
         return done if isinstance(done, Outcome) else returned(tool, await done, limit, keep, faults)
     except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
@@ -89,7 +91,7 @@ async def run_tool(
 def _run_plain(
     tool: BoundTool,
     arguments: Mapping[str, Any],
-    context: ToolContext,
+    context: ToolContext | None,
     limit: int | None,
     keep: Keep,
     ended: Callable[[], None] | None,
@@ -113,6 +115,8 @@ def returned(tool: BoundTool, value: Any, limit: int | None, keep: Keep, faults:
     """The result of a tool; a value that the model cannot read is reported to the tool's author."""
     if type(value) in _WORDS:
         return outcome(ToolResult(value), limit, keep)
+    if type(value) is ToolResult and type(value.output) in _WORDS:
+        return outcome(value, limit, keep)
     result = ToolResult.of(value)
     done = outcome(result, limit, keep)
     given = result.output if isinstance(value, ToolResult) else value

@@ -40,11 +40,11 @@ else:
 
     def _stepped(work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
         """The same for Python 3.11: the step that a new task has put last in its loop's queue is taken now."""
-        task = loop.create_task(work)
+        task = asyncio.Task(work, loop=loop)
         queue = getattr(loop, "_ready", None)
         if queue is None:  # a loop of another kind: the step comes in its turn
             return task
-        step, outer = queue.pop(), asyncio.current_task()
+        step, outer = queue.pop(), asyncio.current_task(loop)
         if outer is None:
             step._run()
             return task

@@ -71,20 +71,34 @@ class ToolTask:
 
     # -------------------------------------------------------------- running
 
-    def start(self, context: ToolContext) -> None:
-        """Start its task, which may then be over; context variables that are set now are visible to the tool."""
+    def start(self, context: ToolContext | None, *, at_once: bool) -> None:
+        """Start its task; context variables that are set now are visible to the tool.
+
+        Args:
+            context: what the tool can learn about its call; None if it takes none.
+            at_once: whether it takes its first step now, and so may be over when this returns, or in its turn.
+        """
         loop = asyncio.get_running_loop()
-        task = self.task = started(self._run(context), loop)
+        if at_once:
+            task = self.task = started(self._run(context), loop)
+            self._watch()
+        else:
+            task = self.task = loop.create_task(self._run(context))
+            loop.call_soon(self._watch)  # after its first step, at which many are over
         if (place := self._place) is not None:
             if task.done():
                 place.task_over(self._claim)
             else:
                 claim = self._claim
                 task.add_done_callback(lambda _: place.task_over(claim))
-        if self._timeout is not None and self._settled is not None:
-            self._timer = loop.call_later(self._timeout, self.expire, self._timeout)
 
-    async def _run(self, context: ToolContext) -> None:
+    def _watch(self) -> None:
+        """Start to count its time, unless it is over."""
+        timeout = self._timeout
+        if timeout is not None and self._settled is not None and self._stopped is None:
+            self._timer = asyncio.get_running_loop().call_later(timeout, self.expire, timeout)
+
+    async def _run(self, context: ToolContext | None) -> None:
         self._begun = perf_counter()
         if (task := asyncio.current_task()) is not None:
             self.task = task  # an eager one is here before `start` has it

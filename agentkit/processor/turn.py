@@ -49,6 +49,8 @@ from agentkit.processor.tooltask import GRACE
 from agentkit.tool.registry import ToolRegistry
 from agentkit.toolspec import ToolSpec
 
+_LAST = frozenset((Usage, Finish, SourceEnd))
+_ENDS = frozenset((CallEnd, CallError))
 _OF_TOOLS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
 
 
@@ -203,14 +205,22 @@ class Turn(EventStream[Event]):
             finally:
                 self._conclude()
 
-    def _step(self) -> Iterator[Event]:
+    def _step(self) -> Iterable[Event]:
         """Handle one item of the inbox, and what follows from it."""
-        if self._inbox.items:
-            self._fresh = iter(self._read(self._inbox.items.popleft()))
-            for event in self._fresh:
-                yield event
-                if isinstance(event, (CallEnd, CallError)):
-                    yield from self._follow(event)
+        read = self._read(self._inbox.items.popleft()) if self._inbox.items else ()
+        alone = type(read) is tuple and (not read or (len(read) == 1 and type(read[0]) not in _ENDS))
+        if alone and not self._reader.intake.full and not self._execution.waiting.calls:
+            return read  # nothing follows from it, and a generator would double the cost of an event
+        return self._followed(read)
+
+    def _followed(self, read: Iterable[Event]) -> Iterator[Event]:
+        """Events that were read, with what follows from them."""
+        single = type(read) is tuple and len(read) == 1
+        self._fresh = iter(read)
+        for event in self._fresh:
+            yield event
+            if type(event) in _ENDS:
+                yield from self._follow(event, single)  # type: ignore[arg-type]
         if self._reader.intake.full:
             self._sources.drain()
         if self._execution.waiting.calls:
@@ -249,13 +259,13 @@ class Turn(EventStream[Event]):
             return chain(refused, self._reader.close(whole=False))
         return self._reader.feed(finish) if finish is not None else self._reader.close(whole=not self._cancelled)
 
-    def _follow(self, event: CallEnd | CallError) -> Iterator[Event]:
+    def _follow(self, event: CallEnd | CallError, single: bool) -> Iterator[Event]:
         """The next events of the calls: answers, or starts."""
         if answered := self._execution.admit(event):
             yield answered
-        yield from self._started()
+        yield from self._started(single)
 
-    def _started(self) -> Iterator[Event]:
+    def _started(self, single: bool = True) -> Iterator[Event]:
         """Start what may start. Lazy: a tool starts when the consumer, having seen `ToolStarted`, continues."""
         over = self._config.execute == "stream" or self._sources.ended is not None or self._reader.intake.full
         while over and self._execution.waiting.calls:
@@ -263,7 +273,11 @@ class Turn(EventStream[Event]):
             if ready is None:
                 return
             yield ToolStarted(ready.index, ready.call)
-            self._execution.start(ready)
+            self._execution.start(ready, alone=single and self._is_last())
+
+    def _is_last(self) -> bool:
+        """Whether nothing that has come may bring another call to start."""
+        return not self._execution.waiting.calls and all(type(item) in _LAST for item in self._inbox.items)
 
     # -------------------------------------------------------------- its end
 

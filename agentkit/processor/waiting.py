@@ -11,9 +11,31 @@ from collections.abc import Callable, Container
 from agentkit.messages import ToolCall
 from agentkit.processor import lines
 from agentkit.processor.admission import Admitted
+from agentkit.tool import BoundTool
 
 Gate = Callable[[ToolCall], str | None]
 """Called once when a call is about to start: None lets it start, a string prevents it. (No gate lets all start.)"""
+
+
+class NeverItsTurn(Exception):
+    """A call of an exclusive tool can never run; its message is the answer to the call."""
+
+
+def place_in_line(tool: BoundTool, wake: Callable[[], None]) -> lines.LinePlace | None:
+    """The place of a call at the head of its exclusive tool's line; None while another call holds that.
+
+    Args:
+        tool: runs one call at a time, of all that call the same instance.
+        wake: called when it is worth asking again.
+
+    Raises:
+        NeverItsTurn: the call would wait for one that waits for it.
+    """
+    key = tool.method if tool.instance is None else tool.instance
+    try:
+        return lines.take(key, wake, threaded=not tool.is_async)
+    except lines.Stuck as e:
+        raise NeverItsTurn(f"not run: {tool.name} runs one call at a time, and {e}") from e
 
 
 class WaitingCalls:
@@ -48,14 +70,12 @@ class WaitingCalls:
 
     def _heads(self, admitted: Admitted) -> bool:
         """Whether no other call keeps this call of an exclusive tool waiting; it then holds its place in line."""
-        tool = admitted.tool
         if admitted.index in self._places:
             return True
         try:
-            key = tool.method if tool.instance is None else tool.instance
-            place = lines.take(key, self._wake, threaded=not tool.is_async)
-        except lines.Stuck as e:
-            self._blocked[admitted.index] = f"not run: {tool.name} runs one call at a time, and {e}"
+            place = place_in_line(admitted.tool, self._wake)
+        except NeverItsTurn as e:
+            self._blocked[admitted.index] = str(e)
             return True
         if place is not None:
             self._places[admitted.index] = place

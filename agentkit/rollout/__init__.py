@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from agentkit.rollout.configured.open_instruct_config import InstructConfig, add_flags, config_from_flags, parse_flags
+from agentkit.rollout.configured.verl_config import verl_tools
 from agentkit.rollout.policy.generation import Generation, GenerationRequest, Policy
 from agentkit.rollout.policy.policies import ModelPolicy, ScriptedPolicy, ServerPolicy
 from agentkit.rollout.records.measures import Measures, ToolMeasures
@@ -16,6 +18,9 @@ from agentkit.rollout.tokens.chat_template import ChatTemplate
 from agentkit.rollout.tokens.token_history import TokenHistory
 from agentkit.rollout.tokens.tool_parsers import FunctionCall, ToolParser, get_tool_parser
 from agentkit.rollout.tools.decorated import as_rollout_tool
+from agentkit.rollout.tools.open_instruct_shape import InstructShaped
+from agentkit.rollout.tools.per_trajectory import RolloutInstance, RolloutTool
+from agentkit.rollout.tools.verl_shape import VerlShaped
 
 __all__ = [
     "CallRecord",
@@ -23,12 +28,16 @@ __all__ = [
     "FunctionCall",
     "Generation",
     "GenerationRequest",
+    "InstructConfig",
+    "InstructShaped",
     "Measures",
     "ModelPolicy",
     "Policy",
     "RecordFile",
     "Rollout",
+    "RolloutInstance",
     "RolloutLimits",
+    "RolloutTool",
     "Sample",
     "ScriptedPolicy",
     "ServerPolicy",
@@ -39,8 +48,13 @@ __all__ = [
     "ToolParser",
     "TrajectoryRecord",
     "TrajectoryState",
+    "VerlShaped",
+    "add_flags",
     "as_rollout_tool",
+    "config_from_flags",
     "get_tool_parser",
+    "parse_flags",
     "read_records",
     "read_samples",
+    "verl_tools",
 ]

@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 from agentkit.errors import ErrorCode
 from agentkit.events import CallEnd, CallError
 from agentkit.messages import ResultContent, ToolCall
-from agentkit.processor import lines
 from agentkit.processor.admission import Admission, Admitted
 from agentkit.processor.approval import decide, decision_of
 from agentkit.processor.config import ProcessorConfig
@@ -22,6 +21,7 @@ from agentkit.processor.faults import Faults
 from agentkit.processor.replies import capped, failed
 from agentkit.processor.running import Outcome
 from agentkit.processor.tooltask import ToolTask
+from agentkit.processor.waiting import NeverItsTurn, place_in_line
 from agentkit.rollout.rollout_limits import RolloutLimits
 from agentkit.rollout.tools.offered import OfferedTools
 from agentkit.tool.result import ToolResult
@@ -38,7 +38,6 @@ class CallAnswer(NamedTuple):
         parts: what the model reads of it.
         queued: seconds from the end of the generation to the start of the tool, or to the answer if it did not run.
         ran: seconds that the tool ran.
-        ends: whether the tool ends the trajectory.
     """
 
     call: ToolCall
@@ -46,7 +45,6 @@ class CallAnswer(NamedTuple):
     parts: ResultContent
     queued: float = 0.0
     ran: float = 0.0
-    ends: bool = False
 
 
 class TurnCalls:
@@ -72,6 +70,7 @@ class TurnCalls:
         "_running",
         "_tools",
         "answers",
+        "ends",
     )
 
     def __init__(
@@ -83,6 +82,8 @@ class TurnCalls:
         faults: Faults,
     ) -> None:
         self.answers: dict[int, CallAnswer] = {}
+        self.ends = False
+        """Whether a tool that ends the trajectory has succeeded."""
         self._tools, self._config, self._limits, self._faults = tools, config, limits, faults
         self._admission = Admission(tools, config, faults)
         self._deadline = deadline
@@ -93,11 +94,22 @@ class TurnCalls:
 
     async def run(self, calls: Sequence[CallEnd | CallError]) -> None:
         """Answer the calls; when this returns or is cancelled, each has its answer in `answers`."""
+        ready: deque[Admitted] = deque()
         try:
-            ready = deque([admitted for event in calls if (admitted := await self._admit(event)) is not None])
-            await self._run(ready)
+            for event in calls:
+                admitted = self._admit(event)
+                if admitted is not None and (
+                    admitted.tool.policy.requires_approval is False or await self._needs_no_one(admitted)
+                ):
+                    if admitted.tool.policy.terminates:
+                        self._admission.terminate(admitted)
+                    ready.append(self._tools.told(admitted))
+            self._start(ready)
+            if self._running or ready:  # else all have ended at once, as many do
+                await self._wait(ready)
         finally:
-            self._stop(calls)
+            if len(self.answers) < len(calls):
+                self._stop(calls)
 
     def refuse(self, calls: Sequence[CallEnd | CallError], code: ErrorCode, why: str) -> None:
         """Answer all of them with an error."""
@@ -106,26 +118,25 @@ class TurnCalls:
 
     # -------------------------------------------------------------- before they run
 
-    async def _admit(self, event: CallEnd | CallError) -> Admitted | None:
-        """A call that may run; None if it has its answer."""
+    def _admit(self, event: CallEnd | CallError) -> Admitted | None:
+        """A call that may run, unless a person must approve it; None if it has its answer."""
         most = self._limits.max_parallel_calls
         if most is not None and event.index >= most:
             why = f"not run: at most {most} calls run in one turn; call again in the next"
             self._answer(event.index, event.call, failed("limit", why))
             return None
         admitted = self._admission.admit(event)
-        if not isinstance(admitted, Admitted):
-            self._answer(event.index, event.call, admitted.result)
-            return None
-        policy = admitted.tool.policy
-        if policy.requires_approval is not False:
-            unapproved = await self._unapproved(admitted)
-            if unapproved is not None:
-                self._answer(event.index, event.call, failed("denied", unapproved))
-                return None
-        if policy.terminates:
-            self._admission.terminate(admitted)
-        return self._tools.told(admitted)
+        if isinstance(admitted, Admitted):
+            return admitted
+        self._answer(event.index, event.call, admitted.result)
+        return None
+
+    async def _needs_no_one(self, admitted: Admitted) -> bool:
+        """Whether a call need not be approved by a person after all; otherwise it is answered."""
+        unapproved = await self._unapproved(admitted)
+        if unapproved is not None:
+            self._answer(admitted.index, admitted.call, failed("denied", unapproved))
+        return unapproved is None
 
     async def _unapproved(self, admitted: Admitted) -> str | None:
         """Why a call that a person must approve is not run; None if its tool decides that nobody must."""
@@ -144,11 +155,8 @@ class TurnCalls:
 
     # -------------------------------------------------------------- while they run
 
-    async def _run(self, ready: deque[Admitted]) -> None:
-        """Start what may start; then wait for what runs, and start what had to wait for it."""
-        self._start(ready)
-        if not self._running and not ready:  # all have ended at once, as many do
-            return
+    async def _wait(self, ready: deque[Admitted]) -> None:
+        """Wait for what runs, and start what had to wait for it."""
         loop = asyncio.get_running_loop()
         timers = self._timers(loop)
         try:
@@ -169,22 +177,17 @@ class TurnCalls:
             place = None
             if admitted.tool.policy.exclusive:
                 try:
-                    place = self._place(admitted)
-                except lines.Stuck as e:
-                    why = f"not run: {admitted.tool.name} runs one call at a time, and {e}"
-                    self._answer(admitted.index, admitted.call, failed("limit", why))
+                    place = place_in_line(admitted.tool, self._wake)
+                except NeverItsTurn as e:
+                    self._answer(admitted.index, admitted.call, failed("limit", str(e)))
                     continue
                 if place is None:
                     ready.append(admitted)
                     continue
             task = ToolTask(admitted, self._config, self._faults, self._settled, place)
             self._running.add(task)
-            task.start(self._tools.context(admitted))
-
-    def _place(self, admitted: Admitted) -> lines.LinePlace | None:
-        tool = admitted.tool
-        key = tool.method if tool.instance is None else tool.instance
-        return lines.take(key, self._wake, threaded=not tool.is_async)
+            context = self._tools.context(admitted) if admitted.tool.takes_context else None
+            task.start(context, at_once=True)
 
     def _wake(self) -> None:
         if self._over is not None and not self._over.done():
@@ -194,13 +197,14 @@ class TurnCalls:
         """A tool has ended, or its call was answered as if it had."""
         self._running.discard(task)
         admitted, now, started = task.admitted, perf_counter(), task.started
-        index, limit = admitted.index, self._limits.max_tool_response
-        parts = done.result.parts if done.suspended is not None else done.parts
-        parts = capped(parts, limit, admitted.tool.policy.keep or self._limits.keep)
-        ends = done.result.error is None and admitted.tool.policy.terminates
+        policy, parts = admitted.tool.policy, done.parts
+        if done.suspended is not None or policy.max_output is not None:  # else it was cut at this limit
+            parts = done.result.parts if done.suspended is not None else done.parts
+            parts = capped(parts, self._limits.max_tool_response, policy.keep or self._limits.keep)
+        self.ends = self.ends or (policy.terminates and done.result.error is None)
         queued = (now if started is None else started) - self._generated
         ran = 0.0 if started is None else now - started
-        self.answers[index] = CallAnswer(admitted.call, done.result, parts, queued, ran, ends)
+        self.answers[admitted.index] = CallAnswer(admitted.call, done.result, parts, queued, ran)
         if not self._running:
             self._wake()
 
@@ -224,8 +228,6 @@ class TurnCalls:
 
     def _stop(self, calls: Sequence[CallEnd | CallError]) -> None:
         """Every call gets its answer: what still runs is cancelled, and runs on unobserved if it ignores that."""
-        if len(self.answers) == len(calls):
-            return
         for task in list(self._running):
             task.cancel()
             if task in self._running:

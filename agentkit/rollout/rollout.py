@@ -21,7 +21,8 @@ from agentkit.rollout.policy.policies import ModelPolicy
 from agentkit.rollout.records.record import TrajectoryRecord
 from agentkit.rollout.records.scoring import Aggregate, aggregator
 from agentkit.rollout.rollout_limits import RolloutLimits
-from agentkit.rollout.samples.sample import Sample, distinct
+from agentkit.rollout.samples.sample import Sample
+from agentkit.rollout.samples.streamed import distinct, listed, refuse_stream
 from agentkit.rollout.tokens.chat_template import ChatTemplate
 from agentkit.rollout.tokens.tool_parsers import ToolParser
 from agentkit.rollout.tools.decorated import as_rollout_tool
@@ -34,6 +35,7 @@ from agentkit.toolspec import ToolSpec
 _NO_LIMITS: Final = RolloutLimits()
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _BOUNDS: Final[Bounds] = {
+    "tools": listed("a list of tools, such as [Shop]"),
     "limits": instance(RolloutLimits, "RolloutLimits(…)"),
     "concurrency": whole(1, "trajectories at once"),
 }
@@ -78,7 +80,7 @@ class Rollout:
         ended: Callable[[TrajectoryRecord], None] | None = None,
         template_settings: Mapping[str, Any] = _NOTHING,
     ) -> None:
-        refuse("Rollout", {"limits": limits, "concurrency": concurrency}, _BOUNDS)
+        refuse("Rollout", {"tools": tools, "limits": limits, "concurrency": concurrency}, _BOUNDS)
         if not callable(getattr(policy, "generate", None)):
             raise ConfigError(f"Rollout(policy={policy!r:.100}): expected a policy, with `async def generate(request)`")
         declared = None if format is None else formats.get(format)
@@ -88,6 +90,7 @@ class Rollout:
         self._sources: Mapping[str, RolloutTool] = {name: source for source in sources for name in source.tools}
         self._tools: Mapping[str, BoundTool] = {name: s.tools[name] for name, s in self._sources.items()}
         self._concurrency, self._ended = concurrency, ended
+        self._fit: set[tuple[str, ...] | None] = set()  # what samples that tell no tool anything select
         specs = registry.offered(declared)
         if tokenizer is None and limits.max_response_tokens is not None:
             raise ConfigError("RolloutLimits(max_response_tokens=…) counts tokens: give the rollout a tokenizer")
@@ -132,8 +135,17 @@ class Rollout:
             ConfigError: one names an unknown tool, or has keyword arguments that its tool cannot take, or two have the
                 same id.
         """
+        refuse_stream(samples)
         for sample in distinct(samples):
+            self._check(sample)
+
+    def _check(self, sample: Sample) -> None:
+        """Check one; those that tell no tool anything are all alike, but for the tools that they select."""
+        chosen = None if sample.tool_selection is None else tuple(sample.tool_selection)
+        if sample.tools_kwargs or chosen not in self._fit:
             check_sample(sample, self._sources)
+        if not sample.tools_kwargs:
+            self._fit.add(chosen)
 
     async def run(self, sample: Sample, repeat: int = 0) -> TrajectoryRecord:
         """One trajectory, from its prompt to its reward.
@@ -143,8 +155,11 @@ class Rollout:
             repeat: which of the sample's trajectories it is.
 
         Raises:
+            ConfigError: it is no sample.
             asyncio.CancelledError: it was cancelled. Its tools are released, and `ended` has its record.
         """
+        if not isinstance(sample, Sample):
+            raise ConfigError(f"run(sample={sample!r:.60}): expected a Sample")
         return await TrajectoryRun(self._setup, sample, repeat).run(self._ended)
 
     async def stream(
@@ -158,8 +173,9 @@ class Rollout:
             skip: the ids of trajectories that are not run, such as the `RecordFile` of a rollout that was interrupted.
 
         Raises:
-            ConfigError: a sample does not fit the tools; see `check`.
+            ConfigError: a sample does not fit the tools, see `check`; or an argument is none of these.
         """
+        refuse_stream(samples, repeats, skip)
         if isinstance(samples, Sequence):
             self.check(samples)
         todo = self._todo(samples, repeats, skip)
@@ -190,7 +206,7 @@ class Rollout:
         checked = isinstance(samples, Sequence)
         for sample in distinct(samples):
             if not checked:
-                check_sample(sample, self._sources)
+                self._check(sample)
             for repeat in range(repeats):
                 if (id := sample.trajectory_id(repeat)) not in skip:
                     yield asyncio.create_task(self.run(sample, repeat), name=f"trajectory {id}")

@@ -6,9 +6,10 @@ Knows the states as a table (`trajectory.NEXT`), the policy by its protocol and 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
+from operator import attrgetter
 from time import perf_counter
 from typing import Any, Final
 
@@ -18,11 +19,11 @@ from agentkit.formats import Format, Parser, quarantine
 from agentkit.messages import ImagePart, Message, TextPart, ToolMessage, UserMessage
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.faults import Faults
-from agentkit.processor.intake import CallIds, Intake
+from agentkit.processor.intake import CallIds, Intake, OpenCalls
 from agentkit.processor.replies import words
-from agentkit.processor.textcalls import TextOpenCalls
+from agentkit.processor.starting import Breath
 from agentkit.rollout.calling import CallAnswer, TurnCalls
-from agentkit.rollout.policy.generation import Generation, GenerationRequest, Policy
+from agentkit.rollout.policy.generation import Generation, GenerationRequest, Policy, checked
 from agentkit.rollout.policy.native_turn import native
 from agentkit.rollout.records.record import CallRecord, TrajectoryRecord
 from agentkit.rollout.records.scoring import reward_of
@@ -43,6 +44,7 @@ _OF_OURS: Final = frozenset(("traceback", "problems", "position"))
 
 _PARTIAL: Final = frozenset((CallStart, ArgumentDelta))
 """What the end of a call says once more; nobody watches it while it is read."""
+_INDEX: Final = attrgetter("index")
 _REFUSED: Final[Mapping[TrajectoryEnd, tuple[ErrorCode, str]]] = {
     "answered": ("denied", "not run: the policy took this response back"),
     "response_length": ("limit", "not run: the trajectory has as many tokens as it may have"),
@@ -55,6 +57,12 @@ WhyEnded = tuple[TrajectoryEnd, str | None]
 """Why the turns ended, and the words of the error."""
 
 ReadCalls = list[CallEnd | CallError]
+
+
+class _TextCalls(OpenCalls):
+    """The calls of a response that is read as a whole: none was made before it, and none is quoted."""
+
+    textual = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +94,10 @@ class RolloutSetup:
     score: Callable[[TrajectoryRecord], float]
     template: ChatTemplate | None = None
     faults: Faults = field(default_factory=Faults)
+
+    def stops(self, tools: Sequence[ToolSpec]) -> tuple[str, ...]:
+        """Where the policy ends a turn, if it may call these tools."""
+        return self.stop if self.stop is not None else () if self.format is None else stop_strings(self.format, tools)
 
     def shown(self, sample: Sample) -> tuple[ToolSpec, ...]:
         """The tools that the model may call."""
@@ -228,12 +240,16 @@ class TrajectoryRun:
         except Exception as e:  # noqa: BLE001 - the boundary: a bad rollout is data, also one that cannot be scored
             self._setup.faults.raised("aggregate", e, "the error is on the trajectory's record")
             return replace(record, unscored={**of.unscored, "aggregate": words(e)})
-        return replace(record, reward=reward)
+        object.__setattr__(record, "reward", reward)  # nobody has it yet; a copy would cost as much as a turn
+        return record
 
     # -------------------------------------------------------------- the turns
 
     async def _take_turns(self) -> WhyEnded:
+        breath = Breath()
         while True:
+            if breath.due:  # neither the policy nor a tool may have had to wait
+                await asyncio.sleep(0)
             self._go(TrajectoryState.GENERATING)
             try:
                 generation = await self._generate()
@@ -261,7 +277,7 @@ class TrajectoryRun:
             None if tokens is None else tokens.ids,
             self._room(),
             setup.sampling,
-            self._stop(),
+            self._stop,
             turn=self.so_far.turns,
         )
         began = perf_counter()
@@ -273,15 +289,15 @@ class TrajectoryRun:
         finally:
             self.so_far.generating += perf_counter() - began
 
+    @property
     def _stop(self) -> tuple[str, ...]:
-        """Where the policy ends a turn."""
-        own, format = self._setup.stop, self._setup.format
-        return own if own is not None else () if format is None else stop_strings(format, self._specs)
+        return self._setup.stops(self._specs)
 
     def _room(self) -> int | None:
         """How many tokens the next turn may have."""
-        bounds = (self._setup.limits.max_tokens, None if self._tokens is None else self._tokens.left)
-        return min((bound for bound in bounds if bound is not None), default=None)
+        most = self._setup.limits.max_tokens
+        left = None if self._tokens is None else self._tokens.left
+        return most if left is None else left if most is None else min(most, left)
 
     def _written(self, generation: Generation, format: Format) -> str:
         """The text of a response, and its tokens into the history."""
@@ -293,8 +309,8 @@ class TrajectoryRun:
                 f"the policy told events, as models that call natively do, and the rollout reads {format.name}: use "
                 "Rollout(format=None), or a policy that writes its calls as text"
             )
-        if (stop := self._stop()) and generation.token_ids is None:
-            generation = replace(generation, text=whole(generation, stop, format, self._specs))
+        if self._stop and generation.token_ids is None:
+            generation = replace(generation, text=whole(generation, self._stop, format, self._specs))
         if self._tokens is not None:
             return self._tokens.wrote(generation)
         if generation.text is None:
@@ -303,20 +319,22 @@ class TrajectoryRun:
 
     def _read(self, generation: Generation) -> ReadCalls:
         """Read a response: it becomes a message; returns its calls, good and bad."""
+        checked(generation)
         intake, format = Intake(self._ids), self._setup.format
         kept = native(generation, intake) if format is None else self._parsed(generation, intake, format)
-        calls = [event for event in kept if isinstance(event, (CallEnd, CallError))]
+        calls: ReadCalls = [event for event in kept if isinstance(event, (CallEnd, CallError))]
         self.so_far.messages.append(intake.draft.message())
         self.so_far.turns += 1
-        return sorted(calls, key=lambda event: event.index) if len(calls) > 1 else calls
+        if len(calls) > 1:
+            calls.sort(key=_INDEX)
+        return calls
 
     def _parsed(self, generation: Generation, intake: Intake, format: Format) -> Iterable[SourceEvent]:
         text = self._written(generation, format)
         thinking = self._tokens is not None and self._tokens.thinking
-        parser = Parser(format, self._specs, thinking=thinking)
-        events = parser.feed(text)
-        events += parser.close()
-        return intake.keep([event for event in events if type(event) not in _PARTIAL], TextOpenCalls())
+        events = Parser(format, self._specs, thinking=thinking).close(text)
+        opened = _TextCalls()
+        return [intake.take(event, opened) for event in events if type(event) not in _PARTIAL]
 
     async def _answer(self, calls: ReadCalls, generation: Generation) -> WhyEnded | None:
         """Answer all calls of a turn; says why it was the last one, if it was."""
@@ -334,7 +352,7 @@ class TrajectoryRun:
         self.so_far.answered += 1
         if last is not None:
             return last, None
-        if any(answer.ends for answer in turn.answers.values()):
+        if turn.ends:
             return "terminated_by_tool", None
         if self._late():
             return "deadline", None
@@ -342,9 +360,11 @@ class TrajectoryRun:
 
     def _told(self, begun: int) -> WhyEnded | None:
         """Append what the model was answered, from this message on, to its tokens; says so if it has no room."""
+        if self._tokens is None:
+            return None
         answers = [message for message in self.so_far.messages[begun:] if isinstance(message, ToolMessage)]
         try:
-            fits = self._tokens is None or self._tokens.answered(answers)
+            fits = self._tokens.answered(answers)
         except ConfigError as e:
             return "policy_error", f"the answers cannot be tokenized: {e}"
         return None if fits else ("response_length", None)
@@ -402,4 +422,6 @@ class TrajectoryRun:
 
 
 def _text(parts: tuple[TextPart | ImagePart, ...]) -> str:
+    if len(parts) == 1 and type(parts[0]) is TextPart:
+        return parts[0].text
     return "".join(part.text for part in parts if isinstance(part, TextPart))

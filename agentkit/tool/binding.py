@@ -135,13 +135,20 @@ class BoundTool:
         """
         return self.arguments.validate(self.name, arguments, lenient=lenient)
 
-    def invoke(self, kwargs: Mapping[str, Any], context: ToolContext) -> Any:
+    @property
+    def takes_context(self) -> bool:
+        """Whether a call needs a `ToolContext`; most methods have no parameter for it."""
+        return bool(self.context)
+
+    def invoke(self, kwargs: Mapping[str, Any], context: ToolContext | None) -> Any:
         """Call the method; returns its value, or an awaitable if `is_async`.
 
         Args:
             kwargs: as returned by `validate`.
-            context: passed to the parameters annotated with `ToolContext`.
+            context: passed to the parameters annotated with `ToolContext`; may be None if `takes_context` is False.
         """
+        if not self.context:
+            return self.method(**kwargs)
         return self.method(**kwargs, **dict.fromkeys(self.context, context))
 
 

@@ -56,6 +56,8 @@ def text_of(value: Any) -> str:
     """
     if value is None:
         return NOTHING
+    if type(value) is int and value.bit_length() < MAX_BITS:
+        return str(value)
     try:
         readable = value if isinstance(value, (str, dict, list)) and not isinstance(value, Enum) else plain(value)
         return clean(str(readable) if isinstance(readable, str) else json_text(readable))

@@ -132,6 +132,8 @@ class ToolResult(ByAttribute):
 
         A result with neither output nor content reads `ok`, since providers refuse an empty one.
         """
+        if self.error is None and not self.content:
+            return (TextPart(text_of(self.output)),)
         content = self.content and tuple(
             TextPart(clean(p.text)) if isinstance(p, TextPart) else p for p in self.content
         )

@@ -40,7 +40,12 @@ class ReadyMadeTool(BoundTool):
 
     __slots__ = ()
 
-    def invoke(self, kwargs: Mapping[str, Any], context: ToolContext) -> Any:
+    @property
+    def takes_context(self) -> bool:
+        """Its function always receives it."""
+        return True
+
+    def invoke(self, kwargs: Mapping[str, Any], context: ToolContext | None) -> Any:
         """Call the function; returns its value, or an awaitable if `is_async`."""
         return self.method(dict(kwargs), context)
 

@@ -280,13 +280,14 @@ def test_a_fault_of_ours_costs_the_call_in_which_it_shows(
     size: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(sequence, "KINDS", {**KINDS, Json: replace(KINDS[Json], read=broken)})
-    text = f"One {SOUND} two <function=note>{{}}</function> three {SOUND} four"
+    odd = "<function=note>{'text': 1}</function>"  # a plain call is not read part by part
+    text = f"One {SOUND} two {odd} three {SOUND} four"
     parser = Parser(["hermes", "function_json"], TOOLS)
     events = [e for at in range(0, len(text), size) for e in parser.feed(text[at : at + size])]
     events = merge([*events, *parser.close()])
     assert source(events) == text
     (error,) = (e for e in events if isinstance(e, CallError))
-    assert (error.code, error.call.name, error.call.raw) == ("internal_error", "note", "<function=note>{}</function>")
+    assert (error.code, error.call.name, error.call.raw) == ("internal_error", "note", odd)
     assert error.message == "agentkit failed to read this call (KeyError: 'a fault') at position 81"
     assert [e.call.name for e in events if isinstance(e, CallEnd)] == ["ping", "ping"]
     assert [e.index for e in events if isinstance(e, CallStart | CallEnd | CallError)] == [0, 0, 1, 1, 2, 2]
@@ -298,6 +299,8 @@ def test_a_fault_of_ours_costs_the_call_in_which_it_shows(
     [
         (sequence, "repaired_call"),
         (sequence, "resync_at"),
+        (sequence, "plain_call"),
+        (engine, "next_at_once"),
         (engine, "get"),
         (between, "after_call"),
         (ProseReader, "to_opener"),
@@ -336,7 +339,7 @@ def test_what_is_damaged_and_never_ends_is_given_up_at_the_limit() -> None:
 
 def test_a_fault_in_the_public_door_is_an_error_event_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sequence, "KINDS", {**KINDS, Envelope: replace(KINDS[Envelope], read=broken)})
-    events = formats.parse(f"{SOUND} and more", "hermes", TOOLS)
+    events = formats.parse(f"{SOUND.replace('{}', '[]')} and more", "hermes", TOOLS)
     assert [e.code for e in events if isinstance(e, CallError)] == ["internal_error"]
     assert events[-1] == Text(" and more")
 

@@ -5,14 +5,12 @@ Over every format with raw values: what is left of a closing tag, a closing writ
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from format_tools import attribute, spec
-from raw_values import PARAMETERS, RAW, TOOLS, between, outcomes, pieces, read
+from format_tools import spec
+from raw_values import PARAMETERS, RAW, SAVE, TOOLS, between, holes, made, outcomes, pieces, read, saved
 
 from agentkit import FormatError, formats
-from agentkit.formats import Element, Format, Node
+from agentkit.formats import Format
 from agentkit.formats.format import NestedTags, Pairs, TagParameters
 from agentkit.formats.valueends import end_of_value
 from agentkit.messages import ToolCall
@@ -20,18 +18,6 @@ from agentkit.messages import ToolCall
 every_format = pytest.mark.parametrize("format", RAW, ids=lambda f: f.name)
 TAGS = [f for f in RAW if not any(isinstance(p, NestedTags) for p in f.call)]
 every_tag_format = pytest.mark.parametrize("format", TAGS, ids=lambda f: f.name)
-
-
-def made(got: list[object]) -> list[object]:
-    """What was made, without the errors."""
-    return [g for g in got if not isinstance(g, str)]
-
-
-def holes(text: str) -> Iterator[str]:
-    """What is left of a text in which something is missing: nothing, one piece, or two that are joined."""
-    for start in range(len(text)):
-        for end in range(start + 1, len(text) + 1):
-            yield text[:start] + text[end:]
 
 
 @every_format
@@ -102,21 +88,7 @@ def test_a_parameter_that_is_missing_and_stands_empty_in_a_value_is_no_part_of_i
 
 # ---------------------------------------------------------------- content
 
-SAVE = spec(
-    "save",
-    Element("save", (attribute("text"), Node("more", "content"))),
-    ("more",),
-    more="string",
-    text="string",
-)
 CONTENT = ("dr_tulu", "legacy", "xml")
-
-
-def saved(name: str, **arguments: str) -> tuple[str, str]:
-    """A call whose content is `VALUE`: its opening tag, and its closing one."""
-    text = formats.render_calls(name, [ToolCall("", "save", {"more": "VALUE", **arguments})], (SAVE,))
-    opening, closing = text.split("VALUE")
-    return opening, closing
 
 
 @pytest.mark.parametrize("name", CONTENT)

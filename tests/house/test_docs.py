@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import asyncio
 import contextlib
 import io
 import json
@@ -53,15 +55,33 @@ def blocks(page: Path) -> Iterator[Block]:
         yield Block(match[1], match[2] or "", match[3], text.count("\n", 0, match.start(3)) + 1)
 
 
+FILE = re.compile(r'title="([\w/]+\.py)"')
+
+
+def is_followed(page: Path) -> bool:
+    """Whether a page's blocks are files and commands for the reader's own folder."""
+    return any(FILE.search(block.options) for block in blocks(page))
+
+
+LONG = ("from_openai_agents",)
+"""Pages that run only with the long tests: importing the SDK that they compare with takes seconds."""
+
+
 def named(pages: list[Path]) -> list[object]:
-    return [pytest.param(page, id=str(page.relative_to(ROOT))) for page in pages]
+    return [
+        pytest.param(page, id=str(page.relative_to(ROOT)), marks=[pytest.mark.soak] if page.stem in LONG else [])
+        for page in pages
+    ]
 
 
 def without_keys() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in KEYS}
 
 
-@pytest.mark.parametrize("page", named([p for p in PAGES if any(b.language == "python" for b in blocks(p))]))
+@pytest.mark.parametrize(
+    "page",
+    named([p for p in PAGES if any(b.language == "python" for b in blocks(p)) and not is_followed(p)]),
+)
 def test_python_of_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The ```python blocks of a page are one program; ```text title="output" is what the block before it prints."""
     monkeypatch.chdir(tmp_path)
@@ -78,12 +98,41 @@ def run_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     printed = ""
     for block in blocks(page):
         if block.language == "python":
-            code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
+            cell = 'title="notebook"' in block.options  # there, `await` stands outside of functions
+            flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if cell else 0
+            code = compile("\n" * (block.line - 1) + block.text, str(page), "exec", flags)
             with contextlib.redirect_stdout(io.StringIO()) as out, skipped_without_sandbox():
-                exec(code, module.__dict__)
+                ran = eval(code, module.__dict__)
+                if cell:
+                    asyncio.run(ran)
             printed = out.getvalue()
         elif 'title="output"' in block.options:
             assert printed == block.text, f"{page.name}:{block.line} prints something else"
+
+
+@pytest.mark.parametrize("page", named([p for p in PAGES if is_followed(p)]))
+def test_page_is_followed_literally(page: Path, tmp_path: Path) -> None:
+    """Its files are written, its ```console commands run in order; … stands for any text in what they print."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = without_keys() | {"PATH": path, "COLUMNS": "80", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    for block in blocks(page):
+        if file := FILE.search(block.options):
+            assert block.language == "python"
+            (tmp_path / file[1]).write_text(block.text, encoding="utf-8")
+        elif block.language == "console":
+            for command, expected in re.findall(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE):
+                ran = subprocess.run(
+                    ["bash", "-c", command],
+                    cwd=tmp_path,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    timeout=60,
+                    check=False,
+                )
+                pattern = r"[^\n]*".join(map(re.escape, expected.split("…")))
+                assert re.fullmatch(pattern, ran.stdout), f"{page.name}: {command}\n{ran.stdout}{ran.stderr}"
 
 
 @contextlib.contextmanager
@@ -121,11 +170,14 @@ def test_hello_world_is_short_and_the_same_everywhere() -> None:
     assert [line for line in (ROOT / "README.md").read_text().splitlines() if line in code] == code
 
 
-@pytest.mark.parametrize("options", [[], ["--exports"], ["--repairs"]])
-def test_the_table_of_formats_is_fresh(options: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("page", "options"),
+    [("reference/catalogue.md", []), ("own_formats.md", ["--exports"]), ("reading.md", ["--repairs"])],
+)
+def test_the_table_of_formats_is_fresh(page: str, options: list[str]) -> None:
     script = ROOT / "docs" / "formats_table.py"
     ran = subprocess.run([sys.executable, str(script), *options], capture_output=True, text=True, check=True)
-    assert ran.stdout in (ROOT / "docs" / "formats.md").read_text(), "run: python docs/formats_table.py --write"
+    assert ran.stdout in (ROOT / "docs" / page).read_text(), "run: python docs/formats_table.py --write"
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the line editor of other systems echoes otherwise")
@@ -133,6 +185,7 @@ def test_the_table_of_formats_is_fresh(options: list[str]) -> None:
     ("script", "page"),
     [
         ("record_approvals.py", "terminal.md"),
+        ("record_chat.py", "terminal.md"),
         pytest.param("record_tools.py", "tools_at_work.md", marks=confined),
     ],
 )
@@ -150,6 +203,7 @@ def commands(*programs: str) -> list[object]:
         for page in PAGES
         for block in blocks(page)
         if block.language in ("sh", "console", "bash", "shell")
+        if not (block.language == "console" and is_followed(page))
         for line in (raw.removeprefix("$ ").strip() for raw in block.text.splitlines())
         if line.split(" ")[0] in programs
     ]
@@ -164,7 +218,9 @@ def test_make_target_exists(line: str) -> None:
 @pytest.mark.parametrize("line", [p for p in commands("agentkit", "echo", "printf", "cat") if "agentkit" in str(p)])
 def test_command_of_page_runs(line: str, tmp_path: Path) -> None:
     """A command that needs no key and no thread, and ends, runs; of the others only the options are checked."""
-    checked = re.sub(r"agentkit (chat|threads \w+|mcp(?=.* --http)|rollout(?: report)?)\b", r"agentkit \1 --help", line)
+    checked = re.sub(
+        r"agentkit (chat|run|threads \w+|mcp(?=.* --http)|rollout(?: report)?)\b", r"agentkit \1 --help", line
+    )
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     ran = subprocess.run(
         ["bash", "-c", checked],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import zipfile
@@ -84,6 +85,10 @@ HEAVY = (
     "torch",
     "matplotlib",
     "jinja2",
+    "rich",
+    "prompt_toolkit",
+    "pygments",
+    "markdown_it",
 )
 
 
@@ -233,6 +238,15 @@ def test_the_rooms_of_rollouts_are_in_order(here: str) -> None:
         if dotted.startswith("agentkit.rollout.") and not typing
     }
     assert reached <= ROLLOUT[here] | {here}
+
+
+def test_every_public_name_of_rollouts_is_in_the_reference() -> None:
+    """With its module, or alone."""
+    import agentkit.rollout as room
+
+    listed = re.findall(r"^::: (\S+)", (ROOT / "docs" / "reference" / "rollouts.md").read_text(), re.MULTILINE)
+    homes = {f"{getattr(room, name).__module__}.{name}" for name in room.__all__}
+    assert sorted(home for home in homes if not {home, home.rpartition(".")[0]} & set(listed)) == []
 
 
 def test_every_folder_of_rollouts_is_a_room() -> None:

@@ -318,6 +318,7 @@ def other_quotes(rng: random.Random, out: Written) -> bool:
         if token.call == call and token.text == old:
             token.text = new
     out.hurts(out.tokens[at])
+    out.inserted += [new] if old in out.inserted else []
     out.touched.update(t.value for t in out.tokens if t.call == call and t.value >= 0)
     return True
 

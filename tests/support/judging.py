@@ -12,7 +12,7 @@ from typing import Any
 
 from damaged_texts import BEGIN, CALLED, END, MARKS, Token, Written, thinking, write
 from format_tools import NOTE
-from meanings import TAG, agrees, balanced, leaves, plain, readings
+from meanings import TAG, agrees, balanced, leaves, plain, readings, says_python
 
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Event, Markup, Text, Thinking
 from agentkit.formats.format import Braced, Envelope, Json, KeyEnvelope, TextArgument, ToolElement, edge
@@ -88,7 +88,7 @@ class Judge:
         """No name makes more calls than the text has it."""
         ended = Counter(e.call.name for e, _, _ in self.spans if isinstance(e, CallEnd))
         for name, times in ended.items():
-            if times > plain(self.text).count(plain(name)):
+            if times > max(plain(text).count(plain(name)) for text in (self.text, html.unescape(self.text))):
                 yield "a call is made that is not written", f"{name} {times}"
 
     def _place(self, call: ToolCall, start: int, end: int) -> Iterator[tuple[str, str]]:
@@ -206,7 +206,7 @@ class Judge:
             given = dict(call.arguments)
             there = {k: v for k, v in meant.arguments.items() if not self._put_out(k, v, call)}
             inside = {k: v for k, v in there.items() if k in given or not self._emptied(v)}
-            if meant.name == call.name and not self._alike(given, inside):
+            if meant.name == call.name and not self._alike(given, inside) and not says_python(call):
                 yield "unlike what was written", said
         for number in whose:
             made[number] += 1
@@ -255,7 +255,8 @@ class Judge:
 
     def _without_damage(self, key: str) -> str:
         for piece in sorted(self.written.inserted, key=len, reverse=True):
-            key = key.replace(str(without_surrogates(piece)), "", 1)
+            meant = next((one for one in sorted(readings(piece), key=len, reverse=True) if one and one in key), "")
+            key = key.replace(meant, "", 1)
             if piece == "\\ud800":  # in a string it stands for half a character
                 key = key.replace("\ufffd", "", 1)
         return key
@@ -281,7 +282,10 @@ class Judge:
         text = str(leaf.value)
         own = numbers[0]
         if len(set(numbers)) > 1:
-            if not self._whole_markup(text) and text not in self._bodies(w.owner[own][0]):
+            bodies = self._bodies(w.owner[own][0])
+            if not self._whole_markup(text) and not any(
+                self._inserted(text.replace(b, "", 1)) for b in bodies if b in text
+            ):
                 yield "two values in one"
             return
         if own in w.touched:
@@ -305,7 +309,12 @@ class Judge:
             yield "white space in a value"
 
     def _may_surround(self, around: str, text: str) -> bool:
-        """Whether this may stand in a value besides what was written: damage, white space, or balanced markup."""
+        """Whether this may stand in a value besides what was written: damage, white space, or balanced markup.
+
+        So may prose without any markup, where damage put the value's closing behind it.
+        """
+        for said in filter(str.strip, self.written.plan.prose):
+            around = around.replace(said, "", 1)
         return not around.strip() or self._inserted(around) or self._whole_markup(around) or self._whole_markup(text)
 
     def _whole_markup(self, text: str) -> bool:
@@ -420,12 +429,20 @@ class Judge:
             fences += [self.text.find(i) for i in w.inserted if "`" in i or "think" in i.lower()] or [0]
             fences += [self.text.find(t) for t in thinking(w.plan.format) if t in w.inserted]
             fences.append(self.text.find("`"))
+        fences += [self.text.find("```")] if any("```" in self._quoted(n) for n in w.hurt) else []
         return min((at for at in fences if at >= 0), default=len(self.text))
 
+    def _quoted(self, number: int) -> str:
+        """The value in which a call quotes another one: of a damaged call, a fence in it may stand in prose."""
+        w = self.written
+        return next((w.values[v] for v in w.inner.values() if w.owner[v][0] == number), "")
+
     def _made_of_damage(self, number: int) -> list[CallEnd]:
-        """The calls that are made of some of what was written for this one, and of some of a damaged one."""
+        """The calls that are made of some of what was written for this one, and of a damaged one or damage alone."""
+        w = self.written
         made = [(e, self._under(a, b)) for e, a, b in self.spans if isinstance(e, CallEnd)]
-        return [e for e, under in made if number in under and under & self.written.hurt]
+        closed = tuple(i.strip() for i in w.inserted if i.strip())
+        return [e for e, own in made if number in own and (own & w.hurt or e.call.raw.rstrip().endswith(closed))]
 
     def _over(self, number: int) -> list[Event]:
         """The events that stand over some of what was written for a call."""

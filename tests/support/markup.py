@@ -1,7 +1,7 @@
 """Arguments made of markup: code, documents, every format's own delimiters, what looks like a value, odd characters.
 
 A fixed sample, so that the share of it which a format refuses is a figure of that format. Its table is in
-docs/formats.md.
+docs/reference/catalogue.md.
 """
 
 from __future__ import annotations

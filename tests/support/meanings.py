@@ -62,7 +62,8 @@ def _in_python(text: str) -> Iterator[str]:
         try:
             joined = re.sub(rf"{quote}\s*\+\s*{quote}", f"{quote} {quote}", text)
             joined = re.sub(r"\\(?:\r\n?|\n)", "", joined)  # a line goes on behind a backslash
-            found = ast.literal_eval(quote + joined.replace("\n", "\\n").replace("\r", "\\r") + quote)
+            joined = joined.replace("\n", "\\n").replace("\r", "\\r").replace("\x00", "\\x00")
+            found = ast.literal_eval(quote + joined + quote)
             if isinstance(found, str):
                 yield found
         except (ValueError, SyntaxError, MemoryError, RecursionError):  # brackets nested too deep for its parser
@@ -106,7 +107,33 @@ def agrees(text: str, key: str | None, call: ToolCall) -> bool:
     value = call.arguments.get(key)
     said = without_surrogates(text)
     times = len(said) // len(value) if value and isinstance(value, str) else 1  # what is given twice streams twice
-    return not isinstance(value, str) or said == value * times
+    return not isinstance(value, str) or said == value * times or value in _in_json(said)
+
+
+def says_python(call: ToolCall) -> bool:
+    """Whether Python itself reads these arguments in the call's text: however they came about, the text says them."""
+    try:
+        read = ast.parse(call.raw.strip(), mode="eval").body
+        if not isinstance(read, ast.Call) or read.args:
+            return False
+        given = {k.arg: ast.literal_eval(_JOINED.visit(k.value)) for k in read.keywords if k.arg is not None}
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        return False
+    return bool(same(given, dict(call.arguments)))
+
+
+class _Joined(ast.NodeTransformer):
+    """Strings joined by `+` are one."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        match (self.visit(node.left), node.op, self.visit(node.right)):
+            case (ast.Constant(str(first)), ast.Add(), ast.Constant(str(second))):
+                return ast.Constant(first + second)
+            case _:
+                return node
+
+
+_JOINED = _Joined()
 
 
 def plain(text: str) -> str:

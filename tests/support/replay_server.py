@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
-from threading import Event, Lock, Thread
+from threading import Condition, Event, Lock, Thread
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -53,6 +53,7 @@ class ReplayServer:
         self._pace = pace
         self._closed = Event()
         self._lock = Lock()
+        self._sent, self._pieces = Condition(), 0
         self._proxies: dict[str, str | None] = {}
         self._server = _Server(("127.0.0.1", 0), _handler(self), bind_and_activate=False)
 
@@ -82,6 +83,16 @@ class ReplayServer:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+    def wait_for_pieces(self, number: int, seconds: float = 30) -> None:
+        """Wait until so many events were sent."""
+        with self._sent:
+            assert self._sent.wait_for(lambda: self._pieces >= number, seconds)
+
+    def _count(self) -> None:
+        with self._sent:
+            self._pieces += 1
+            self._sent.notify_all()
 
     def _next(self, asked: Asked) -> Recorded:
         with self._lock:
@@ -123,6 +134,7 @@ def _handler(replay: ReplayServer) -> type[BaseHTTPRequestHandler]:
                     return
                 self.wfile.write(piece)
                 self.wfile.flush()
+                replay._count()
 
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing: the requests are in `requests`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import fcntl
 import os
@@ -12,7 +13,7 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Self
 
@@ -44,6 +45,7 @@ class Terminal:
         self.keys, screen = pty.openpty()
         fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         self.seen = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self.process = subprocess.Popen(
             words,
             stdin=screen,
@@ -71,13 +73,22 @@ class Terminal:
 
     def wait_for(self, text: str, seconds: float = 30) -> str:
         """What appeared up to and with `text` since the last wait."""
-        deadline = time.monotonic() + seconds
-        while text not in self.seen:
-            ready, _, _ = select.select([self.keys], [], [], max(deadline - time.monotonic(), 0))
-            assert ready, f"{text!r} did not appear in {self.seen!r}"
-            self.seen += os.read(self.keys, 4096).decode(errors="replace").replace("\r\n", "\n")
+        self.read_until(lambda: text in self.seen, text, seconds)
         before, _, self.seen = self.seen.partition(text)
         return before + text
+
+    def read_until(self, done: Callable[[], bool], awaited: str, seconds: float = 30) -> None:
+        """Read what the program writes until a condition holds."""
+        deadline = time.monotonic() + seconds
+        while not done():
+            ready, _, _ = select.select([self.keys], [], [], max(deadline - time.monotonic(), 0))
+            assert ready, f"{awaited!r} did not appear in {self.seen!r}"
+            text = self._decoder.decode(os.read(self.keys, 65_536))
+            self.came(text)
+            self.seen += text.replace("\r\n", "\n")
+
+    def came(self, text: str) -> None:
+        """Called with all that the program writes."""
 
     def press(self, key: str, until: str) -> None:
         """Press a key, again each second, until `until` appears: readline misses a signal between two of its waits."""
@@ -99,7 +110,9 @@ class Terminal:
                 new = b""
             if not new:
                 break
-            self.seen += new.decode(errors="replace").replace("\r\n", "\n")
+            text = self._decoder.decode(new)
+            self.came(text)
+            self.seen += text.replace("\r\n", "\n")
         said, self.seen = self.seen, ""
         return said
 

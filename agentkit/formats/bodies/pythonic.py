@@ -68,6 +68,7 @@ def read_python_call(r: Reader, call: CallReader, part: PythonCall) -> Wait:
     yield from _Brackets(r, call).run()
     text = r.raw()[start - r.mark : -1]
     _refuse_next_call(call, text, start)
+    _refuse_glued_call(call, text, start)
     if printed:
         yield from _end_of_print(r)
     _take(r, call, text, start)
@@ -87,6 +88,22 @@ def _refuse_next_call(call: CallReader, text: str, start: int) -> None:
     if found and ")" in text[: found.start()]:
         message = f"a string of {call.name!r} runs over its line up to another call: close it, or write it between "
         raise Damage("ambiguous_call", f"{message}three quotes", start + found.start(), end=start + found.start())
+
+
+def _refuse_glued_call(call: CallReader, text: str, start: int) -> None:
+    """Refuse two strings without anything between them, the second of which contains a call's end and another call.
+
+    Python reads them as one string. It is more likely that a model wrote one quote twice and omitted a later one.
+    """
+    for quote in _INSIDE:
+        if quote * 2 not in text:
+            continue
+        names = "|".join(map(re.escape, call.tools)) or r"(?!)"
+        for glued in re.finditer(rf"(?<!{quote}){quote}{quote}(?!{quote})((?:[^{quote}\\]|\\.)*){quote}", text):
+            if found := re.search(rf"\)\s*[,;]?\s*(?=(?:{names})\()", glued[1]):
+                message = f"a string of {call.name!r} has a quote twice, and a call after it: write each quote once"
+                end = start + glued.start(1) + found.end()
+                raise Damage("ambiguous_call", message, start + glued.start(), end=end)
 
 
 def _own(call: CallReader, name: str) -> str:

@@ -19,6 +19,8 @@ def doubt_of(text: str, tool: ToolSpec | None, tag: str, attributes: Iterable[st
         return f"is inside tags of {name!r}: omit them"
     if tag_goes_on(text, tag, attributes):
         return "begins with a part of another tag: write the call again"
+    if _ENDS_IN_TAG(text):
+        return "ends inside another tag: write the call again"
     if tool is not None and _envelope(text, tool.name):
         return f"begins with a call of {tool.name!r} in JSON: write its arguments as this format does"
     return ""
@@ -29,6 +31,7 @@ def _envelope(text: str, name: str) -> bool:
     return text.lstrip()[:1] in ("{", "[") and re.match(rf"{_BEFORE_NAME}{re.escape(name)}\"", text) is not None
 
 
+_ENDS_IN_TAG: Final = re.compile(r"<[\w.:-]+\s[^<>]*=\s*(?:\"[^\"<>]*|'[^'<>]*)\Z").search
 _BEFORE_NAME: Final = r"\s*[\[{][\s\w\[{\",:]{0,128}?\"name\"\s*:\s*\""
 
 
@@ -64,7 +67,13 @@ def tag_goes_on(text: str, tag: str, attributes: Iterable[str]) -> bool:
         return True
     value = r"(?:\"[^\"<>]*\"|'[^'<>]*')"
     more = rf"(?:\s+[\w.:-]+={value})*+\s*/?>"
-    rest = rf"\s*(?:{own})\s*=\s*{value}{more}|\s*(?:[\w.:-]*=)?{value}{more}|[^<>\"'=\n]{{0,64}}[\"']{more}"
+    unclosed = rf"(?:{value}\s+[\w.:-]+=)*+[\"'][^\"'<>\n]*>"
+    inside = re.match(rf"\s*(?:(?P<piece>[\w.:-]+)\s+)?(?:{own})\s*=\s*(?:{value}{more}|{unclosed})", text)
+    if inside is not None and tag.endswith(inside["piece"] or ""):  # this tag opened inside the other one
+        return True
+    alone = r"(?:\"[^\"'<>\n]*>(?![^\n]*\")|'[^\"'<>\n]*>(?![^\n]*'))"  # nor closed behind the tag
+    rest = rf"\s*(?:[\w.:-]*=)?{alone}|\s*(?:{own})\s*=\s*{value}{more}|\s*(?:[\w.:-]*=)?{value}{more}"
+    rest += rf"|[^<>\"'=\n]{{0,64}}[\"']{more}"
     return re.match(rest, text) is not None or re.search(rf"<{re.escape(tag)}(?:{own})\s*=", text) is not None
 
 

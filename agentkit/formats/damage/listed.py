@@ -100,7 +100,19 @@ class Listed:
         strong: whether what opens the section is uncommon in prose.
     """
 
-    __slots__ = ("close", "fence", "forms", "goes_on", "no_prose", "open", "over", "python", "strong", "told")
+    __slots__ = (
+        "close",
+        "damaged",
+        "fence",
+        "forms",
+        "goes_on",
+        "no_prose",
+        "open",
+        "over",
+        "python",
+        "strong",
+        "told",
+    )
 
     def __init__(self, section: Section, firsts: Sequence[FormatPart], names: Iterable[str], *, strong: bool) -> None:
         first = firsts[0]
@@ -108,6 +120,7 @@ class Listed:
         self.strong = strong
         self.fence = strong and isinstance(section.open, str) and section.open.startswith("```")
         known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or "(?!)"
+        self.damaged = re.compile(rf"{_SPACE}(?:{known})[^\w\s\],.;:!?-]").match
         self.no_prose = re.compile(rf"{_SPACE}(?:(?:{known})\b|\w{{256}})").match
         start, mention = _how(first, known)
         mentions = [mention, *(_how(other, known)[1] for other in firsts[1:])]
@@ -194,6 +207,8 @@ class Listed:
 
     def _like_calls(self, text: str, *, whole: bool) -> bool | None:
         """Whether a list in prose may be one of calls, by its first item; None while more text must decide."""
+        if self.damaged(text):
+            return True
         item = _ITEM.match(text)
         if item is not None and (starts := self.starts(text[item.end() :], whole=whole)) is not False:
             return starts

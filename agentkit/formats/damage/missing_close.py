@@ -38,10 +38,19 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
         return
     edge = end_of_value(call.shape, part)
     known = [n for n in call.tool.parameters.get("properties", {}) if n not in call.arguments.by_name]
-    given = [(n, v) for n, v in call.arguments.by_name.items() if isinstance(v, str) and n in call.arguments.plain]
+    marks = _marks(part)
+    given = [
+        (n, v)
+        for n, v in call.arguments.by_name.items()
+        if isinstance(v, str) and n in call.arguments.plain and any(mark in v for mark in marks)
+    ]
+    if not given:
+        return
     for name, value in given:
         if swallowed := _opened_again(value, edge, call.arguments.by_name):
             raise unsure(name, swallowed, end, end)
+        if _is_twice(value, edge):
+            raise _twice(name, edge.what, end)
     if known:
         _return_to(known, given, call, part, end, allowed)
 
@@ -86,6 +95,14 @@ def _return_to(
         call.arguments.note(MISSING_CLOSE)
 
 
+@lru_cache(256)
+def _marks(part: Pairs | TagParameters) -> tuple[str, ...]:
+    """A value with none of these characters contains no part of an opening or a closing that is looked for here."""
+    edges = [text for opening in _written(part, "") for text in (opening.strip()[0], opening.strip()[-1])]
+    edges.append(part.close.strip()[0] if isinstance(part, Pairs) else "<")
+    return tuple({case for edge in edges for case in (edge.lower(), edge.upper())})
+
+
 def _opened_again(value: str, edge: ValueEnd, names: Collection[str]) -> str:
     """The first of these parameters that opens in a value and is not closed there; empty if none does.
 
@@ -120,6 +137,26 @@ def _unopened(name: str, missing: str, what: str, end: int) -> Damage:
     )
 
 
+def _is_twice(value: str, edge: ValueEnd) -> bool:
+    """Whether a value is closed inside by what nothing there opens, and the same text follows: it is written twice."""
+    if edge.what[0] not in value or edge.own is None or (behind := edge.unopened(value)) < 0:
+        return False
+    last = max((f.start() for f in edge.own.finditer(value, 0, behind)), default=0)
+    before = value[:last].strip()
+    return bool(before) and value[behind:].rstrip().endswith(before)
+
+
+def _twice(name: str, what: str, end: int) -> Damage:
+    """The error for a value that is written twice."""
+    return Damage(
+        "ambiguous_call",
+        f"the value of {name!r} is written twice, with {what} between: write it once, and put a value that contains "
+        f"such markup in <![CDATA[ … ]]>",
+        end,
+        end=end,
+    )
+
+
 def _misspelt(value: str, edge: ValueEnd, missing: Sequence[str]) -> bool:
     """Whether a tag after a closing one names a parameter that was not passed, and opens nothing."""
     if edge.own is None:
@@ -139,7 +176,13 @@ def _near(value: str, part: Pairs | TagParameters, missing: Sequence[str]) -> st
 
 
 def _nearly(text: str, part: Pairs | TagParameters, name: str) -> bool:
-    """Whether a text contains the opening of a parameter except for one character; neither has white space."""
+    """Whether a text contains the opening of a parameter up to its name, or except for one character.
+
+    Neither has white space.
+    """
+    begun = part.key if isinstance(part, Pairs) else f'<{part.name}{part.attribute}="'
+    if re.search(rf"{re.escape(''.join(begun.split()) + name)}(?!\w)", text):
+        return True
     for first, last in _halves(part, name):
         if first in text and any(_but_for_one(rest, last) for rest in _beside(text, first)):
             return True

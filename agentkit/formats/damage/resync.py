@@ -92,7 +92,7 @@ def resync_at(r: Reader, call: CallReader, damage: Damage) -> Generator[None, No
         starts, ends = _element_edges(call, element.layout)
     else:
         starts, ends = _edges(call.shape)
-    if element is not None and _starts_here(r, damage, starts):
+    if element is not None and damage.code != "ambiguous_call" and _starts_here(r, damage, starts):
         return damage.position
     in_tag = element is not None and not damage.ended and _INSIDE_TAG.match(r.raw()[: damage.position - r.mark])
     if (over := _over(r, damage, starts, f"{ends}|/>" if in_tag else ends)) >= 0:

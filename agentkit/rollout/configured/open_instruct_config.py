@@ -127,13 +127,25 @@ def add_flags(parser: argparse.ArgumentParser, registry: Registry | None = None)
     """
     known = ready_made() if registry is None else registry
     parser.add_argument("--tools", nargs="*", default=[], metavar="NAME", help=f"tools: {', '.join(known)}")
+    add_settings(parser, known)
+
+
+def add_settings(parser: argparse.ArgumentParser, registry: Registry | None = None) -> None:
+    """Add all flags but `--tools`, for a command line that has one of its own.
+
+    Args:
+        parser: of the command line.
+        registry: the configuration classes; by default those of the ready-made tools.
+    """
+    known = ready_made() if registry is None else registry
     parser.add_argument("--tool_configs", nargs="*", metavar="JSON", help="a JSON object for each tool")
     parser.add_argument(*_NAMES, dest="tool_override_names", nargs="*", metavar="NAME", help="a name for each tool")
     for name, cls in known.items():
         group = parser.add_argument_group(f"settings of {name}")
         for field in fields_of(cls).values():
             if field.name != _OVERRIDE:
-                group.add_argument(_flag(name, field.name), dest=_dest(name, field.name), help=_default(field))
+                flag, dest = _flag(name, field.name), _dest(name, field.name)
+                group.add_argument(flag, dest=dest, metavar=field.name.upper(), help=_default(field))
 
 
 def config_from_flags(flags: argparse.Namespace, registry: Registry | None = None) -> InstructConfig:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import sys
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from agentkit.processor.replies import words
+from agentkit.processor.starting import started
 
 POLL: Final = 5.0
 """Seconds after which a message without an answer returns empty; the client asks again, so a hanging host is found."""
@@ -57,7 +57,7 @@ class Host:
                 task.cancel()
         loop = asyncio.get_running_loop()
         for number, value in orders:
-            task = begun(self._run(number, value), loop)
+            task = started(self._run(number, value), loop)
             if not task.done():
                 self._tasks[number] = task
         if orders:
@@ -97,13 +97,6 @@ class Host:
         self._tasks.pop(number, None)
         self._answers.append(answer)
         self._news.set()
-
-
-def begun(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None]:
-    """A task; from Python 3.12 on one that has begun, and ended if nothing in it waits."""
-    if sys.version_info >= (3, 12):
-        return asyncio.Task(work, loop=loop, eager_start=True)
-    return asyncio.Task(work, loop=loop)
 
 
 class HostLost(Exception):

@@ -20,7 +20,8 @@ from agentkit.rollout.distributed.packing import packed, unpacked
 from agentkit.rollout.records.record import TrajectoryRecord
 from agentkit.rollout.records.record_json import record_from_json, record_to_json
 from agentkit.rollout.records.trajectory import TrajectoryEnd
-from agentkit.rollout.samples.sample import Sample, distinct
+from agentkit.rollout.samples.sample import Sample
+from agentkit.rollout.samples.streamed import distinct, refuse_stream
 
 if TYPE_CHECKING:
     from agentkit.rollout.rollout import Rollout
@@ -174,9 +175,10 @@ class RayRollout(EnteredAsync):
             skip: the ids of trajectories that are not run, such as the `RecordFile` of a rollout that was interrupted.
 
         Raises:
-            ConfigError: a sample does not fit the tools, a worker cannot be built, or several died without finishing
-                anything.
+            ConfigError: an argument is none of these, a sample does not fit the tools, a worker cannot be built, or
+                several died without finishing anything.
         """
+        refuse_stream(samples, repeats, skip)
         checked = isinstance(samples, Sequence)
         await (self.check(samples) if checked else self._fill())
         todo = (

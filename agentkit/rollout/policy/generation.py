@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol, get_args
 
+from agentkit.checks.spelling import did_you_mean
+from agentkit.errors import ConfigError
 from agentkit.events import FinishReason, SourceEvent
 from agentkit.messages import Message
 from agentkit.toolspec import ToolSpec
@@ -57,6 +59,24 @@ class Generation:
     finish: FinishReason = "stop"
     stopped_by: str | None = None
     events: Sequence[SourceEvent] | None = None
+
+
+_FINISHES: Final = frozenset(get_args(FinishReason))
+
+
+def checked(generation: Generation) -> None:
+    """Refuse what no policy can mean.
+
+    Raises:
+        ConfigError: it is no `Generation`, or ended for a reason that there is not.
+    """
+    given: object = generation
+    if not isinstance(given, Generation):
+        raise ConfigError(f"the policy returned {type(given).__name__} {given!r:.60}; expected a Generation")
+    if generation.finish not in _FINISHES:
+        known = ", ".join(get_args(FinishReason))
+        hint = did_you_mean(str(generation.finish), _FINISHES)
+        raise ConfigError(f"the policy told finish={generation.finish!r:.60}; expected one of {known}{hint}")
 
 
 class Policy(Protocol):

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from agentkit.errors import StoreError
 from agentkit.rollout.records.record import TrajectoryRecord
@@ -237,9 +237,16 @@ def _id_of(line: bytes, path: Path, number: int) -> str:
     return id
 
 
+def _json(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError as e:
+        raise ValueError(f"not a record of a trajectory: it is not JSON ({e})") from e
+
+
 def _read(line: bytes, path: Path, number: int) -> TrajectoryRecord:
     try:
-        return record_from_json(json.loads(line))
+        return record_from_json(_json(line))
     except (StoreError, ValueError, RecursionError) as e:
         raise StoreError(f"{path}, line {number}: {e}") from e
 

@@ -76,6 +76,8 @@ def record_from_json(body: Mapping[str, Any]) -> TrajectoryRecord:
             unreleased=_reasons(body["unreleased"]),
             extra=_mapping(body["extra"]),
         )
+    except KeyError as e:
+        raise StoreError(f"not a record of a trajectory: it has no {e}") from e
     except (*UNREADABLE, AttributeError) as e:
         raise StoreError(f"not a record of a trajectory ({type(e).__name__}: {e})") from e
 

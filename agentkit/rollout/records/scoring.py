@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from math import isfinite
 from typing import Any, Literal
@@ -20,6 +21,8 @@ def aggregator(how: Aggregate) -> Callable[[TrajectoryRecord], float]:
     Raises:
         ConfigError: it is neither a function nor one of the names.
     """
+    if inspect.iscoroutinefunction(how):
+        raise ConfigError(f"aggregate={how!r:.60}: nobody waits for an async function; write it with def")
     if callable(how):
         return how
     if how == "sum":
@@ -56,6 +59,8 @@ def reward_of(value: Any) -> float | None:
     except Exception:  # noqa: BLE001 - the value's own code, such as that of a tensor with several elements
         number = None
     if number is None or isinstance(value, (str, bytes)) or not isfinite(number):
+        if inspect.iscoroutine(value):
+            value.close()  # or Python warns that nobody awaited it
         raise ValueError(f"a reward is a finite number, found {type(value).__name__}{_as_text(value)}")
     return number
 

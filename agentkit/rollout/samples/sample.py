@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, get_args
 
@@ -76,23 +76,6 @@ class Sample:
     def trajectory_id(self, repeat: int = 0) -> str:
         """The id of one of its trajectories: `<id>#<repeat>`."""
         return f"{self.id}#{repeat}"
-
-
-def distinct(samples: Iterable[Sample]) -> Iterator[Sample]:
-    """The samples, each under an id of its own: two records of one id could not be told apart.
-
-    Raises:
-        ConfigError: two have the same id.
-    """
-    ids: set[str] = set()
-    for at, sample in enumerate(samples):
-        if sample.id in ids:
-            raise ConfigError(
-                f"samples[{at}]: the id {sample.id!r} is an earlier sample's; for several trajectories of "
-                "one sample, write stream(samples, repeats=…)"
-            )
-        ids.add(sample.id)
-        yield sample
 
 
 def _wanted(where: str, value: Any, kind: Any, expected: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 
 from agentkit.errors import ConfigError
 from agentkit.messages import Message, ToolMessage, UserMessage
@@ -10,6 +11,14 @@ from agentkit.rollout.policy.generation import Generation
 from agentkit.rollout.records.record import TokenRecord
 from agentkit.rollout.tokens.chat_template import ChatTemplate
 from agentkit.toolspec import ToolSpec
+
+
+def _whole_numbers(ids: Sequence[int]) -> list[int]:
+    """Token ids as Python's integers, whatever kind of integer the engine tells."""
+    try:
+        return [index(id) for id in ids]
+    except TypeError as e:
+        raise ConfigError(f"the policy told token ids that are no integers ({e}): {ids!r:.60}") from e
 
 
 class TokenHistory:
@@ -76,7 +85,7 @@ class TokenHistory:
             if text is None:
                 raise ConfigError("the policy told neither the text nor the token ids of what it wrote")
             ids, logprobs, self._exact = encoder.plain(text), None, False
-        ids = [int(id) for id in ids]
+        ids = _whole_numbers(ids)
         if logprobs is not None and len(logprobs) != len(ids):
             raise ConfigError(f"the policy told {len(logprobs)} log-probabilities for {len(ids)} tokens")
         left = self.left

@@ -55,6 +55,19 @@ async def staying(work: Coroutine[Any, Any, T]) -> T:
         raise _of_its_own(e) from e
 
 
+async def alone(work: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine returns that waits for nothing, so that nobody can have cancelled it while it ran.
+
+    Raises:
+        RuntimeError: it raised what is for its caller to raise.
+        Exception: what else it raised.
+    """
+    try:
+        return await staying(work)
+    except (asyncio.CancelledError, GeneratorExit) as e:
+        raise _of_its_own(e) from e
+
+
 def _of_its_own(error: BaseException) -> RuntimeError:
     return RuntimeError(f"it raised {words(error)}")
 

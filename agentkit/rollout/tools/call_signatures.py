@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from agentkit.checks.spelling import did_you_mean
@@ -51,6 +51,19 @@ def refuse_misfit(signature: inspect.Signature | None, where: str, *args: Any, *
             f"{where} cannot be called with {list(kwargs) or 'no arguments'}: {e}; it takes "
             f"{', '.join(takes) or 'none'}{hint}"
         ) from None
+
+
+def refuse_unknown(signature: inspect.Signature, where: str, kwargs: Mapping[str, Any]) -> None:
+    """Refuse arguments that a function does not have, though others may be missing.
+
+    Raises:
+        ConfigError: says which, and what the function takes.
+    """
+    try:
+        signature.bind_partial(**kwargs)
+    except TypeError:
+        refuse_misfit(signature, where, **kwargs)
+        raise
 
 
 def takes_any(signature: inspect.Signature) -> bool:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
+from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -16,8 +17,8 @@ from agentkit.errors import ConfigError
 from agentkit.processor.running import waits
 from agentkit.processor.workers import WORKERS
 from agentkit.rollout.tools import open_instruct_shape, verl_shape
-from agentkit.rollout.tools.call_signatures import refuse_misfit
-from agentkit.rollout.tools.per_trajectory import HOOKS, RolloutTool
+from agentkit.rollout.tools.call_signatures import refuse_misfit, refuse_unknown
+from agentkit.rollout.tools.per_trajectory import HOOKS, RolloutTool, SharedByAll
 from agentkit.tool.binding import FunctionNames, bind_function, bind_methods, looks_like_tool
 from agentkit.tool.declare import declared
 from agentkit.tool.references import load
@@ -90,6 +91,11 @@ class DecoratedTool:
         self.name = next(iter(self.tools))
         self.hooks = frozenset(_hooks(tool))
         self._signatures = _signatures(tool, self.hooks)
+        constructor = self._signatures["constructor"]
+        if "create" in self.hooks:
+            refuse_misfit(constructor, name_of(tool), **self.config)
+        elif constructor is not None:  # a sample may tell what is missing
+            refuse_unknown(constructor, name_of(tool), self.config)
 
     def __repr__(self) -> str:
         return f"DecoratedTool({name_of(self.kind)})"
@@ -122,20 +128,25 @@ class DecoratedTool:
 class _Instance:
     """One trajectory's instance of a class."""
 
-    __slots__ = ("_box", "_of", "tools")
+    __slots__ = ("_box", "_of", "constructing", "tools")
 
     def __init__(self, of: DecoratedTool) -> None:
         self._of = of
         self._box: Any = None
+        self.constructing = 0.0
+        """Seconds for which its constructor held the event loop."""
         self.tools: Mapping[str, BoundTool] = _NO_TOOLS
 
     async def create(self, **kwargs: Any) -> ToolResult | None:
         """Construct it, and call its `create`, if it has one."""
         of = self._of
+        began = perf_counter()
         if "create" not in of.hooks:
             self._place(of.kind(**{**of.config, **kwargs}))
+            self.constructing = perf_counter() - began
             return None
         self._place(of.kind(**of.config))
+        self.constructing = perf_counter() - began
         told = await _called_with(self._box.create, kwargs)
         return None if told is None else ToolResult.of(told)
 
@@ -180,7 +191,7 @@ class _Rebound(Mapping[str, BoundTool]):
         return len(self._of)
 
 
-class StatelessTool:
+class StatelessTool(SharedByAll):
     """A function, or an instance without state: all trajectories share it.
 
     Args:
@@ -206,10 +217,6 @@ class StatelessTool:
         self.tools: Mapping[str, BoundTool] = {b.name: b for b in bound}
         self.name = next(iter(self.tools), _called(tool))
 
-    def instance(self, trajectory_id: str) -> StatelessTool:
-        """Itself."""
-        return self
-
     def check(self, kwargs: Mapping[str, Any]) -> None:
         """Refuse what only an instance for each trajectory could take.
 
@@ -222,15 +229,6 @@ class StatelessTool:
                     f"{self.name} is shared by all trajectories and takes no {hook}_kwargs, found {list(given)}; "
                     "write it as a class that takes them, or remove them"
                 )
-
-    async def create(self, **kwargs: Any) -> None:
-        """Nothing to begin."""
-
-    async def calc_reward(self, **kwargs: Any) -> None:
-        """It gives none."""
-
-    async def release(self, **kwargs: Any) -> None:
-        """Nothing to give back."""
 
 
 def _signatures(kind: type, hooks: Iterable[str]) -> dict[str, inspect.Signature | None]:
@@ -263,10 +261,15 @@ def _hooks(kind: type) -> tuple[str, ...]:
 
 async def _called_with(hook: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
     """What a hook returns: a plain one runs in a thread, as plain tools do."""
-    if inspect.iscoroutinefunction(hook):
+    if _is_async(getattr(hook, "__func__", hook)):
         return await hook(**kwargs)
     value = await WORKERS.run(partial(hook, **kwargs))
     return await value if waits(value) else value
+
+
+@lru_cache(maxsize=512)
+def _is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function)  # it asks a method twelve questions, three times per trajectory
 
 
 def _called(tool: Any) -> str:

@@ -29,7 +29,7 @@ class ForeignTool(ReadyMadeTool):
         """The arguments as one dict, under `ARGUMENTS`."""
         return {ARGUMENTS: ReadyMadeTool.validate(self, arguments, lenient=lenient)}
 
-    def invoke(self, kwargs: Mapping[str, Any], context: ToolContext) -> Any:
+    def invoke(self, kwargs: Mapping[str, Any], context: ToolContext | None) -> Any:
         """Call the function; returns its value, or an awaitable if `is_async`."""
         hidden = dict(kwargs)
         return self.method(hidden.pop(ARGUMENTS, {}), context, **hidden)

@@ -12,7 +12,7 @@ from agentkit.processor.faults import Faults
 from agentkit.processor.replies import words
 from agentkit.rollout.records.scoring import reward_of
 from agentkit.rollout.samples.sample import Sample
-from agentkit.rollout.tools.bounded import bounded, staying
+from agentkit.rollout.tools.bounded import alone, bounded
 from agentkit.rollout.tools.per_trajectory import HOOKS, RolloutInstance, RolloutTool
 from agentkit.rollout.tools.sample_kwargs import needed, phase_of
 from agentkit.tool.result import ToolResult
@@ -53,6 +53,7 @@ class Instances:
                 instance = source.instance(trajectory_id)
                 self._begun.append((source, instance))
                 told = await self._step(source, instance, "create")
+                self._refuse_blocking(instance)
             except Exception as e:
                 self._faults.raised(f"{source.name}.create", e, _RECORDED)
                 raise ToolNotCreated(f"{source.name}: {words(e)}") from e
@@ -64,6 +65,15 @@ class Instances:
                 if selected is None or name in selected:
                     self.by_name[name] = instance
         return tuple(said)
+
+    def _refuse_blocking(self, instance: RolloutInstance) -> None:
+        """A constructor cannot be interrupted; what its time would be used for by others is over when it ends."""
+        took, most = getattr(instance, "constructing", 0.0), self._timeout
+        if most is not None and took > most:
+            raise TimeoutError(
+                f"its constructor took {took:.2g} s, in which all trajectories waited, and may take {most:g} s "
+                "(call_timeout); what takes time belongs in `async def create`"
+            )
 
     async def score(self) -> None:
         """Ask each for its final reward."""
@@ -96,7 +106,7 @@ class Instances:
         work = getattr(instance, phase)(**phase_of(self._sample, source, phase))
         if phase in _hooks(source):
             return await bounded(work, self._timeout)
-        return await staying(work)  # does nothing, or only constructs: a task for it would cost more than all the rest
+        return await alone(work)  # does nothing, or only constructs: a task for it would cost more than all the rest
 
 
 class ToolNotCreated(Exception):

@@ -15,7 +15,7 @@ from agentkit.errors import ConfigError, SchemaError
 from agentkit.messages import shown
 from agentkit.rollout.tools.call_signatures import refuse_misfit, signature_of, takes_any
 from agentkit.rollout.tools.foreign_calls import foreign_tool, refuse_config
-from agentkit.rollout.tools.per_trajectory import HOOKS
+from agentkit.rollout.tools.per_trajectory import HOOKS, SharedByAll
 from agentkit.tool.binding import BoundTool, bind_function, is_async
 from agentkit.tool.result import ToolContext, ToolResult
 
@@ -55,7 +55,7 @@ def name_of(tool: Any) -> str:
     return name
 
 
-class InstructShaped:
+class InstructShaped(SharedByAll):
     """An object of open-instruct's shape as a `RolloutTool`.
 
     Args:
@@ -85,7 +85,6 @@ class InstructShaped:
         answer = self._answer if is_async(self.tool) else self._answer_sync
         self._bound = foreign_tool(answer, function, self._where)
         self.tools: Mapping[str, BoundTool] = {self.name: self._bound}
-        self.hooks: frozenset[str] = frozenset()  # nothing to call at a trajectory's beginning and end
 
     def _refuse_unreachable(self, parameters: Mapping[str, Any]) -> None:
         """Refuse parameters that the model would send and `__call__` does not take, and those that it would lack."""
@@ -96,10 +95,6 @@ class InstructShaped:
             if name not in self._signature.parameters:
                 takes = ", ".join(self._signature.parameters) or "nothing"
                 raise ConfigError(f"{where}: __call__ does not take {name!r}; it takes {takes}")
-
-    def instance(self, trajectory_id: str) -> InstructShaped:
-        """Itself: all trajectories share it."""
-        return self
 
     def check(self, kwargs: Mapping[str, Any]) -> None:
         """Refuse keyword arguments that it cannot take: all but those of `execute`.
@@ -118,15 +113,6 @@ class InstructShaped:
         if clash := [name for name in given if name in declared]:
             raise ConfigError(f"{self.name}: execute_kwargs: {clash[0]!r} is an argument that the model writes")
         refuse_misfit(self._signature, f"{self.name}: execute_kwargs: __call__", **dict.fromkeys(declared), **given)
-
-    async def create(self, **kwargs: Any) -> None:
-        """It has no beginning."""
-
-    async def calc_reward(self, **kwargs: Any) -> None:
-        """It gives none."""
-
-    async def release(self, **kwargs: Any) -> None:
-        """It has no end."""
 
     async def _answer(self, arguments: dict[str, Any], context: ToolContext, **execute: Any) -> ToolResult:
         return result_of(await self.tool(**{**arguments, **execute}), self.name)

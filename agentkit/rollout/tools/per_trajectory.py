@@ -7,7 +7,7 @@ methods, verl's classes, open-instruct's classes, actors of Ray.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol, Self
 
 from agentkit.tool.binding import BoundTool
 from agentkit.tool.result import ToolResult
@@ -55,3 +55,22 @@ class RolloutTool(Protocol):
             ConfigError: says which, and what it takes.
         """
         ...
+
+
+class SharedByAll:
+    """What a tool without a life of its own has in common: all trajectories share it, and nothing begins or ends."""
+
+    hooks: ClassVar[frozenset[str]] = frozenset()
+
+    def instance(self, trajectory_id: str) -> Self:
+        """Itself."""
+        return self
+
+    async def create(self, **kwargs: Any) -> None:
+        """Nothing to begin."""
+
+    async def calc_reward(self, **kwargs: Any) -> None:
+        """It gives none."""
+
+    async def release(self, **kwargs: Any) -> None:
+        """Nothing to give back."""

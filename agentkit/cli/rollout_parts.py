@@ -1,0 +1,177 @@
+"""What the words of `agentkit rollout` stand for: its tools, its policy, its tokenizer, its format."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from agentkit.checks.spelling import did_you_mean
+from agentkit.cli.serve_mcp import asked, pins_of
+from agentkit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from agentkit.formats import Format
+    from agentkit.rollout import Policy
+    from agentkit.rollout.configured.verl_config import McpEntry
+
+NATIVE: Final = "native"
+KEY: Final = "VLLM_API_KEY"
+"""The environment variable with the key of `--server`, as vLLM itself reads it."""
+
+# ---------------------------------------------------------------- tools
+
+
+def add_tools(command: argparse.ArgumentParser) -> None:
+    """Declare the options that say which tools there are: ours, verl's file, open-instruct's names."""
+    command.add_argument(
+        "--tools", nargs="+", metavar="TOOL", help="tools, such as my_tools:Search; a YAML file of verl's; or names of "
+        "open-instruct's, such as serper_search",
+    )  # fmt: skip
+    command.add_argument("--allow", nargs="+", default=[], metavar="MODULE", help="what a YAML file may import")
+    late: Callable[[], None] = partial(_add_settings, command)
+    command.late = late  # type: ignore[attr-defined]  # of the command line's own parser
+
+
+def _add_settings(command: argparse.ArgumentParser) -> None:
+    """The flags that are generated from open-instruct's configuration classes, which take a moment to load."""
+    from agentkit.rollout.configured.open_instruct_config import add_settings
+
+    add_settings(command)
+
+
+def tools_of(arguments: argparse.Namespace) -> list[Any]:
+    """The tools that the words after `--tools` name.
+
+    Raises:
+        ConfigError: one names none.
+    """
+    from agentkit.rollout.configured.open_instruct_config import config_from_flags, ready_made
+
+    registry = ready_made()
+    theirs = [word for word in arguments.tools if word in registry]
+    config = config_from_flags(argparse.Namespace(**{**vars(arguments), "tools": theirs}), registry)
+    named = dict(zip(theirs, config.rollout_tools(), strict=True))
+    tools: list[Any] = []
+    for word in arguments.tools:
+        if word in named:
+            tools.append(named[word])
+        elif word.endswith((".yaml", ".yml")):
+            tools += _of_yaml(word, arguments.allow)
+        elif ":" in word:
+            tools.append(word)
+        else:
+            raise ConfigError(
+                f"--tools {word}: expected module:Class, a YAML file, or one of {', '.join(registry)}"
+                f"{did_you_mean(word, registry)}"
+            )
+    return tools
+
+
+def _of_yaml(path: str, allow: Sequence[str]) -> Sequence[Any]:
+    from agentkit.rollout.configured.verl_config import verl_tools
+
+    return verl_tools(path, allow=allow, mcp=_mcp_tools)
+
+
+def _mcp_tools(entry: McpEntry) -> Sequence[Any]:
+    """The tools of an `mcp` entry; the commands of its servers are approved at the terminal, once."""
+    from agentkit.interop.verl import mcp_tools
+
+    return mcp_tools(entry, pins=pins_of(entry.servers), approve=lambda command: asked(command, "this rollout"))
+
+
+# ---------------------------------------------------------------- the policy
+
+
+def add_policy(command: argparse.ArgumentParser) -> None:
+    """Declare the options that say who writes, besides those of a model."""
+    command.add_argument(
+        "--script", metavar="FILE", help="instead of a model: a JSON list of texts, played in each trajectory; or "
+        "module:name, a list or function",
+    )  # fmt: skip
+    command.add_argument(
+        "--server", metavar="URL", help="an engine that takes token ids, such as http://127.0.0.1:8000/v1 of vLLM; "
+        "--model is then the name under which it serves",
+    )  # fmt: skip
+    command.add_argument(
+        "--tokenizer", metavar="NAME", help="a folder or a name of transformers: records get token ids and a mask; "
+        "with --server by default the model's name",
+    )  # fmt: skip
+
+
+def format_of(arguments: argparse.Namespace) -> Format | None:
+    """The format of the calls, by its name or that of a parser of verl's or open-instruct's; None for native ones.
+
+    Raises:
+        FormatError: there is none of this name.
+    """
+    from agentkit import formats
+    from agentkit.rollout.tokens.tool_parsers import OPEN_INSTRUCT_NAMES, VERL_NAMES
+
+    name = arguments.format
+    return None if name == NATIVE else formats.get(VERL_NAMES.get(name, OPEN_INSTRUCT_NAMES.get(name, name)))
+
+
+def policy_of(arguments: argparse.Namespace) -> Policy:
+    """A script, an engine, or a model.
+
+    Raises:
+        ConfigError: options that do not go together.
+    """
+    from agentkit.rollout.policy.policies import ModelPolicy, ScriptedPolicy, ServerPolicy
+
+    if arguments.server is not None and (arguments.script is not None or arguments.base_url is not None):
+        raise ConfigError(
+            "--server takes token ids, and --base-url messages; name one of --server, --base-url, --script"
+        )
+    if arguments.script is not None:
+        return ScriptedPolicy(_script(arguments.script))
+    if arguments.server is not None:
+        return ServerPolicy(arguments.model, arguments.server, api_key=os.environ.get(KEY) or None)
+    from agentkit.models import model
+
+    return ModelPolicy(model(arguments.model, base_url=arguments.base_url), format_of(arguments))
+
+
+def _script(where: str) -> Any:
+    """A script: the turns of a JSON file, or a Python object.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    if not where.endswith(".json"):
+        from agentkit.tool.references import load
+
+        return load(where)
+    try:
+        turns = json.loads(Path(where).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as e:
+        raise ConfigError(f"--script {where}: {e}") from e
+    if not isinstance(turns, list) or not all(isinstance(turn, str) for turn in turns):
+        raise ConfigError(f"--script {where}: expected a JSON list of texts, one for each turn, found {turns!r:.60}")
+    return turns
+
+
+def tokenizer_of(arguments: argparse.Namespace) -> Any:
+    """The tokenizer of transformers; None if there is to be none.
+
+    Raises:
+        ConfigError: transformers is missing, or has no tokenizer of this name.
+    """
+    name = arguments.tokenizer or (arguments.model if arguments.server is not None else None)
+    if name is None:
+        return None
+    try:
+        from transformers import AutoTokenizer
+    except ImportError as e:
+        raise ConfigError(f"--tokenizer {name}: reading it needs transformers: pip install transformers") from e
+    try:
+        return AutoTokenizer.from_pretrained(name)
+    except Exception as e:
+        first = next(iter(str(e).splitlines()), "")
+        raise ConfigError(f"--tokenizer {name}: transformers cannot load it: {type(e).__name__}: {first}") from e

@@ -1,0 +1,308 @@
+"""What is drawn on a terminal: the laws, on any text, at any width, however it was cut; read from an emulator."""
+
+from __future__ import annotations
+
+import io
+import random
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+import pytest
+from emulator import Shown
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentkit.cli.live_screen import LiveScreen
+from agentkit.cli.terminal import plain
+from agentkit.events import (
+    ApprovalRequired,
+    ArgumentDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Finish,
+    Text,
+    Thinking,
+    ToolCompleted,
+    ToolFailed,
+    ToolSkipped,
+    ToolStarted,
+    Usage,
+)
+from agentkit.messages import ToolCall
+from agentkit.tool.result import ToolResult
+
+MARKDOWN = """\
+# Steps
+
+Some **bold** and `code`, a [link](https://example.org/x) and <b>tags</b>.
+
+- one
+- two words
+  - deeper
+1. first
+
+| name | what |
+|------|-----:|
+| a | 1 |
+
+```python
+def f(x):
+    return "y"  # why
+```
+
+> quoted
+
+---
+Last &#27;[2J &amp; words"""
+CALL = ToolCall("c0", "add", {"a": 1, "b": "x\ny"})
+
+
+class Clock:
+    """Moves by hand."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def drawn(
+    events: Iterable[Event], monkeypatch: pytest.MonkeyPatch, columns: int = 80, rows: int = 24, ticks: bool = True
+) -> tuple[list[str], str]:
+    """What a terminal shows after a run, and all that was written to it."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("LINES", str(rows))
+    monkeypatch.setenv("TERM", "xterm")
+    out, clock = io.StringIO(), Clock()
+    screen = LiveScreen(out, clock=clock)
+    with screen.answering("m"):
+        for event in events:
+            screen.show(event)
+            clock.now += 0.1
+            if ticks:
+                screen.tick()
+    shown = Shown(columns, rows)
+    shown.feed(out.getvalue().replace("\n", "\r\n"))
+    return shown.lines, out.getvalue()
+
+
+def cut(text: str, seed: int) -> list[Event]:
+    """A text in pieces of any size."""
+    chance = random.Random(seed)
+    pieces, at = [], 0
+    while at < len(text):
+        size = chance.choice((1, 2, 5, 17, 80))
+        pieces.append(text[at : at + size])
+        at += size
+    return [Text(piece) for piece in pieces]
+
+
+def letters(lines: Iterable[str]) -> Counter[str]:
+    return Counter(c for line in lines for c in line if c.isalnum())
+
+
+def test_markdown_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines, _ = drawn([Text(MARKDOWN)], monkeypatch, 60)
+    assert lines == [
+        "Steps",
+        "",
+        "Some bold and code, a link (https://example.org/x) and",
+        "<b>tags</b>.",
+        "",
+        " • one",
+        " • two words",
+        "    • deeper",
+        "",
+        " 1. first",
+        "",
+        " name  what",
+        " ──────────",
+        " a        1",
+        "",
+        "python",
+        "def f(x):",
+        '    return "y"  # why',
+        "",
+        "▌ quoted",
+        "",
+        "─" * 60,
+        "",
+        "Last &#27;[2J &amp; words",
+    ]
+
+
+PIECES = st.sampled_from(
+    [
+        *("# ", "word ", "*", "**b**", "`c`", "\n", "\n\n", "```", "```py\n", "- ", "1. ", "> ", "---", "=", "    "),
+        *("|a|b|\n|--|--|\n|", "[t](u)", "![i](v)", "[r]: w\n", "<i>", "&lt;", "~~", "\\", "\t", "漢字"),
+        *("long" * 12, ">" * 30, "- " * 25),
+    ]
+)
+
+
+@settings(max_examples=40)
+@given(text=st.lists(PIECES, max_size=12).map("".join), seed=st.integers(0, 9), columns=st.sampled_from([20, 40, 80]))
+def test_no_word_is_lost_and_no_cut_shows(text: str, seed: int, columns: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        whole, _ = drawn([Text(text)], patch, columns, ticks=False)
+        pieces, _ = drawn(cut(text, seed), patch, columns)
+    assert pieces == whole
+    assert letters([plain(text)]) - letters(whole) == Counter()
+
+
+@pytest.mark.parametrize(("columns", "seed"), [(12, 0), (40, 1), (80, 2)])
+def test_what_has_scrolled_away_is_there_once(monkeypatch: pytest.MonkeyPatch, columns: int, seed: int) -> None:
+    """Also of a block that is much longer than the terminal is high."""
+    code = "```\n" + "".join(f"line{n:03}\n" for n in range(90)) + "```\n"
+    items = "\n" + "".join(f"- item{n:03}\n" for n in range(60)) + "\nend"
+    lines, _ = drawn(cut(code + items, seed), monkeypatch, columns, rows=10)
+    said = [line for line in lines if line]
+    assert said == [*(f"line{n:03}" for n in range(90)), *(f" • item{n:03}" for n in range(60)), "end"]
+
+
+def test_what_is_complete_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the block that still grows is drawn again: nothing above it flickers."""
+    _, written = drawn([Text("alpha\n\nbeta\n\n"), *[Text("gamma ")] * 30], monkeypatch)
+    assert [written.count(word) for word in ("alpha", "beta")] == [1, 1]
+
+
+def test_calls_are_panels(monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[Event] = [
+        *(Thinking("Let me "), Thinking("add.\nThen answer."), Text("On it."), CallStart(0, "add", "c0")),
+        *(ArgumentDelta(0, '{"a": 1, '), CallEnd(0, CALL), Usage(10, 3), Finish("tool_calls"), ToolStarted(0, CALL)),
+        *(ToolCompleted(0, CALL, ToolResult("\n".join(f"row {n}" for n in range(20))), 0.0123), Text("Done.")),
+        *(ToolFailed(1, CALL, ToolResult(error="no way", code="timeout"), 2.0),),
+        *(ToolSkipped(2, ToolCall("d", "f"), ToolResult(error="denied", code="denied")),),
+        *(ApprovalRequired(3, ToolCall("e", "g", {"path": "a"}), "who knows"),),
+    ]
+    assert drawn(events, monkeypatch, 40)[0] == [
+        "thought for 0 s: Let me add. Then answe…",
+        "On it.",
+        "╭─ ✓ add · 12 ms ──────────────────────╮",
+        "│ a: 1                                 │",
+        "│ b:                                   │",
+        "│   | x                                │",
+        "│   | y                                │",
+        *("│ = row 0                              │", "│   row 1                              │"),
+        *("│   row 2                              │", "│   row 3                              │"),
+        *(f"│   row {n}                              │" for n in range(4, 10)),
+        "│   … 10 more lines                    │",
+        "╰──────────────────────────────────────╯",
+        "Done.",
+        "╭─ ✗ add · timeout · 2.0 s ────────────╮",
+        "│ a: 1                                 │",
+        "│ b:                                   │",
+        "│   | x                                │",
+        "│   | y                                │",
+        "│ = no way                             │",
+        "╰──────────────────────────────────────╯",
+        "╭─ ○ f · denied ───────────────────────╮",
+        "│ = denied                             │",
+        "╰──────────────────────────────────────╯",
+        "? g waits for approval: who knows",
+    ]
+
+
+def test_a_line_tells_what_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("TERM", "xterm")
+    out, clock = io.StringIO(), Clock()
+    screen = LiveScreen(out, clock=clock)
+    seen = []
+    with screen.answering("openai:m"):
+        for event in (None, Thinking("hm"), Text("word " * 40), Usage(1200, 50), ToolStarted(0, CALL)):
+            if event is not None:
+                screen.show(event)
+            clock.now += 1.0
+            screen.tick()
+            shown = Shown(60)
+            shown.feed(out.getvalue().replace("\n", "\r\n"))
+            seen.append(shown.lines[-1])
+        screen.retrying("localhost 429: slow down; attempt 2 of 3 in 2.0 s", 2.0)
+    assert seen == [
+        "⠋ 1 s · waiting for openai:m",
+        "⠋ 2 s · thinking · ~1 token out",
+        "⠋ 3 s · writing · ~42 tokens out",
+        "⠋ 4 s · writing · 1,200 tokens in · 50 out",
+        "⠋ 5 s · running add · 1,200 tokens in · 50 out",
+    ]
+    assert "↻ localhost 429: slow down; attempt 2 of 3 in 2.0 s" in out.getvalue()
+
+
+HOSTILE = "\x1b[2J\x1b]52;c;aGk=\x07\x9b31m\r\x08\u202e\x1b]8;;http://evil\x1b\\click\x1b]8;;\x1b\\"
+OWN = re.compile(r"\x1b\[(?:[0-9;]*m|\?25[hl]|\d*[AK])|\r(?=\x1b)")
+"""What is drawn with: styles, the cursor shown or hidden, up a line, a line erased."""
+
+
+@pytest.mark.parametrize(
+    "hostile", [HOSTILE, "&#27;[2J&#x9b;31m", f"[{HOSTILE}](&#27;]0;x)", f"```{HOSTILE}\n{HOSTILE}\n```"]
+)
+def test_no_text_commands_the_terminal(monkeypatch: pytest.MonkeyPatch, hostile: str) -> None:
+    call = ToolCall("c", hostile, {hostile: hostile})
+    events: list[Event] = [
+        *(
+            Thinking(hostile),
+            Text(f"{hostile}\n\n{hostile}"),
+            CallStart(0, hostile),
+            ArgumentDelta(0, hostile, hostile),
+        ),
+        *(CallEnd(0, call), ToolStarted(0, call), ToolCompleted(0, call, ToolResult(hostile), 0.0), Text(hostile)),
+        *(ToolFailed(1, call, ToolResult(error=hostile), 0.0), ToolSkipped(2, call, ToolResult(error=hostile))),
+        ApprovalRequired(3, call, hostile),
+    ]
+    _, written = drawn(events, monkeypatch)
+    left = OWN.sub("", written)
+    assert left == plain(left)
+
+
+def test_every_colour_can_be_read_on_white_and_on_black(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No background, and of the palette only red, green, magenta and cyan."""
+    code = "".join(
+        f"```{name}\n{text}\n```\n"
+        for name, text in (("diff", "-a\n+b"), ("html", '<a b="c">&amp;'), ("c", "int x=1;"))
+    )
+    failed = ToolFailed(0, CALL, ToolResult(error="no"), 0.0)
+    _, written = drawn([Thinking("x"), Text(MARKDOWN + "\n" + code), failed], monkeypatch)
+    used = {int(n) for codes in re.findall(r"\x1b\[([0-9;]*)m", written) for n in codes.split(";") if n}
+    assert used <= {0, 1, 2, 3, 4, 9, 31, 32, 35, 36}
+    assert {31, 32, 35, 36} <= used
+
+
+def test_no_colour_where_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    _, written = drawn([Text(MARKDOWN)], monkeypatch)
+    assert not re.search(r"\x1b\[[0-9;]*3[0-7]", written)
+
+
+def test_what_a_tool_prints_stands_above_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    out, clock = io.StringIO(), Clock()
+    screen = LiveScreen(out, clock=clock)
+    with screen.answering("m"):
+        screen.show(Text("grow"))
+        print("printed \x1b[2J by a tool")
+        clock.now = 1.0
+        screen.tick()
+        screen.show(Text("ing"))
+    shown = Shown()
+    shown.feed(out.getvalue().replace("\n", "\r\n"))
+    assert shown.lines == ["printed [2J by a tool", "growing"]
+
+
+def test_answers_go_where_they_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    out, answers = io.StringIO(), io.StringIO()
+    screen = LiveScreen(out, answers, Clock())
+    with screen.answering("m"):
+        for event in (
+            Text("On it."),
+            CallStart(0, "add"),
+            ToolCompleted(0, CALL, ToolResult(2), 0.0),
+            Text("*Two*.\n"),
+        ):
+            screen.show(event)
+    assert answers.getvalue() == "*Two*.\n"
+    assert "On it." in out.getvalue()
+    assert "Two" not in out.getvalue()

@@ -1,0 +1,139 @@
+"""`agentkit run`: one message in, on standard output nothing but the answer, and a status that a script can use."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import Say, called, chunk, said
+from replay_server import Recorded, ReplayServer
+
+TOOL = "def add(a: int, b: int) -> int:\n    'Add.'\n    print('adding')\n    return a + b\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "adder_of_cli_test.py").write_text(TOOL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    return tmp_path
+
+
+ADD = ("--tools", "adder_of_cli_test:add")
+
+
+def asked(server: ReplayServer, *words: str) -> list[str]:
+    return ["run", *words, "--model", "openai:m", "--base-url", server.url]
+
+
+def test_the_answer_is_all_that_is_printed(say: Say) -> None:
+    """What is said before a call, the call, its result, what the tool prints: all of it is on standard error."""
+    first = (chunk({"content": "Let me see."})).encode() + called("add", '{"a": 1, "b": 2}')
+    with ReplayServer([first, said("It is *3*", ".\n")]) as server:
+        status, out, err = say(*asked(server, "1 + 2?"), *ADD)
+    assert (status, out) == (0, "It is *3*.\n")
+    assert err.splitlines()[:4] == ["Let me see.", "→ add", '    {"a": 1, "b": 2}', "adding"]
+    assert err.splitlines()[4].endswith(" ms: 3")
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "sent"),
+    [
+        (["What", "is", "this?"], "", "What is this?"),
+        (["-"], "one\ntwo\n", "one\ntwo"),
+        (["Sum up:", "-"], "one\ntwo\n", "Sum up:\n\none\ntwo"),
+        (["-", "What is it?"], "one\n", "one\n\nWhat is it?"),
+        (["/help"], "", "/help"),
+    ],
+)
+def test_a_message_is_words_and_standard_input(say: Say, words: list[str], stdin: str, sent: str) -> None:
+    with ReplayServer([said("Yes.")]) as server:
+        assert say(*asked(server, *words), stdin=stdin)[:2] == (0, "Yes.\n")
+    assert [request.body["messages"] for request in server.requests] == [[{"role": "user", "content": sent}]]
+
+
+def test_nothing_to_say_is_told(say: Say) -> None:
+    with ReplayServer([]) as server:
+        assert say(*asked(server, "-")) == (
+            1,
+            "",
+            "agentkit run: expected a message, but standard input is empty\n",
+        )
+
+
+def test_events_are_lines_of_json(say: Say) -> None:
+    with ReplayServer([called("add", '{"a": 1, "b": 2}'), said("Three", "\u202e.")]) as server:
+        status, out, _ = say(*asked(server, "1 + 2?", "--json"), *ADD)
+    assert status == 0
+    assert "\u202e" not in out
+    lines = [json.loads(line) for line in out.splitlines()]
+    call = {"id": "call_1", "name": "add", "arguments": {"a": 1, "b": 2}}
+    finishes = [line for line in lines if line["event"] == "finish"]  # of which the first races with the tool
+    assert [{k: v for k, v in line.items() if k != "seconds"} for line in lines if line not in finishes] == [
+        {"event": "call_start", "index": 0, "name": "add", "id": "call_1"},
+        {"event": "argument_delta", "index": 0, "text": '{"a": 1, "b": 2}', "key": None},
+        {"event": "call_end", "index": 0, "call": call, "repairs": []},
+        {"event": "tool_started", "index": 0, "call": call},
+        {"event": "tool_completed", "index": 0, "call": call, "result": {"ok": True, "text": "3"}},
+        {"event": "text", "text": "Three"},
+        {"event": "text", "text": "\u202e."},
+        {"event": "run_ended", "finish": "stop", "text": "Three\u202e.", "usage": lines[-1]["usage"]},
+    ]
+    assert [finish["reason"] for finish in finishes] == ["tool_calls", "stop"]
+
+
+def test_a_failure_has_status_1_and_says_why(say: Say) -> None:
+    refused = Recorded(b'{"error": {"message": "no such model"}}', 404)
+    with ReplayServer([refused, refused, (chunk({"content": "Once upon"}) + chunk({}, "length")).encode()]) as server:
+        status, out, err = say(*asked(server, "Hi"))
+        assert (status, out) == (1, "")
+        assert err.endswith("404: no such model\n")
+        status, out, err = say(*asked(server, "Hi", "--json"))
+        assert (status, json.loads(out)["event"]) == (1, "error")
+        assert say(*asked(server, "Hi")) == (1, "Once upon\n", "(ended by length)\n")
+
+
+def test_a_call_that_waits_has_status_3(say: Say) -> None:
+    with ReplayServer([called("add", '{"a": 1, "b": 2}')]) as server:
+        status, out, err = say(*asked(server, "1 + 2?", "--require-approval", "--thread", "t"), *ADD)
+    assert (status, out) == (3, "")
+    assert "agentkit threads approve t call_1, or deny" in err
+
+
+def test_a_retry_is_seen(say: Say) -> None:
+    busy = Recorded(b'{"error": {"message": "slow down"}}', 429, {"retry-after": "0"})
+    with ReplayServer([busy, said("Here.")]) as server:
+        status, out, err = say(*asked(server, "Hi"))
+    assert (status, out) == (0, "Here.\n")
+    host = server.url.removeprefix("http://").removesuffix("/v1")
+    assert err == f"↻ {host} 429: slow down; attempt 2 of 3 in 0.0 s\n"
+
+
+@pytest.mark.parametrize("words", [["chat"], pytest.param(["run", "Hi"], marks=pytest.mark.soak)], ids=" ".join)
+def test_ctrl_c_ends_it_with_status_130(folder: Path, words: list[str]) -> None:
+    """In a pipe a single one does, also where more lines would follow; what was said is printed."""
+    with ReplayServer([said("Once", *[" upon"] * 2000), said("never")], pace=0.02) as server:
+        program = subprocess.Popen(
+            [sys.executable, "-m", "agentkit", *words, "--model", "openai:m", "--base-url", server.url],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            text=True,
+        )
+        assert program.stdin is not None
+        program.stdin.write("Hi\nmore\n")
+        program.stdin.close()
+        program.stdin = None
+        server.wait_for_pieces(5)
+        program.send_signal(signal.SIGINT)
+        out, err = program.communicate(timeout=60)
+    assert (program.returncode, err.splitlines()[-1]) == (130, "(stopped)")
+    assert out.startswith("Once upon")
+    assert len(server.requests) == 1
