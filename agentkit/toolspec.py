@@ -9,6 +9,9 @@ from typing import Any, Literal
 Layout = Literal["own", "children", "text"]
 """How a tool's XML element is laid out."""
 
+InCode = Literal["ignore", "reply", "execute"]
+"""What is done with calls in Markdown code; see `Parser`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Node:

@@ -1,4 +1,4 @@
-"""Errors for importing a name that a module does not have: where it is, or what it is called here.
+"""Names that a module loads on first use; and errors for names that it does not have: where they are.
 
 Loads nothing until then.
 """
@@ -6,29 +6,39 @@ Loads nothing until then.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from importlib import import_module
 from types import FrameType, ModuleType
 from typing import Any
 
 
 class _ExplainedModule(ModuleType):
-    """A module whose errors say where a missing name is."""
+    """A module that loads some of its names on first use, and whose errors say where a missing name is."""
 
     def __getattr__(self, name: str) -> Any:
-        raise absent(self, name, sys._getframe(1))
+        home = vars(self).get("_homes", {}).get(name)
+        if home is None:
+            raise absent(self, name, sys._getframe(1))
+        value = getattr(import_module(home), name)
+        setattr(self, name, value)
+        return value
 
     def __call__(self, *_: object, **__: object) -> Any:
         raise TypeError(f"{self.__name__} is a module and cannot be called{vars(self).get('_called', '')}")
 
 
-def explained_module(name: str, called: str = "") -> None:
+def explained_module(name: str, called: str = "", homes: Mapping[str, str] | None = None) -> None:
     """Make a module's errors say where a missing name is, and what to write if the module itself is called.
 
     Args:
         name: the module's `__name__`.
         called: what to write instead of calling the module.
+        homes: names that it loads on first use, each with the module that defines it.
     """
     module = sys.modules[name]
     module.__class__ = _ExplainedModule
+    if homes:
+        vars(module)["_homes"] = homes
     if called:
         vars(module)["_called"] = f": {called}"
 

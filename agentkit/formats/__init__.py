@@ -9,23 +9,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from functools import cache
+from typing import TYPE_CHECKING, Final
 
-from agentkit.events import CallEnd, Event, merge
 from agentkit.foreign.absent_imports import explained_module
-from agentkit.formats.asides import REASONING
-from agentkit.formats.catalog import CATALOG
-from agentkit.formats.edges import fenced
-from agentkit.formats.engine import InCode, Parser, get
-from agentkit.formats.format import Format, Limits
-from agentkit.formats.quarantine import quarantine, render_result
-from agentkit.formats.repairs import REPAIRS
-from agentkit.formats.teach import render_output_prompt, render_prompt
-from agentkit.formats.write import render_calls
-from agentkit.messages import ToolCall
-from agentkit.toolspec import Element, Node, OutputSchema, ToolSpec
+
+if TYPE_CHECKING:
+    from agentkit.formats.catalog import CATALOG
+    from agentkit.formats.engine import Parser, get
+    from agentkit.formats.format import Format, Limits
+    from agentkit.formats.quarantined import quarantine, render_result
+    from agentkit.formats.repairs import REPAIRS
+    from agentkit.formats.teach import render_output_prompt, render_prompt
+    from agentkit.formats.whole_texts import auto, calls, names, parse, recoverable
+    from agentkit.formats.write import render_calls
+    from agentkit.toolspec import Element, InCode, Node, OutputSchema, ToolSpec
 
 __all__ = [
     "CATALOG",
@@ -51,50 +48,21 @@ __all__ = [
     "render_result",
 ]
 
+_HOMES: Final[dict[str, str]] = {
+    "CATALOG": "agentkit.formats.catalog",
+    "Parser": "agentkit.formats.engine",
+    "get": "agentkit.formats.engine",
+    "Format": "agentkit.formats.format",
+    "Limits": "agentkit.formats.format",
+    "quarantine": "agentkit.formats.quarantined",
+    "render_result": "agentkit.formats.quarantined",
+    "REPAIRS": "agentkit.formats.repairs",
+    "render_output_prompt": "agentkit.formats.teach",
+    "render_prompt": "agentkit.formats.teach",
+    **dict.fromkeys(("auto", "calls", "names", "parse", "recoverable"), "agentkit.formats.whole_texts"),
+    "render_calls": "agentkit.formats.write",
+    **dict.fromkeys(("Element", "InCode", "Node", "OutputSchema", "ToolSpec"), "agentkit.toolspec"),
+}
+"""Each public name, and the module that defines it: a program that reads no text loads no format."""
 
-@cache
-def auto() -> tuple[Format, ...]:
-    """Every format recognisable by its text alone, for reading text in whichever format a model chose.
-
-    Formats that must be expected are omitted: `legacy`, whose tags are the tools' names, as in `cline`; and calls in a
-    code fence, which may be quoted. With `in_code="reply"`, a fence that opens the reply is examined regardless.
-    """
-    found = []
-    for format in CATALOG:
-        shapes = [shape for shape in format.shapes if not fenced(shape.opening)]
-        if shapes and format.name != "legacy":
-            found.append(replace(format, call=shapes[0].call, section=shapes[0].section, also=tuple(shapes[1:])))
-    return tuple(found)
-
-
-@cache
-def recoverable() -> tuple[Format, ...]:
-    """`auto`, for what a native model wrote: the tags that many prompts request around reasoning count, too."""
-    first, *rest = auto()
-    reasoning = tuple((f"<{tag}>", f"</{tag}>") for tag in REASONING)
-    return (replace(first, thinking=(*first.thinking, *reasoning)), *rest)
-
-
-def names() -> tuple[str, ...]:
-    """The names of all declared formats."""
-    return tuple(f.name for f in CATALOG)
-
-
-def parse(
-    text: str,
-    formats: str | Format | Iterable[str | Format],
-    tools: Sequence[ToolSpec] = (),
-    *,
-    in_code: InCode = "ignore",
-    thinking: bool = False,
-) -> list[Event]:
-    """Read a whole text, and merge adjacent events. Arguments as for `Parser`."""
-    return merge(Parser(formats, tools, in_code=in_code, thinking=thinking).close(text))
-
-
-def calls(events: Iterable[Event]) -> list[ToolCall]:
-    """The calls that were read without damage."""
-    return [e.call for e in events if isinstance(e, CallEnd)]
-
-
-explained_module(__name__)
+explained_module(__name__, homes=_HOMES)

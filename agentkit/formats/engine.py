@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Iterable, Sequence
-from typing import Final, Literal, assert_never
+from typing import Final, assert_never
 
 from agentkit.checks.spelling import did_you_mean, then
 from agentkit.errors import FormatError
@@ -24,9 +24,7 @@ from agentkit.formats.quoting import Quoting
 from agentkit.formats.reader import Damage, Reader, Wait
 from agentkit.formats.repairs import REPAIRS
 from agentkit.formats.sequence import Calls
-from agentkit.toolspec import ToolSpec
-
-InCode = Literal["ignore", "reply", "execute"]
+from agentkit.toolspec import InCode, ToolSpec
 
 _LOG = logging.getLogger("agentkit.formats")
 _LIMITS: Final = Limits()  # created once: a parser is created for every response

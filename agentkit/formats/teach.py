@@ -16,7 +16,7 @@ from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import get
 from agentkit.formats.format import Format
 from agentkit.formats.kind import IN_JSON_STRINGS
-from agentkit.formats.quarantine import Declared, render_result
+from agentkit.formats.quarantined import Declared, render_result
 from agentkit.formats.remembered import Remembered
 from agentkit.formats.write import render_calls
 from agentkit.messages import ToolCall

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from agentkit.checks.awaiting import EnteredAsync
 from agentkit.events import SourceEvent
-from agentkit.formats.format import Format
 from agentkit.messages import Message
 from agentkit.models.rendered_once import Rendered
 from agentkit.toolspec import OutputSchema, ToolSpec
+
+if TYPE_CHECKING:
+    from agentkit.formats.format import Format
 
 
 @dataclass(frozen=True, slots=True)

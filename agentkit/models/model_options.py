@@ -10,15 +10,17 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import wraps
-from typing import Annotated, Any, ParamSpec, TypeVar, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, get_origin
 
 from agentkit.checks import bounds
 from agentkit.checks.bounds import Bound, or_none
 from agentkit.checks.spelling import takes
 from agentkit.foreign.elsewhere import at
-from agentkit.formats.format import Format
 from agentkit.models import servers
 from agentkit.models.secrets import is_secret, shown
+
+if TYPE_CHECKING:
+    from agentkit.formats.format import Format
 
 P = ParamSpec("P")
 ValueT = TypeVar("ValueT")
@@ -111,7 +113,7 @@ class ModelOptions(ModelSettings):
     """
 
     name: str = field(kw_only=False)
-    format: str | Format | None = None
+    format: "str | Format | None" = None  # a string: loading the formats would take longer than all the rest
     constrained: Annotated[servers.Constrained, servers.CONSTRAINED] = False
 
 

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from agentkit import formats as text_formats
-from agentkit.checks.bounds import SECONDS, YES_OR_NO, Bound, Bounds, each, instance, one_of, or_none, refuse, whole
+from agentkit.checks.bounds import SECONDS, YES_OR_NO, Bound, Bounds, each, one_of, or_none, refuse, whole
 from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError
 from agentkit.foreign.elsewhere import at
-from agentkit.formats import Format, InCode
 from agentkit.tool.policy import MIN_OUTPUT, Keep, Predicate
+from agentkit.toolspec import InCode
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+    from agentkit.formats.format import Format
 
 Execute = Literal["stream", "end"]
 Strategy = Literal["parallel", "sequential"]
 ResultRole = Literal["user", "tool"]
 
-_NAMED: Final = instance((str, Format), "a format or its name")
+
+def _names_a_format(value: object) -> TypeIs[str | Format]:
+    return isinstance(value, str) or _is_format(value)
+
+
+def _is_format(value: object) -> bool:
+    """Whether it is a declaration; if it is, its class is loaded."""
+    declared = sys.modules.get("agentkit.formats.format")
+    return declared is not None and isinstance(value, declared.Format)
+
+
+_NAMED: Final = Bound(_names_a_format, "a format or its name")
 _FORMATS: Final = each(_NAMED, "a list of them")
 _BOUNDS: Final[Bounds] = {
     **dict.fromkeys(("native", "recover", "starts_thinking", "lenient_native"), YES_OR_NO),
@@ -94,7 +111,7 @@ class ProcessorConfig:
         refuse("ProcessorConfig", {name: getattr(self, name) for name in _BOUNDS}, _BOUNDS)
         if self.formats is None:
             return
-        given = (self.formats,) if isinstance(self.formats, str | Format) else tuple(self.formats)
+        given = (self.formats,) if _names_a_format(self.formats) else tuple(self.formats)
         object.__setattr__(self, "formats", tuple(dict.fromkeys(d for f in given for d in _declared(f))))
         if not given and not self.native:
             raise ConfigError(

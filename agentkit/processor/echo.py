@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from agentkit.events import CallEnd, CallQuoted
-from agentkit.formats.quarantine import strings
 from agentkit.messages import Message, SystemMessage, TextPart, ToolCall, ToolMessage, UserMessage
 from agentkit.processor.textreader import TextReader
+from agentkit.schemas.walk import strings
 from agentkit.toolspec import ToolSpec
 
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)

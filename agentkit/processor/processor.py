@@ -9,12 +9,11 @@ import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agentkit import formats
 from agentkit.checks.bounds import Bounds, instance, or_none, refuse
 from agentkit.foreign.absent import explained
-from agentkit.formats.format import Format, Tag
 from agentkit.messages import Message, ToolCall
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.continuing import Made, Record
@@ -33,6 +32,9 @@ from agentkit.processor.waiting import Gate
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import NO_CONTEXT, ToolContext
 from agentkit.toolspec import ToolSpec
+
+if TYPE_CHECKING:
+    from agentkit.formats.format import Format, Tag
 
 _BOUNDS: Final[Bounds] = {
     "registry": instance(ToolRegistry, "a ToolRegistry: ToolRegistry(tool, …)"),

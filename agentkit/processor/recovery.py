@@ -6,7 +6,8 @@ character: what does not count stays the text that it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -23,19 +24,40 @@ from agentkit.events import (
     Thinking,
     Usage,
 )
-from agentkit.formats.asides import REASONING
-from agentkit.formats.format import ToolElement
 from agentkit.messages import ToolCall
 from agentkit.processor.standing import FILLER, Before, Standing
 from agentkit.processor.textreader import TextReader
 from agentkit.toolspec import ToolSpec
 
-_TAGS: Final = [pair for f in formats.recoverable() for pair in f.thinking]
-_THINKING: Final = frozenset("".join(tag.split()) for pair in _TAGS for tag in pair)
-_CLOSES: Final = tuple(sorted({tag for _, tag in _TAGS if "think" in tag.lower() or tag[2:-1] in REASONING}))
-_OPENS: Final = {close: tuple({start for start, end in _TAGS if end == close}) for close in _CLOSES}
-_BY_TAG: Final = frozenset(f.name for f in formats.auto() if any(isinstance(s.call[0], ToolElement) for s in f.shapes))
-"""The formats in which a call consists only of the tool's own tag."""
+
+class _Marks(NamedTuple):
+    """What the formats declare.
+
+    Attributes:
+        thinking: the tags of thinking, without white space.
+        opens: the opening tags of thinking, by the closing ones that are told apart from other text.
+        by_tag: the formats in which a call consists only of the tool's own tag.
+    """
+
+    thinking: frozenset[str]
+    opens: Mapping[str, tuple[str, ...]]
+    by_tag: frozenset[str]
+
+
+@cache
+def _marks() -> _Marks:
+    from agentkit.formats.asides import REASONING
+    from agentkit.formats.format import ToolElement
+
+    tags = [pair for f in formats.recoverable() for pair in f.thinking]
+    closes = sorted({tag for _, tag in tags if "think" in tag.lower() or tag[2:-1] in REASONING})
+    by_tag = (f.name for f in formats.auto() if any(isinstance(s.call[0], ToolElement) for s in f.shapes))
+    return _Marks(
+        frozenset("".join(tag.split()) for pair in tags for tag in pair),
+        {close: tuple({start for start, end in tags if end == close}) for close in closes},
+        frozenset(by_tag),
+    )
+
 
 _HEAD: Final = 300  # characters: longer than any opener with a tool's name
 
@@ -232,7 +254,7 @@ class Recovery:
                 self._open.append(event)
             case Thinking(text):
                 self._think(text)
-            case Markup(text) if "".join(text.split()) in _THINKING:
+            case Markup(text) if "".join(text.split()) in _marks().thinking:
                 self._think(text)
             case Markup(text):
                 self._lead += text
@@ -291,12 +313,13 @@ class Recovery:
         tool = next((tool for tool in self._tools if tool.name == call.name), None)
         if tool is None or any(name not in call.arguments for name in tool.parameters.get("required", ())):
             return False
-        return bool(call.arguments) or tool.element is not None or call.format not in _BY_TAG
+        return bool(call.arguments) or tool.element is not None or call.format not in _marks().by_tag
 
 
 def _ends_thinking(text: str) -> bool:
     """Whether it closes thinking that it does not open."""
-    return any(text.count(close) > sum(text.count(tag) for tag in _OPENS[close]) for close in _CLOSES)
+    opens = _marks().opens
+    return any(text.count(close) > sum(map(text.count, opens[close])) for close in opens)
 
 
 def _as_example(held: _Waiting) -> _Waiting:
@@ -341,7 +364,7 @@ def _end_of_thought(held: Sequence[_Waiting]) -> int:
     """The place after a closing thinking tag without an opening one: all before it was thinking."""
     said = [one.text if isinstance(one, Text) else "\0" for one in held]
     whole = "".join(said)
-    at = max(whole.rfind(tag) for tag in _CLOSES)
+    at = max(whole.rfind(tag) for tag in _marks().opens)
     place = 0
     while at >= 0:
         at -= len(said[place])

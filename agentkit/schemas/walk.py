@@ -174,3 +174,37 @@ def references(schema: Any) -> Iterator[str]:
     elif isinstance(schema, list):
         for inner in schema:
             yield from references(inner)
+
+
+_OF_SCHEMAS = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
+_DATA = ("enum", "const", "required", "default", "examples", "example")
+
+
+def words(schema: Any) -> Iterator[tuple[str, str]]:
+    """What a model must write exactly when it fills in this JSON Schema, each with its place."""
+    for key, value in schema.items() if isinstance(schema, Mapping) else ():
+        if key in ("enum", "const", "required"):
+            yield from ((word, key) for word in strings(value))
+        elif key == "properties" and isinstance(value, Mapping):
+            yield from ((name, "parameter") for name in value)
+        if key in _OF_SCHEMAS and isinstance(value, Mapping):
+            value = list(value.values())
+        if key not in _DATA:
+            for below in value if isinstance(value, list | tuple) else (value,):
+                yield from words(below)
+
+
+def strings(value: Any) -> Iterator[str]:
+    """The strings in a JSON value, keys included."""
+    match value:
+        case str():
+            yield value
+        case Mapping():
+            for k, v in value.items():
+                yield k
+                yield from strings(v)
+        case list() | tuple():
+            for v in value:
+                yield from strings(v)
+        case _:
+            pass

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from agentkit.foreign.absent_imports import explained_module
-from agentkit.testing.checking import StoreCheck
-from agentkit.testing.replay import Recording, Replay
-from agentkit.testing.scripted import ScriptedModel
-from agentkit.testing.store_checks import STORE_CHECKS
+
+if TYPE_CHECKING:
+    from agentkit.testing.checking import StoreCheck
+    from agentkit.testing.replay import Recording, Replay
+    from agentkit.testing.scripted import ScriptedModel
+    from agentkit.testing.store_checks import STORE_CHECKS
 
 __all__ = ["STORE_CHECKS", "Recording", "Replay", "ScriptedModel", "StoreCheck"]
 
-explained_module(__name__)
+explained_module(
+    __name__,
+    homes={
+        "STORE_CHECKS": "agentkit.testing.store_checks",
+        "Recording": "agentkit.testing.replay",
+        "Replay": "agentkit.testing.replay",
+        "ScriptedModel": "agentkit.testing.scripted",
+        "StoreCheck": "agentkit.testing.checking",
+    },
+)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from dataclasses import replace
 from inspect import isawaitable
 from types import TracebackType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.checks.bounds import Bounds, or_none, refuse, whole
 from agentkit.checks.spelling import takes
@@ -26,7 +26,6 @@ from agentkit.events import (
 )
 from agentkit.foreign import renamed
 from agentkit.foreign.absent import explained
-from agentkit.formats.format import Format
 from agentkit.messages import (
     AssistantMessage,
     MarkupPart,
@@ -40,6 +39,9 @@ from agentkit.messages import (
 )
 from agentkit.models.base import ModelRequest
 from agentkit.toolspec import ToolSpec
+
+if TYPE_CHECKING:
+    from agentkit.formats.format import Format
 
 Line = str | ToolCall | SourceEvent | Exception
 """Text, a call, an event to emit unchanged, or an error to raise at that point."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from agentkit.checks.spelling import did_you_mean, then
 from agentkit.errors import SchemaError
 from agentkit.foreign import renamed
-from agentkit.formats.values import read
 from agentkit.schemas.walk import alternatives, child, type_of, types_of
 from agentkit.schemas.words import TOO_DEEP, InvalidArguments, Problem, of_pydantic, of_written, shown
 from agentkit.tool.declare import OpenAPISchema
@@ -101,7 +100,11 @@ class Arguments:
         if not isinstance(value, str) or not isinstance(schema, Mapping):
             return value
         allowed = types_of(schema, self.schema)
-        return read(value, schema, self.schema) if allowed and "string" not in allowed else value
+        if not allowed or "string" in allowed:
+            return value
+        from agentkit.formats.values import read
+
+        return read(value, schema, self.schema)
 
 
 def _normalize(value: Any, schema: Any, root: Mapping[str, Any], depth: int) -> Any:

@@ -16,8 +16,7 @@ from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import SchemaError
 from agentkit.foreign.absent import explained
 from agentkit.formats import control
-from agentkit.formats.quarantine import words
-from agentkit.formats.teach import example_call
+from agentkit.schemas.walk import words
 from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.arguments import Arguments, offer
 from agentkit.tool.declare import BothSchemas, OpenAPISchema, XMLSchema, declared, schemas_of
@@ -92,6 +91,8 @@ class BoundTool:
         element = self.spec.element
         if element is None or element.example is not None:
             return element.example if element is not None else None
+        from agentkit.formats.teach import example_call
+
         return example_call("xml", self.spec, [self.spec])
 
     @property

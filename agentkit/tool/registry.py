@@ -7,20 +7,22 @@ tool: `agentkit.processor` does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from agentkit import formats
 from agentkit.checks.spelling import did_you_mean, takes, unknown
 from agentkit.errors import ConfigError, SchemaError
 from agentkit.foreign import renamed
 from agentkit.foreign.absent import explained
-from agentkit.formats.format import Format
 from agentkit.schemas.flavours import FLAVOURS, openai_strict
 from agentkit.schemas.words import InvalidArguments, Problem
 from agentkit.tool.binding import BoundTool, FunctionNames, bind_function, bind_methods, looks_like_tool
 from agentkit.tool.policy import PolicyKeywords, ToolPolicy
 from agentkit.tool.references import load
 from agentkit.toolspec import ToolSpec
+
+if TYPE_CHECKING:
+    from agentkit.formats.format import Format
 
 __all__ = ["BoundTool", "FunctionNames", "InvalidArguments", "Problem", "ToolPolicy", "ToolRegistry"]
 

@@ -13,8 +13,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from agentkit.formats import literals, repairs, values
-from agentkit.formats.stringliterals import NotALiteral
+from agentkit.formats import repairs
 from agentkit.schemas import walk
 from agentkit.schemas.words import MAX_PROBLEMS, InvalidArguments, Problem
 from agentkit.tool.arguments import Arguments
@@ -177,6 +176,8 @@ def _text_of(value: Any) -> str:
 
 def _read(text: str) -> Iterator[Any]:
     """The text as a JSON value, if it is one."""
+    from agentkit.formats import literals, values
+
     try:
         yield values.load(text)
     except ValueError:
@@ -194,6 +195,9 @@ def _fenced(text: str) -> Iterator[Any]:
 
 def _objects(text: str) -> Iterator[Any]:
     """The outermost JSON objects within other text."""
+    from agentkit.formats import literals
+    from agentkit.formats.stringliterals import NotALiteral
+
     at = 0
     while found := _OBJECT.search(text, at):
         reader = literals.Literals(text, found.start())

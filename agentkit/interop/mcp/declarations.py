@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agentkit.errors import SchemaError
-from agentkit.formats.quarantine import Declared
+from agentkit.formats.quarantined import Declared
 from agentkit.schemas.walk import changed
 from agentkit.toolspec import ToolSpec
 from agentkit.unicode import commands

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from agentkit import formats
 from agentkit.errors import ConfigError
 from agentkit.formats.format import THINK, Format
-from agentkit.formats.quarantine import Declared
+from agentkit.formats.quarantined import Declared
 from agentkit.messages import AssistantMessage, ImagePart, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
 from agentkit.models import fitting
 from agentkit.models.text import text_messages

@@ -18,6 +18,7 @@ from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import get
 from agentkit.formats.escapes import attribute, tags
 from agentkit.formats.format import Format, Name, NameTag, Pairs, PythonCall, Shape, Tag, TagParameters
+from agentkit.schemas.walk import words
 from agentkit.toolspec import ToolSpec
 
 # ---------------------------------------------------------------- results
@@ -227,37 +228,3 @@ class Declared:
                 return [self._shown(v) for v in value]
             case _:
                 return value
-
-
-_OF_SCHEMAS = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
-_DATA = ("enum", "const", "required", "default", "examples", "example")
-
-
-def words(schema: Any) -> Iterator[tuple[str, str]]:
-    """What a model must write exactly when it fills in this JSON Schema, each with its place."""
-    for key, value in schema.items() if isinstance(schema, Mapping) else ():
-        if key in ("enum", "const", "required"):
-            yield from ((word, key) for word in strings(value))
-        elif key == "properties" and isinstance(value, Mapping):
-            yield from ((name, "parameter") for name in value)
-        if key in _OF_SCHEMAS and isinstance(value, Mapping):
-            value = list(value.values())
-        if key not in _DATA:
-            for below in value if isinstance(value, list | tuple) else (value,):
-                yield from words(below)
-
-
-def strings(value: Any) -> Iterator[str]:
-    """The strings in a JSON value, keys included."""
-    match value:
-        case str():
-            yield value
-        case Mapping():
-            for k, v in value.items():
-                yield k
-                yield from strings(v)
-        case list() | tuple():
-            for v in value:
-                yield from strings(v)
-        case _:
-            pass

@@ -1,0 +1,61 @@
+"""Whole texts, and which formats to read them in: what needs no parser of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cache
+
+from agentkit.events import CallEnd, Event, merge
+from agentkit.formats.asides import REASONING
+from agentkit.formats.catalog import CATALOG
+from agentkit.formats.edges import fenced
+from agentkit.formats.engine import Parser
+from agentkit.formats.format import Format
+from agentkit.messages import ToolCall
+from agentkit.toolspec import InCode, ToolSpec
+
+
+@cache
+def auto() -> tuple[Format, ...]:
+    """Every format recognisable by its text alone, for reading text in whichever format a model chose.
+
+    Formats that must be expected are omitted: `legacy`, whose tags are the tools' names, as in `cline`; and calls in a
+    code fence, which may be quoted. With `in_code="reply"`, a fence that opens the reply is examined regardless.
+    """
+    found = []
+    for format in CATALOG:
+        shapes = [shape for shape in format.shapes if not fenced(shape.opening)]
+        if shapes and format.name != "legacy":
+            found.append(replace(format, call=shapes[0].call, section=shapes[0].section, also=tuple(shapes[1:])))
+    return tuple(found)
+
+
+@cache
+def recoverable() -> tuple[Format, ...]:
+    """`auto`, for what a native model wrote: the tags that many prompts request around reasoning count, too."""
+    first, *rest = auto()
+    reasoning = tuple((f"<{tag}>", f"</{tag}>") for tag in REASONING)
+    return (replace(first, thinking=(*first.thinking, *reasoning)), *rest)
+
+
+def names() -> tuple[str, ...]:
+    """The names of all declared formats."""
+    return tuple(f.name for f in CATALOG)
+
+
+def parse(
+    text: str,
+    formats: str | Format | Iterable[str | Format],
+    tools: Sequence[ToolSpec] = (),
+    *,
+    in_code: InCode = "ignore",
+    thinking: bool = False,
+) -> list[Event]:
+    """Read a whole text, and merge adjacent events. Arguments as for `Parser`."""
+    return merge(Parser(formats, tools, in_code=in_code, thinking=thinking).close(text))
+
+
+def calls(events: Iterable[Event]) -> list[ToolCall]:
+    """The calls that were read without damage."""
+    return [e.call for e in events if isinstance(e, CallEnd)]
