@@ -193,7 +193,7 @@ def here(count: int) -> list[dict[str, Any]]:
             "cpu": cpu,
             "wall": wall,
             "python": python,
-            "beside": theirs.get(name),
+            "other": theirs.get(name),
         }
         for name, (cpu, wall) in best.items()
     ]
@@ -219,7 +219,7 @@ def main() -> None:
     by_name = {(row["name"], row["python"]): row for row in rows}
     for row in rows:
         per = 1e6 / (count * TURNS)
-        other = by_name.get((row["beside"], row["python"]))
+        other = by_name.get((row["other"], row["python"]))
         ratio = "" if other is None else f"{other['cpu'] / row['cpu']:.1f}"
         figures = f"{row['wall'] * per:>10.0f}{row['cpu'] * per:>9.0f}{count / row['wall']:>16,.0f}{ratio:>20}"
         print(f"{row['name']:<34}{row['version']:>9}{row['python']:>9}{figures}")
