@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-NAMES: dict[str, tuple[str, ...]] = {  # what a peer calls a format of ours, where it is no alias
+NAMES: dict[str, tuple[str, ...]] = {  # what a peer calls a format of ours, other than an alias
     "apertus": ("apertus2509",),
     "cohere_command": ("cohere_command4",),
     "deepseek_v3": ("deepseekv3",),
@@ -108,7 +108,7 @@ class SGLang:
 
 
 def pieces(case: dict[str, Any]) -> list[str]:
-    """The case's pieces, cut behind a marker where the cut lies in it: a server's markers come whole, being tokens."""
+    """The case's pieces, cut after a marker where the cut lies in it: a server's markers arrive whole, being tokens."""
     ends, at = [], 0
     markers = [match.span() for match in MARKER.finditer(case["text"])]
     for chunk in case["chunks"]:
@@ -244,7 +244,7 @@ def main() -> None:
     """Read the cases with every peer that is here."""
     given = json.load(sys.stdin)
     found: dict[str, Any] = {}
-    out, sys.stdout = sys.stdout, io.StringIO()  # what they print is no result
+    out, sys.stdout = sys.stdout, io.StringIO()  # what they print is not a result
     for kind, package in ((VLLM, "vllm"), (SGLang, "sglang")):
         try:
             distribution(package)

@@ -76,7 +76,19 @@ class Opener:
 class Table:
     """Every opener by how it is written; for the openers that letters begin, in order."""
 
-    __slots__ = ("behind", "closers", "elements", "lines", "literals", "loose", "named", "spelt", "tags", "words")
+    __slots__ = (
+        "behind",
+        "closers",
+        "elements",
+        "lines",
+        "literals",
+        "loose",
+        "named",
+        "plain",
+        "spelt",
+        "tags",
+        "words",
+    )
 
     def __init__(self, formats: Sequence[Format], tools: Sequence[ToolSpec]) -> None:
         self.named: Final = {tool.name: tool for tool in tools}
@@ -89,6 +101,7 @@ class Table:
         self.behind: Final[dict[str, set[str]]] = {}  # by an opener's first character, what may follow it
         self.lines: Final[list[Opener]] = []
         self.words: Final[list[str]] = []
+        self.plain: Final[dict[int, Any]] = {}  # by an opener's identity: what `plaincalls` knows of it
         for format, shape in ((f, shape) for f in formats for shape in (*f.shapes, *lists_of(f))):
             self._add(format, shape, tools)
         for format in formats:  # after all calls: what begins a call is never only markup
@@ -325,7 +338,6 @@ class Openers:
         "line",
         "literal",
         "may_be_loose",
-        "plain",
         "stops",
         "table",
     )
@@ -335,7 +347,6 @@ class Openers:
         self.table = table = Table(formats, tools)
         self._meant: dict[int, Meant] = {}
         self._expected: dict[int, Expected] = {}
-        self.plain: Final[dict[int, Any]] = {}  # by an opener's identity: what `plaincalls` knows of it
         self.following: Final[dict[tuple[int, ...], Any]] = {}  # by the identities of openers: what `nextcall` knows
         self._closing: dict[tuple[str, str | Tag], Search] = {}
         self.fence = Opener("fence", formats[0], Shape(())) if formats else None

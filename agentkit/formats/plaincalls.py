@@ -79,7 +79,7 @@ Read = Callable[[Reader, Openers, Found, int], bool]
 
 def plain_call(r: Reader, opener: Opener, openers: Openers, index: int) -> Found | None:
     """The call that opens at the reader's position, with nothing consumed; None if it is to be read by its parts."""
-    known: dict[int, tuple[Opener, PlainCall | None]] = openers.plain
+    known: dict[int, tuple[Opener, PlainCall | None]] = openers.table.plain
     if (pair := known.get(id(opener))) is None:
         tells = opener.kind in ("call", "section") and not opener.weak
         pair = known[id(opener)] = (opener, _made(opener.shape, opener.kind == "section") if tells else None)

@@ -71,7 +71,7 @@ def tag_goes_on(text: str, tag: str, attributes: Iterable[str]) -> bool:
     inside = re.match(rf"\s*(?:(?P<piece>[\w.:-]+)\s+)?(?:{own})\s*=\s*(?:{value}{more}|{unclosed})", text)
     if inside is not None and tag.endswith(inside["piece"] or ""):  # this tag opened inside the other one
         return True
-    alone = r"(?:\"[^\"'<>\n]*>(?![^\n]*\")|'[^\"'<>\n]*>(?![^\n]*'))"  # nor closed behind the tag
+    alone = r"(?:\"[^\"'<>\n]*>(?![^\n]*\")|'[^\"'<>\n]*>(?![^\n]*'))"  # nor closed after the tag
     rest = rf"\s*(?:[\w.:-]*=)?{alone}|\s*(?:{own})\s*=\s*{value}{more}|\s*(?:[\w.:-]*=)?{value}{more}"
     rest += rf"|[^<>\"'=\n]{{0,64}}[\"']{more}"
     return re.match(rest, text) is not None or re.search(rf"<{re.escape(tag)}(?:{own})\s*=", text) is not None

@@ -154,7 +154,7 @@ class Connection:
         """
         if self._leave.is_set():
             raise CallFailed(f"the session with the MCP server has ended ({self._where})", sent=False)
-        self._calls += 1  # before it waits: another call may break the session meanwhile
+        self._calls += 1  # before it waits: another call may break the session in the meantime
         try:
             return await work(await self.opened())
         finally:
