@@ -71,9 +71,13 @@ class Recorder:
         words = ["bash", "-c", f'agentkit() {{ {program} "$@"; }}; {command}']
         with DrawnTerminal(words, columns=COLUMNS, folder=self.folder, environment=self._environment) as terminal:
             shown = terminal.shown
+            before: list[str] = []  # a question that was just answered looks as before until its echo comes
             for awaited, typed in steps:
                 end = re.compile(f"(?:{awaited})$")
-                terminal.read_until(lambda end=end: bool(shown.lines and end.search(shown.lines[-1])), awaited)
+                terminal.read_until(
+                    lambda end=end, before=before: shown.lines != before and bool(end.search(shown.lines[-1])), awaited
+                )
+                before = shown.lines
                 if typed == "\x03":
                     self._before_ctrl_c()
                 terminal.type(typed)
