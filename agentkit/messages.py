@@ -77,7 +77,7 @@ class ImagePart:
         return None if self.data is None else fault(self.data, self.media_type)
 
     @property
-    def mended(self) -> ImagePart:
+    def repaired(self) -> ImagePart:
         """The image without additional parts of its file that are damaged and that no picture needs; else itself.
 
         A browser shows a PNG whose colour profile has a wrong checksum; `fault` names it, because some readers refuse

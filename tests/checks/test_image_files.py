@@ -71,15 +71,15 @@ def test_damage_in_an_additional_part_of_a_png_costs_that_part_and_in_any_other_
     extras = PngImagePlugin.PngInfo()
     extras.add_text("Comment", "x" * 40)
     whole = saved("PNG", "RGB", pnginfo=extras, icc_profile=b"p" * 300, dpi=(72, 72))
-    assert ImagePart(whole, "image/png").mended.data == whole
+    assert ImagePart(whole, "image/png").repaired.data == whole
     pixels, seen = Image.open(io.BytesIO(whole)).tobytes(), set()
     for at in range(8, len(whole)):
         image = ImagePart(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :], "image/png")
-        mended = image.mended
-        seen.add(mended is not image and mended.fault is None)
-        if mended.fault is None and mended.data:
-            assert Image.open(io.BytesIO(mended.data)).tobytes() == pixels
-        if mended is image:
+        repaired = image.repaired
+        seen.add(repaired is not image and repaired.fault is None)
+        if repaired.fault is None and repaired.data:
+            assert Image.open(io.BytesIO(repaired.data)).tobytes() == pixels
+        if repaired is image:
             assert image.fault
     assert seen == {True, False}
 
