@@ -53,7 +53,10 @@ def as_text(line: str) -> str:
 
 @contextmanager
 def unechoed() -> Iterator[None]:
-    """Keys that are typed while something is drawn do not appear in it; they are read afterwards."""
+    """Keys that are typed while something is drawn do not appear in it; they are read afterwards.
+
+    Nor does Ctrl-C discard what was written but not yet shown: the next drawing would be of other lines than it removes.
+    """
     try:
         import termios
     except ImportError:  # on Windows
@@ -65,7 +68,7 @@ def unechoed() -> Iterator[None]:
         yield
         return
     quiet = [*before]
-    quiet[3] &= ~termios.ECHO
+    quiet[3] = quiet[3] & ~termios.ECHO | termios.NOFLSH
     termios.tcsetattr(sys.stdin, termios.TCSANOW, quiet)
     try:
         yield
