@@ -55,7 +55,7 @@ def as_text(line: str) -> str:
 def unechoed() -> Iterator[None]:
     """Keys that are typed while something is drawn do not appear in it; they are read afterwards.
 
-    Nor does Ctrl-C discard what was written but not yet shown: the next drawing would be of other lines than it removes.
+    Nor does Ctrl-C discard what was written but not yet shown: the next drawing would remove other lines.
     """
     try:
         import termios

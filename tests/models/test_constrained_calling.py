@@ -16,7 +16,7 @@ from streams import answer, events_of
 
 from agentkit import Agent, ProcessorConfig, formats
 from agentkit.errors import ConfigError, ProviderError
-from agentkit.messages import AssistantMessage, TextPart, ToolMessage, user
+from agentkit.messages import AssistantMessage, TextPart, ToolCall, ToolMessage, user
 from agentkit.models import TextCalling, check_constraint, model
 from agentkit.testing import Recording, Replay, ScriptedModel
 from agentkit.toolspec import ToolSpec
@@ -35,7 +35,7 @@ def reply(text: str, **fields: Any) -> dict[str, Any]:
 
 def asked(server: str, format: str = "hermes", constrained: bool | str = True, **request: Any) -> dict[str, Any]:
     """The body of a request, without what is the same for every server."""
-    call = formats.render_calls(format, [formats.ToolCall("", "ping", {})], PING)
+    call = formats.render_calls(format, [ToolCall("", "ping", {})], PING)
     tape = Replay([reply(call)])
     made = tape.model("openai:m", base_url=LOCAL, server=server, format=format, constrained=constrained)
     events_of(made, stream=False, **{"tools": PING, **request})

@@ -53,7 +53,7 @@ class ReplayServer:
         self._pace = pace
         self._closed = Event()
         self._lock = Lock()
-        self._sent, self._pieces = Condition(), 0
+        self._sent, self._count_sent = Condition(), 0
         self._proxies: dict[str, str | None] = {}
         self._server = _Server(("127.0.0.1", 0), _handler(self), bind_and_activate=False)
 
@@ -87,11 +87,11 @@ class ReplayServer:
     def wait_for_pieces(self, number: int, seconds: float = 30) -> None:
         """Wait until so many events were sent."""
         with self._sent:
-            assert self._sent.wait_for(lambda: self._pieces >= number, seconds)
+            assert self._sent.wait_for(lambda: self._count_sent >= number, seconds)
 
     def _count(self) -> None:
         with self._sent:
-            self._pieces += 1
+            self._count_sent += 1
             self._sent.notify_all()
 
     def _next(self, asked: Asked) -> Recorded:

@@ -30,7 +30,6 @@ _MODULE: Final = "default_api."
 _KEYWORDS: Final = frozenset(keyword.kwlist)
 _OPERATORS: Final = r"\.[^\W\d]|[\[(*/%@&^|+\->:=]|<[\s=]|!="
 _CONTINUATIONS: Final = "if|else|for|and|or|in|is|not|async|while"
-_CUT_WORD = re.compile(rf"\s{{0,64}}(?:{_CONTINUATIONS})\Z")
 
 
 def _computed(space: str) -> Delimiter:
@@ -39,8 +38,9 @@ def _computed(space: str) -> Delimiter:
     return Delimiter(whole, rf"{space}(?:[.<!]|[a-z]{{1,6}})?")
 
 
-_COMPUTED = _computed(r"\s{0,64}")
-_COMPUTED_LINE = _computed(r"[ \t]{0,64}")
+_WITHIN = r"\s{0,64}", r"[ \t]{0,64}"  # the space inside an expression: in brackets, and where a line ends the call
+_COMPUTED, _COMPUTED_LINE = map(_computed, _WITHIN)
+_CUT_WORD, _CUT_WORD_LINE = (re.compile(rf"{space}(?:{_CONTINUATIONS})\Z") for space in _WITHIN)
 _KEY = re.compile(r"\s*(?P<key>[^\W\d]\w*|\"[^\"\n]{1,256}\"|'[^'\n]{1,256}')\s*=(?!=)\s*")
 _OUTSIDE = re.compile(r"[\"'()\[\]{}]").search
 _INSIDE: Final = {'"': text_run(r'[^"\\]', r"\\."), "'": text_run(r"[^'\\]", r"\\.")}
@@ -138,8 +138,8 @@ def _refuse_computed(r: Reader, call: CallReader) -> Wait:
         raise Damage("invalid_arguments", message, r.offset, got=True)
     section = call.shape.section
     inline = section is not None and isinstance(section.open, str) and section.open.endswith("[")
-    computed = _COMPUTED if inline else _COMPUTED_LINE
-    if (yield from r.sees(computed)) is None and not (r.ended and _CUT_WORD.match(r.buf, r.at)):
+    computed, cut_word = (_COMPUTED, _CUT_WORD) if inline else (_COMPUTED_LINE, _CUT_WORD_LINE)
+    if (yield from r.sees(computed)) is None and not (r.ended and cut_word.match(r.buf, r.at)):
         return
     message = f"expected the end of the call of {call.name!r}; expressions that Python would compute are not run"
     raise Damage("invalid_arguments", message, r.offset, got=True)
