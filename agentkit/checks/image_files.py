@@ -54,10 +54,11 @@ def without_damaged_extras(data: bytes) -> bytes:
         data: the file.
     """
     try:
-        kept = [part for part, kind, _, whole in _chunks(data) if whole or not kind[0] & 0x20]
+        chunks = [*_chunks(data)]
     except (Damaged, IndexError):
         return data
-    return _PNG + b"".join(kept)
+    kept = [part for part, kind, _, whole in chunks if whole or not kind[0] & 0x20]
+    return _PNG + b"".join(kept) + data[len(_PNG) + sum(len(part) for part, *_ in chunks) :]
 
 
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
