@@ -331,7 +331,7 @@ def _checked(hooks: Sequence[Hook]) -> tuple[Hook, ...]:
 
 def _each(tools: Any) -> Iterable[Any]:
     """One tool, or several; an instance with tools may itself be iterable."""
-    if isinstance(tools, (list, tuple)):
+    if type(tools) in (list, tuple):
         return tools
     from agentkit.tool.declare import declared
 

@@ -62,14 +62,13 @@ def absent(module: ModuleType, name: str, asker: FrameType) -> Exception:
             expects an AttributeError.
     """
     where = module.__name__
-    imports = _imports(asker.f_code.co_code, asker.f_lasti)
     by_importlib = asker.f_code.co_filename.startswith(
         "<frozen "
     )  # the import system asks first, and tries a submodule if there is no attribute
     if name.startswith("_") or by_importlib:
         return AttributeError(f"module {where!r} has no attribute {name!r}", name=name, obj=module)
     hint = _hint(module, name)
-    if imports:
+    if _imports(asker.f_code.co_code, asker.f_lasti):
         return ImportError(f"{where} has no {name!r}{hint}", name=where, path=getattr(module, "__file__", None))
     return AttributeError(f"module {where!r} has no attribute {name!r}{hint}", name=name, obj=module)
 

@@ -24,7 +24,6 @@ from agentkit.errors import ConfigError, ThreadExists, ThreadNotFound
 from agentkit.foreign.absent import explained
 from agentkit.foreign.elsewhere import at
 from agentkit.models.base import Model
-from agentkit.models.model_strings import known
 from agentkit.processor import ProcessorConfig
 from agentkit.threads.compaction import Compaction
 from agentkit.threads.entries import one_message
@@ -406,6 +405,8 @@ def _writer(policy: Compaction, agent: Agent[Any, Any], made: Callable[[str], Mo
         return Writer(lambda: agent.model)
     name = model if isinstance(model, str) else model.name
     if isinstance(model, str):
+        from agentkit.models.model_strings import known
+
         known(model)
     if policy.summary_tokens:
         agent.budget.price(name)

@@ -226,12 +226,13 @@ def _take(table: dict[str, BoundTool], key: str, bound: BoundTool, what: str) ->
 def _bound(tool: Any) -> tuple[BoundTool, ...]:
     """The tools from anything that `register` accepts."""
     from agentkit.tool.binding import BoundTool, bind_function, bind_methods, looks_like_tool
+    from agentkit.tool.declare import declared
 
     if isinstance(tool, BoundTool):
         return (tool,)
     if isinstance(tool, str):
         return _bound(_loaded(tool))
-    if isinstance(tool, (list, tuple)):
+    if isinstance(tool, (list, tuple)) and not declared(type(tool)):
         return tuple(bound for one in tool for bound in _bound(one))
     return tuple(bind_methods(tool, None, {})) if looks_like_tool(tool) else (bind_function(tool),)
 
