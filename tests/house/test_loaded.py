@@ -100,7 +100,7 @@ OTHERS = ("pydantic", "pydantic_core", "typing_extensions", "docstring_parser", 
             "from agentkit import Agent",
             (*OTHERS, "asyncio", "concurrent", "json", "logging", "pathlib", "socket", "ssl", "subprocess", "urllib"),
         ),
-        (RUN, OTHERS),
+        (RUN, (*OTHERS, "hashlib", "random", "tempfile", "email")),
     ],
     ids=["package", "agent", "run"],
 )
