@@ -332,7 +332,7 @@ def _checked(hooks: Sequence[Hook]) -> tuple[Hook, ...]:
 def _each(tools: Any) -> Iterable[Any]:
     """One tool, or several; an instance with tools may itself be iterable."""
     if type(tools) in (list, tuple):
-        return iter(tools)
+        return tuple(tools)
     from agentkit.tool.declare import declared
 
     several = isinstance(tools, Iterable) and not isinstance(tools, (str, type, Mapping)) and not declared(type(tools))
