@@ -42,6 +42,9 @@ def halved(text: str, closing: str) -> bool:
     last = text[-size - _STRAY :]
     if any(last.endswith(closing[n:]) and closing[:n] in last[: n - size] for n in range(3, size)):
         return True
+    begun = last.rfind(closing[: max(size // 2, 5)])
+    if begun >= 0 and "\n" not in last[begun:] and not last.startswith(closing, begun):
+        return True  # it goes on otherwise
     pieces = (*(closing[:n] for n in range(2, size)), *(closing[n:] for n in range(1, size - 2)))
     tail = text[-size - 1 :]
     tail = tail[max(tail.find(closing[:2]), 0) :]

@@ -1,6 +1,6 @@
-"""More damages, those that happen to several pieces of markup at once: beside each other, or moved to another place.
+"""More damages: delimiters worn, foreign or written twice, and several pieces of markup damaged near each other.
 
-Imported by `fuzz`, so that they are drawn like the others of `damages`.
+The first are drawn like those of `damages`, as `fuzz` imports this; the others only if they are asked for.
 """
 
 from __future__ import annotations
@@ -9,10 +9,15 @@ import random
 import re
 
 from damaged_texts import Token, Written, shapes, tokens, whole
-from damages import _damage, _insert, _is_markup, _pick
+from damages import NEAR, Damage, _damage, _insert, _is_markup, _pick
 
 from agentkit.formats import CATALOG
 from agentkit.messages import ToolCall
+
+
+def _near(f: Damage) -> Damage:
+    NEAR[f.__name__] = f
+    return f
 
 
 def _is_long(t: Token) -> bool:
@@ -58,7 +63,7 @@ def worn(rng: random.Random, out: Written) -> bool:
     return at >= 0
 
 
-@_damage
+@_near
 def two_beside(rng: random.Random, out: Written) -> bool:
     """Two pieces of markup near each other are each missing, worn or written twice."""
     at = _pick(rng, out, _is_markup)
@@ -73,7 +78,7 @@ def two_beside(rng: random.Random, out: Written) -> bool:
     return True
 
 
-@_damage
+@_near
 def moved(rng: random.Random, out: Written) -> bool:
     """A piece of markup stands a few pieces before or behind its place."""
     at = _pick(rng, out, _is_long)
@@ -91,7 +96,7 @@ def moved(rng: random.Random, out: Written) -> bool:
     return True
 
 
-@_damage
+@_near
 def exchanged(rng: random.Random, out: Written) -> bool:
     """A piece of a call's markup stands in the next call, and one of that in this one."""
     own = _pick(rng, out, lambda t: _is_long(t) and t.call >= 0)
@@ -121,7 +126,7 @@ def _run(rng: random.Random, out: Written) -> tuple[int, int]:
     return at, end
 
 
-@_damage
+@_near
 def run_missing(rng: random.Random, out: Written) -> bool:
     """Several pieces of markup side by side are not there."""
     at, end = _run(rng, out)
@@ -177,7 +182,7 @@ def foreign(rng: random.Random, out: Written) -> bool:
     return True
 
 
-@_damage
+@_near
 def parameter_moved(rng: random.Random, out: Written) -> bool:
     """A value with the markup around it stands elsewhere in its call: before its opening, or behind its end."""
     at = _pick(rng, out, lambda t: t.value >= 0)
