@@ -44,7 +44,7 @@ def halved(text: str, closing: str) -> bool:
         return True
     begun = last.rfind(closing[: max(size // 2, 5)])
     if begun >= 0 and "\n" not in last[begun:] and not last.startswith(closing, begun):
-        return True  # it goes on otherwise
+        return True  # the rest of it is something else
     pieces = (*(closing[:n] for n in range(2, size)), *(closing[n:] for n in range(1, size - 2)))
     tail = text[-size - 1 :]
     tail = tail[max(tail.find(closing[:2]), 0) :]

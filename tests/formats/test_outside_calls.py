@@ -5,8 +5,6 @@ Over every format that has them.
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from raw_values import LOOK, PARAMETERS, SAVE, TOOLS, between, made, outcomes, pieces, read
 
@@ -173,6 +171,6 @@ def test_a_token_cut_after_the_end_of_a_call_is_read_the_same_in_any_cutting() -
 def test_a_string_with_quotes_inside_takes_in_no_other_call_or_argument(name: str) -> None:
     calls = [ToolCall("", "bash", {"command": "ls"}), ToolCall("", "write", {"path": "a", "content": "b"})]
     text = formats.render_calls(name, calls, TOOLS)
-    for gone in ("write(", "write(path="):
-        damaged = re.sub(r"'ls'\)", "'ls'oh", text.replace(gone, gone.removesuffix("(") if gone.endswith("(") else ""))
-        assert [g for g in made(outcomes(read(name, damaged))) if "a" in str(g[1])] == [], damaged  # type: ignore[index]
+    for gone, left in (("write(", "write"), ("write(path=", "")):
+        damaged = text.replace(gone, left).replace("'ls')", "'ls'oh")
+        assert made(outcomes(read(name, damaged))) == [], damaged

@@ -338,8 +338,8 @@ def write_element(w: Writing, part: ToolElement) -> str:
             content = cdata(text) if marked else raw_value(text, (element.tag,))
         else:
             hazards = (*node.path, element.tag)
-            marked = _to_the_letter(value, element) or valueends.doubtful_end(text, f"</{node.path[-1]}>")
-            elements[key] = cdata(text) if marked else raw_value(text, hazards)
+            doubtful = valueends.doubtful_end(text, f"</{node.path[-1]}>")
+            elements[key] = cdata(text) if doubtful or _to_the_letter(value, element) else raw_value(text, hazards)
     if elements:
         body = _child_texts(group_of(tool), elements)
     start = f"<{element.tag}{''.join(attributes)}"
