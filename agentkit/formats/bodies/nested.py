@@ -75,7 +75,8 @@ def read_nested_tags(r: Reader, call: CallReader, part: NestedTags) -> Wait:
 @cache
 def _goes_on(end: str, token: str) -> Delimiter:
     """Text other than a token after a call's end, or a tag without a token: the elements still open continue."""
-    whole = rf"{pattern(end)}(?:\s{{0,64}}</?[^\W\d]|(?!{pattern(token)})\S)"
+    apart = rf"(?!{pattern(token)}|{beginnings(token)}\Z)"  # it may still become a token
+    whole = rf"{pattern(end)}(?:\s{{0,64}}</?[^\W\d]|{apart}\S)"
     return Delimiter(whole, rf"{beginnings(end)}|{pattern(end)}(?:{beginnings(token)}|\s{{0,64}}(?:</?)?)")
 
 

@@ -278,9 +278,21 @@ def _value(r: Reader, call: CallReader, reader: Literals) -> Any:
     return value
 
 
+_NEXT_ARGUMENT = re.compile(r"[\"']\s*,\s*[^\W\d]\w*\s*=\s*[\"'\[{\d]").search
+
+
 def _holds_call(call: CallReader, text: str) -> bool:
-    """Whether a tool is called in a string whose quotes are unbalanced: it may actually be the next call."""
-    return any(re.search(rf"\b{re.escape(name)}\s*\(", text) for name in call.tools)
+    """Whether a tool is called in a string whose quotes are unbalanced, or gets another argument there.
+
+    It may actually be the next call.
+    """
+    if _NEXT_ARGUMENT(text):
+        return True
+    for name, tool in call.tools.items():
+        keys = "|".join(map(re.escape, tool.parameters.get("properties", {}))) or "(?!)"  # its bracket may be missing
+        if re.search(rf"\b{re.escape(name)}\s*(?:\(|(?:{keys})\s*=)", text):
+            return True
+    return False
 
 
 _OF_EXPRESSION = re.compile(r"\s*(?:\Z|[^\w\s\\$#`]|(?:if|else|in|is|and|or|not|for)\b|[a-zA-Z]{1,2}[\"'])")

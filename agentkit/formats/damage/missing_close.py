@@ -19,7 +19,7 @@ from agentkit.formats.format import Pairs, TagParameters
 from agentkit.formats.reader import Damage, pattern
 from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.tags import closing_tag, opening_tag
-from agentkit.formats.valueends import ValueEnd, end_of_value
+from agentkit.formats.valueends import ValueEnd, end_of_value, worn_closing
 
 
 def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None:
@@ -51,6 +51,9 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
             raise unsure(name, swallowed, end, end)
         if _is_twice(value, edge):
             raise _twice(name, edge.what, end)
+        behind = edge.unopened(value)
+        if behind >= 0 and (MISSING_CLOSE in call.arguments.repairs or edge.half(value[behind:])):
+            raise _unopened(name, edge.what, end)
     if known:
         _return_to(known, given, call, part, end, allowed)
 
@@ -70,8 +73,12 @@ def _return_to(
     loose = re.IGNORECASE if isinstance(part, TagParameters) else re.NOFLAG  # as tags are read
     opening = re.compile("|".join(f"(?P<_{i}>{_opening(part, name)})" for i, name in enumerate(known)), loose)
     for name, value in given:
-        if _is_shut(value, edge, part, call, known) or _misspelt(value, edge, known):
-            raise _unopened(name, known[0], edge.what, end)
+        worn = worn_closing(value, edge.what)
+        if worn >= 0 and _in_a_sentence(value, worn, edge, part, call, known):
+            worn = -1
+        shut = worn >= 0 or _is_bare(value, part) or _is_shut(value, edge, part, call, known)
+        if shut or _misspelt(value, edge, known):
+            raise _unopened(name, edge.what, end, known[0])
         found = list(opening.finditer(value))
         closed = closing.search(value, found[0].end()) if found else None
         balanced = closed is not None and edge.opened(value) <= 0
@@ -126,12 +133,13 @@ def unsure(name: str, swallowed: str, at: int, end: int) -> Damage:
     )
 
 
-def _unopened(name: str, missing: str, what: str, end: int) -> Damage:
+def _unopened(name: str, what: str, end: int, missing: str = "") -> Damage:
     """The error for a value in which another one ends, whose opening may be what is missing."""
+    lost = f", and {missing!r} is missing: open" if missing else ", and nothing there opens it: open and close"
     return Damage(
         "ambiguous_call",
-        f"{what} is inside the value of {name!r}, and {missing!r} is missing: open each value, and put one that "
-        f"contains such markup in <![CDATA[ … ]]>",
+        f"{what} is inside the value of {name!r}{lost} each value, and put one that contains such markup in "
+        f"<![CDATA[ … ]]>",
         end,
         end=end,
     )
@@ -155,6 +163,14 @@ def _twice(name: str, what: str, end: int) -> Damage:
         end,
         end=end,
     )
+
+
+def _is_bare(value: str, part: Pairs | TagParameters) -> bool:
+    """Whether the opening tag of a parameter is in a value without the parameter's name, and is not closed."""
+    if not isinstance(part, TagParameters) or f"<{part.name}".casefold() not in value.casefold():
+        return False
+    bare = re.findall(rf"<{re.escape(part.name)}\s{{0,64}}>", value, re.IGNORECASE)
+    return len(bare) > len(re.findall(closing_tag(part.name), value, re.IGNORECASE))
 
 
 def _misspelt(value: str, edge: ValueEnd, missing: Sequence[str]) -> bool:
@@ -183,6 +199,12 @@ def _nearly(text: str, part: Pairs | TagParameters, name: str) -> bool:
     begun = part.key if isinstance(part, Pairs) else f'<{part.name}{part.attribute}="'
     if re.search(rf"{re.escape(''.join(begun.split()) + name)}(?!\w)", text):
         return True
+    behind = (part.middle, *part.kind[:1]) if isinstance(part, Pairs) else (f'{part.attribute}="{name}"',)
+    before = name if isinstance(part, Pairs) else ""
+    if any(len(rest.strip()) > 2 and f"{before}{''.join(rest.split())}" in text for rest in behind):
+        return True
+    if any(_is_worn(found[0], part, name) for found in _A_TAG.finditer(text)):
+        return True
     for first, last in _halves(part, name):
         if first in text and any(_but_for_one(rest, last) for rest in _beside(text, first)):
             return True
@@ -190,6 +212,21 @@ def _nearly(text: str, part: Pairs | TagParameters, name: str) -> bool:
         if last in text and any(_but_for_one(rest, back) for rest in _beside(text[::-1], last[::-1])):
             return True
     return False
+
+
+def _is_worn(tag: str, part: Pairs | TagParameters, name: str) -> bool:
+    """Whether a tag is what is left of a parameter's opening in which characters are missing at one place.
+
+    At least three are left before and after that place.
+    """
+    for opening in ("".join(written.split()) for written in _written(part, name)):
+        cuts = range(3, len(tag) - 2)
+        if len(tag) < len(opening) and any(opening.startswith(tag[:n]) and opening.endswith(tag[n:]) for n in cuts):
+            return True
+    return False
+
+
+_A_TAG = re.compile(r"<[^<>]{4,256}>")
 
 
 @lru_cache(256)
