@@ -58,7 +58,7 @@ class Kept:
         self.pieces: list[str] = []
         self.joined = 0
         self.since, self.mark, self.room = since, mark, room
-        self.full = min(mark + _JOINED, room)
+        self.full = mark + _JOINED if mark + _JOINED < room else room
         self.surplus = ""
 
     def join(self, end: int) -> bool:

@@ -63,6 +63,11 @@ class Value:
             balance, so that its end is ambiguous.
         """
         r = self.r
+        if (
+            r.at < len(r.buf) and not (first := r.buf[r.at]).isspace() and first != "<"
+        ):  # none of what may come before it
+            yield from self.plain()
+            return
         if not self.end.verbatim and (newline := (yield from r.sees(_NEWLINE))):
             r.at = newline.end()
         if cdata := (yield from r.sees(_CDATA)):

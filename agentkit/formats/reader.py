@@ -260,26 +260,21 @@ class Reader:
 
     def accept(self, text: str) -> None:
         """Add a chunk to the buffer; what was consumed leaves it. A call never sees what is beyond its limit."""
-        buf = self.buf
-        kept = self.kept
-        if kept is not None and (kept.surplus or self.base + len(buf) + len(text) > kept.room):
-            text = kept.within(text, self.base + len(buf))
-        if self.at:
-            self._drop()
-            buf = self.buf
+        buf, kept, at = self.buf, self.kept, self.at
+        if kept is not None:
+            if kept.surplus or self.base + len(buf) + len(text) > kept.room:
+                text = kept.within(text, self.base + len(buf))
+            if at:
+                if kept.since < at:
+                    kept.pieces.append(buf[kept.since : at])
+                    if self.base + at > kept.full:
+                        kept.join(self.base + at)
+                kept.since = 0
+        if at:
+            buf = buf[at:]
+            self.base += at
+            self.at = 0
         self.buf = buf + text if buf else text
-
-    def _drop(self) -> None:
-        """Remove what was consumed from the buffer."""
-        if (kept := self.kept) is not None:
-            if kept.since < self.at:
-                kept.pieces.append(self.buf[kept.since : self.at])
-                if self.base + self.at > kept.full:
-                    kept.join(self.base + self.at)
-            kept.since = 0
-        self.buf = self.buf[self.at :]
-        self.base += self.at
-        self.at = 0
 
     def heat(
         self, search: Search, kind: type[Text] | type[Thinking] | None, index: int = 0, key: str | None = None
@@ -289,7 +284,7 @@ class Reader:
         Only when everything before is consumed. `kind` None creates argument deltas of call `index`, parameter `key`.
         """
         if self.at:
-            self._drop()
+            self.accept("")
         self.hot = (search, kind, index, key)
 
     def feed(self, text: str) -> list[SourceEvent]:

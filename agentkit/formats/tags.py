@@ -235,7 +235,9 @@ class Attributes:
             if not self.committed and size > r.limits.name:
                 raise Decline
             if found is None:
-                yield from self.need(f"inside the attribute {key!r}")
+                if r.ended:
+                    yield from self.need(f"inside the attribute {key!r}")
+                yield
                 continue
             if found[0] == quote:
                 r.at += 1

@@ -17,7 +17,7 @@ from typing import Final
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import Pairs, TagParameters
-from agentkit.formats.reader import Damage, pattern
+from agentkit.formats.reader import Damage, Search, pattern
 from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.tags import closing_tag, opening_tag
 from agentkit.formats.valueends import ValueEnd, end_of_value
@@ -37,16 +37,12 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
     part = next((p for p in call.shape.call if isinstance(p, Pairs | TagParameters)), None)
     if part is None or call.tool is None or not call.arguments.plain:
         return
-    edge = end_of_value(call.shape, part)
-    known = [n for n in call.tool.parameters.get("properties", {}) if n not in call.arguments.by_name]
-    marks = _marks(part)
-    given = [
-        (n, v)
-        for n, v in call.arguments.by_name.items()
-        if isinstance(v, str) and n in call.arguments.plain and any(mark in v for mark in marks)
-    ]
+    by_name, plain, marked = call.arguments.by_name, call.arguments.plain, _marked(part)
+    given = [(n, v) for n, v in by_name.items() if isinstance(v, str) and n in plain and marked(v)]
     if not given:
         return
+    edge = end_of_value(call.shape, part)
+    known = [n for n in call.tool.parameters.get("properties", {}) if n not in by_name]
     for name, value in given:
         if swallowed := _opened_again(value, edge, call.arguments.by_name):
             raise unsure(name, swallowed, end, end)
@@ -97,11 +93,11 @@ def _return_to(
 
 
 @lru_cache(256)
-def _marks(part: Pairs | TagParameters) -> tuple[str, ...]:
-    """A value with none of these characters contains no part of an opening or a closing that is looked for here."""
+def _marked(part: Pairs | TagParameters) -> Search:
+    """Finds one of some characters, without which a value has no part of an opening or a closing that is looked for."""
     edges = [text for opening in _written(part, "") for text in (opening.strip()[0], opening.strip()[-1])]
     edges.append(part.close.strip()[0] if isinstance(part, Pairs) else "<")
-    return tuple({case for edge in edges for case in (edge.lower(), edge.upper())})
+    return re.compile(f"[{re.escape(''.join(sorted({edge.lower() + edge.upper() for edge in edges})))}]").search
 
 
 def _opened_again(value: str, edge: ValueEnd, names: Collection[str]) -> str:
