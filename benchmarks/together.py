@@ -46,7 +46,7 @@ def texts(text: str) -> list[SourceEvent]:
 
 
 async def source(events: Sequence[SourceEvent], burst: int) -> AsyncIterator[SourceEvent]:
-    """Events, of which so many come together."""
+    """Events, `burst` of which come together."""
     for i in range(0, len(events), burst):
         await asyncio.sleep(0)
         for event in events[i : i + burst]:
