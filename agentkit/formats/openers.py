@@ -261,7 +261,7 @@ class Meant:
         if self.entry.kind == "section" and section is not None:
             edge = edge_of(section.open)
             around = rf"(?:{edge.whole.pattern})\s{{0,64}}"
-            return Delimiter(around + of.whole.pattern, rf"{edge.part.pattern}|{around}(?:{of.part.pattern})?")
+            return Delimiter(around + of.whole.pattern, rf"{edge.begun}|{around}(?:{of.begun})?")
         return of
 
     @cached_property
@@ -379,7 +379,7 @@ class Openers:
         """Matches what closes calls of this format, or the beginning of it, except its section's `own` end."""
         if (found := self._closing.get((format.name, own))) is None:
             edges = [edge_of(edge) for edge in self.table.closers[format.name] if not begins(own, edge)]
-            either = [*(e.whole.pattern for e in edges), *(e.part.pattern for e in edges)]
+            either = [*(e.whole.pattern for e in edges), *(e.begun for e in edges)]
             found = re.compile("|".join(either) or "(?!)", re.IGNORECASE).match
             self._closing[(format.name, own)] = found
         return found

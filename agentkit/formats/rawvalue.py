@@ -278,4 +278,4 @@ _LAST_NEWLINE = re.compile(r"\r?\n\Z").search
 @cache
 def _after_space(end: ValueEnd) -> Delimiter:
     token = end.token
-    return Delimiter(f"{SPACES}(?:{token.whole.pattern})", f"{SPACES}(?:{token.part.pattern[3:-3]})?", re.IGNORECASE)
+    return Delimiter(f"{SPACES}(?:{token.whole.pattern})", f"{SPACES}(?:{token.begun[3:-3]})?", re.IGNORECASE)

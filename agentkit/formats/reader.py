@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterable
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, Final
 
 from agentkit.errors import ErrorCode
@@ -85,14 +85,23 @@ class Delimiter:
         whole: a regular expression for the delimiter.
         part: one for its beginnings, only tried at the end of the text so far. It may accept more than real beginnings:
             then reading waits for a few characters it did not need.
-    """
 
-    __slots__ = ("match", "part", "whole")
+    Attributes:
+        whole: the compiled pattern.
+        match: its `match`.
+        begun: `part` at the end of the text.
+    """
 
     def __init__(self, whole: str, part: str, flags: re.RegexFlag = re.NOFLAG) -> None:
         self.whole = re.compile(whole, flags)
-        self.part = re.compile(f"(?:{part})\\Z", flags)
+        self.begun = f"(?:{part})\\Z"
         self.match = self.whole.match
+        self._flags = flags
+
+    @cached_property
+    def part(self) -> re.Pattern[str]:
+        """`begun` compiled, when a text first ends in doubt: among many literals that takes ten milliseconds."""
+        return re.compile(self.begun, self._flags)
 
 
 _SOFT = r"\s{0,1024}"  # white space skipped inside a literal

@@ -25,7 +25,7 @@ _ARGUMENT = Delimiter(
     r"|[a-zA-Z]{1,2}[\"']|\*{1,2}[\[{(\w])",
     r"\s{0,64}(?:[+-]|\*{1,2}|[^\W\d]\w{0,255}\s{0,64}=?)?",
 )
-_INNER = Delimiter(rf"\s{{0,64}}{_NAME.whole.pattern}", rf"\s{{0,64}}{_NAME.part.pattern[3:-3]}")
+_INNER = Delimiter(rf"\s{{0,64}}{_NAME.whole.pattern}", rf"\s{{0,64}}{_NAME.begun[3:-3]}")
 _MODULE: Final = "default_api."
 _KEYWORDS: Final = frozenset(keyword.kwlist)
 _OPERATORS: Final = r"\.[^\W\d]|[\[(*/%@&^|+\->:=]|<[\s=]|!="
