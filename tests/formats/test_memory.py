@@ -41,10 +41,11 @@ def written(format: Format, line: str, size: int, **more: str) -> str:
 
 def peak(format: Format, text: str, delta: int) -> int:
     """The most bytes that were taken while this text was read, and let go of what was told."""
+    most, ends = 0, list[CallEnd]()
     for warm in (True, False):  # first what is made once
         gc.collect()
         tracemalloc.start()
-        parser, ends = Parser(format, [TOOL]), []
+        parser, ends = Parser(format, [TOOL]), list[CallEnd]()
         for i in range(len(text) - 4000 if warm else 0, len(text), delta):
             ends += [event for event in parser.feed(text[i : i + delta]) if isinstance(event, CallEnd)]
         ends += [event for event in parser.close() if isinstance(event, CallEnd)]

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import json
 import tracemalloc
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 import pytest
 from hypothesis import given
@@ -55,7 +55,7 @@ def native() -> Iterator[SourceEvent]:
     yield CallEnd(0, READ)
 
 
-SOURCES = {
+SOURCES: dict[str, Callable[[], Iterator[SourceEvent]]] = {
     "prose": lambda: map(Text, cut(PROSE)),
     "thinking": lambda: map(Thinking, cut(PROSE)),
     "native": native,
@@ -128,7 +128,7 @@ def test_what_comes_together_is_read_as_what_comes_apart(
     for size in sizes:
         deltas, text = [*deltas, Text(text[:size])], text[size:]
     deltas = [*deltas, Text(text), Finish("stop")]
-    bursts = []
+    bursts: list[list[SourceEvent]] = []
     for many in together:
         bursts, deltas = [*bursts, deltas[:many]], deltas[many:]
     assert told(read([*bursts, deltas], config)) == told(
@@ -139,7 +139,7 @@ def test_what_comes_together_is_read_as_what_comes_apart(
 @pytest.mark.parametrize("config", [ProcessorConfig(), ProcessorConfig(formats=("hermes",))], ids=["native", "text"])
 def test_text_is_shown_as_it_comes(config: ProcessorConfig) -> None:
     """Only what waits already is joined, and only text."""
-    together = [Text("? "), Text("! "), Thinking("c"), Thinking("d"), Text("? ")]
+    together: list[SourceEvent] = [Text("? "), Text("! "), Thinking("c"), Thinking("d"), Text("? ")]
     assert read([[Text("! ")], together, [Text("! ")], [Finish("stop")]], config) == [
         Text("! "),
         Text("? ! "),
