@@ -83,6 +83,11 @@ class Execution:
         """Whether no call is running or waiting to start."""
         return not self.waiting.calls and not self._running
 
+    @property
+    def only(self) -> bool:
+        """Whether no call that is running or waiting is to start together with the next one."""
+        return not self._running and (len(self.waiting.calls) == 1 or self.waiting.sequential)
+
     # -------------------------------------------------------------- admission
 
     def admit(self, event: CallEnd | CallError) -> ToolEvent | None:

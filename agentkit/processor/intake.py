@@ -36,7 +36,10 @@ from agentkit.messages import (
 )
 
 TextualPart = type[TextPart] | type[ThinkingPart] | type[MarkupPart]
+Plain = Mapping[type, Callable[["Intake", Any, "OpenCalls"], SourceEvent]]
+"""By kind of event: what keeps it."""
 
+NOT_PLAIN: Final[Plain] = {}
 _NO_USAGE: Final = Usage()
 _UNKNOWN: Final = Finish("unknown")
 _OF_CALLS: Final = (CallStart, ArgumentDelta, CallEnd, CallError, ProviderBlock)
@@ -178,6 +181,8 @@ class Intake:
 
     def __init__(self, ids: CallIds, limit: int | None = None) -> None:
         self.full = False
+        self.plain: Plain = NOT_PLAIN
+        """What to call for the kinds of events of which nothing follows but that they are kept."""
         self.usage = _NO_USAGE
         self.finish = _UNKNOWN
         self.calls: list[ToolCall | None] = []
@@ -217,6 +222,10 @@ class Intake:
     def goes_on(self) -> None:
         """A further response follows, whose tokens are added."""
         self._spent = self.usage
+
+    def keeps(self, plain: Plain) -> None:
+        """From now on, nothing follows of these kinds of events; until as many calls have started as are read."""
+        self.plain = plain if len(self.calls) < self._limit else NOT_PLAIN
 
     def _over_limit(self, event: SourceEvent, opened: OpenCalls) -> bool:
         """Whether this belongs to a call after the last one that is read, now that all of those have started."""
@@ -287,8 +296,14 @@ class Intake:
         call = opened.by_number.get(index)
         if call is None:
             call = opened.by_number[index] = OpenCall(len(self.calls), self.draft.keep_place())
-            self.calls.append(None)
+            self._count(None)
         return call
+
+    def _count(self, call: ToolCall | None) -> None:
+        """One more call has started; None if it has not ended."""
+        self.calls.append(call)
+        if len(self.calls) >= self._limit:
+            self.plain = NOT_PLAIN
 
     def _end(self, index: int, call: ToolCall, opened: OpenCalls) -> tuple[int, ToolCall]:
         known = opened.by_number.pop(index, None)  # a source that uses a number twice means two calls
@@ -296,7 +311,7 @@ class Intake:
         whole = call if call.id == id else ToolCall(id, call.name, call.arguments, call.format, call.raw)
         if known is None:
             number = len(self.calls)
-            self.calls.append(whole)
+            self._count(whole)
             self.draft.add_call(whole)
         else:
             number = known.index
@@ -308,7 +323,7 @@ class Intake:
         return number, whole
 
 
-_TAKE: Mapping[type, Callable[[Intake, Any, OpenCalls], SourceEvent]] = {
+_TAKE: Plain = {
     Text: Intake._take_text,
     Thinking: Intake._take_thinking,
     Markup: Intake._take_markup,
@@ -322,3 +337,9 @@ _TAKE: Mapping[type, Callable[[Intake, Any, OpenCalls], SourceEvent]] = {
     Finish: Intake._take_finish,
 }
 """What is kept of each kind of event; a table, since it is read once per streamed delta."""
+
+PLAIN: Final[Plain] = {kind: take for kind, take in _TAKE.items() if kind not in (CallEnd, CallError, Finish)}
+"""The kinds of which nothing follows if a response's text is not read."""
+
+BEFORE_TEXT: Final[Plain] = {kind: PLAIN[kind] for kind in (CallStart, ArgumentDelta, Usage)}
+"""Those of which nothing follows as long as no text was read, if it will be."""

@@ -91,7 +91,8 @@ class Turn(EventStream[Event]):
         self._sources = Sources(inbox, source, more)
         self._fresh: Iterator[Event] = iter(())
         self._cancelled = False
-        self._complete = False
+        self._telling = False  # whether a tool's event is yielded that has come by the inbox
+        self._finish: Finish | None = None
         self._unread = _UNREAD
 
     # -------------------------------------------------------------- what it brought
@@ -117,7 +118,9 @@ class Turn(EventStream[Event]):
     @property
     def complete(self) -> bool:
         """Whether the tool event that is being yielded is the last one: the source is over, every call is answered."""
-        return self._complete
+        execution = self._execution
+        over = self._telling and self._sources.ended is not None and not self._inbox.items
+        return over and execution.idle and not execution.approvals.pending
 
     @property
     def pending(self) -> tuple[ToolCall, ...]:
@@ -142,6 +145,10 @@ class Turn(EventStream[Event]):
         `unknown` if the source did not say, `error` if it raised, `cancelled` if the turn was cancelled, or left before
         the source had said.
         """
+        return self._ending() if self._finish is None else self._finish
+
+    def _ending(self) -> Finish:
+        """Why it ended, as far as is known."""
         if self._cancelled:
             return Finish("cancelled")
         ended = self._sources.ended
@@ -186,54 +193,67 @@ class Turn(EventStream[Event]):
             sources.leave()
         else:
             sources.begin()
-        items = self._inbox.items
+        inbox, intake, native, waiting = self._inbox, self._reader.intake, self._reader.native, execution.waiting
+        items = inbox.items
         early = True
         try:
             while items or sources.ended is None or not execution.idle:
                 if not items:
-                    await self._inbox.wait()
-                for event in self._step():
+                    await inbox.wait()
+                    if not items:
+                        for event in self._followed(()):
+                            yield event
+                        continue
+                item = items.popleft()
+                take = intake.plain.get(type(item))
+                if take is not None and not (waiting.calls or self._cancelled):
+                    yield take(intake, item, native)
+                    continue
+                for event in self._step(item):
                     yield event
             early = False
             if sources.ended.failure is not None:
                 raise sources.ended.failure
         finally:
             try:
-                reading = self._inbox.reading
+                reading = inbox.reading
                 if (early or (reading is not None and not reading.done())) and not self._left:
                     await self._leave(early=early)
             finally:
-                self._conclude()
+                self._conclude(early=early)
 
-    def _step(self) -> Iterable[Event]:
-        """Handle one item of the inbox, and what follows from it."""
-        read = self._read(self._inbox.items.popleft()) if self._inbox.items else ()
-        alone = type(read) is tuple and (not read or (len(read) == 1 and type(read[0]) not in _ENDS))
-        if alone and not self._reader.intake.full and not self._execution.waiting.calls:
+    def _step(self, item: SourceEvent | ToolEvent | SourceEnd) -> Iterable[Event]:
+        """Handle an item of the inbox, and what follows from it."""
+        kind = type(item)
+        self._telling = kind in _OF_TOOLS
+        if self._telling:
+            self._execution.untold.discard(item.index)  # type: ignore[arg-type, union-attr]
+            read: Iterable[Event] = (item,)  # type: ignore[assignment]
+        else:
+            read = self._read(item)  # type: ignore[arg-type]
+        alone = type(read) is tuple and (not read or (len(read) == 1 and kind not in _ENDS))
+        if alone and not self._execution.waiting.calls and not self._reader.intake.full:
             return read  # nothing follows from it, and a generator would double the cost of an event
         return self._followed(read)
 
     def _followed(self, read: Iterable[Event]) -> Iterator[Event]:
         """Events that were read, with what follows from them."""
-        single = type(read) is tuple and len(read) == 1
+        execution = self._execution
+        single = type(read) is tuple and len(read) < 2
         self._fresh = iter(read)
         for event in self._fresh:
             yield event
             if type(event) in _ENDS:
-                yield from self._follow(event, single)  # type: ignore[arg-type]
+                if answered := execution.admit(event):  # type: ignore[arg-type]
+                    yield answered
+                if execution.waiting.calls:
+                    yield from self._started(single)
         if self._reader.intake.full:
             self._sources.drain()
-        if self._execution.waiting.calls:
-            yield from self._started()
+        if execution.waiting.calls:
+            yield from self._started(single)
 
-    def _read(self, item: SourceEvent | ToolEvent | SourceEnd) -> Iterable[Event]:
-        kind = type(item)
-        if kind in _OF_TOOLS:
-            execution = self._execution
-            execution.untold.discard(item.index)  # type: ignore[union-attr]
-            over = self._sources.ended is not None and not self._inbox.items
-            self._complete = over and execution.idle and not execution.approvals.pending
-            return (item,)  # type: ignore[return-value]
+    def _read(self, item: SourceEvent | SourceEnd) -> Iterable[Event]:
         if isinstance(item, SourceEnd):
             return self._end(item) if self._sources.ended is None else ()
         if self._cancelled:
@@ -245,7 +265,7 @@ class Turn(EventStream[Event]):
                 return self._sources.at_limit(item, self._reader)
             if item.reason in TAKEN_BACK:
                 return chain(self._execution.take_back(item.reason), self._reader.feed(item))
-        return self._reader.feed(item)  # type: ignore[arg-type]
+        return self._reader.feed(item)
 
     def _end(self, end: SourceEnd) -> Iterable[Event]:
         """A source is over: continue with a further one, or end the response."""
@@ -259,25 +279,27 @@ class Turn(EventStream[Event]):
             return chain(refused, self._reader.close(whole=False))
         return self._reader.feed(finish) if finish is not None else self._reader.close(whole=not self._cancelled)
 
-    def _follow(self, event: CallEnd | CallError, single: bool) -> Iterator[Event]:
-        """The next events of the calls: answers, or starts."""
-        if answered := self._execution.admit(event):
-            yield answered
-        yield from self._started(single)
+    def _started(self, single: bool) -> Iterator[Event]:
+        """Start what may start. Lazy: a tool starts when the consumer, having seen `ToolStarted`, continues.
 
-    def _started(self, single: bool = True) -> Iterator[Event]:
-        """Start what may start. Lazy: a tool starts when the consumer, having seen `ToolStarted`, continues."""
+        Args:
+            single: whether no other event was read together with what let these calls start.
+        """
+        execution = self._execution
         over = self._config.execute == "stream" or self._sources.ended is not None or self._reader.intake.full
-        while over and self._execution.waiting.calls:
-            ready = self._execution.next()
+        while over and execution.waiting.calls:
+            ready = execution.next()
             if ready is None:
                 return
             yield ToolStarted(ready.index, ready.call)
-            self._execution.start(ready, alone=single and self._is_last())
+            execution.start(ready, alone=single and execution.only and self._is_last())
 
     def _is_last(self) -> bool:
         """Whether nothing that has come may bring another call to start."""
-        return not self._execution.waiting.calls and all(type(item) in _LAST for item in self._inbox.items)
+        for item in self._inbox.items:  # noqa: SIM110 - a generator would cost more than all else here
+            if type(item) not in _LAST:
+                return False
+        return True
 
     # -------------------------------------------------------------- its end
 
@@ -311,13 +333,14 @@ class Turn(EventStream[Event]):
         yield from self._fresh
         yield from self._reader.close(whole=False)
 
-    def _conclude(self) -> None:
+    def _conclude(self, *, early: bool) -> None:
         self._sources.over()
         try:
-            for event in self._rest():
+            for event in self._rest() if early else ():
                 if isinstance(event, CallError):
                     self._execution.admit(event)
         finally:
             self.results = self._execution.finish(self._reader.intake.calls)
             self._reader.intake.draft.close()
             self._over.set()  # even after an error: `aclose` waits for this
+            self._finish = self._ending()
