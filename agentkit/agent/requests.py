@@ -17,6 +17,7 @@ from agentkit.foreign.renamed import TOOL_CHOICE
 from agentkit.messages import AssistantMessage
 from agentkit.models.base import ModelRequest, continues
 from agentkit.processor import ProcessorConfig, Source
+from agentkit.processor.intake import NO_USAGE
 from agentkit.processor.starting import Breath
 from agentkit.toolspec import ToolSpec
 
@@ -124,8 +125,9 @@ class Requests:
 
     def end(self, usage: Usage) -> bool:
         """A turn is over and used these tokens. Returns whether the model was asked for it."""
-        self.settle()
-        if not self._plan.spending.counts:
+        if self._meters:
+            self.settle()
+        if usage is not NO_USAGE and not self._plan.spending.counts:
             self._plan.spending.count(self._plan.model.name, usage)
         asked, self.under_way = self.under_way, False
         return asked

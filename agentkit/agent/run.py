@@ -22,7 +22,7 @@ from agentkit.agent.lifecycle import RunEnded, RunStarted, TurnEnded, TurnStarte
 from agentkit.agent.options import RunFinish
 from agentkit.agent.outcome import OutputT, RunResult
 from agentkit.agent.plan import Plan
-from agentkit.agent.progress import Progress, answered
+from agentkit.agent.progress import Progress
 from agentkit.agent.requests import Requests
 from agentkit.agent.spending import asked
 from agentkit.agent.system import written
@@ -318,7 +318,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
                 )
 
     async def _keep(self, turn: Turn, since: float) -> None:
-        await turn.aclose()
+        if not turn.over:
+            await turn.aclose()
         response = self._response(turn, since)
         asked = self._requests.end(turn.usage)
         self._progress.end_turn(turn, asked=asked)
@@ -336,4 +337,4 @@ def _cut_calls(turn: Turn | None) -> list[ToolCall]:
     if turn is None or turn.finish.reason != "length":
         return []
     had = (None, "ambiguous_call")  # the latter: already made in an earlier response, and repeated
-    return [call for call, answer in answered(turn) if call.format is not None and answer.error in had]
+    return [call for call, answer in turn.answered() if call.format is not None and answer.error in had]

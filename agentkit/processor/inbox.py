@@ -39,11 +39,12 @@ class Inbox:
     def put(self, item: SourceEvent | ToolEvent | SourceEnd) -> None:
         """Add one."""
         self.items.append(item)
-        self.wake()
+        if self._news is not None:
+            self.wake()
 
     def wake(self) -> None:
         """Make `wait` return, although nothing has come."""
-        news = self._news
+        news, self._news = self._news, None
         if news is not None and not news.done():
             try:
                 news.set_result(None)
@@ -70,8 +71,22 @@ class Inbox:
 
     async def _read(self, source: Source) -> None:
         failure: Exception | None = None
+        items = self.items
         try:
-            await self._take(source)
+            if isinstance(source, AsyncIterable):
+                async for event in source:
+                    items.append(event)
+                    if self._news is not None:
+                        self.wake()
+                    if len(items) >= AHEAD:
+                        await self._room()
+            else:
+                for event in source:
+                    items.append(event)
+                    if self._news is not None:
+                        self.wake()
+                    if len(items) >= AHEAD:
+                        await self._room()
         except asyncio.CancelledError:
             if not self._stopped:
                 failure = ProviderError("the stream of events cancelled itself", kind="stream", provider="source")
@@ -83,18 +98,6 @@ class Inbox:
             self.put(SourceEnd(failure))
             if self._stopped and hasattr(source, "aclose"):
                 await source.aclose()
-
-    async def _take(self, source: Source) -> None:
-        if isinstance(source, AsyncIterable):
-            async for event in source:
-                self.put(event)
-                if len(self.items) >= AHEAD:
-                    await self._room()
-            return
-        for event in source:
-            self.put(event)
-            if len(self.items) >= AHEAD:
-                await self._room()
 
     async def _room(self) -> None:
         """Wait until the consumer has taken what was read."""

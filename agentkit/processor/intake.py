@@ -33,6 +33,7 @@ from agentkit.messages import (
     TextPart,
     ThinkingPart,
     ToolCall,
+    response_as_read,
 )
 
 TextualPart = type[TextPart] | type[ThinkingPart] | type[MarkupPart]
@@ -40,7 +41,7 @@ Plain = Mapping[type, Callable[["Intake", Any, "OpenCalls"], SourceEvent]]
 """By kind of event: what keeps it."""
 
 NOT_PLAIN: Final[Plain] = {}
-_NO_USAGE: Final = Usage()
+NO_USAGE: Final = Usage()
 _UNKNOWN: Final = Finish("unknown")
 _OF_CALLS: Final = (CallStart, ArgumentDelta, CallEnd, CallError, ProviderBlock)
 
@@ -127,7 +128,7 @@ class Draft:
         content = [part for part in self._parts if part is not None]
         if self._run:
             content.append(self._run_kind("".join(self._run)))
-        return AssistantMessage(tuple(content))
+        return response_as_read(tuple(content))
 
     def close(self) -> None:
         """Nothing follows: the message is created once and shared."""
@@ -183,7 +184,7 @@ class Intake:
         self.full = False
         self.plain: Plain = NOT_PLAIN
         """What to call for the kinds of events of which nothing follows but that they are kept."""
-        self.usage = _NO_USAGE
+        self.usage = NO_USAGE
         self.finish = _UNKNOWN
         self.calls: list[ToolCall | None] = []
         self.draft = Draft()

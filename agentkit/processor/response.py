@@ -131,6 +131,10 @@ class ResponseReader:
         yield from self.intake.keep((event,), self.native)
 
     def _finished(self, event: Finish) -> Iterable[SourceEvent]:
+        if self.text is self._recovery is None and not self.native.by_number:  # nothing is left to be read
+            self._new_recovery = None
+            self.intake.finish = event
+            return (event,)
         rest = self.close(cut=event.reason == "length")
         return (
             chain(rest, self.intake.keep((event,), self.native)) if rest else self.intake.keep_one(event, self.native)

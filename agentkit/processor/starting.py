@@ -37,22 +37,23 @@ if sys.version_info >= (3, 12):
         return asyncio.Task(work, loop=loop, eager_start=True)
 
 else:
+    _CURRENT, _enter, _leave = asyncio.tasks._current_tasks, asyncio.tasks._enter_task, asyncio.tasks._leave_task
 
     def _stepped(work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
         """The same for Python 3.11: the step that a new task has put last in its loop's queue is taken now."""
         task = asyncio.Task(work, loop=loop)
-        queue = getattr(loop, "_ready", None)
+        queue: Any = getattr(loop, "_ready", None)
         if queue is None:  # a loop of another kind: the step comes in its turn
             return task
-        step, outer = queue.pop(), asyncio.current_task(loop)
+        step, outer = queue.pop(), _CURRENT.get(loop)
         if outer is None:
             step._run()
             return task
-        asyncio.tasks._leave_task(loop, outer)
+        _leave(loop, outer)
         try:
             step._run()
         finally:
-            asyncio.tasks._enter_task(loop, outer)
+            _enter(loop, outer)
         return task
 
 

@@ -51,6 +51,7 @@ from agentkit.toolspec import ToolSpec
 
 _LAST = frozenset((Usage, Finish, SourceEnd))
 _ENDS = frozenset((CallEnd, CallError))
+_USUAL = frozenset(("stop", "tool_calls"))  # the reasons to finish with which the response is neither cut nor taken back
 _OF_TOOLS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
 
 
@@ -106,6 +107,11 @@ class Turn(EventStream[Event]):
     def refused(self) -> ProviderError | None:
         """Why the response could not continue after its token limit, if that was requested and its provider refused."""
         return self._sources.refused
+
+    def answered(self) -> list[tuple[ToolCall, ToolMessage]]:
+        """The calls that have answers, in call order, each with its answer."""
+        calls, answers = self._reader.intake.calls, self._execution.answers
+        return [(call, answers[index]) for index, call in enumerate(calls) if call is not None and index in answers]
 
     def answer(self, index: int) -> ToolMessage | None:
         """A call's answer, from the moment its event is yielded; None before that.
@@ -224,17 +230,20 @@ class Turn(EventStream[Event]):
 
     def _step(self, item: SourceEvent | ToolEvent | SourceEnd) -> Iterable[Event]:
         """Handle an item of the inbox, and what follows from it."""
-        kind = type(item)
+        kind, execution, intake = type(item), self._execution, self._reader.intake
         self._telling = kind in _OF_TOOLS
         if self._telling:
-            self._execution.untold.discard(item.index)  # type: ignore[arg-type, union-attr]
+            execution.untold.discard(item.index)  # type: ignore[arg-type, union-attr]
             read: Iterable[Event] = (item,)  # type: ignore[assignment]
+        elif kind is SourceEnd:
+            read = self._end(item) if self._sources.ended is None else ()  # type: ignore[arg-type]
+        elif self._cancelled:
+            read = ()
         else:
-            read = self._read(item)  # type: ignore[arg-type]
-        alone = type(read) is tuple and (not read or (len(read) == 1 and kind not in _ENDS))
-        if alone and not self._execution.waiting.calls and not self._reader.intake.full:
-            return read  # nothing follows from it, and a generator would double the cost of an event
-        return self._followed(read)
+            read = self._read(item, kind)  # type: ignore[arg-type]
+        if kind in _ENDS or execution.waiting.calls or intake.full or type(read) is not tuple or len(read) > 1:
+            return self._followed(read)
+        return read  # nothing follows from it, and a generator would double the cost of an event
 
     def _followed(self, read: Iterable[Event]) -> Iterator[Event]:
         """Events that were read, with what follows from them."""
@@ -253,14 +262,11 @@ class Turn(EventStream[Event]):
         if execution.waiting.calls:
             yield from self._started(single)
 
-    def _read(self, item: SourceEvent | SourceEnd) -> Iterable[Event]:
-        if isinstance(item, SourceEnd):
-            return self._end(item) if self._sources.ended is None else ()
-        if self._cancelled:
-            return ()
+    def _read(self, item: SourceEvent, kind: type) -> Iterable[Event]:
         if self._reader.intake.full:
             self._sources.drain().one_more()
-        if isinstance(item, Finish):
+        if kind is Finish and item.reason not in _USUAL:  # type: ignore[union-attr]
+            assert isinstance(item, Finish)
             if self._sources.may_go_on(item):
                 return self._sources.at_limit(item, self._reader)
             if item.reason in TAKEN_BACK:
