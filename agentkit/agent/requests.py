@@ -48,6 +48,11 @@ class Requests:
             output_schema=schema,
             **plan.settings,
         )
+        counts, natively = plan.spending.counts, plan.model.format is None and self._request.tool_choice != "none"
+        self.offered: Sequence[ToolSpec] = self._request.tools if natively else ()
+        """The tools that the model may call natively."""
+        self.never_waits = journal.thread_id is None and not counts
+        """Whether `prepare` never waits: no store, no summary, no other run that spends from the same budget."""
         self._meters: list[Meter] = []  # for the turn's responses
         self._prompts: Prompts | None = None
         self._continues = continues(plan.model)
@@ -62,11 +67,6 @@ class Requests:
                 f"tool_choice={request.tool_choice!r} is not a tool of this agent: expected one of {', '.join(choices)}"
                 f"{did_you_mean(request.tool_choice, choices, TOOL_CHOICE)}"
             )
-
-    @property
-    def never_waits(self) -> bool:
-        """Whether `prepare` never waits: no store, no summary, no other run that spends from the same budget."""
-        return self._journal.thread_id is None and not self._plan.spending.counts
 
     async def prepare(self) -> bool:
         """Create the next request and the meter for its response; False if nothing is left of the budget."""
@@ -87,11 +87,6 @@ class Requests:
         self._continued = 0
         self.under_way = True
         return self._request
-
-    def offered(self) -> Sequence[ToolSpec]:
-        """The tools that the model may call natively."""
-        natively = self._plan.model.format is None and self._request.tool_choice != "none"
-        return self._request.tools if natively else ()
 
     def config(self) -> ProcessorConfig:
         """What the calls of the response may do; at most as many as are left, because other runs also use some."""

@@ -273,7 +273,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             await self._hooks.notify(TurnStarted(progress.turns, request))
         processor.config = requests.config()
         source = requests.stream(request)
-        return processor.process(source, offered=requests.offered(), more=self._more, made=_cut_calls(self._turn))
+        return processor.process(source, offered=requests.offered, more=self._more, made=_cut_calls(self._turn))
 
     def _more(self, partial: AssistantMessage) -> Source | None:
         return None if self._brake.reason is not None else self._requests.more(partial)

@@ -9,6 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterable, Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from agentkit.errors import ProviderError
 from agentkit.events import SourceEvent, ToolEvent
@@ -24,6 +25,9 @@ class SourceEnd:
     """The source is over; has the error that it raised, if any."""
 
     failure: Exception | None = None
+
+
+_WHOLE: Final = SourceEnd()
 
 
 class Inbox:
@@ -58,9 +62,9 @@ class Inbox:
         self._news = asyncio.get_running_loop().create_future()
         await self._news
 
-    def read(self, source: Source) -> None:
+    def read(self, source: Source, loop: asyncio.AbstractEventLoop | None = None) -> None:
         """Start to read a source; a `SourceEnd` follows its last event."""
-        self.reading = started(self._read(source), asyncio.get_running_loop())
+        self.reading = started(self._read(source), loop or asyncio.get_running_loop())
 
     def stop(self) -> None:
         """Stop reading, and close the source. It counts as ended, however long it takes to close."""
@@ -95,7 +99,7 @@ class Inbox:
         except Exception as e:  # noqa: BLE001 - raised by the turn when the finished calls have their answers
             failure = e
         finally:
-            self.put(SourceEnd(failure))
+            self.put(_WHOLE if failure is None else SourceEnd(failure))
             if self._stopped and hasattr(source, "aclose"):
                 await source.aclose()
 

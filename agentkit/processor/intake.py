@@ -211,6 +211,11 @@ class Intake:
         taken = self.take(event, opened)
         return (taken, self.finish) if self._ended == self._limit else (taken,)
 
+    def keep_end(self, event: CallEnd | CallError, opened: OpenCalls) -> tuple[SourceEvent, ...]:
+        """The same for a call that ends, while the response is `plain`."""
+        taken = self._take_end(event, opened) if type(event) is CallEnd else self._take_error(event, opened)  # type: ignore[arg-type]
+        return (taken, self.finish) if self.full else (taken,)
+
     def take(self, event: Any, opened: OpenCalls) -> SourceEvent:
         """Keep an event for the message, and number its call."""
         take = _TAKE.get(type(event))
@@ -308,7 +313,7 @@ class Intake:
 
     def _end(self, index: int, call: ToolCall, opened: OpenCalls) -> tuple[int, ToolCall]:
         known = opened.by_number.pop(index, None)  # a source that uses a number twice means two calls
-        id = (known is not None and known.id) or self._ids.unique(call.id)
+        id = known.id if known is not None and known.id else self._ids.unique(call.id)
         whole = call if call.id == id else ToolCall(id, call.name, call.arguments, call.format, call.raw)
         if known is None:
             number = len(self.calls)

@@ -61,9 +61,9 @@ class Sources:
         self._cut: Finish | None = None  # at the token limit, inside a call that may continue
         self._limit: Finish | None = None  # the one after which a continuation was requested
 
-    def begin(self) -> None:
-        """Read the first source."""
-        self._inbox.read(self._first)
+    def begin(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """Read the first source, in this event loop, which is the running one."""
+        self._inbox.read(self._first, loop)
 
     def leave(self) -> None:
         """No source will be read."""

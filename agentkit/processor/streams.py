@@ -39,13 +39,13 @@ class EventStream(EnteredAsync, ABC, Generic[T]):
     def __aiter__(self) -> AsyncGenerator[T, None]:
         if self._iterator is not None:
             raise RuntimeError(f"this {type(self).__name__} was iterated before; its results are still its attributes")
-        if asyncio._get_running_loop() is None:
+        self._loop = asyncio._get_running_loop()
+        if self._loop is None:
             raise RuntimeError(
                 f"a {type(self).__name__} runs on asyncio, and no asyncio event loop runs here; under trio, use "
                 'a thread: `await trio.to_thread.run_sync(agent.run_sync, "…")`'
             )
         self._unread = None
-        self._loop = asyncio.get_running_loop()
         iterator = self._events()
         self._iterator = weakref.ref(iterator)
         return iterator

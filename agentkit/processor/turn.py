@@ -198,7 +198,7 @@ class Turn(EventStream[Event]):
         if self._cancelled:
             sources.leave()
         else:
-            sources.begin()
+            sources.begin(self._loop)
         inbox, intake, native, waiting = self._inbox, self._reader.intake, self._reader.native, execution.waiting
         items = inbox.items
         early = True
@@ -211,12 +211,21 @@ class Turn(EventStream[Event]):
                             yield event
                         continue
                 item = items.popleft()
-                take = intake.plain.get(type(item))
+                kind = type(item)
+                take = intake.plain.get(kind)
                 if take is not None and not (waiting.calls or self._cancelled):
                     yield take(intake, item, native)
-                    continue
-                for event in self._step(item):
-                    yield event
+                elif kind in _OF_TOOLS:
+                    self._telling = True
+                    execution.untold.discard(item.index)
+                    yield item
+                    if waiting.calls:
+                        for event in self._followed(()):
+                            yield event
+                else:
+                    self._telling = False
+                    for event in self._step(item, kind):
+                        yield event
             early = False
             if sources.ended.failure is not None:
                 raise sources.ended.failure
@@ -228,22 +237,33 @@ class Turn(EventStream[Event]):
             finally:
                 self._conclude(early=early)
 
-    def _step(self, item: SourceEvent | ToolEvent | SourceEnd) -> Iterable[Event]:
-        """Handle an item of the inbox, and what follows from it."""
-        kind, execution, intake = type(item), self._execution, self._reader.intake
-        self._telling = kind in _OF_TOOLS
-        if self._telling:
-            execution.untold.discard(item.index)  # type: ignore[arg-type, union-attr]
-            read: Iterable[Event] = (item,)  # type: ignore[assignment]
+    def _step(self, item: SourceEvent | SourceEnd, kind: type) -> Iterable[Event]:
+        """Handle what came from a source, and what follows from it."""
+        intake = self._reader.intake
+        if kind in _ENDS and intake.plain and not self._cancelled:  # no text was read before it
+            read: Iterable[Event] = intake.keep_end(item, self._reader.native)  # type: ignore[arg-type]
         elif kind is SourceEnd:
             read = self._end(item) if self._sources.ended is None else ()  # type: ignore[arg-type]
         elif self._cancelled:
             read = ()
         else:
-            read = self._read(item, kind)  # type: ignore[arg-type]
-        if kind in _ENDS or execution.waiting.calls or intake.full or type(read) is not tuple or len(read) > 1:
+            if intake.full:
+                self._sources.drain().one_more()
+            if kind is Finish and item.reason not in _USUAL:  # type: ignore[union-attr]
+                read = self._finished(item)  # type: ignore[arg-type]
+            else:
+                read = self._reader.feed(item)  # type: ignore[arg-type]
+        if kind in _ENDS or self._execution.waiting.calls or intake.full or type(read) is not tuple or len(read) > 1:
             return self._followed(read)
         return read  # nothing follows from it, and a generator would double the cost of an event
+
+    def _finished(self, finish: Finish) -> Iterable[Event]:
+        """The response ended in a way that concerns more than itself."""
+        if self._sources.may_go_on(finish):
+            return self._sources.at_limit(finish, self._reader)
+        if finish.reason in TAKEN_BACK:
+            return chain(self._execution.take_back(finish.reason), self._reader.feed(finish))
+        return self._reader.feed(finish)
 
     def _followed(self, read: Iterable[Event]) -> Iterator[Event]:
         """Events that were read, with what follows from them."""
@@ -262,19 +282,11 @@ class Turn(EventStream[Event]):
         if execution.waiting.calls:
             yield from self._started(single)
 
-    def _read(self, item: SourceEvent, kind: type) -> Iterable[Event]:
-        if self._reader.intake.full:
-            self._sources.drain().one_more()
-        if kind is Finish and item.reason not in _USUAL:  # type: ignore[union-attr]
-            assert isinstance(item, Finish)
-            if self._sources.may_go_on(item):
-                return self._sources.at_limit(item, self._reader)
-            if item.reason in TAKEN_BACK:
-                return chain(self._execution.take_back(item.reason), self._reader.feed(item))
-        return self._reader.feed(item)
-
     def _end(self, end: SourceEnd) -> Iterable[Event]:
         """A source is over: continue with a further one, or end the response."""
+        if self._reader.text is end.failure is None:  # nothing of it can continue
+            self._sources.ended = end
+            return self._reader.close(whole=not self._cancelled)
         if self._cancelled or self._reader.intake.full:
             end = SourceEnd()  # the fate of the rest does not matter
         finish = self._sources.next(end, self._reader, wanted=not self._cancelled)
