@@ -54,6 +54,8 @@ class Execution:
         faults: logs what the tools' authors must fix.
     """
 
+    terminated = False
+
     def __init__(
         self,
         registry: ToolRegistry,
@@ -66,7 +68,6 @@ class Execution:
         faults: Faults | None = None,
     ) -> None:
         self.answers: dict[int, ToolMessage] = {}
-        self.terminated = False
         self.untold: set[int] = set()  # calls that have ended, but whose event was not yielded yet
         self.waiting = WaitingCalls(gate, inbox.wake, sequential=config.strategy == "sequential")
         self._config = config

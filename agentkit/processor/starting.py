@@ -26,9 +26,7 @@ def started(work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> as
         work: must not raise `KeyboardInterrupt` in its first step; see `interrupt`.
         loop: the running event loop.
     """
-    if loop.get_task_factory() is not None:
-        return loop.create_task(work)
-    return _stepped(work, loop)
+    return loop.create_task(work) if loop.get_task_factory() is not None else _stepped(work, loop)
 
 
 if sys.version_info >= (3, 12):

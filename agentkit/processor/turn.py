@@ -203,28 +203,28 @@ class Turn(EventStream[Event]):
         items = inbox.items
         early = True
         try:
-            while items or sources.ended is None or not execution.idle:
+            while True:
+                while items:
+                    item = items.popleft()
+                    kind = type(item)
+                    if kind in intake.plain and not (waiting.calls or self._cancelled):
+                        yield intake.plain[kind](intake, item, native)
+                    elif kind in _OF_TOOLS:
+                        self._telling = True
+                        execution.untold.discard(item.index)
+                        yield item
+                        if waiting.calls:
+                            for event in self._followed(()):
+                                yield event
+                    else:
+                        self._telling = False
+                        for event in self._step(item, kind):
+                            yield event
+                if sources.ended is not None and execution.idle:
+                    break
+                await inbox.wait()
                 if not items:
-                    await inbox.wait()
-                    if not items:
-                        for event in self._followed(()):
-                            yield event
-                        continue
-                item = items.popleft()
-                kind = type(item)
-                take = intake.plain.get(kind)
-                if take is not None and not (waiting.calls or self._cancelled):
-                    yield take(intake, item, native)
-                elif kind in _OF_TOOLS:
-                    self._telling = True
-                    execution.untold.discard(item.index)
-                    yield item
-                    if waiting.calls:
-                        for event in self._followed(()):
-                            yield event
-                else:
-                    self._telling = False
-                    for event in self._step(item, kind):
+                    for event in self._followed(()):
                         yield event
             early = False
             if sources.ended.failure is not None:
@@ -253,8 +253,10 @@ class Turn(EventStream[Event]):
                 read = self._finished(item)  # type: ignore[arg-type]
             else:
                 read = self._reader.feed(item)  # type: ignore[arg-type]
-        if kind in _ENDS or self._execution.waiting.calls or intake.full or type(read) is not tuple or len(read) > 1:
+        if type(read) is not tuple or len(read) > 1 or self._execution.waiting.calls or intake.full:
             return self._followed(read)
+        if kind in _ENDS and read:
+            return self._called(read[0])  # type: ignore[arg-type]
         return read  # nothing follows from it, and a generator would double the cost of an event
 
     def _finished(self, finish: Finish) -> Iterable[Event]:
@@ -264,6 +266,15 @@ class Turn(EventStream[Event]):
         if finish.reason in TAKEN_BACK:
             return chain(self._execution.take_back(finish.reason), self._reader.feed(finish))
         return self._reader.feed(finish)
+
+    def _called(self, event: CallEnd | CallError) -> Iterator[Event]:
+        """A call that was read by itself, with what follows from it."""
+        yield event
+        execution = self._execution
+        if answered := execution.admit(event):
+            yield answered
+        if execution.waiting.calls:
+            yield from self._started(True)
 
     def _followed(self, read: Iterable[Event]) -> Iterator[Event]:
         """Events that were read, with what follows from them."""
