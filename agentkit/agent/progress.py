@@ -83,16 +83,12 @@ class Progress:
 
     def see(self, turn: Turn) -> None:
         """Record the outcome of a turn."""
-        pending, answers, reason = turn.pending, turn.results, turn.finish.reason
-        final = not answers and not pending and reason != "pause"
+        waits, answers, reason = bool(turn.pending), bool(turn.results), turn.finish.reason
+        final = not answers and not waits and reason != "pause"
+        circles = answers and self._repeats.limit is not None and self._repeats.see_all(turn.answered())
+        misfits = final and self._reply.misfits(turn.message.text, reason)
         self._outcome = TurnOutcome(
-            reason,
-            answered=bool(answers),
-            waits=bool(pending),
-            terminated=turn.terminated,
-            circles=bool(answers) and self._repeats.limit is not None and self._repeats.see_all(turn.answered()),
-            misfits=final and self._reply.misfits(turn.message.text, reason),
-            left=self._earlier.finish,
+            reason, answers, waits, turn.terminated, circles, misfits, self._earlier.finish
         )
 
     def state(self, stopped: RunFinish | None, *, news: bool = False) -> RunState:

@@ -61,7 +61,6 @@ class RunStream(EventStream[Event], Generic[OutputT]):
     """
 
     def __init__(self, plan: Plan, journal: Journal) -> None:
-        super().__init__()
         self.plan = plan
         self.journal = journal
         self.id = secrets.token_hex(8)
@@ -87,7 +86,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         Raises:
             RuntimeError: it has not ended yet.
         """
-        if not self._over.is_set():
+        if not self.over:
             raise RuntimeError(
                 "the run is not over: iterate over the stream to its end, or leave its `async with` block"
             )
@@ -139,7 +138,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
     async def _events(self) -> AsyncGenerator[Event, None]:
         self._begun = True
         watching = watch(self._stop, self.plan.cancel, self.plan.spending.seconds_left)
-        hooked = self._hooks.any
+        hooked, journal = self._hooks.any, self.journal
         try:
             await self._hooks.notify(RunStarted())
             while (turn := await self._next()) is not None:
@@ -147,7 +146,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
                 since = monotonic()
                 try:
                     async for event in turn:
-                        if type(event) in _TOOL_EVENTS and not self.journal.settled:  # before anyone sees it
+                        if type(event) in _TOOL_EVENTS and not journal.settled:  # before anyone sees it
                             await self._record(turn, event, since)  # type: ignore[arg-type]
                         if hooked:
                             await self._hooks.notify(event)
@@ -177,7 +176,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         try:
             await uncancelled(self.journal.close(), again=self.journal.close)
         finally:
-            self._over.set()
+            self._is_over()
             if isinstance(self.error, AgentkitError):
                 self.error.result = self.result
             await self._hooks.notify(RunEnded(self.result, self.error))
@@ -307,9 +306,9 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         if self._left:
             return
         number = self._progress.turns if self._requests.under_way else 0
-        waits = not turn.over or not self.journal.settled
+        keeping = self._keep(turn, since)
         try:
-            await (uncancelled(self._keep(turn, since)) if waits else self._keep(turn, since))
+            await (keeping if turn.over and self.journal.settled else uncancelled(keeping))
         finally:
             if self._hooks.any:
                 seconds = monotonic() - since

@@ -55,12 +55,13 @@ class Admission:
         faults: logs what the tools' authors must fix.
     """
 
+    _last: Admitted | None = None  # the terminating call: the calls after it do not run
+    _closed: ToolResult | None = None  # the answer to every further call
+
     def __init__(self, registry: KnownTools, config: ProcessorConfig, faults: Faults) -> None:
         self._registry = registry
         self._config = config
         self._faults = faults
-        self._last: Admitted | None = None  # the terminating call: the calls after it do not run
-        self._closed: ToolResult | None = None  # the answer to every further call
 
     def admit(self, event: CallEnd | CallError) -> Admitted | ToolFailed | ToolSkipped:
         """A call with its validated arguments; or its answer, which says what is wrong with it."""

@@ -33,12 +33,13 @@ _WHOLE: Final = SourceEnd()
 class Inbox:
     """What has come and has not been taken yet, in `items`."""
 
+    reading: asyncio.Task[None] | None = None
+    _stopped = False
+    _news: asyncio.Future[None] | None = None
+    _space: asyncio.Future[None] | None = None
+
     def __init__(self) -> None:
         self.items: deque[SourceEvent | ToolEvent | SourceEnd] = deque()
-        self.reading: asyncio.Task[None] | None = None
-        self._stopped = False
-        self._news: asyncio.Future[None] | None = None
-        self._space: asyncio.Future[None] | None = None
 
     def put(self, item: SourceEvent | ToolEvent | SourceEnd) -> None:
         """Add one."""

@@ -180,18 +180,19 @@ class Intake:
         limit: how many calls are read; with the last of them the response is `full` and over. None reads all.
     """
 
+    full = False
+    plain: Plain = NOT_PLAIN
+    """What to call for the kinds of events of which nothing follows but that they are kept."""
+    usage = NO_USAGE
+    finish = _UNKNOWN
+    _ended = 0
+    _spent: Usage | None = None  # by the responses that this one continues
+
     def __init__(self, ids: CallIds, limit: int | None = None) -> None:
-        self.full = False
-        self.plain: Plain = NOT_PLAIN
-        """What to call for the kinds of events of which nothing follows but that they are kept."""
-        self.usage = NO_USAGE
-        self.finish = _UNKNOWN
         self.calls: list[ToolCall | None] = []
         self.draft = Draft()
         self._ids = ids
         self._limit = inf if limit is None else limit
-        self._ended = 0
-        self._spent: Usage | None = None  # by the responses that this one continues
 
     def keep(self, events: Iterable[SourceEvent], opened: OpenCalls) -> Iterator[SourceEvent]:
         """Keep events one by one, as they are taken; the response may be full before all are."""

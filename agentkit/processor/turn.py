@@ -71,6 +71,10 @@ class Turn(EventStream[Event]):
     the message and the results are kept.
     """
 
+    _cancelled = False
+    _telling = False  # whether a tool's event is yielded that has come by the inbox
+    _finish: Finish | None = None
+
     def __init__(
         self,
         registry: ToolRegistry,
@@ -81,7 +85,6 @@ class Turn(EventStream[Event]):
         source: Source,
         more: More | None = None,
     ) -> None:
-        super().__init__()
         self.results: tuple[ToolMessage, ...] = ()
         """The answers in call order, one per call except the `pending` ones; available when the turn is over."""
         self._registry = registry
@@ -91,9 +94,6 @@ class Turn(EventStream[Event]):
         self._inbox = inbox
         self._sources = Sources(inbox, source, more)
         self._fresh: Iterator[Event] = iter(())
-        self._cancelled = False
-        self._telling = False  # whether a tool's event is yielded that has come by the inbox
-        self._finish: Finish | None = None
         self._unread = _UNREAD
 
     # -------------------------------------------------------------- what it brought
@@ -131,7 +131,8 @@ class Turn(EventStream[Event]):
     @property
     def pending(self) -> tuple[ToolCall, ...]:
         """The calls that wait for a person's approval, in call order; for one that waits inside, those calls."""
-        return self._execution.approvals.waiting()
+        approvals = self._execution.approvals
+        return approvals.waiting() if approvals.pending else ()
 
     @property
     def suspended(self) -> Mapping[str, Any]:
@@ -160,7 +161,7 @@ class Turn(EventStream[Event]):
         ended = self._sources.ended
         if ended is not None and ended.failure is not None:
             return Finish("error")
-        if ended is None and self._over.is_set() and self._reader.intake.finish.reason == "unknown":
+        if ended is None and self.over and self._reader.intake.finish.reason == "unknown":
             return Finish("cancelled")  # the consumer left before the response was complete
         return self._reader.intake.finish
 
@@ -340,7 +341,7 @@ class Turn(EventStream[Event]):
         own thread.
         """
         self._unread = None
-        if self._cancelled or self._over.is_set():
+        if self._cancelled or self.over:
             return
         self._cancelled = True
         if self._begun:
@@ -371,5 +372,5 @@ class Turn(EventStream[Event]):
         finally:
             self.results = self._execution.finish(self._reader.intake.calls)
             self._reader.intake.draft.close()
-            self._over.set()  # even after an error: `aclose` waits for this
+            self._is_over()  # even after an error: `aclose` waits for this
             self._finish = self._ending()
