@@ -210,7 +210,7 @@ _put_id, _put_name, _put_arguments, _put_format, _put_raw = (
 )
 
 
-def call_as_read(id: str, name: str, arguments: dict[str, Any], format: str, raw: str) -> ToolCall:
+def call_as_read(id: str, name: str, arguments: Mapping[str, Any], format: str | None, raw: str) -> ToolCall:
     """`ToolCall(id, name, arguments, format, raw)` for a call that was just read from a text, in a third of the time.
 
     Most of the time to create a frozen value goes into checking arguments, which come from no person here.

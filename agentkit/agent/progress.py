@@ -87,9 +87,7 @@ class Progress:
         final = not answers and not waits and reason != "pause"
         circles = answers and self._repeats.limit is not None and self._repeats.see_all(turn.answered())
         misfits = final and self._reply.misfits(turn.message.text, reason)
-        self._outcome = TurnOutcome(
-            reason, answers, waits, turn.terminated, circles, misfits, self._earlier.finish
-        )
+        self._outcome = TurnOutcome(reason, answers, waits, turn.terminated, circles, misfits, self._earlier.finish)
 
     def state(self, stopped: RunFinish | None, *, news: bool = False) -> RunState:
         """Everything that determines whether the run continues."""

@@ -66,7 +66,7 @@ class Admission:
     def admit(self, event: CallEnd | CallError) -> Admitted | ToolFailed | ToolSkipped:
         """A call with its validated arguments; or its answer, which says what is wrong with it."""
         index, call = event.index, event.call
-        usual = self._last is self._closed is None and type(event) is CallEnd
+        usual = self._last is None and self._closed is None and type(event) is CallEnd
         if usual and (call.format is not None or self._config.native):
             return self._checked(index, call)
         if self._last is not None and index > self._last.index:

@@ -76,22 +76,8 @@ class Inbox:
 
     async def _read(self, source: Source) -> None:
         failure: Exception | None = None
-        items = self.items
         try:
-            if isinstance(source, AsyncIterable):
-                async for event in source:
-                    items.append(event)
-                    if self._news is not None:
-                        self.wake()
-                    if len(items) >= AHEAD:
-                        await self._room()
-            else:
-                for event in source:
-                    items.append(event)
-                    if self._news is not None:
-                        self.wake()
-                    if len(items) >= AHEAD:
-                        await self._room()
+            await (self._take(source) if isinstance(source, AsyncIterable) else self._take_each(source))
         except asyncio.CancelledError:
             if not self._stopped:
                 failure = ProviderError("the stream of events cancelled itself", kind="stream", provider="source")
@@ -103,6 +89,21 @@ class Inbox:
             self.put(_WHOLE if failure is None else SourceEnd(failure))
             if self._stopped and hasattr(source, "aclose"):
                 await source.aclose()
+
+    async def _take(self, source: AsyncIterable[SourceEvent]) -> None:
+        items = self.items
+        async for event in source:
+            items.append(event)
+            if self._news is not None:
+                self.wake()
+            if len(items) >= AHEAD:
+                await self._room()
+
+    async def _take_each(self, source: Iterable[SourceEvent]) -> None:
+        for event in source:
+            self.put(event)
+            if len(self.items) >= AHEAD:
+                await self._room()
 
     async def _room(self) -> None:
         """Wait until the consumer has taken what was read."""

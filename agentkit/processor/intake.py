@@ -33,6 +33,7 @@ from agentkit.messages import (
     TextPart,
     ThinkingPart,
     ToolCall,
+    call_as_read,
     response_as_read,
 )
 
@@ -315,7 +316,7 @@ class Intake:
     def _end(self, index: int, call: ToolCall, opened: OpenCalls) -> tuple[int, ToolCall]:
         known = opened.by_number.pop(index, None)  # a source that uses a number twice means two calls
         id = known.id if known is not None and known.id else self._ids.unique(call.id)
-        whole = call if call.id == id else ToolCall(id, call.name, call.arguments, call.format, call.raw)
+        whole = call if call.id == id else call_as_read(id, call.name, call.arguments, call.format, call.raw)
         if known is None:
             number = len(self.calls)
             self._count(whole)

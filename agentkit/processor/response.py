@@ -131,7 +131,7 @@ class ResponseReader:
         yield from self.intake.keep((event,), self.native)
 
     def _finished(self, event: Finish) -> Iterable[SourceEvent]:
-        if self.text is self._recovery is None and not self.native.by_number:  # nothing is left to be read
+        if self.text is None and self._recovery is None and not self.native.by_number:  # nothing is left to be read
             self._new_recovery = None
             self.intake.finish = event
             return (event,)

@@ -70,6 +70,11 @@ class Sources:
         """No source will be read."""
         self.ended = SourceEnd()
 
+    def raise_failure(self) -> None:
+        """Raise the error with which the last source ended, if any."""
+        if self.ended is not None and self.ended.failure is not None:
+            raise self.ended.failure
+
     def drain(self) -> Drain:
         """The response is full: what is still read from now on."""
         if self._drain is None:

@@ -35,7 +35,8 @@ if sys.version_info >= (3, 12):
         return asyncio.Task(work, loop=loop, eager_start=True)
 
 else:
-    _CURRENT, _enter, _leave = asyncio.tasks._current_tasks, asyncio.tasks._enter_task, asyncio.tasks._leave_task
+    _CURRENT: dict[Any, asyncio.Task[Any]] = vars(asyncio.tasks)["_current_tasks"]  # `current_task` costs a call
+    _enter, _leave = asyncio.tasks._enter_task, asyncio.tasks._leave_task
 
     def _stepped(work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
         """The same for Python 3.11: the step that a new task has put last in its loop's queue is taken now."""

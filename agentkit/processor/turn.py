@@ -51,7 +51,8 @@ from agentkit.toolspec import ToolSpec
 
 _LAST = frozenset((Usage, Finish, SourceEnd))
 _ENDS = frozenset((CallEnd, CallError))
-_USUAL = frozenset(("stop", "tool_calls"))  # the reasons to finish with which the response is neither cut nor taken back
+_USUAL = frozenset(("stop", "tool_calls"))  # finishes that neither cut the response nor retract it
+_CANCELLED = Finish("cancelled")
 _OF_TOOLS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
 
 
@@ -71,9 +72,8 @@ class Turn(EventStream[Event]):
     the message and the results are kept.
     """
 
-    _cancelled = False
     _telling = False  # whether a tool's event is yielded that has come by the inbox
-    _finish: Finish | None = None
+    _finish: Finish | None = None  # once it is cancelled, or over
 
     def __init__(
         self,
@@ -156,8 +156,6 @@ class Turn(EventStream[Event]):
 
     def _ending(self) -> Finish:
         """Why it ended, as far as is known."""
-        if self._cancelled:
-            return Finish("cancelled")
         ended = self._sources.ended
         if ended is not None and ended.failure is not None:
             return Finish("error")
@@ -194,71 +192,65 @@ class Turn(EventStream[Event]):
     # -------------------------------------------------------------- its events
 
     async def _events(self) -> AsyncGenerator[Event, None]:
-        self._begun = True
-        sources, execution = self._sources, self._execution
-        if self._cancelled:
-            sources.leave()
-        else:
-            sources.begin(self._loop)
-        inbox, intake, native, waiting = self._inbox, self._reader.intake, self._reader.native, execution.waiting
-        items = inbox.items
+        self._begin()
+        sources, execution, inbox, intake = self._sources, self._execution, self._inbox, self._reader.intake
+        items, native, waiting = inbox.items, self._reader.native, execution.waiting
         early = True
         try:
-            while True:
+            while sources.ended is None or items or not execution.idle:
                 while items:
                     item = items.popleft()
                     kind = type(item)
-                    if kind in intake.plain and not (waiting.calls or self._cancelled):
+                    if kind in intake.plain and not (waiting.calls or self._finish):
                         yield intake.plain[kind](intake, item, native)
-                    elif kind in _OF_TOOLS:
-                        self._telling = True
-                        execution.untold.discard(item.index)
-                        yield item
-                        if waiting.calls:
-                            for event in self._followed(()):
-                                yield event
-                    else:
-                        self._telling = False
-                        for event in self._step(item, kind):
-                            yield event
-                if sources.ended is not None and execution.idle:
-                    break
-                await inbox.wait()
-                if not items:
-                    for event in self._followed(()):
+                        continue
+                    for event in self._step(item, kind):
+                        yield event
+                if sources.ended is None or not execution.idle:
+                    await inbox.wait()
+                    for event in () if items else self._followed(()):
                         yield event
             early = False
-            if sources.ended.failure is not None:
-                raise sources.ended.failure
+            sources.raise_failure()
         finally:
-            try:
-                reading = inbox.reading
-                if (early or (reading is not None and not reading.done())) and not self._left:
-                    await self._leave(early=early)
-            finally:
-                self._conclude(early=early)
+            await self._close(early=early)
 
-    def _step(self, item: SourceEvent | SourceEnd, kind: type) -> Iterable[Event]:
-        """Handle what came from a source, and what follows from it."""
-        intake = self._reader.intake
-        if kind in _ENDS and intake.plain and not self._cancelled:  # no text was read before it
-            read: Iterable[Event] = intake.keep_end(item, self._reader.native)  # type: ignore[arg-type]
-        elif kind is SourceEnd:
-            read = self._end(item) if self._sources.ended is None else ()  # type: ignore[arg-type]
-        elif self._cancelled:
-            read = ()
+    def _begin(self) -> None:
+        self._begun = True
+        if self._finish is None:
+            self._sources.begin(self._loop)
         else:
-            if intake.full:
-                self._sources.drain().one_more()
-            if kind is Finish and item.reason not in _USUAL:  # type: ignore[union-attr]
-                read = self._finished(item)  # type: ignore[arg-type]
-            else:
-                read = self._reader.feed(item)  # type: ignore[arg-type]
-        if type(read) is not tuple or len(read) > 1 or self._execution.waiting.calls or intake.full:
+            self._sources.leave()
+
+    def _step(self, item: SourceEvent | ToolEvent | SourceEnd, kind: type) -> Iterable[Event]:
+        """Handle an item of the inbox, and what follows from it."""
+        self._telling = kind in _OF_TOOLS
+        read: Iterable[Event]
+        if self._telling:
+            self._execution.untold.discard(item.index)  # type: ignore[union-attr]
+            read = (item,)  # type: ignore[assignment]
+        else:
+            read = self._read(item, kind)
+        if type(read) is not tuple or len(read) > 1 or self._execution.waiting.calls or self._reader.intake.full:
             return self._followed(read)
         if kind in _ENDS and read:
-            return self._called(read[0])  # type: ignore[arg-type]
+            return self._called(read[0])
         return read  # nothing follows from it, and a generator would double the cost of an event
+
+    def _read(self, item: Any, kind: type) -> Iterable[Event]:
+        """Read what came from a source."""
+        intake = self._reader.intake
+        if kind is SourceEnd:
+            return self._end(item) if self._sources.ended is None else ()
+        if self._finish is not None:  # cancelled
+            return ()
+        if kind in _ENDS and intake.plain:  # no text was read before it
+            return intake.keep_end(item, self._reader.native)
+        if intake.full:
+            self._sources.drain().one_more()
+        if kind is Finish and item.reason not in _USUAL:
+            return self._finished(item)
+        return self._reader.feed(item)
 
     def _finished(self, finish: Finish) -> Iterable[Event]:
         """The response ended in a way that concerns more than itself."""
@@ -296,18 +288,19 @@ class Turn(EventStream[Event]):
 
     def _end(self, end: SourceEnd) -> Iterable[Event]:
         """A source is over: continue with a further one, or end the response."""
-        if self._reader.text is end.failure is None:  # nothing of it can continue
+        cancelled = self._finish is not None
+        if self._reader.text is None and end.failure is None:  # nothing of it can continue
             self._sources.ended = end
-            return self._reader.close(whole=not self._cancelled)
-        if self._cancelled or self._reader.intake.full:
+            return self._reader.close(whole=not cancelled)
+        if cancelled or self._reader.intake.full:
             end = SourceEnd()  # the fate of the rest does not matter
-        finish = self._sources.next(end, self._reader, wanted=not self._cancelled)
+        finish = self._sources.next(end, self._reader, wanted=not cancelled)
         if self._sources.ended is None:
             return ()
         if self._sources.ended.failure is not None:
             refused = self._execution.interrupt(waiting=self._config.execute == "end")
             return chain(refused, self._reader.close(whole=False))
-        return self._reader.feed(finish) if finish is not None else self._reader.close(whole=not self._cancelled)
+        return self._reader.feed(finish) if finish is not None else self._reader.close(whole=not cancelled)
 
     def _started(self, single: bool) -> Iterator[Event]:
         """Start what may start. Lazy: a tool starts when the consumer, having seen `ToolStarted`, continues.
@@ -341,12 +334,20 @@ class Turn(EventStream[Event]):
         own thread.
         """
         self._unread = None
-        if self._cancelled or self.over:
+        if self._finish is not None:
             return
-        self._cancelled = True
+        self._finish = _CANCELLED
         if self._begun:
             self._inbox.stop()
             self._execution.cancel()
+
+    async def _close(self, *, early: bool) -> None:
+        try:
+            reading = self._inbox.reading
+            if (early or (reading is not None and not reading.done())) and not self._left:
+                await self._leave(early=early)
+        finally:
+            self._conclude(early=early)
 
     async def _leave(self, *, early: bool) -> None:
         """Stop what is still running, and wait for it, at most `GRACE`."""
@@ -373,4 +374,4 @@ class Turn(EventStream[Event]):
             self.results = self._execution.finish(self._reader.intake.calls)
             self._reader.intake.draft.close()
             self._is_over()  # even after an error: `aclose` waits for this
-            self._finish = self._ending()
+            self._finish = self._finish or self._ending()

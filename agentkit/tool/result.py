@@ -39,7 +39,6 @@ _PLAIN: Final = frozenset((str, int, float, bool, dict, type(None)))
 
 
 _KEYWORDS: Final = ("output", "error", "code", "content", "metadata", "reward", "success")
-_set = object.__setattr__
 
 
 @explained
@@ -89,13 +88,13 @@ class ToolResult(ByAttribute):
     ) -> None:
         if len(unknown):  # not by truthiness, which type checkers would narrow
             refuse_unknown("ToolResult", unknown, _KEYWORDS, renamed.TOOL_RESULT)
-        if type(output) is bool and error is not None:  # AgentPress's order is success, output
-            raise ConfigError(
-                f"ToolResult({output}, {error!r:.60}): write ToolResult(success={output}, output=…), or "
-                "ToolResult(output) and ToolResult(error=…)"
-            )
-        if error is not None and not isinstance(error, str):
-            error = _message(error)
+        if error is not None:
+            if type(output) is bool:  # AgentPress's order is success, output
+                raise ConfigError(
+                    f"ToolResult({output}, {error!r:.60}): write ToolResult(success={output}, output=…), or "
+                    "ToolResult(output) and ToolResult(error=…)"
+                )
+            error = error if isinstance(error, str) else _message(error)
         if success is not None and type(success) is not bool:
             raise ConfigError(f"ToolResult(success={success!r:.60}): expected True or False, or None")
         if success is False and error is None:
@@ -104,12 +103,12 @@ class ToolResult(ByAttribute):
             raise ValueError(f"ToolResult(success=True, error={error!r}) is contradictory; remove one of them")
         if error is None and code is not None:
             raise ValueError(f"ToolResult(code={code!r}) has no error; pass error='what went wrong' with it")
-        _set(self, "output", output)
-        _set(self, "error", error)
-        _set(self, "code", "tool_error" if error is not None and code is None else code)
-        _set(self, "content", content if type(content) is tuple else _parts(content))
-        _set(self, "metadata", {} if metadata is None else metadata)
-        _set(self, "reward", reward)
+        _put_output(self, output)
+        _put_failure(self, error)
+        _put_code(self, "tool_error" if error is not None and code is None else code)
+        _put_content(self, content if type(content) is tuple else _parts(content))
+        _put_metadata(self, {} if metadata is None else metadata)
+        _put_reward(self, reward)
 
     def __await__(self) -> Generator[Any, None, ToolResult]:
         """Itself, so that code can await what a method returned without knowing whether the method is `async`."""
