@@ -87,7 +87,7 @@ class Execution:
     @property
     def only(self) -> bool:
         """Whether no call that is running or waiting is to start together with the next one."""
-        return not self._running and (len(self.waiting.calls) == 1 or self.waiting.sequential)
+        return not self._running and len(self.waiting.calls) == 1
 
     # -------------------------------------------------------------- admission
 

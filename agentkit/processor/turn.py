@@ -203,9 +203,13 @@ class Turn(EventStream[Event]):
                     kind = type(item)
                     if kind in intake.plain and not (waiting.calls or self._finish):
                         yield intake.plain[kind](intake, item, native)
-                        continue
-                    for event in self._step(item, kind):
-                        yield event
+                    elif kind in _OF_TOOLS and not waiting.calls:
+                        self._telling = True
+                        execution.untold.discard(item.index)  # type: ignore[union-attr]
+                        yield item  # type: ignore[misc]
+                    else:
+                        for event in self._step(item, kind):
+                            yield event
                 if sources.ended is None or not execution.idle:
                     await inbox.wait()
                     for event in () if items else self._followed(()):
@@ -225,12 +229,10 @@ class Turn(EventStream[Event]):
     def _step(self, item: SourceEvent | ToolEvent | SourceEnd, kind: type) -> Iterable[Event]:
         """Handle an item of the inbox, and what follows from it."""
         self._telling = kind in _OF_TOOLS
-        read: Iterable[Event]
         if self._telling:
             self._execution.untold.discard(item.index)  # type: ignore[union-attr]
-            read = (item,)  # type: ignore[assignment]
-        else:
-            read = self._read(item, kind)
+            return self._followed((item,))  # type: ignore[arg-type]
+        read = self._read(item, kind)
         if type(read) is not tuple or len(read) > 1 or self._execution.waiting.calls or self._reader.intake.full:
             return self._followed(read)
         if kind in _ENDS and read:
@@ -315,7 +317,8 @@ class Turn(EventStream[Event]):
             if ready is None:
                 return
             yield ToolStarted(ready.index, ready.call)
-            execution.start(ready, alone=single and execution.only and self._is_last())
+            alone = execution.waiting.sequential or (single and execution.only and self._is_last())
+            execution.start(ready, alone=alone)
 
     def _is_last(self) -> bool:
         """Whether nothing that has come may bring another call to start."""

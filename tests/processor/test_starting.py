@@ -141,6 +141,22 @@ async def test_the_only_call_of_a_response_runs_before_the_event_loop_does_anyth
     assert log == [*began, "Usage", "Finish", *ended]
 
 
+async def test_one_after_another_each_call_runs_as_soon_as_it_has_started() -> None:
+    log: list[object] = []
+
+    async def note(n: int) -> str:
+        """Note it."""
+        log.append(n)
+        return "noted"
+
+    asyncio.get_running_loop().call_soon(log.append, "something else")
+    response = [*(CallEnd(i, ToolCall(f"c{i}", "note", {"n": i})) for i in range(3)), Finish("tool_calls")]
+    async for event in ResponseProcessor(ToolRegistry(note), ProcessorConfig(strategy="sequential")).process(response):
+        if isinstance(event, ToolStarted | ToolCompleted):
+            log.append(type(event).__name__)  # noqa: PERF401 - the tool writes to it meanwhile
+    assert log == [told for n in range(3) for told in ("ToolStarted", n, "ToolCompleted")]
+
+
 async def test_a_task_takes_its_first_step_in_a_context_and_a_name_of_its_own() -> None:
     outer = asyncio.current_task()
 
