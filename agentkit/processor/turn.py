@@ -199,7 +199,7 @@ class Turn(EventStream[Event]):
         try:
             while sources.ended is None or items or not execution.idle:
                 while items:
-                    item = items.popleft()
+                    item = inbox.take()
                     kind = type(item)
                     if kind in intake.plain and not (waiting.calls or self._finish):
                         yield intake.plain[kind](intake, item, native)
