@@ -12,6 +12,7 @@ from agentkit.agent.options import RunFinish, RunOptions, Settings
 from agentkit.agent.outcome import RunResult
 from agentkit.agent.own_loop import OwnLoop
 from agentkit.agent.plan import Plan
+from agentkit.agent.prompts import dicts_from, messages_from
 from agentkit.agent.run import RunStream
 from agentkit.agent.spending import BudgetSpent, Spending
 from agentkit.foreign.absent_imports import explained_module
@@ -45,6 +46,8 @@ __all__ = [
     "Unsettled",
     "call_hash",
     "checked_hooks",
+    "dicts_from",
+    "messages_from",
 ]
 
 explained_module(__name__, "write Agent(…), from agentkit import Agent")

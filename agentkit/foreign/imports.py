@@ -16,7 +16,7 @@ _HAVE: Final[Mapping[str, str]] = {
     "ToolStarted Usage merge",
     "agentkit.errors": "ERROR_CODES ErrorCode ProviderErrorKind StoreConflict ThreadExists ThreadNotFound",
     "agentkit.agent": "BudgetSpent Decision Hook Lifecycle RunEnded RunFinish RunOptions RunStarted RunStream Settings "
-    "TurnEnded TurnStarted",
+    "TurnEnded TurnStarted dicts_from messages_from",
     "agentkit.models": "AnthropicModel ClosableModel OpenAIModel ResponsesModel TextCalling",
     "agentkit.threads": "Call Compaction Entry Log SQLiteStore Store Thread open_store",
     "agentkit.testing": "Recording Replay STORE_CHECKS ScriptedModel StoreCheck",
@@ -102,6 +102,14 @@ FOREIGN: Final[Mapping[str, str]] = {
     ),
     **_same(_NO_LIMIT, "MaxTurnsExceeded", "GraphRecursionError", "UsageLimitExceeded"),
     **_same("the text of a run is result.text, its messages are result.messages", "ItemHelpers"),
+    **_same(
+        "write agentkit.agent.dicts_from(messages)", "messages_to_dict", "convert_to_openai_messages", "message_to_dict"
+    ),
+    **_same(
+        "write agentkit.agent.messages_from(dicts); every prompt accepts such dicts",
+        "messages_from_dict",
+        "convert_to_messages",
+    ),
     **_same("the messages up to a failure are in the error's result: error.result.messages", "capture_run_messages"),
     **_same("the settings of a run are arguments: agent.run('…', temperature=0, context=…)", "RunnableConfig"),
     **_same("write agentkit.agent.RunStream", "RunResultStreaming", "StreamedRunResult", "AgentStream"),

@@ -139,7 +139,7 @@ RUN_THREAD: Final[Words] = {
     **dict.fromkeys(
         ("prompt", "message", "messages", "input"), "add it first: await threads.add_message(thread_id, 'the text')"
     ),
-    "tools": "the manager has the tools: threads.add_tool(MyTool) or threads.registry.register(function)",
+    "tools": "the manager has the tools: threads.add_tool(MyTool), or threads.add_tool(function)",
     "agent": "to run your own agent write run_agent(thread_id, agent)",
     "hooks": "it belongs to the manager: ThreadManager(hooks=[…])",
     "decisions": "decisions about a thread's calls are stored: call approve(…) or deny(…), then run the thread",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from thread_kit import said
 
-from agentkit.agent import Denied, call_hash
+from agentkit.agent import Agent, Denied, call_hash
 from agentkit.errors import ConfigError, ProviderError, ThreadBusy, ThreadExists, ThreadNotFound
 from agentkit.events import ApprovalRequired, CallEnd, Event, Finish, SourceEvent, Text, ToolCompleted, ToolStarted
 from agentkit.messages import (
@@ -121,6 +121,20 @@ async def test_a_message_sent_again_under_its_client_id_changes_nothing(threads:
     places = [await threads.add_message(thread, "Hi", client_id="m1") for _ in range(3)]
     assert places == [0, 0, 0]
     assert said(await threads.get_llm_messages(thread)) == ["user: Hi"]
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@pytest.mark.parametrize(
+    "tool", [add, Desk, Desk(), [add, Desk], "agentkit_tools.tasks:TaskList", ToolRegistry(add).tools["add"]]
+)
+async def test_whatever_an_agent_accepts_as_a_tool_can_be_added(threads: ThreadManager, tool: Any) -> None:
+    ours = ThreadManager(threads.store)
+    added = [bound.name for bound in ours.add_tool(tool)]
+    assert added == list(ours.registry.tools) == list(Agent(ScriptedModel([]), [tool]).registry.tools)
 
 
 async def test_a_finished_thread_is_not_run_again(threads: ThreadManager) -> None:
