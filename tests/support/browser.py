@@ -1,7 +1,7 @@
 """A real Chromium, driven over its own pipe: opens pages, runs JavaScript in them, takes pictures. Needs no driver.
 
-Source of the protocol: Chromium's `--remote-debugging-pipe` (messages as JSON, each ended by a zero byte, commands on file
-descriptor 3, answers and events on 4) and the DevTools protocol's domains Target, Page, Runtime and Emulation.
+Source of the protocol: Chromium's `--remote-debugging-pipe` (messages as JSON, each ended by a zero byte, commands on
+file descriptor 3, answers and events on 4) and the DevTools protocol's domains Target, Page, Runtime and Emulation.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import tempfile
 import time
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -114,9 +113,9 @@ class Browser:
             time.sleep(0.05)
         return value
 
-    def picture(self, path: Path) -> None:
+    def picture(self) -> bytes:
         """What the window shows, as PNG."""
-        path.write_bytes(base64.b64decode(self.command("Page.captureScreenshot", format="png")["data"]))
+        return base64.b64decode(self.command("Page.captureScreenshot", format="png")["data"])
 
     def command(self, method: str, **params: Any) -> dict[str, Any]:
         """One command of the protocol, and its answer."""
