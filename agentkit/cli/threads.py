@@ -236,7 +236,9 @@ async def deny(manager: ThreadManager, arguments: argparse.Namespace) -> int:
 
 def goes_on(thread: str, store: str) -> str:
     """How to continue a thread, as a shell command."""
-    return visible(f"continue with: agentkit chat --thread {shlex.quote(thread)}{store_option(store)} --model …")
+    return visible(
+        f"continue with: agentkit chat --thread {shlex.quote(thread)}{store_option(store)} --model … --tools …"
+    )
 
 
 def store_option(store: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import weakref
 from abc import ABC, abstractmethod
@@ -14,6 +15,9 @@ from agentkit.checks.awaiting import EnteredAsync, never_read
 
 T = TypeVar("T")
 _LOG = logging.getLogger("agentkit.processor")
+
+LEAVING_SECONDS = 10.0
+"""How long `settled` waits for a task that was cancelled."""
 
 
 class EventStream(EnteredAsync, ABC, Generic[T]):
@@ -31,6 +35,7 @@ class EventStream(EnteredAsync, ABC, Generic[T]):
         self._begun = False
         self._over = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._read_by: weakref.ref[asyncio.Task[Any]] | None = None
 
     @abstractmethod
     def _events(self) -> AsyncGenerator[T, None]:
@@ -46,6 +51,7 @@ class EventStream(EnteredAsync, ABC, Generic[T]):
             )
         self._unread = None
         self._loop = asyncio.get_running_loop()
+        self._read_by = None if (task := asyncio.current_task()) is None else weakref.ref(task)
         iterator = self._events()
         self._iterator = weakref.ref(iterator)
         return iterator
@@ -105,10 +111,23 @@ class EventStream(EnteredAsync, ABC, Generic[T]):
             await self._over.wait()
 
     async def settled(self) -> None:
-        """Wait until it has ended, if its loop was left and the event loop is closing it; otherwise return."""
-        left = self._begun and self._iterator is not None and self._iterator() is None
-        if left and not self.over and self._loop is asyncio.get_running_loop():
+        """Wait until it has ended, if it is being left; otherwise return.
+
+        Its loop was left, and the event loop is closing it; or the task that iterates over it was cancelled, as servers
+        do when they shut down. A task that does not end in spite of that is waited for at most `LEAVING_SECONDS`.
+        """
+        if not self._begun or self.over or self._loop is not asyncio.get_running_loop():
+            return
+        if self._iterator is not None and self._iterator() is None:
             await self._over.wait()
+        elif self._is_being_cancelled:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._over.wait(), LEAVING_SECONDS)
+
+    @property
+    def _is_being_cancelled(self) -> bool:
+        reader = None if self._read_by is None else self._read_by()
+        return reader is not None and reader is not asyncio.current_task() and reader.cancelling() > 0
 
     async def __aenter__(self) -> Self:
         self._unread = None

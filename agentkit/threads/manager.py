@@ -129,8 +129,8 @@ class ThreadManager(KeptThreads, EnteredAsync):
     async def aclose(self) -> None:
         """Close the store, and the models that the manager created. It cannot be used afterwards.
 
-        Runs whose loop was left early are waited for, so that their messages are stored. A run that is still being
-        iterated over ends with a `StoreError`.
+        Runs whose loop was left early, or whose task was cancelled, are waited for, so that their messages are stored.
+        A run that is still being iterated over ends with a `StoreError`.
         """
         try:
             for run in tuple(self._runs):
