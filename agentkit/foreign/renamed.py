@@ -69,7 +69,8 @@ AGENT: Final[Words] = {
     ),
     **dict.fromkeys(
         ("input_guardrails", "output_guardrails", "guardrails", "middleware"),
-        "hooks=[…] receive every event, and ProcessorConfig(requires_approval=…) decides which calls run",
+        "there are none: check before agent.run(…), and result.output after it; ProcessorConfig(requires_approval=…) "
+        "makes calls wait for a person",
     ),
     "tool_use_behavior": "to let a tool end the run write @openapi_schema(terminates=True)",
     **dict.fromkeys(

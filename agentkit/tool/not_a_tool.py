@@ -21,7 +21,7 @@ def not_a_tool(tool: Any) -> str | None:
             f"{name_of(tool)} is a function, not a class or its instance: write registry.register({name}), or "
             f"threads.add_tool({name}) with a thread manager; register_function({name}, …) accepts a name and limits"
         )
-    if callable(getattr(tool, "as_tool", None)):
+    if callable(getattr(tool, "as_tool", None)) and not hasattr(tool, "args_schema"):  # LangChain's tools have both
         what = name_of(tool) if isinstance(tool, type) else f"an instance of {kind}"
         return f"{what} is not a tool: add .as_tool('its_name', 'what it is good at') to it"
     if inspect.isawaitable(tool) and not hasattr(tool, "metadata"):  # a ToolResult is awaitable, too

@@ -109,9 +109,13 @@ def foreigner(run: RunContext[int], q: str) -> str:  # type: ignore[name-defined
 class StructuredTool:
     name = "look"
     description = "Look."
+    args_schema = None
 
     def invoke(self, value: str) -> str:
         return value
+
+    def as_tool(self, args_schema: Any = None) -> Any:  # LangChain's, which takes no name and description
+        raise TypeError
 
 
 async def reads(events: Any) -> None:
@@ -259,7 +263,7 @@ RAISED = [
     # made up by one who comes from openai-agents, pydantic-ai, LangChain and LangGraph
     (101, 'Agent("Assistant", M)', "Agent(model, tools): the model comes first; 'Assistant' would be name='Assistant'"),
     (101, 'Agent("Assistant")', "agentkit.model('openai:Assistant', base_url='https://…', api_key=…); pass the agent's own name as a keyword: name='Assistant'"),
-    (102, "Agent(M, input_guardrails=[print])", "Agent has no argument 'input_guardrails': hooks=[…] receive every event, and ProcessorConfig(requires_approval=…) decides which calls run. "),
+    (102, "Agent(M, input_guardrails=[print])", "Agent has no argument 'input_guardrails': there are none: check before agent.run(…), and result.output after it; ProcessorConfig(requires_approval=…) makes calls wait for a person. "),
     (103, "Agent(M, deps_type=int)", "Agent has no argument 'deps_type': it belongs to the run: agent.run(…, context=…). "),
     (104, "Agent(M, output_type=[int, str])", "which is not a type: for several values write output_type=list[int], for one of several types output_type=int | str"),
     (105, "Agent(M, [untyped])", "untyped: parameter 'ctx' has no type; to receive what the application passed to the run, annotate it (ctx: ToolContext) and read ctx.state"),
