@@ -20,6 +20,7 @@ from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadNotFound
 from agentkit.foreign import renamed
 from agentkit.messages import Message, ToolCall, ToolMessage
+from agentkit.schemas.words import InvalidArguments
 from agentkit.threads.children import all_waiting, child_id, located
 from agentkit.threads.entries import entries_of, one_message
 from agentkit.threads.fork import copied
@@ -28,7 +29,7 @@ from agentkit.threads.reading import read_log
 from agentkit.threads.resume import waiting, waits_inside
 from agentkit.threads.store import Call, Log, Move, Store, Thread
 from agentkit.tool.codec import call_from_json, call_to_json, to_json
-from agentkit.tool.registry import InvalidArguments, ToolRegistry
+from agentkit.tool.registry import ToolRegistry
 
 _LOG = logging.getLogger("agentkit.threads")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})

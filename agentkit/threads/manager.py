@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -20,6 +19,7 @@ from agentkit.agent.system import SYSTEM, System
 from agentkit.checks.awaiting import EnteredAsync, waits
 from agentkit.checks.bounds import CALLABLE, PATH, TEXT, Bounds, each, either, instance, like, or_none, refuse
 from agentkit.checks.spelling import takes
+from agentkit.checks.type_variables import TypeVar
 from agentkit.errors import ConfigError, ThreadExists, ThreadNotFound
 from agentkit.foreign.absent import explained
 from agentkit.foreign.elsewhere import at
@@ -34,12 +34,9 @@ from agentkit.threads.shortening import READ_RESULT
 from agentkit.threads.store import Store
 from agentkit.threads.summary import Writer
 from agentkit.threads.thread_journal import ThreadJournal
-from agentkit.tool.registry import BoundTool, FunctionNames, ToolRegistry
+from agentkit.tool.binding import BoundTool, FunctionNames
+from agentkit.tool.registry import ToolRegistry
 
-if sys.version_info >= (3, 13):
-    from typing import TypeVar
-else:  # older versions have no defaults for type variables
-    from typing_extensions import TypeVar
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
@@ -419,7 +416,9 @@ def _writer(policy: Compaction, agent: Agent[Any, Any], made: Callable[[str], Mo
         return Writer(lambda: agent.model)
     name = model if isinstance(model, str) else model.name
     if isinstance(model, str):
-        models.known(model)
+        from agentkit.models.model_strings import known
+
+        known(model)
     if policy.summary_tokens:
         agent.budget.price(name)
     return Writer(lambda: made(model) if isinstance(model, str) else model)

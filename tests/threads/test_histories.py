@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from conversations import CONTENT, RESPONSES, RESULTS, TEXTS, USERS
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from wire_rules import check_anthropic, check_chat, check_responses, check_text
 
@@ -152,7 +152,22 @@ def _moved(call: Call, status: CallStatus, content: Any) -> Move:
     return Move(call.seq, call.ordinal, status, (call.status,), note=note, answer=answer)
 
 
+CALLED = Append(
+    {"message": to_json(AssistantMessage([ToolCall("c", "add", {})]))},
+    calls=[NewCall("c", {"type": "call", "id": "c", "name": "add", "arguments": "{}", "raw": ""})],
+)
+A_LATER_CALL = [
+    {"answers": {}, "tokens": [9, 5], "start": 0, "summary": None, "user": None},
+    {"answers": {"3/0": "[… left out …]"}, "tokens": [9, 5]},
+    Append({"message": to_json(UserMessage("hi"))}),
+    Append({"message": to_json(AssistantMessage("hi"))}),
+    CALLED,
+]
+"""A compaction that shortens the answer to a call which came after it: none of ours writes that."""
+
+
 @given(STEPS, st.integers(1, 4))
+@example(A_LATER_CALL, 1)
 def test_a_thread_read_in_parts_is_the_thread_read_whole(steps: Steps, page: int) -> None:
     """After every step: what is known of it, and what is read again, page by page or at once."""
 
