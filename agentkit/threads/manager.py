@@ -126,8 +126,8 @@ class ThreadManager(KeptThreads, EnteredAsync):
     async def aclose(self) -> None:
         """Close the store, and the models that the manager created. It cannot be used afterwards.
 
-        Runs whose loop was left early are waited for, so that their messages are stored. A run that is still being
-        iterated over ends with a `StoreError`.
+        Runs whose loop was left early, or whose task was cancelled, are waited for, so that their messages are stored.
+        A run that is still being iterated over ends with a `StoreError`.
         """
         try:
             for run in tuple(self._runs):
@@ -159,10 +159,21 @@ class ThreadManager(KeptThreads, EnteredAsync):
     def add_tool(
         self, tool_class: Any, function_names: FunctionNames | None = None, **kwargs: Any
     ) -> tuple[BoundTool, ...]:
-        """Register a tool; see `ToolRegistry.register_tool`.
+        """Register a tool in any form that `Agent(…, tools=[…])` accepts.
 
-        Register a plain function with `threads.registry.register(function)`.
+        Args:
+            tool_class: a class, an instance, a function, `"module:Class"`, or a list of these; see
+                `ToolRegistry.register`.
+            function_names: for a class or an instance, which methods, and under which names; see
+                `ToolRegistry.register_tool`.
+            kwargs: for a class, its constructor's arguments.
+
+        Raises:
+            SchemaError: its definition is wrong, or its name is taken. In that case nothing is registered.
+            ConfigError: a reference does not resolve to a tool.
         """
+        if function_names is None and not kwargs:
+            return self.registry.register(tool_class)
         return self.registry.register_tool(tool_class, function_names, **kwargs)
 
     # -------------------------------------------------------------- runs
