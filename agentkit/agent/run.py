@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Generator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from time import monotonic
@@ -44,6 +45,9 @@ from agentkit.processor import EventStream, ResponseProcessor, Source, Turn
 from agentkit.tool.result import ToolContext
 
 _TOOL_EVENTS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
+
+UNREAD: Final = 1.0
+"""Seconds after which a run that is ended from outside no longer waits for its consumer."""
 
 _EARLY: Final = (
     "it exists once the run is over: write `await` first, as in `(await threads.run_thread(…)).{0}`; or iterate "
@@ -127,6 +131,20 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         """
         self._unread = None
         self._stop("cancelled")
+
+    async def ended(self) -> None:
+        """End it, as `cancel` does, and wait for the end, whichever task iterates over it.
+
+        If the consumer does not take the remaining events within a second, the iteration ends for it. Returns
+        immediately if nothing was begun, or if the run belongs to another event loop.
+        """
+        while self._begun and not self.over and self._loop is asyncio.get_running_loop():
+            self.cancel()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._over.wait(), UNREAD)
+            iterator = None if self._iterator is None else self._iterator()
+            if iterator is not None and not iterator.ag_running:  # it waits at an event, for its consumer
+                await iterator.aclose()
 
     def _stop(self, reason: RunFinish) -> None:
         self._brake.pull(reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 import weakref
@@ -129,12 +130,12 @@ class ThreadManager(KeptThreads, EnteredAsync):
     async def aclose(self) -> None:
         """Close the store, and the models that the manager created. It cannot be used afterwards.
 
-        Runs whose loop was left early are waited for, so that their messages are stored. A run that is still being
-        iterated over ends with a `StoreError`.
+        Runs in progress are ended first, as by their `cancel`, and waited for, so that everything up to that point is
+        stored: a cancelled task may not have left its loop yet. If nothing takes the next event of a run within a
+        second, its iteration ends there. A run on another event loop ends with a `StoreError`.
         """
         try:
-            for run in tuple(self._runs):
-                await run.settled()
+            await asyncio.gather(*(run.ended() for run in self._runs))
             await self._close_models()
         finally:
             await self.store.aclose()
