@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -18,7 +18,7 @@ from typing import Any, Final, Generic
 from agentkit.agent.cancelling import Brake, uncancelled, watch
 from agentkit.agent.ending import ending
 from agentkit.agent.hooks import Hooks
-from agentkit.agent.journal import Journal, Response
+from agentkit.agent.journal import Journal, Response, Unsettled
 from agentkit.agent.lifecycle import RunEnded, RunStarted, TurnEnded, TurnStarted
 from agentkit.agent.options import RunFinish
 from agentkit.agent.outcome import OutputT, RunResult
@@ -38,6 +38,7 @@ from agentkit.events import (
     ToolFailed,
     ToolSkipped,
     ToolStarted,
+    Usage,
 )
 from agentkit.foreign.absent import explain_with, explained
 from agentkit.messages import AssistantMessage, ToolCall
@@ -160,7 +161,10 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         hooked = self._hooks.any
         try:
             await self._hooks.notify(RunStarted())
-            while (turn := await self._next()) is not None:
+            turn, ended = await self._opened()
+            for event in ended:
+                yield event
+            while turn is not None:
                 self._begin(turn)
                 since = monotonic()
                 try:
@@ -176,10 +180,9 @@ class RunStream(EventStream[Event], Generic[OutputT]):
                         raise
                 finally:
                     await self._end(turn, since)
+                turn = await self._next()
         except BaseException as e:
-            self.error = e
-            if isinstance(e, Exception):
-                self._progress.finish = "error"
+            self._failed(e)
             raise
         finally:
             try:
@@ -187,6 +190,24 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             finally:
                 for stop in watching:  # only now: the clock also limits what hooks do at the end
                     stop()
+
+    async def _opened(self) -> tuple[Turn | None, Sequence[Event]]:
+        """The first turn; before it, the ends of the calls that were answered since the last run, told to the hooks."""
+        if self._brake.reason is not None:
+            return await self._next(), ()
+        turn, unsettled = await self._open()
+        ended = list(unsettled.ends())
+        if ended and self._hooks.any:
+            for event in ended:
+                await self._hooks.notify(event)
+            if turn is None:
+                await self._hooks.notify(_without_a_turn(unsettled))
+        return (await self._next() if turn is None else turn), ended
+
+    def _failed(self, error: BaseException) -> None:
+        self.error = error
+        if isinstance(error, Exception):
+            self._progress.finish = "error"
 
     async def _conclude(self) -> None:
         if self._left:
@@ -218,11 +239,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
     async def _next(self) -> Turn | None:
         """The next turn; None when the run is over."""
         turn, progress, brake = self._turn, self._progress, self._brake
-        if self._processor is None and brake.reason is None:
-            turn = await self._open()
-            if turn is not None:
-                return turn
-        elif turn is not None:
+        if turn is not None:
             self._requests.see(turn.refused, answered=bool(turn.results))
             progress.see(turn)
         reason = ending(progress.state(brake.reason))
@@ -237,12 +254,12 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         progress.finish = reason or "cancelled"
         return None
 
-    async def _open(self) -> Turn | None:
-        """Start; the turn that answers calls that an earlier run left open, if there are any."""
+    async def _open(self) -> tuple[Turn | None, Unsettled]:
+        """Start; the turn that answers calls that an earlier run left open, if there are any, and what was open."""
         journal, plan = self.journal, self.plan
         self._requests.check()
         if not await self._instruct():
-            return None
+            return None, Unsettled()
         unsettled = await journal.open(plan.registry, partial(asked, plan.spending))
         self._progress.opened(unsettled, journal.all())
         taken = set(journal.taken) - {call.id for call in unsettled.calls}  # these keep their ids
@@ -257,9 +274,9 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             gate=self._gate,
         )
         if not unsettled.calls or left == 0 or self._brake.reason is not None:
-            return None
+            return None, unsettled
         calls = [CallEnd(index, call) for index, call in enumerate(unsettled.calls)]
-        return self._processor.process(calls, approved=unsettled.approved)
+        return self._processor.process(calls, approved=unsettled.approved), unsettled
 
     async def _instruct(self) -> bool:
         """Pass the instructions to the journal; False if the run was stopped before they were known."""
@@ -347,6 +364,12 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         if not self._requests.under_way:
             return None
         return Response(self.id, self.plan.model.name, turn.usage, turn.finish.reason, monotonic() - since)
+
+
+def _without_a_turn(unsettled: Unsettled) -> TurnEnded:
+    """What frames the calls of an earlier run that have their answers, if none is left to run."""
+    calls, answers = zip(*unsettled.answered, strict=True)
+    return TurnEnded(0, AssistantMessage(calls), answers, Usage(), "stop", 0.0)
 
 
 def _cut_calls(turn: Turn | None) -> list[ToolCall]:
