@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.agent.lifecycle import RunEnded
 from agentkit.errors import ConfigError
 from agentkit.messages import ToolCall
 
@@ -91,11 +90,11 @@ class Hooks:
         self.any = bool(hooks)
         """Whether there are any; none are added later."""
         self._hooks = list(hooks)
+        # The run refers to its hooks; without a cycle it is collected, and its warning shown, as soon as it is dropped.
         # The run refers to its hooks; without a cycle it is collected, with its warning, as soon as it is dropped.
         self._of = weakref.ref(run)
         self._scopes = [(hook, hook.tool_scope) for hook in hooks if hasattr(hook, "tool_scope")]
         self._odd: set[int] = set()  # hooks whose unexpected return value was logged
-        self._failures: dict[int, int] = {}  # how often each hook has failed
         self._hurried = False
         self._last: dict[int, float] = {}  # seconds that each hook has taken since the run began to end
         self._leave: Callable[[], None] | None = None  # stops waiting for the current hook
@@ -122,7 +121,7 @@ class Hooks:
             except KeyboardInterrupt:  # the operator's
                 raise
             except BaseException as e:  # noqa: BLE001 - foreign code that only watches
-                self._log(hook, event, e)
+                _log(hook, event, e)
                 continue
             if returned is None:
                 continue
@@ -131,8 +130,6 @@ class Hooks:
             elif id(hook) not in self._odd:
                 self._odd.add(id(hook))
                 _LOG.warning("%s returned %s: a hook returns None", _named(hook), type(returned).__name__)
-        if type(event) is RunEnded:
-            self._count()
 
     async def _wait(self, hook: Hook, event: Any, work: Awaitable[None]) -> None:
         """Wait for an async hook, within its time limit.
@@ -168,37 +165,18 @@ class Hooks:
             took = loop.time() - since
             _LOG.error("%s took over %.3g s on %s: it gets no more events", _named(hook), took, type(event).__name__)
         elif (error := task.result()) is not None:
-            self._log(hook, event, error)
-
-    def _log(self, hook: Hook, event: Any, error: BaseException) -> None:
-        """Log a hook's failure: the first of a run in full, at the level ERROR, and the others at DEBUG."""
-        before = self._failures.get(id(hook), 0)
-        self._failures[id(hook)] = before + 1
-        level = logging.DEBUG if before else logging.ERROR
-        _LOG.log(level, "a hook failed on %s: %s", type(event).__name__, _named(hook), exc_info=error)
-
-    def _count(self) -> None:
-        """Log how often the hooks have failed since their first failures."""
-        for hook in self._hooks:
-            if (more := self._failures.get(id(hook), 0) - 1) > 0:
-                _LOG.error("a hook failed %d more times in this run: %s", more, _named(hook))
+            _log(hook, event, error)
 
     def scope(self, call: ToolCall) -> _Scope:
         """The context managers that are active while a tool's task is created."""
-        return _Scope(self._scopes, call, self._run, self._log)
+        return _Scope(self._scopes, call, self._run)
 
 
 class _Scope:
     """The context managers of all hooks; one that fails is logged and skipped."""
 
-    def __init__(
-        self,
-        scopes: Sequence[tuple[Hook, Callable[..., Any]]],
-        call: ToolCall,
-        run: RunStream[Any],
-        log: Callable[[Hook, Any, BaseException], None],
-    ) -> None:
-        self._scopes, self._call, self._run, self._log = scopes, call, run, log
+    def __init__(self, scopes: Sequence[tuple[Hook, Callable[..., Any]]], call: ToolCall, run: RunStream[Any]) -> None:
+        self._scopes, self._call, self._run = scopes, call, run
         self._entered: list[tuple[Hook, ExitStack]] = []
 
     def __enter__(self) -> None:
@@ -209,7 +187,7 @@ class _Scope:
             except KeyboardInterrupt:
                 raise
             except BaseException as e:  # noqa: BLE001 - as above
-                self._log(hook, self._call, e)
+                _log(hook, self._call, e)
             else:
                 self._entered.append((hook, stack))
 
@@ -222,7 +200,7 @@ class _Scope:
             except KeyboardInterrupt:
                 raise
             except BaseException as e:  # noqa: BLE001 - as above
-                self._log(hook, self._call, e)
+                _log(hook, self._call, e)
 
 
 _GIVEN_UP: set[asyncio.Task[Any]] = set()  # hooks that were cancelled; referenced until they end
@@ -244,6 +222,10 @@ async def _finished(work: Awaitable[None]) -> BaseException | None:
     except BaseException as e:  # noqa: BLE001 - as above
         return e
     return None
+
+
+def _log(hook: Hook, event: Any, error: BaseException) -> None:
+    _LOG.error("a hook failed on %s: %s", type(event).__name__, _named(hook), exc_info=error)
 
 
 def _named(hook: Any) -> str:

@@ -327,24 +327,3 @@ def test_a_hook_that_can_never_be_told_anything_is_refused(hook: Any, why: str) 
 @pytest.mark.parametrize("hook", [print, partial(print, sep=""), Scoped(never), lambda *told: None])
 def test_what_takes_two_is_a_hook(hook: Any) -> None:
     Agent(script(), hooks=[hook])
-
-
-class Failing:
-    """Fails on every event, and in the scope of every tool."""
-
-    def __call__(self, event: Any, run: Any) -> None:
-        raise LookupError("no user")
-
-    def tool_scope(self, call: ToolCall, run: Any) -> Any:
-        raise LookupError("no span")
-
-
-async def test_a_failing_hook_is_logged_in_full_once_and_then_counted(caplog: pytest.LogCaptureFixture) -> None:
-    seen: list[Any] = []
-    agent = Agent(ScriptedModel([list("Hello, Ada.")]), hooks=[Failing(), lambda event, run: seen.append(event)])
-    await agent.run("Hi")
-    first, count = (r for r in caplog.records if r.levelno >= logging.ERROR)
-    assert first.exc_info is not None
-    assert first.getMessage() == "a hook failed on RunStarted: Failing"
-    assert count.getMessage() == f"a hook failed {len(seen) - 1} more times in this run: Failing"
-    assert count.exc_info is None
