@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from agentkit.agent.agent import Agent
-from agentkit.agent.decisions import Approved, Decision, Denied, call_hash
-from agentkit.agent.hooks import Hook, checked_hooks
-from agentkit.agent.journal import Ask, Conversation, Journal, Response, Unsettled
-from agentkit.agent.lifecycle import Lifecycle, RunEnded, RunStarted, TurnEnded, TurnStarted
-from agentkit.agent.limits import Budget, Price
-from agentkit.agent.options import RunFinish, RunOptions, Settings
-from agentkit.agent.outcome import RunResult
-from agentkit.agent.own_loop import OwnLoop
-from agentkit.agent.plan import Plan
-from agentkit.agent.run import RunStream
-from agentkit.agent.spending import BudgetSpent, Spending
+from typing import TYPE_CHECKING
+
 from agentkit.foreign.absent_imports import explained_module
+
+if TYPE_CHECKING:
+    from agentkit.agent.agent import Agent
+    from agentkit.agent.decisions import Approved, Decision, Denied, call_hash
+    from agentkit.agent.hooks import Hook, checked_hooks
+    from agentkit.agent.journal import Ask, Conversation, Journal, Response, Unsettled
+    from agentkit.agent.lifecycle import Lifecycle, RunEnded, RunStarted, TurnEnded, TurnStarted
+    from agentkit.agent.limits import Budget, Price
+    from agentkit.agent.options import RunFinish, RunOptions, Settings
+    from agentkit.agent.outcome import RunResult
+    from agentkit.agent.own_loop import OwnLoop
+    from agentkit.agent.plan import Plan
+    from agentkit.agent.prompts import dicts_from, messages_from
+    from agentkit.agent.run import RunStream
+    from agentkit.agent.spending import BudgetSpent, Spending
 
 __all__ = [
     "Agent",
@@ -45,6 +50,26 @@ __all__ = [
     "Unsettled",
     "call_hash",
     "checked_hooks",
+    "dicts_from",
+    "messages_from",
 ]
 
-explained_module(__name__, "write Agent(…), from agentkit import Agent")
+explained_module(
+    __name__,
+    "write Agent(…), from agentkit import Agent",
+    homes={
+        "agentkit.agent.agent": "Agent",
+        "agentkit.agent.decisions": "Approved Decision Denied call_hash",
+        "agentkit.agent.hooks": "Hook checked_hooks",
+        "agentkit.agent.journal": "Ask Conversation Journal Response Unsettled",
+        "agentkit.agent.lifecycle": "Lifecycle RunEnded RunStarted TurnEnded TurnStarted",
+        "agentkit.agent.limits": "Budget Price",
+        "agentkit.agent.options": "RunFinish RunOptions Settings",
+        "agentkit.agent.outcome": "RunResult",
+        "agentkit.agent.own_loop": "OwnLoop",
+        "agentkit.agent.plan": "Plan",
+        "agentkit.agent.prompts": "dicts_from messages_from",
+        "agentkit.agent.run": "RunStream",
+        "agentkit.agent.spending": "BudgetSpent Spending",
+    },
+)

@@ -2,52 +2,43 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack, overload
 
-from agentkit.agent.blocking import blocking, close
-from agentkit.agent.delegate import delegate
-from agentkit.agent.hooks import Hook, checked_hooks
-from agentkit.agent.journal import Conversation, Journal
 from agentkit.agent.options import LIMITS, AgentLimits, AgentOptions, RunOptions, checked, limits_in, spelt_out
 from agentkit.agent.outcome import OutputT, RunResult
-from agentkit.agent.plan import Plan
-from agentkit.agent.prompts import Prompt, messages_from
-from agentkit.agent.run import RunStream
-from agentkit.agent.spending import Spending
 from agentkit.agent.system import SYSTEM, System
 from agentkit.checks.awaiting import EnteredAsync, waits
 from agentkit.checks.bounds import CALLABLE, TEXT, Bounds, each, either, instance, lacking, like, or_none, refuse
 from agentkit.checks.spelling import takes
+from agentkit.checks.type_variables import TypeVar
 from agentkit.errors import ConfigError
 from agentkit.foreign import renamed
 from agentkit.foreign.absent import explained
 from agentkit.foreign.elsewhere import at
 from agentkit.messages import SystemMessage
-from agentkit.models import known
 from agentkit.models.base import Model
-from agentkit.processor import ProcessorConfig
-from agentkit.tool.binding import BoundTool
-from agentkit.tool.declare import declared
+from agentkit.processor.config import ProcessorConfig
 from agentkit.tool.registry import ToolRegistry
-from agentkit.tool.reply import Output
-from agentkit.tool.result import NO_CONTEXT
 
-if sys.version_info >= (3, 13):
-    from typing import TypeVar
-else:  # older versions have no defaults for type variables
-    from typing_extensions import TypeVar
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
+
+    from agentkit.agent.hooks import Hook
+    from agentkit.agent.journal import Journal
+    from agentkit.agent.prompts import Prompt
+    from agentkit.agent.run import RunStream
+    from agentkit.tool.binding import BoundTool
+    from agentkit.tool.reply import Output
+
+    _Asked = Prompt | Iterable[Prompt] | RunResult[Any]
+    """What an agent can be asked: a prompt, a conversation, or the result of an earlier run."""
 
 ContextT = TypeVar("ContextT", contravariant=True, default=Any)
 """What an agent's tools and instructions need from the application."""
 T = TypeVar("T")
-_Asked = Prompt | Iterable[Prompt] | RunResult[Any]
-"""What an agent can be asked: a prompt, a conversation, or the result of an earlier run."""
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 _BOUNDS: Final[Bounds] = {
@@ -94,6 +85,12 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
     'Hello!'
     """
 
+    if not TYPE_CHECKING:  # before 3.13, type variables have no defaults at run time: see `checks.type_variables`
+
+        def __class_getitem__(cls, types: Any) -> Any:
+            given = types if isinstance(types, tuple) else (types,)
+            return super().__class_getitem__(given + (Any,) * (len(cls.__parameters__) - len(given)))
+
     @spelt_out
     @takes(AgentOptions, others=at("Agent"), such="Agent('openai:gpt-5', [function])")
     def __init__(
@@ -114,6 +111,8 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
         given = {"model": model, "system": system, "config": config, "hooks": hooks, "name": name}
         refuse("Agent", given | limits, _BOUNDS)
         if isinstance(model, str):
+            from agentkit.models.model_strings import known
+
             known(model)
         super().__init__(**limits)
         self.registry = tools if isinstance(tools, ToolRegistry) else ToolRegistry(*_each(tools))
@@ -121,7 +120,7 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
         self.config = config or ProcessorConfig()
         self.output_type = output_type
         self._output = _output(output_type)
-        self.hooks = checked_hooks("Agent", hooks)
+        self.hooks = _checked(hooks) if hooks else ()
         self.name = name
         self.settings = checked(settings)
         self._model = model
@@ -143,6 +142,8 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
     async def aclose(self) -> None:
         """Close the connections of a model that the agent created from a string. The agent can be used again."""
         if self._owns_model and not isinstance(self._model, str):
+            from agentkit.agent.blocking import close
+
             await close(self._model)
 
     async def __aenter__(self) -> Self:
@@ -177,6 +178,9 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
                 that is not waiting.
             SchemaError: there is no JSON Schema for the `output_type`.
         """
+        from agentkit.agent.journal import Conversation
+        from agentkit.agent.prompts import messages_from
+
         checked(options, RunOptions)
         delegated = _NOTHING
         if isinstance(prompt, RunResult) and prompt.pending:
@@ -210,6 +214,11 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
             hooks: hooks in addition to the agent's.
             **options: see `RunOptions`; the journal handles `decisions`.
         """
+        from agentkit.agent.plan import Plan
+        from agentkit.agent.run import RunStream
+        from agentkit.agent.spending import Spending
+        from agentkit.tool.result import NO_CONTEXT
+
         given = checked(options, RunOptions)
         context, cancel, _ = given.pop("context", NO_CONTEXT), given.pop("cancel", None), given.pop("decisions", None)
         model, config = self.model, self.config
@@ -272,6 +281,8 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
             RuntimeError: an event loop is running in this thread, as in a notebook or an async function: await `run`
                 there.
         """
+        from agentkit.agent.blocking import blocking
+
         return blocking(
             lambda: self.run(prompt, output_type=output_type, **options), self._end_loop, "run_sync", "agent.run"
         )
@@ -279,6 +290,8 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
     async def _end_loop(self) -> None:
         """Close the model's connections: they belong to the loop that is about to end."""
         if not isinstance(self._model, str):
+            from agentkit.agent.blocking import close
+
             await close(self._model)
 
     @takes(others=renamed.AS_TOOL, such="agent.as_tool('its_name', 'what it is good at')")
@@ -296,15 +309,31 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
             name: the tool's name.
             description: what the agent is good at, as the calling model reads it.
         """
+        from agentkit.agent.delegate import delegate
+
         return delegate(self, name, description)
 
 
 def _output(kind: Any) -> Output | None:
     """How the final reply is read; None if its text is the output."""
-    return None if kind is str or kind is None else Output(kind)
+    if kind is str or kind is None:
+        return None
+    from agentkit.tool.reply import Output
+
+    return Output(kind)
+
+
+def _checked(hooks: Sequence[Hook]) -> tuple[Hook, ...]:
+    from agentkit.agent.hooks import checked_hooks
+
+    return checked_hooks("Agent", hooks)
 
 
 def _each(tools: Any) -> Iterable[Any]:
     """One tool, or several; an instance with tools may itself be iterable."""
+    if type(tools) in (list, tuple):
+        return tuple(tools)
+    from agentkit.tool.declare import declared
+
     several = isinstance(tools, Iterable) and not isinstance(tools, (str, type, Mapping)) and not declared(type(tools))
     return tools if several else (tools,)

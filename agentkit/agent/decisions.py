@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -49,8 +48,10 @@ def call_hash(call: ToolCall) -> str:
     >>> call_hash(ToolCall("1", "add", {"a": 1, "b": 2})) == call_hash(ToolCall("2", "add", {"b": 2, "a": 1}))
     True
     """
+    from hashlib import sha256
+
     canonical = json.dumps([call.name, call.arguments], sort_keys=True, default=str)
-    return hashlib.sha256(canonical.encode()).hexdigest()
+    return sha256(canonical.encode()).hexdigest()
 
 
 def denial(call: ToolCall, reason: str) -> ToolMessage:

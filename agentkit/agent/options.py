@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, Generic, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypedDict
 
-from agentkit.agent.decisions import Approved, Decision, Denied
 from agentkit.agent.limits import UNBOUNDED, Budget
 from agentkit.checks.bounds import TEXT, YES_OR_NO, Bound, Bounds, each, instance, number, or_none, refuse, whole
 from agentkit.checks.spelling import unknown
+from agentkit.checks.type_variables import TypeVar
 from agentkit.errors import ConfigError
 from agentkit.events import FinishReason
 from agentkit.foreign import renamed
 
-if sys.version_info >= (3, 13):
-    from typing import TypeVar
-else:  # older versions have no defaults for type variables
-    from typing_extensions import TypeVar
+if TYPE_CHECKING:
+    import asyncio
+
+    from agentkit.agent.decisions import Decision
 
 _ContextT = TypeVar("_ContextT", default=Any)
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -166,7 +164,15 @@ def spelt_out(function: _Function) -> _Function:
     return function
 
 
+def _is_event(value: object) -> bool:
+    from asyncio import Event
+
+    return isinstance(value, Event)
+
+
 def _are_decisions(value: object) -> bool:
+    from agentkit.agent.decisions import Approved, Denied
+
     return isinstance(value, Mapping) and all(isinstance(decision, Approved | Denied) for decision in value.values())
 
 
@@ -178,7 +184,7 @@ _BOUNDS: Final[Bounds] = {
     "temperature": or_none(number("a number, 0 or more", above=-1e-9), "for the model's default"),
     "stop": each(TEXT, "a sequence of strings, such as ('END',)"),
     "extra": instance(Mapping, "fields of the request body by name"),
-    "cancel": or_none(instance(asyncio.Event, "an asyncio.Event")),
+    "cancel": or_none(Bound(_is_event, "an asyncio.Event")),
     "decisions": Bound(_are_decisions, "Approved(…) or Denied(…) by call id"),
 }
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic
 
 from agentkit.agent.options import RunFinish
 from agentkit.checks.spelling import ByAttribute
+from agentkit.checks.type_variables import TypeVar
 from agentkit.errors import OutputError
 from agentkit.events import Usage
 from agentkit.foreign.absent import explained
 from agentkit.messages import Message, ToolCall
-
-if sys.version_info >= (3, 13):
-    from typing import TypeVar
-else:  # older versions have no defaults for type variables
-    from typing_extensions import TypeVar
 
 OutputT = TypeVar("OutputT", covariant=True, default=str)
 """The type of a run's output: `str` by default, otherwise its `output_type`."""

@@ -7,11 +7,11 @@ run, a late turn takes no more time than the first.
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from os import urandom
 from time import monotonic
 from typing import Any, Final, Generic
 
@@ -69,7 +69,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         super().__init__()
         self.plan = plan
         self.journal = journal
-        self.id = secrets.token_hex(8)
+        self.id = urandom(8).hex()  # as `secrets` does, which would load OpenSSL's hashes
         """Identifies the run in traces and in its thread."""
         self.error: BaseException | None = None
         """The exception that ended it, if any."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from math import inf
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agentkit.checks.spelling import did_you_mean
@@ -121,9 +120,15 @@ def or_none(bound: Bound, means: str = "") -> Bound:
     )
 
 
+def _is_path(value: Any) -> bool:
+    from pathlib import Path
+
+    return isinstance(value, (str, Path))
+
+
 YES_OR_NO: Final = instance(bool, "True or False")
 TEXT: Final = instance(str, "a string")
-PATH: Final = instance((str, Path), "a path")
+PATH: Final = Bound(_is_path, "a path")
 CALLABLE: Final = Bound(callable, "a function")
 SECONDS: Final = number("seconds above 0", above=0)
 SHARE: Final = number("a fraction above 0, at most 1", above=0, most=1)

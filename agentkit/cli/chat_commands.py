@@ -49,7 +49,7 @@ class ChatCommands:
     def choices(self) -> Mapping[str, Sequence[str]]:
         """Each word, with what may follow it."""
         from agentkit import formats
-        from agentkit.models import PROVIDERS
+        from agentkit.models.model_strings import PROVIDERS
 
         return {
             **dict.fromkeys(WORDS, ()),

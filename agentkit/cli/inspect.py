@@ -106,7 +106,7 @@ def read(event: CallEnd | CallError, registry: ToolRegistry) -> dict[str, Any]:
 def judged(event: CallEnd, registry: ToolRegistry) -> dict[str, str] | None:
     """What is wrong with a readable call; unknown tools are reported only if tools were passed."""
     from agentkit import formats
-    from agentkit.tool.registry import InvalidArguments
+    from agentkit.schemas.words import InvalidArguments
 
     if not registry.specs():
         return None

@@ -1,15 +1,21 @@
 """Names that a module loads on first use; and errors for names that it does not have: where they are.
 
-Loads nothing until then.
+This is how a package of the house is lazy: under `TYPE_CHECKING` it imports its public names, for type checkers and
+editors, and `explained_module` gets the same list. A function that needs what is large and rarely used imports it in
+its body. Loads nothing until then, not even `typing`: that would be most of what `import agentkit` costs.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from importlib import import_module
-from types import FrameType, ModuleType
-from typing import Any
+from types import ModuleType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import FrameType
+    from typing import Any
 
 
 class _ExplainedModule(ModuleType):
@@ -23,6 +29,9 @@ class _ExplainedModule(ModuleType):
         setattr(self, name, value)
         return value
 
+    def __dir__(self) -> list[str]:
+        return sorted({*vars(self), *vars(self).get("__all__", ())})
+
     def __call__(self, *_: object, **__: object) -> Any:
         raise TypeError(f"{self.__name__} is a module and cannot be called{vars(self).get('_called', '')}")
 
@@ -33,12 +42,12 @@ def explained_module(name: str, called: str = "", homes: Mapping[str, str] | Non
     Args:
         name: the module's `__name__`.
         called: what to write instead of calling the module.
-        homes: names that it loads on first use, each with the module that defines it.
+        homes: names that it loads on first use, with spaces between them, by the module that defines them.
     """
     module = sys.modules[name]
     module.__class__ = _ExplainedModule
     if homes:
-        vars(module)["_homes"] = homes
+        vars(module)["_homes"] = {name: home for home, names in homes.items() for name in names.split()}
     if called:
         vars(module)["_called"] = f": {called}"
 
@@ -53,14 +62,13 @@ def absent(module: ModuleType, name: str, asker: FrameType) -> Exception:
             expects an AttributeError.
     """
     where = module.__name__
-    imports = _imports(asker.f_code.co_code, asker.f_lasti)
     by_importlib = asker.f_code.co_filename.startswith(
         "<frozen "
     )  # the import system asks first, and tries a submodule if there is no attribute
     if name.startswith("_") or by_importlib:
         return AttributeError(f"module {where!r} has no attribute {name!r}", name=name, obj=module)
     hint = _hint(module, name)
-    if imports:
+    if _imports(asker.f_code.co_code, asker.f_lasti):
         return ImportError(f"{where} has no {name!r}{hint}", name=where, path=getattr(module, "__file__", None))
     return AttributeError(f"module {where!r} has no attribute {name!r}{hint}", name=name, obj=module)
 

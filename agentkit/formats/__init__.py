@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from agentkit.foreign.absent_imports import explained_module
 
@@ -48,21 +48,17 @@ __all__ = [
     "render_result",
 ]
 
-_HOMES: Final[dict[str, str]] = {
-    "CATALOG": "agentkit.formats.catalog",
-    "Parser": "agentkit.formats.engine",
-    "get": "agentkit.formats.engine",
-    "Format": "agentkit.formats.format",
-    "Limits": "agentkit.formats.format",
-    "quarantine": "agentkit.formats.quarantined",
-    "render_result": "agentkit.formats.quarantined",
-    "REPAIRS": "agentkit.formats.repairs",
-    "render_output_prompt": "agentkit.formats.teach",
-    "render_prompt": "agentkit.formats.teach",
-    **dict.fromkeys(("auto", "calls", "names", "parse", "recoverable"), "agentkit.formats.whole_texts"),
-    "render_calls": "agentkit.formats.write",
-    **dict.fromkeys(("Element", "InCode", "Node", "OutputSchema", "ToolSpec"), "agentkit.toolspec"),
-}
-"""Each public name, and the module that defines it: a program that reads no text loads no format."""
-
-explained_module(__name__, homes=_HOMES)
+explained_module(
+    __name__,
+    homes={
+        "agentkit.formats.catalog": "CATALOG",
+        "agentkit.formats.engine": "Parser get",
+        "agentkit.formats.format": "Format Limits",
+        "agentkit.formats.quarantined": "quarantine render_result",
+        "agentkit.formats.repairs": "REPAIRS",
+        "agentkit.formats.teach": "render_output_prompt render_prompt",
+        "agentkit.formats.whole_texts": "auto calls names parse recoverable",
+        "agentkit.formats.write": "render_calls",
+        "agentkit.toolspec": "Element InCode Node OutputSchema ToolSpec",
+    },
+)

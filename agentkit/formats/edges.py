@@ -26,7 +26,7 @@ def _edge_of(edge: str) -> Delimiter:
     if slash and name.endswith(">"):
         own = closing(name[:-1])
         whole = pattern(before) + own.whole.pattern
-        part = rf"{beginnings(before)}|{pattern(before)}\s{{0,1024}}(?:{own.part.pattern[3:-3]})"
+        part = rf"{beginnings(before)}|{pattern(before)}\s{{0,1024}}(?:{own.begun[3:-3]})"
     elif bracket:
         whole, part = pattern(behind_it), beginnings(behind_it)
     else:

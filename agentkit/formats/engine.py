@@ -15,6 +15,7 @@ from agentkit.events import SourceEvent, Thinking
 from agentkit.foreign import renamed
 from agentkit.formats import between
 from agentkit.formats.catalog import CATALOG
+from agentkit.formats.damage import outside
 from agentkit.formats.damage.lost import answer
 from agentkit.formats.format import Format, Limits
 from agentkit.formats.nextcall import next_at_once
@@ -93,9 +94,10 @@ class Parser(Reader):
 
     def take(self, text: str) -> list[SourceEvent]:
         """Take a chunk that needs a decision."""
-        self._check(text)
-        if not text:
-            return []
+        if self.ended or not text or type(text) is not str:
+            self._check(text)
+            if not text:
+                return []
         self.hot = None
         self.accept(text)
         return self._read_on()
@@ -217,6 +219,8 @@ class Parser(Reader):
         match entry.kind:
             case "section" | "call":
                 return self.calls.read(entry)
+            case "parameter":
+                return outside.parameter(self.calls, entry)
             case "thinking" | "answer" | "markup":
                 return between.token(self.calls, entry)
             case "aside":

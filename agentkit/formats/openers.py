@@ -26,9 +26,11 @@ from agentkit.formats.format import (
     KeyEnvelope,
     Name,
     NameTag,
+    Pairs,
     PythonCall,
     Shape,
     Tag,
+    TagParameters,
     ToolElement,
 )
 from agentkit.formats.reader import (
@@ -63,7 +65,9 @@ class Opener:
     `word` is the opener of thinking or an answer that begins with a letter, and so only counts at the start of a line.
     """
 
-    kind: Literal["call", "section", "close", "thinking", "answer", "markup", "fence", "fence_end", "aside"]
+    kind: Literal[
+        "call", "section", "parameter", "close", "thinking", "answer", "markup", "fence", "fence_end", "aside"
+    ]  # fmt: skip
     format: Format
     shape: Shape
     tool: ToolSpec | None = None
@@ -119,6 +123,7 @@ class Table:
             self._edge(shape.section.open, opened, _INSIDE.get(type(first), ""))
             if not weak(shape.section.close):
                 self._edge(shape.section.close, Opener("close", format, shape))
+        self._parameters(format, shape)
         match first:
             case ToolElement(layout):
                 elements = self.elements[layout] = Elements()
@@ -137,6 +142,18 @@ class Table:
                 self._literal("{", Opener("call", format, shape, weak=True), behind('{ "'))
             case Name() | PythonCall() if shape.section is None:
                 self.lines.append(Opener("call", format, shape, weak=True))
+
+    def _parameters(self, format: Format, shape: Shape) -> None:
+        """What begins a parameter outside of any call shows that one was damaged."""
+        entry = Opener("parameter", format, shape)
+        for part in shape.call:
+            match part:
+                case TagParameters(name) if " " in name:
+                    self._edge(f"<{name}", entry)
+                case TagParameters(name):
+                    self._tag(name, False, entry)
+                case Pairs(key=key):
+                    self._literal(opener(key), entry, behind(key.strip()))
 
     def _edge(self, edge: str | Tag, entry: Opener, inside: str = "") -> None:
         if isinstance(edge, Tag):
@@ -261,7 +278,7 @@ class Meant:
         if self.entry.kind == "section" and section is not None:
             edge = edge_of(section.open)
             around = rf"(?:{edge.whole.pattern})\s{{0,64}}"
-            return Delimiter(around + of.whole.pattern, rf"{edge.part.pattern}|{around}(?:{of.part.pattern})?")
+            return Delimiter(around + of.whole.pattern, rf"{edge.begun}|{around}(?:{of.begun})?")
         return of
 
     @cached_property
@@ -379,7 +396,7 @@ class Openers:
         """Matches what closes calls of this format, or the beginning of it, except its section's `own` end."""
         if (found := self._closing.get((format.name, own))) is None:
             edges = [edge_of(edge) for edge in self.table.closers[format.name] if not begins(own, edge)]
-            either = [*(e.whole.pattern for e in edges), *(e.part.pattern for e in edges)]
+            either = [*(e.whole.pattern for e in edges), *(e.begun for e in edges)]
             found = re.compile("|".join(either) or "(?!)", re.IGNORECASE).match
             self._closing[(format.name, own)] = found
         return found

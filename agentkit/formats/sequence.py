@@ -28,6 +28,7 @@ from agentkit.formats.repairs import LONE_SURROGATE, MISSING_BRACE
 from agentkit.messages import ToolCall, call_as_read
 
 _INSIDE: Final = "expected the end of the JSON before the end of the call, after which more of it follows"
+_LACKING: Final = "a parameter comes before the opening of this call: write it after that"
 _new = tuple.__new__
 _LAST_WORD: Final = re.compile(r"[\w.-]+\Z").match
 
@@ -37,10 +38,11 @@ class Calls:
 
     `call` is the open one, `count` how many there were before; `before` is the text between two calls, which is markup
     if the second one is a call; `last` opened the last call, `section` the open section, `reopen` the one that
-    was just closed. `fenced` ends the fence around the calls: exactly as many backticks as opened it.
+    was just closed. `fenced` ends the fence around the calls: exactly as many backticks as opened it. `lacking` is the
+    offset of a call of which a parameter comes before its opening, -1 for none.
     """
 
-    __slots__ = ("before", "call", "count", "fenced", "last", "openers", "prose", "r", "reopen", "section")
+    __slots__ = ("before", "call", "count", "fenced", "lacking", "last", "openers", "prose", "r", "reopen", "section")
 
     def __init__(self, r: Reader, openers: Openers, prose: ProseReader) -> None:
         self.r, self.openers, self.prose = r, openers, prose
@@ -48,6 +50,7 @@ class Calls:
         self.count = 0
         self.before = ""
         self.fenced = ""
+        self.lacking = -1
         self.section: Opener | None = None
         self.reopen: Opener | None = None
         self.last: Opener | None = None
@@ -82,6 +85,8 @@ class Calls:
         else:
             call.lead.opening = r.raw()
         start = r.offset
+        if start == self.lacking:
+            call.arguments.doubt = Damage("ambiguous_call", _LACKING, start)
         self.call = call
         try:
             if entry.kind == "section":
@@ -99,24 +104,23 @@ class Calls:
                 return self._undo(start, inside)
             yield from self.damaged(call, damage)
         else:
-            self._done(call, call.arguments.by_name, r.raw(), call.lead.size, call.arguments.repairs)
+            self._done(call, call.arguments.by_name, r.text(r.mark + call.lead.size, r.offset), call.arguments.repairs)
         self.over(entry)
         return True
 
     def at_once(self, entry: Opener) -> bool:
         """Read a whole call in one step; False, with nothing consumed, if its parts must read it."""
         r = self.r
-        if (found := plain_call(r, entry, self.openers, self.count)) is None:
+        if r.offset == self.lacking or (found := plain_call(r, entry, self.openers, self.count)) is None:
             return False
-        raw, size = r.buf[r.at : found.end], found.start - r.at
         if self.before:
             r.out.append(Markup(self.before))
-        if size:
-            r.out.append(Markup(raw[:size]))
+        if found.start > r.at:
+            r.out.append(Markup(r.buf[r.at : found.start]))
         r.out.append(_new(CallStart, (found.index, found.name, None)))
         r.out += found.deltas
         r.at = found.end
-        self._done(found, found.arguments, raw, size, found.repairs)
+        self._done(found, found.arguments, r.buf[found.start : found.end], found.repairs)
         self.over(entry)
         return True
 
@@ -155,14 +159,12 @@ class Calls:
         yield from r.space()
         call.lead.opening = r.raw()
 
-    def _done(
-        self, call: CallReader | Found, arguments: dict[str, Any], raw: str, lead: int, repairs: Sequence[str]
-    ) -> None:
-        """Report that the call is complete; the first `lead` characters of its text were markup."""
+    def _done(self, call: CallReader | Found, arguments: dict[str, Any], raw: str, repairs: Sequence[str]) -> None:
+        """Report that the call is complete."""
         if not raw.isascii() or "\\u" in raw:
             arguments = values.encodable(arguments, raw)
             repairs = (*repairs, LONE_SURROGATE) if values.replaced(arguments, raw) else repairs
-        done = call_as_read(call.id, call.name, arguments, call.opener.format.name, raw[lead:])
+        done = call_as_read(call.id, call.name, arguments, call.opener.format.name, raw)
         self.r.out.append(_new(CallEnd, (call.index, done, tuple(repairs))))
 
     def _repair(self, call: CallReader) -> None:
@@ -201,7 +203,7 @@ class Calls:
             if read.end < len(raw) and r.may_rewind(r.mark + read.end):
                 raw = raw[: read.end]
                 r.back_to(r.mark + read.end)
-            self._done(call, call.arguments.by_name, raw, call.lead.size, call.arguments.repairs)
+            self._done(call, call.arguments.by_name, raw[call.lead.size :], call.arguments.repairs)
             return
         self.refuse(call, doubtful(r, call, raw, damage) if repairable else damage, raw)
 

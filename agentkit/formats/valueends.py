@@ -42,10 +42,43 @@ def halved(text: str, closing: str) -> bool:
     last = text[-size - _STRAY :]
     if any(last.endswith(closing[n:]) and closing[:n] in last[: n - size] for n in range(3, size)):
         return True
+    begun = last.rfind(closing[: max(size // 2, 5)])
+    if begun >= 0 and "\n" not in last[begun:] and not last.startswith(closing, begun):
+        return True  # the rest of it is something else
     pieces = (*(closing[:n] for n in range(2, size)), *(closing[n:] for n in range(1, size - 2)))
     tail = text[-size - 1 :]
     tail = tail[max(tail.find(closing[:2]), 0) :]
     return text.endswith((*pieces, "<", "</")) or alike(tail, closing) or _ends_in_a_bracket(text, closing)
+
+
+def begins_closing(text: str, closing: str) -> bool:
+    """Whether a string ends with the beginning of a closing tag: at least three characters of it, and not all."""
+    text = text.rstrip()
+    return closing[:3] in text[-len(closing) :] and text.endswith(tuple(closing[:n] for n in range(3, len(closing))))
+
+
+def is_left(text: str, closing: str) -> bool:
+    """Whether a string is nothing but a part of a closing tag, or a closing tag misspelt; or empty."""
+    text = text.strip()
+    return closing.startswith(text) or closing.endswith(text) or alike(text, closing)
+
+
+def worn_closing(text: str, closing: str) -> int:
+    """The index after the first misspelt closing tag in a string that nothing there opens; -1 if there is none."""
+    if not closing.startswith("</"):
+        return -1
+    for found in _CLOSING_TAG.finditer(text):
+        if found[0] != closing and alike(found[0], closing) and f"<{found[1]}" not in text:
+            return found.end()
+    return -1
+
+
+def doubtful_end(text: str, closing: str) -> bool:
+    """Whether a string contains a part of a closing tag that may be taken for what ends it."""
+    return begins_closing(text, closing) or worn_closing(text, closing) >= 0
+
+
+_CLOSING_TAG: Final = re.compile(r"</([^<>\n]{1,64})>")
 
 
 def _ends_in_a_bracket(text: str, closing: str) -> bool:
@@ -140,18 +173,26 @@ class ValueEnd:
     def doubled(self, text: str) -> bool:
         """Whether the first or the last thing in this text is a value's closing that nothing there opens.
 
-        A value that is nothing but closings is content: what it would be without them is not there.
+        So is the beginning of one at its end, and what is left of another one may follow it. A value that is nothing
+        but closings is content: what it would be without them is not there.
         """
         if self.own is None or self.what[0] not in text or not self.own.sub("", text).strip():
             return False
+        if begins_closing(text, self.what):
+            return True
         first = self.own.match(text, len(text) - len(text.lstrip()))
         if first is not None and first["close"]:
             return True
-        if not text.rstrip().endswith(self.what[-1]):
-            return False
         found = list(self.own.finditer(text))
-        last = found[-1] if found and found[-1].end() == len(text.rstrip()) else None
+        last = found[-1] if found and self._only_ends(text[found[-1].end() :]) else None
         return last is not None and bool(last["close"]) and 2 * sum(f["close"] is not None for f in found) > len(found)
+
+    def _only_ends(self, text: str) -> bool:
+        """Whether this is only what is left of a closing, or what ends a call and its section, or nothing."""
+        text = text.strip()
+        while (found := self.token.match(text)) is not None and found.lastgroup in ("end", "tail", "section"):
+            text = text[found.end() :].lstrip()
+        return is_left(text, self.what)
 
     def opened(self, text: str) -> int:
         """How many more values are opened in this text than closed."""

@@ -7,15 +7,30 @@ and is pure, `execution` runs calls, `workers` has the threads for plain functio
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from agentkit.foreign.absent_imports import explained_module
-from agentkit.processor.config import ProcessorConfig
-from agentkit.processor.inbox import Source
-from agentkit.processor.processor import ResponseProcessor
-from agentkit.processor.running import ask_outcome
-from agentkit.processor.sources import More
-from agentkit.processor.streams import EventStream
-from agentkit.processor.turn import Turn
+
+if TYPE_CHECKING:
+    from agentkit.processor.config import ProcessorConfig
+    from agentkit.processor.inbox import Source
+    from agentkit.processor.processor import ResponseProcessor
+    from agentkit.processor.running import ask_outcome
+    from agentkit.processor.sources import More
+    from agentkit.processor.streams import EventStream
+    from agentkit.processor.turn import Turn
 
 __all__ = ["EventStream", "More", "ProcessorConfig", "ResponseProcessor", "Source", "Turn", "ask_outcome"]
 
-explained_module(__name__)
+explained_module(
+    __name__,
+    homes={
+        "agentkit.processor.config": "ProcessorConfig",
+        "agentkit.processor.inbox": "Source",
+        "agentkit.processor.processor": "ResponseProcessor",
+        "agentkit.processor.running": "ask_outcome",
+        "agentkit.processor.sources": "More",
+        "agentkit.processor.streams": "EventStream",
+        "agentkit.processor.turn": "Turn",
+    },
+)

@@ -14,7 +14,8 @@ from agentkit.messages import ToolCall
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.faults import Faults
 from agentkit.processor.replies import crashed, failed, unknown_tool
-from agentkit.tool.registry import BoundTool, InvalidArguments
+from agentkit.schemas.words import InvalidArguments
+from agentkit.tool.binding import BoundTool
 from agentkit.tool.result import ToolResult
 from agentkit.toolspec import ToolSpec
 

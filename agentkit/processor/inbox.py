@@ -1,4 +1,4 @@
-"""One queue for what a turn's source brings and what its tools report. Knows the event loop; examines no item.
+"""One queue for what a turn's source brings and what its tools report. Knows the event loop; only joins text.
 
 The source is read in a separate task, the same one from first to last, as generators expect.
 """
@@ -11,7 +11,7 @@ from collections.abc import AsyncIterable, Iterable
 from dataclasses import dataclass
 
 from agentkit.errors import ProviderError
-from agentkit.events import SourceEvent, ToolEvent
+from agentkit.events import SourceEvent, Text, ToolEvent
 from agentkit.processor.starting import interrupt, started
 
 AHEAD = 64  # source events read before the consumer takes the first: a burst of one network packet, and a bound
@@ -40,6 +40,17 @@ class Inbox:
         """Add one."""
         self.items.append(item)
         self.wake()
+
+    def take(self) -> SourceEvent | ToolEvent | SourceEnd:
+        """The next one, of which there is one; text that has come together is one piece, which is read in one step."""
+        items = self.items
+        item = items.popleft()
+        if type(item) is not Text or not items or type(items[0]) is not Text:
+            return item
+        pieces = [item.text]
+        while items and type(items[0]) is Text:
+            pieces.append(items.popleft().text)  # type: ignore[union-attr]  # it is a text
+        return Text("".join(pieces))
 
     def wake(self) -> None:
         """Make `wait` return, although nothing has come."""

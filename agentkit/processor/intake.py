@@ -25,6 +25,7 @@ from agentkit.events import (
     Thinking,
     Usage,
 )
+from agentkit.formats.pieces import Pieces
 from agentkit.messages import (
     AssistantMessage,
     AssistantPart,
@@ -72,7 +73,7 @@ class Draft:
 
     def __init__(self) -> None:
         self._parts: list[AssistantPart | None] = []
-        self._run: list[str] = []  # the pieces of the text, thinking or markup that continues
+        self._run = Pieces()  # the text, thinking or markup that continues
         self._run_kind: TextualPart = TextPart
         self._whole: AssistantMessage | None = None
 
@@ -87,7 +88,7 @@ class Draft:
             self._end_run()
             self._run_kind = kind
         if text:
-            self._run.append(text)
+            self._run.add(text)
 
     def add(self, part: AssistantPart) -> None:
         """A complete part, after which text may continue as if the part were not there."""
@@ -97,7 +98,7 @@ class Draft:
         """A provider's block; a block of thinking includes the thinking just before it."""
         thought = ""
         if event.thinking and self._run_kind is ThinkingPart:
-            thought, self._run = "".join(self._run), []
+            thought, self._run = self._run.text(), Pieces()
         self._end_run()
         whole = ThinkingPart(thought, event.provider, event.data)
         self._parts.append(whole if event.thinking else ProviderPart(event.provider, event.data))
@@ -123,7 +124,7 @@ class Draft:
             return self._whole
         content = [part for part in self._parts if part is not None]
         if self._run:
-            content.append(self._run_kind("".join(self._run)))
+            content.append(self._run_kind(self._run.text()))
         return AssistantMessage(tuple(content))
 
     def close(self) -> None:
@@ -132,8 +133,8 @@ class Draft:
 
     def _end_run(self) -> None:
         if self._run:
-            self._parts.append(self._run_kind("".join(self._run)))
-            self._run = []
+            self._parts.append(self._run_kind(self._run.text()))
+            self._run = Pieces()
 
 
 @dataclass(slots=True)
@@ -144,7 +145,7 @@ class OpenCall:
     place: int
     id: str = ""
     name: str = ""
-    raw: list[str] = field(default_factory=list)
+    raw: Pieces = field(default_factory=Pieces)
 
 
 class OpenCalls:
@@ -259,7 +260,7 @@ class Intake:
     def _take_delta(self, event: ArgumentDelta, opened: OpenCalls) -> SourceEvent:
         call = self._opened(event.index, opened)
         if not opened.textual:
-            call.raw.append(event.text)
+            call.raw.add(event.text)
         return event if event.index == call.index else ArgumentDelta(call.index, event.text, event.key)
 
     def _take_end(self, event: CallEnd, opened: OpenCalls) -> SourceEvent:

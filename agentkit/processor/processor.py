@@ -5,10 +5,10 @@ Only puts the parts together; the work is done in `turn`.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from os import urandom
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit import formats
@@ -44,7 +44,7 @@ _BOUNDS: Final[Bounds] = {
 
 def call_id() -> str:
     """An id for a call: nine letters and digits, which every provider accepts (Mistral accepts nothing else)."""
-    return secrets.token_hex(5)[:9]
+    return urandom(5).hex()[:9]
 
 
 @explained

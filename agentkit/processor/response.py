@@ -70,7 +70,7 @@ class ResponseReader:
         elif self.text is not None:
             yield from self.text.end(cut=cut)
         for index, opened in list(self._native.by_number.items()):
-            raw = "".join(opened.raw)
+            raw = opened.raw.text()
             message = f"the response ended after {len(raw)} characters of this call's arguments; call again, in full"
             call = ToolCall(opened.id, opened.name, raw=raw)
             error = CallError(index, "truncated_call", message, call, len(raw))

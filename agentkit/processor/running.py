@@ -16,9 +16,9 @@ from agentkit.messages import ResultContent, TextPart
 from agentkit.processor.faults import Faults
 from agentkit.processor.replies import capped, crashed, failed, words
 from agentkit.processor.workers import WORKERS, Claim, NoThread, Unraisable
+from agentkit.tool.binding import BoundTool
 from agentkit.tool.output import NO_VALUE, shows_nothing
 from agentkit.tool.policy import Keep
-from agentkit.tool.registry import BoundTool
 from agentkit.tool.result import ToolContext, ToolResult, unreadable
 from agentkit.tool.suspended import Suspended
 

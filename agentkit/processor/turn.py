@@ -207,7 +207,7 @@ class Turn(EventStream[Event]):
 
     def _step(self) -> Iterable[Event]:
         """Handle one item of the inbox, and what follows from it."""
-        read = self._read(self._inbox.items.popleft()) if self._inbox.items else ()
+        read = self._read(self._inbox.take()) if self._inbox.items else ()
         alone = type(read) is tuple and (not read or (len(read) == 1 and type(read[0]) not in _ENDS))
         if alone and not self._reader.intake.full and not self._execution.waiting.calls:
             return read  # nothing follows from it, and a generator would double the cost of an event

@@ -29,7 +29,8 @@ from agentkit.rollout.tools.decorated import as_rollout_tool
 from agentkit.rollout.tools.per_trajectory import RolloutTool
 from agentkit.rollout.tools.sample_kwargs import check_sample
 from agentkit.rollout.trajectory_run import RolloutSetup, TrajectoryRun
-from agentkit.tool.registry import BoundTool, ToolRegistry
+from agentkit.tool.binding import BoundTool
+from agentkit.tool.registry import ToolRegistry
 from agentkit.toolspec import ToolSpec
 
 _NO_LIMITS: Final = RolloutLimits()

@@ -17,10 +17,9 @@ __all__ = ["STORE_CHECKS", "Recording", "Replay", "ScriptedModel", "StoreCheck"]
 explained_module(
     __name__,
     homes={
-        "STORE_CHECKS": "agentkit.testing.store_checks",
-        "Recording": "agentkit.testing.replay",
-        "Replay": "agentkit.testing.replay",
-        "ScriptedModel": "agentkit.testing.scripted",
-        "StoreCheck": "agentkit.testing.checking",
+        "agentkit.testing.checking": "StoreCheck",
+        "agentkit.testing.replay": "Recording Replay",
+        "agentkit.testing.scripted": "ScriptedModel",
+        "agentkit.testing.store_checks": "STORE_CHECKS",
     },
 )

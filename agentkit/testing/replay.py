@@ -80,8 +80,9 @@ class Replay:
             settings: the same as for `agentkit.model`.
         """
         from agentkit import models
+        from agentkit.models.model_strings import PROVIDERS
 
-        provider = models.PROVIDERS.get(name.partition(":")[0])
+        provider = PROVIDERS.get(name.partition(":")[0])
         home = getattr(models, provider).vendor.home if provider else None
         given = {"api_key": "replayed", "base_url": home, "http_client": self.client(), "max_retries": 0, **settings}
         return models.model(name, **given)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from agentkit.foreign.absent_imports import explained_module
-from agentkit.threads.compaction import Compaction
-from agentkit.threads.manager import ThreadManager
-from agentkit.threads.opening import open_store
-from agentkit.threads.results import StoredResults
-from agentkit.threads.sql.sqlite import SQLiteStore
-from agentkit.threads.store import Append, Call, Entry, Lease, Log, Move, NewCall, Revise, Store, Thread
+
+if TYPE_CHECKING:
+    from agentkit.threads.compaction import Compaction
+    from agentkit.threads.manager import ThreadManager
+    from agentkit.threads.opening import open_store
+    from agentkit.threads.results import StoredResults
+    from agentkit.threads.sql.sqlite import SQLiteStore
+    from agentkit.threads.store import Append, Call, Entry, Lease, Log, Move, NewCall, Revise, Store, Thread
 
 __all__ = [
     "Append",
@@ -28,4 +32,15 @@ __all__ = [
     "open_store",
 ]
 
-explained_module(__name__, "write ThreadManager(…), from agentkit import ThreadManager")
+explained_module(
+    __name__,
+    "write ThreadManager(…), from agentkit import ThreadManager",
+    homes={
+        "agentkit.threads.compaction": "Compaction",
+        "agentkit.threads.manager": "ThreadManager",
+        "agentkit.threads.opening": "open_store",
+        "agentkit.threads.results": "StoredResults",
+        "agentkit.threads.sql.sqlite": "SQLiteStore",
+        "agentkit.threads.store": "Append Call Entry Lease Log Move NewCall Revise Store Thread",
+    },
+)

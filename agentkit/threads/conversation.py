@@ -157,13 +157,14 @@ class _Past(NamedTuple):
 
 
 def _compacted(log: Log) -> _Past:
-    """The newest summary, and all answers that were shortened."""
+    """The newest summary, and all answers that were shortened; a compaction shortens none of a later response."""
     past = _Past()
     for entry in _kinds(log.entries, "compaction"):
         body = entry.body
         if "start" in body:
             past = past._replace(start=body["start"], summary=body.get("summary"), user=body.get("user"))
-        past = past._replace(answers={**past.answers, **body.get("answers", {})})
+        shortened = {key: short for key, short in body.get("answers", {}).items() if int(key.split("/")[0]) < entry.seq}
+        past = past._replace(answers={**past.answers, **shortened})
     return past
 
 

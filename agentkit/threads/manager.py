@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -21,6 +20,7 @@ from agentkit.agent.system import SYSTEM, System
 from agentkit.checks.awaiting import EnteredAsync, waits
 from agentkit.checks.bounds import CALLABLE, PATH, TEXT, Bounds, each, either, instance, like, or_none, refuse
 from agentkit.checks.spelling import takes
+from agentkit.checks.type_variables import TypeVar
 from agentkit.errors import ConfigError, ThreadExists, ThreadNotFound
 from agentkit.foreign.absent import explained
 from agentkit.foreign.elsewhere import at
@@ -35,12 +35,9 @@ from agentkit.threads.shortening import READ_RESULT
 from agentkit.threads.store import Store
 from agentkit.threads.summary import Writer
 from agentkit.threads.thread_journal import ThreadJournal
-from agentkit.tool.registry import BoundTool, FunctionNames, ToolRegistry
+from agentkit.tool.binding import BoundTool, FunctionNames
+from agentkit.tool.registry import ToolRegistry
 
-if sys.version_info >= (3, 13):
-    from typing import TypeVar
-else:  # older versions have no defaults for type variables
-    from typing_extensions import TypeVar
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
@@ -163,10 +160,21 @@ class ThreadManager(KeptThreads, EnteredAsync):
     def add_tool(
         self, tool_class: Any, function_names: FunctionNames | None = None, **kwargs: Any
     ) -> tuple[BoundTool, ...]:
-        """Register a tool; see `ToolRegistry.register_tool`.
+        """Register a tool in any form that `Agent(…, tools=[…])` accepts.
 
-        Register a plain function with `threads.registry.register(function)`.
+        Args:
+            tool_class: a class, an instance, a function, `"module:Class"`, or a list of these; see
+                `ToolRegistry.register`.
+            function_names: for a class or an instance, which methods, and under which names; see
+                `ToolRegistry.register_tool`.
+            kwargs: for a class, its constructor's arguments.
+
+        Raises:
+            SchemaError: its definition is wrong, or its name is taken. In that case nothing is registered.
+            ConfigError: a reference does not resolve to a tool.
         """
+        if function_names is None and not kwargs:
+            return self.registry.register(tool_class)
         return self.registry.register_tool(tool_class, function_names, **kwargs)
 
     # -------------------------------------------------------------- runs
@@ -418,7 +426,9 @@ def _writer(policy: Compaction, agent: Agent[Any, Any], made: Callable[[str], Mo
         return Writer(lambda: agent.model)
     name = model if isinstance(model, str) else model.name
     if isinstance(model, str):
-        models.known(model)
+        from agentkit.models.model_strings import known
+
+        known(model)
     if policy.summary_tokens:
         agent.budget.price(name)
     return Writer(lambda: made(model) if isinstance(model, str) else model)

@@ -7,11 +7,10 @@ not methods; `registry` finds them by name and tag. Each name is loaded on first
 
 from __future__ import annotations
 
-from importlib import import_module
+from typing import TYPE_CHECKING
 
 from agentkit.foreign.absent_imports import explained_module
 
-TYPE_CHECKING = False  # as in `agentkit`: importing `typing` would be most of the cost of this import
 if TYPE_CHECKING:
     from agentkit.schemas.words import InvalidArguments, Problem
     from agentkit.tool.binding import BoundTool
@@ -28,27 +27,6 @@ if TYPE_CHECKING:
     from agentkit.tool.registry import ToolRegistry
     from agentkit.tool.result import Hidden, Tool, ToolContext, ToolResult
     from agentkit.tool.schema_tools import ToolSource, tool_from_schema
-
-_HOMES = {
-    "BoundTool": "agentkit.tool.binding",
-    "Hidden": "agentkit.tool.result",
-    "InvalidArguments": "agentkit.schemas.words",
-    "OpenAPISchema": "agentkit.tool.declare",
-    "Problem": "agentkit.schemas.words",
-    "SchemaType": "agentkit.tool.declare",
-    "Tool": "agentkit.tool.result",
-    "ToolContext": "agentkit.tool.result",
-    "ToolPolicy": "agentkit.tool.policy",
-    "ToolRegistry": "agentkit.tool.registry",
-    "ToolResult": "agentkit.tool.result",
-    "ToolSchema": "agentkit.tool.declare",
-    "ToolSource": "agentkit.tool.schema_tools",
-    "XMLMapping": "agentkit.tool.declare",
-    "XMLSchema": "agentkit.tool.declare",
-    "openapi_schema": "agentkit.tool.declare",
-    "tool_from_schema": "agentkit.tool.schema_tools",
-    "xml_schema": "agentkit.tool.declare",
-}
 
 __all__ = [
     "BoundTool",
@@ -71,15 +49,16 @@ __all__ = [
     "xml_schema",
 ]
 
-
-if not TYPE_CHECKING:  # otherwise type checkers would accept any name
-
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(name)  # `explained_module` suggests what was meant
-        value: object = getattr(import_module(_HOMES[name]), name)
-        globals()[name] = value
-        return value
-
-
-explained_module(__name__, "write @openapi_schema above a method, or pass a plain function: Agent(model, [function])")
+explained_module(
+    __name__,
+    "write @openapi_schema above a method, or pass a plain function: Agent(model, [function])",
+    homes={
+        "agentkit.schemas.words": "InvalidArguments Problem",
+        "agentkit.tool.binding": "BoundTool",
+        "agentkit.tool.declare": "OpenAPISchema SchemaType ToolSchema XMLMapping XMLSchema openapi_schema xml_schema",
+        "agentkit.tool.policy": "ToolPolicy",
+        "agentkit.tool.registry": "ToolRegistry",
+        "agentkit.tool.result": "Hidden Tool ToolContext ToolResult",
+        "agentkit.tool.schema_tools": "ToolSource tool_from_schema",
+    },
+)

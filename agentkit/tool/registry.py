@@ -14,17 +14,12 @@ from agentkit.checks.spelling import did_you_mean, takes, unknown
 from agentkit.errors import ConfigError, SchemaError
 from agentkit.foreign import renamed
 from agentkit.foreign.absent import explained
-from agentkit.schemas.flavours import FLAVOURS, openai_strict
-from agentkit.schemas.words import InvalidArguments, Problem
-from agentkit.tool.binding import BoundTool, FunctionNames, bind_function, bind_methods, looks_like_tool
-from agentkit.tool.policy import PolicyKeywords, ToolPolicy
-from agentkit.tool.references import load
-from agentkit.toolspec import ToolSpec
+from agentkit.tool.policy import PolicyKeywords
 
 if TYPE_CHECKING:
     from agentkit.formats.format import Format
-
-__all__ = ["BoundTool", "FunctionNames", "InvalidArguments", "Problem", "ToolPolicy", "ToolRegistry"]
+    from agentkit.tool.binding import BoundTool, FunctionNames
+    from agentkit.toolspec import ToolSpec
 
 
 @explained
@@ -94,6 +89,8 @@ class ToolRegistry:
             SchemaError: a definition is wrong, no method is decorated, a name in `function_names` is not a decorated
                 method, or a name or tag is taken. In that case nothing is registered.
         """
+        from agentkit.tool.binding import bind_methods
+
         return self._add(bind_methods(tool, function_names, kwargs))
 
     @takes(PolicyKeywords, others=renamed.OPENAPI_SCHEMA, error=SchemaError)
@@ -110,6 +107,8 @@ class ToolRegistry:
         Raises:
             SchemaError: its definition is wrong, or its name or tag is taken.
         """
+        from agentkit.tool.binding import bind_function
+
         return self._add([bind_function(function, name, policy)])[0]
 
     def unregister(self, name: str) -> BoundTool:
@@ -167,12 +166,16 @@ class ToolRegistry:
             ConfigError: there is no such flavour.
             SchemaError: one of `names` is not registered.
         """
+        from agentkit.schemas.flavours import FLAVOURS
+
         if flavour not in FLAVOURS:
             raise ConfigError(unknown("flavour of schemas", str(flavour), FLAVOURS, renamed.FLAVOURS))
         return [FLAVOURS[flavour](spec) for spec in (self.offered(None) if names is None else self.specs(names))]
 
     def strict_report(self) -> dict[str, tuple[str, ...]]:
         """What OpenAI's strict mode cannot express, by tool name; only for tools that lose something."""
+        from agentkit.schemas.flavours import openai_strict
+
         reports = {name: openai_strict(bound.spec)[1] for name, bound in self._by_name.items()}
         return {name: report for name, report in reports.items() if report}
 
@@ -222,11 +225,14 @@ def _take(table: dict[str, BoundTool], key: str, bound: BoundTool, what: str) ->
 
 def _bound(tool: Any) -> tuple[BoundTool, ...]:
     """The tools from anything that `register` accepts."""
+    from agentkit.tool.binding import BoundTool, bind_function, bind_methods, looks_like_tool
+    from agentkit.tool.declare import declared
+
     if isinstance(tool, BoundTool):
         return (tool,)
     if isinstance(tool, str):
         return _bound(_loaded(tool))
-    if isinstance(tool, (list, tuple)):
+    if isinstance(tool, (list, tuple)) and not declared(type(tool)):
         return tuple(bound for one in tool for bound in _bound(one))
     return tuple(bind_methods(tool, None, {})) if looks_like_tool(tool) else (bind_function(tool),)
 
@@ -243,6 +249,8 @@ def _loaded(reference: str) -> Any:
             f"{reference!r} is not a tool: pass the function or class itself, tools=[{reference}], or its module and "
             f"name, 'module:{reference}'"
         )
+    from agentkit.tool.references import load
+
     return load(reference)
 
 
@@ -252,7 +260,7 @@ def _absent(name: object, names: Iterable[str], what: str = "tool") -> str:
     return f"no {what} is registered as {name!r} (registered: {listed}){did_you_mean(str(name), known)}"
 
 
-class _Tools(Mapping[str, BoundTool]):
+class _Tools(Mapping[str, "BoundTool"]):
     """A read-only view of a registry's tools; writing to it raises an error that says what to call instead."""
 
     def __init__(self, tools: Mapping[str, BoundTool], what: str) -> None:

@@ -7,13 +7,13 @@ class with a decorated method is one.
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Awaitable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, Unpack
 
 from agentkit.checks.spelling import ByAttribute, Nothing, refuse_unknown
+from agentkit.checks.type_variables import TypeVar
 from agentkit.errors import ConfigError, ErrorCode
 from agentkit.foreign import renamed
 from agentkit.foreign.absent import explained
@@ -21,11 +21,6 @@ from agentkit.messages import ImagePart, ResultContent, TextPart, shown
 from agentkit.tool.declare import OpenAPISchema, XMLSchema, declared
 from agentkit.tool.output import is_pending, pending_parts, text_of
 from agentkit.unicode import clean
-
-if sys.version_info >= (3, 13):
-    from typing import TypeVar
-else:  # where type variables have no defaults
-    from typing_extensions import TypeVar
 
 StateT = TypeVar("StateT", covariant=True, default=Any)
 """What the application passed to a run."""

@@ -6,7 +6,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -33,6 +33,7 @@ def add(a: int, b: int) -> int:
 
 
 CALL = ToolCall("x", "add", {"a": 1, "b": 2})
+ContextT = TypeVar("ContextT", contravariant=True)
 
 
 def asking(model: ScriptedModel, **arguments: Any) -> Agent:
@@ -141,7 +142,29 @@ def test_a_tool_that_can_be_iterated_is_one_tool_all_the_same() -> None:
         def put(self, note: str) -> str:
             return note
 
+    class Shelf(list[str]):
+        @openapi_schema
+        def take(self, book: str) -> str:
+            return book
+
     assert list(Agent(ScriptedModel([]), Notes()).registry.tools) == ["put"]
+    assert list(Agent(ScriptedModel([]), Shelf(["Moby-Dick"])).registry.tools) == ["take"]
+
+
+def test_an_agent_can_be_given_one_type_or_both() -> None:
+    """Also before Python 3.13, which has no defaults for the second one."""
+
+    class Shop: ...
+
+    class Seller(Agent[Shop]): ...
+
+    class Clerk(Agent[ContextT, str]): ...
+
+    for kind in (Agent, Agent[Shop], Agent[Shop, str], Seller, Clerk, Clerk[Shop]):
+        agent: Agent[Any, Any] = kind(ScriptedModel(["Sold."]))
+        assert agent.run_sync("A book, please").text == "Sold."
+    with pytest.raises(TypeError, match="Too many"):
+        Agent[Shop, str, int]  # type: ignore[misc]
 
 
 def test_a_tool_that_fails_does_not_end_the_run() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from corpora import source
 from format_tools import spec
-from raw_values import BASH, LOOK, PARAMETERS, RAW, TOOLS, between, outcomes, pieces, read
+from raw_values import BASH, LOOK, PARAMETERS, RAW, TOOLS, between, made, outcomes, pieces, read
 
 from agentkit import formats
 from agentkit.events import ArgumentDelta, CallEnd, CallError, Text, merge
@@ -80,13 +80,16 @@ def test_a_value_is_whole_or_the_call_is_an_error_and_no_neighbour_is_lost_in_si
 
 
 @every_format
-def test_closings_that_stand_together_are_content_up_to_the_last_ones(format: Format) -> None:
+def test_closings_that_stand_together_are_refused_as_nothing_tells_which_are_content(format: Format) -> None:
     main, next_call = pieces(format, "write", path="a", content="VALUE"), pieces(format, "bash", command="VALUE")
     if any(isinstance(p, NestedTags) for p in format.call):
         return  # its tags are no text
     value = f"see\n{main.close}{main.tail}"
     got = outcomes(read(format, f"{main.call(value)}\n{next_call.call('pwd')}"))
-    assert got == [("write", {"path": "a", "content": value}, ()), ("bash", {"command": "pwd"}, ())]
+    assert made(got) == [("bash", {"command": "pwd"}, ())]
+    assert len(got) == 2
+    marked = f"<![CDATA[{value}]]>"
+    assert outcomes(read(format, main.call(marked))) == [("write", {"path": "a", "content": value}, ())]
 
 
 @every_format
@@ -95,8 +98,8 @@ def test_a_text_that_is_cut_off_in_a_value_that_quotes_a_call_makes_no_call_whil
     value = f"see\n{quoted(format, 'its own call')}\nand more"
     text = main.call(value)
     for end in range(len(text)):
-        made = [g for g in outcomes(formats.parse(text[:end], format, TOOLS)) if not isinstance(g, str)]
-        assert made in ([], [("write", {"path": "a", "content": value}, ())]), text[:end]
+        got = made(outcomes(formats.parse(text[:end], format, TOOLS)))
+        assert got in ([], [("write", {"path": "a", "content": value}, ())]), text[:end]
 
 
 @every_format

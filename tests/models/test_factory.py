@@ -13,6 +13,7 @@ import pytest
 from agentkit import models
 from agentkit.errors import ConfigError
 from agentkit.models import AnthropicModel, OpenAIModel, ResponsesModel, TextCalling, model
+from agentkit.models.model_strings import PROVIDERS
 from agentkit.models.provider import PLACEHOLDER_KEY, RemoteModel
 
 VARIABLES = (
@@ -128,7 +129,7 @@ def test_models_are_light_until_they_are_asked() -> None:
 
 def test_each_prefix_is_a_module_with_its_model() -> None:
     """One table: what the package offers by name, and what checkers see, follows from it."""
-    for prefix, name in models.PROVIDERS.items():
+    for prefix, name in PROVIDERS.items():
         made = model(f"{prefix}:m", api_key="k")
         assert isinstance(made, RemoteModel)
         assert (type(made).__name__, type(made).__module__) == (name, f"agentkit.models.{prefix}")
@@ -136,7 +137,7 @@ def test_each_prefix_is_a_module_with_its_model() -> None:
         assert name in models.__all__
 
 
-@pytest.mark.parametrize("prefix", models.PROVIDERS)
+@pytest.mark.parametrize("prefix", PROVIDERS)
 def test_no_providers_file_leans_on_another_ones(prefix: str) -> None:
     source = inspect.getsource(importlib.import_module(f"agentkit.models.{prefix}"))
-    assert not re.search(rf"agentkit\.models\.(?!{prefix}\b)({'|'.join(models.PROVIDERS)})\b", source)
+    assert not re.search(rf"agentkit\.models\.(?!{prefix}\b)({'|'.join(PROVIDERS)})\b", source)

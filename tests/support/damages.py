@@ -42,6 +42,8 @@ Damage = Callable[[random.Random, Written], bool]
 """Damages a text in place; False where it has nothing of the kind."""
 
 DAMAGES: dict[str, Damage] = {}
+NEAR: dict[str, Damage] = {}
+"""Those at several places near each other, in `near_damages`: not every case of them can be recognized."""
 
 
 def _damage(f: Damage) -> Damage:
@@ -76,7 +78,7 @@ def damaged(plan: Plan) -> Written | None:
     if out is None:
         return None
     for n, name in enumerate(plan.damages):
-        if DAMAGES[name](random.Random(plan.seed * 7 + n), out):
+        if (DAMAGES | NEAR)[name](random.Random(plan.seed * 7 + n), out):
             out.done.append(name)
     return out
 
@@ -413,8 +415,10 @@ def doubled_name(rng: random.Random, out: Written) -> bool:
     found = written.search(token.text)
     assert found is not None
     name = found[0]
+    old = token.text
     new = rng.choice((f"{name}.{name}", f"functions.{name}", f"{name} {name}", f'"{name}"', name + "x", "no_tool"))
     token.text = token.text[: found.start()] + new + token.text[found.end() :]
+    out.inserted += [token.text] if old in out.inserted else []
     return True
 
 

@@ -26,10 +26,12 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
+import near_damages  # noqa: F401 - its damages are drawn, too
 from damaged_texts import CALLED, Plan, Planned, Written
-from damages import damaged, plan
+from damages import NEAR, damaged, plan
 from format_tools import ADD, ASK, NOTE, PING
 from judging import Judge
 
@@ -222,11 +224,11 @@ class Tally:
                 self.examples[key] = fault
 
 
-def run(seeds: range) -> Tally:
-    """Fuzz the texts of these seeds."""
+def run(seeds: range, *, near: bool = False) -> Tally:
+    """Fuzz the texts of these seeds; with `near`, each with one damage at several places near each other."""
     tally = Tally.empty()
     for seed in seeds:
-        of = plan(seed)
+        of = plan(seed, None, [random.Random(seed + 9).choice([*NEAR])] if near else None)
         written, faults = fuzz(of)
         if written is None:
             tally.unwritten += 1
@@ -243,14 +245,14 @@ def run(seeds: range) -> Tally:
     return tally
 
 
-def many(texts: int, seed: int, processes: int) -> Tally:
+def many(texts: int, seed: int, processes: int, *, near: bool = False) -> Tally:
     """Fuzz so many texts in so many processes; the same seed gives the same texts."""
     size = 2000
     first = seed * SEEDS
     parts = [range(first + i, first + min(i + size, texts)) for i in range(0, texts, size)]
     total = Tally.empty()
     with multiprocessing.Pool(processes) as pool:
-        for part in pool.imap_unordered(run, parts):
+        for part in pool.imap_unordered(partial(run, near=near), parts):
             total.add(part)
     return total
 
@@ -295,9 +297,10 @@ def main() -> int:
     words.add_argument("--seed", type=int, default=0)
     words.add_argument("--processes", type=int, default=2)
     words.add_argument("--show", type=int, default=3, help="smallest texts to print of each kind of fault")
+    words.add_argument("--near", action="store_true", help="only damages at several places near each other")
     given = words.parse_args()
     start = time.monotonic()
-    tally = many(given.texts, given.seed, given.processes)
+    tally = many(given.texts, given.seed, given.processes, near=given.near)
     report(tally, given.show)
     print(f"\n{time.monotonic() - start:.0f} s; texts with faults, by the worst: {tally.by_class()}")
     return 1 if tally.faults else 0

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import AfterValidator, BaseModel, Field
 
+from agentkit.schemas.words import InvalidArguments, Problem
+from agentkit.tool.binding import BoundTool
 from agentkit.tool.declare import openapi_schema
-from agentkit.tool.registry import BoundTool, InvalidArguments, Problem, ToolRegistry
+from agentkit.tool.registry import ToolRegistry
 
 # ruff: noqa: ANN001, ANN202, B006 (parameters that get their hint below, or none; defaults are only read)
 

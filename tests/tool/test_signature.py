@@ -21,9 +21,10 @@ from pydantic import BaseModel, Field
 from typing_extensions import Doc, TypeAliasType
 
 from agentkit.errors import SchemaError
+from agentkit.tool.binding import BoundTool
 from agentkit.tool.declare import openapi_schema
 from agentkit.tool.docstrings import Docstring, read_docstring
-from agentkit.tool.registry import BoundTool, ToolRegistry
+from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolContext
 from agentkit.tool.signature import read_signature
 

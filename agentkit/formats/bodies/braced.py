@@ -6,7 +6,7 @@ Knows the call in progress, the reader and the declarations.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from agentkit.formats.literals import PYTHON_WORDS, Literals
 from agentkit.formats.reader import Damage, Reader, Search, Wait, literal, may_begin
 from agentkit.formats.repairs import INVALID_ESCAPE, PYTHON_QUOTES
 from agentkit.formats.stringliterals import NotALiteral
+from agentkit.toolspec import ToolSpec
 
 _KEY = re.compile(r"\s*([^\s:{}\[\],]+)\s*:\s*")
 _PLAIN = re.compile(r"[^,{}\[\]]*")
@@ -62,7 +63,7 @@ def read_braced(r: Reader, call: CallReader, part: Braced) -> Wait:
         if depth <= 0 and not string:
             break
     end = call.shape.call[-1]
-    reader = _Braced(r.raw()[start - r.mark :], part.quote, start, end.strip() if isinstance(end, str) else "")
+    reader = _Braced(r.text(start, r.offset), part.quote, start, end.strip() if isinstance(end, str) else "")
     _take(r, call, part, reader.object(), reader)
     call.complete = True
 
@@ -78,12 +79,50 @@ def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], reade
         raise Damage("invalid_json", "expected only escapes that JSON has", r.offset)
     if reader.odd_escapes:
         call.arguments.note(INVALID_ESCAPE)
+    if name := _swallowed(call.tool, part.quote, read):
+        message = f"{name!r} starts inside a string: write {part.quote} at the start and at the end of each string"
+        call.arguments.doubt = Damage("ambiguous_call", message, r.offset)
     for key, value in read.items():
         declared = call.tool is not None and call.tool.declares(key)
         if (isinstance(value, _Bare) and (declared or not part.typed)) or (isinstance(value, str) and not part.typed):
-            call.arguments.put(r, key, "".join(value), nulls=True)
+            call.arguments.put(r, key, str(value), nulls=True)
         else:
             call.arguments.set(r, key, _settled(value))
+
+
+def _swallowed(tool: ToolSpec | None, quote: str, read: Mapping[str, Any]) -> str:
+    """The first parameter that was not passed, and whose beginning is in a string, with what is left of a quote token.
+
+    Empty if there is none.
+    """
+    known = tool.parameters.get("properties", {}) if tool is not None else {}
+    missing = "|".join(map(re.escape, sorted(known.keys() - read.keys())))
+    worn = (text for text in _strings(read) if any(piece in text for piece in _worn(quote))) if missing else ()
+    found = (re.search(rf"(?<!\w)({missing})\s?:", text) for text in worn)
+    return next((f[1] for f in found if f is not None), "")
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Every string between quote tokens in a value."""
+    match value:
+        case _Bare():
+            return
+        case str():
+            yield value
+        case Mapping():
+            for inner in value.values():
+                yield from _strings(inner)
+        case list():
+            for inner in value:
+                yield from _strings(inner)
+
+
+@cache
+def _worn(quote: str) -> tuple[str, ...]:
+    """What is left of a quote token in which characters are missing at one place; at least three."""
+    size = len(quote)
+    holes = {quote[:start] + quote[end:] for start in range(size) for end in range(start + 1, size + 1)}
+    return tuple(sorted(piece for piece in holes if len(piece) > 2))
 
 
 class _Bare(str):
@@ -96,7 +135,7 @@ def _settled(value: Any) -> Any:
     """A value without a schema, its bare parts read as JSON: its strings are between quote tokens."""
     match value:
         case _Bare():
-            return values.read("".join(value), {}, {})
+            return values.read(str(value), {}, {})
         case dict():
             return {k: _settled(v) for k, v in value.items()}
         case list():
@@ -220,6 +259,8 @@ class _Braced:
 def write_braced(w: Writing, part: Braced) -> str:
     """All arguments between braces, keys without quotes."""
     arguments: Mapping[str, Any] = w.call.arguments
+    if name := _swallowed(w.tool, part.quote, arguments):
+        raise FormatError(f"{w.tool.name}: a string has a part of {part.quote!r}, and {name!r} as if it started there")
     if not part.typed:
         arguments = {k: values.write(v, *w.schema(k), nulls=v is None) for k, v in arguments.items()}
     return _braced(arguments, part.quote)

@@ -9,6 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 from agentkit.errors import FormatError
@@ -22,7 +23,7 @@ from agentkit.formats.escapes import attribute, cdata, raw_value, reads_as_null,
 from agentkit.formats.format import NameTag, Tag, TextArgument, ToolElement
 from agentkit.formats.kind import OTHERS_AS_JSON, PartKind, Writing
 from agentkit.formats.rawvalue import Value
-from agentkit.formats.reader import Damage, Decline, Reader, Wait
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait
 from agentkit.schemas import walk
 from agentkit.toolspec import Element, Node, ToolSpec
 
@@ -155,12 +156,26 @@ def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
         value = Value(r, call.index, content[0].parameter, valueends.end_of_content(element.tag))
         yield from value.read()
         if value.seen.first_close >= 0 and (half := _half_of(value.text(), _other_tags(call, element))):
-            message = f"<{half}> opens inside the value of {content[0].parameter!r} and is not closed there"
-            raise Damage("ambiguous_call", message, value.seen.first_close, end=r.offset)
+            raise _crossing(half, content[0].parameter, value.seen.first_close, r.offset)
+        half = "" if value.verbatim or "<" not in value.text() else _half_of(value.text(), _other_tags(call, element))
+        if half and (yield from r.sees(_closing_behind(half))):
+            raise _crossing(half, content[0].parameter, r.offset, r.offset)
         yield from _refuse_doubtful(r, call, value, element.tag, tool.parameters.get("properties", {}))
         call.arguments.put(r, content[0].parameter, _stripped(element, value.text(), value), nulls=not value.verbatim)
     else:
         yield from _Children(r, call, tool, call.elements[part.layout]).read((element.tag,), group_of(tool))
+
+
+def _crossing(tag: str, parameter: str, at: int, end: int) -> Damage:
+    """The error for a value in which another tool's call opens, and does not end."""
+    message = f"<{tag}> opens inside the value of {parameter!r} and is not closed there"
+    return Damage("ambiguous_call", message, at, end=end)
+
+
+@cache
+def _closing_behind(tag: str) -> Delimiter:
+    """A closing tag over white space."""
+    return Delimiter(rf"\s{{0,64}}{tags.closing_tag(tag)}", rf"\s{{0,64}}(?:{tags.TAG_PART})?", re.IGNORECASE)
 
 
 def _stripped(element: Element, text: str, value: Value) -> str:
@@ -323,7 +338,8 @@ def write_element(w: Writing, part: ToolElement) -> str:
             content = cdata(text) if marked else raw_value(text, (element.tag,))
         else:
             hazards = (*node.path, element.tag)
-            elements[key] = cdata(text) if _to_the_letter(value, element) else raw_value(text, hazards)
+            doubtful = valueends.doubtful_end(text, f"</{node.path[-1]}>")
+            elements[key] = cdata(text) if doubtful or _to_the_letter(value, element) else raw_value(text, hazards)
     if elements:
         body = _child_texts(group_of(tool), elements)
     start = f"<{element.tag}{''.join(attributes)}"

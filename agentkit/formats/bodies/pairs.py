@@ -183,7 +183,8 @@ def write_tag_parameters(w: Writing, part: TagParameters) -> str:
             start += f' {part.kind}="{"true" if isinstance(value, str) else "false"}"'
         else:
             text = text_of(value, key, w.tool)
-        raw = text if text is None else cdata(text) if reads_as_null(value) else raw_value(text, hazards)
+        marked = reads_as_null(value) or (text is not None and valueends.doubtful_end(text, f"</{part.name}>"))
+        raw = text if text is None else cdata(text) if marked else raw_value(text, hazards)
         out.append(f"{start}/>\n" if raw is None else f"{start}>{raw}</{part.name}>\n")
     return "".join(out)
 
@@ -219,6 +220,7 @@ def _paired(text: str, part: Pairs, shape: Shape) -> str:
     both = part.newlines == "both"
     edges = [p for p in shape.call if isinstance(p, str) and p.strip()]
     marked = any(mark.strip() in text for mark in (part.close, part.key, edges[0], edges[-1]))
+    marked = marked or valueends.doubtful_end(text, part.close.strip())
     if CDATA_AT_START.match(text) or marked or (both and text.endswith("\r")):
         return cdata(text)
     dropped = part.newlines != "none" and not part.middle.endswith("\n")

@@ -25,7 +25,7 @@ _ARGUMENT = Delimiter(
     r"|[a-zA-Z]{1,2}[\"']|\*{1,2}[\[{(\w])",
     r"\s{0,64}(?:[+-]|\*{1,2}|[^\W\d]\w{0,255}\s{0,64}=?)?",
 )
-_INNER = Delimiter(rf"\s{{0,64}}{_NAME.whole.pattern}", rf"\s{{0,64}}{_NAME.part.pattern[3:-3]}")
+_INNER = Delimiter(rf"\s{{0,64}}{_NAME.whole.pattern}", rf"\s{{0,64}}{_NAME.begun[3:-3]}")
 _MODULE: Final = "default_api."
 _KEYWORDS: Final = frozenset(keyword.kwlist)
 _OPERATORS: Final = r"\.[^\W\d]|[\[(*/%@&^|+\->:=]|<[\s=]|!="
@@ -66,7 +66,7 @@ def read_python_call(r: Reader, call: CallReader, part: PythonCall) -> Wait:
     call.begin(r, name)
     start = r.offset
     yield from _Brackets(r, call).run()
-    text = r.raw()[start - r.mark : -1]
+    text = r.text(start, r.offset - 1)
     _refuse_next_call(call, text, start)
     _refuse_glued_call(call, text, start)
     if printed:
@@ -278,9 +278,21 @@ def _value(r: Reader, call: CallReader, reader: Literals) -> Any:
     return value
 
 
+_NEXT_ARGUMENT = re.compile(r"[\"']\s*,\s*[^\W\d]\w*\s*=\s*[\"'\[{\d]").search
+
+
 def _holds_call(call: CallReader, text: str) -> bool:
-    """Whether a tool is called in a string whose quotes are unbalanced: it may actually be the next call."""
-    return any(re.search(rf"\b{re.escape(name)}\s*\(", text) for name in call.tools)
+    """Whether a tool is called in a string whose quotes are unbalanced, or gets another argument there.
+
+    It may actually be the next call.
+    """
+    if _NEXT_ARGUMENT(text):
+        return True
+    for name, tool in call.tools.items():
+        keys = "|".join(map(re.escape, tool.parameters.get("properties", {}))) or "(?!)"  # its bracket may be missing
+        if re.search(rf"\b{re.escape(name)}\s*(?:\(|(?:{keys})\s*=)", text):
+            return True
+    return False
 
 
 _OF_EXPRESSION = re.compile(r"\s*(?:\Z|[^\w\s\\$#`]|(?:if|else|in|is|and|or|not|for)\b|[a-zA-Z]{1,2}[\"'])")

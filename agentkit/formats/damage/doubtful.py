@@ -19,6 +19,8 @@ def doubt_of(text: str, tool: ToolSpec | None, tag: str, attributes: Iterable[st
         return f"is inside tags of {name!r}: omit them"
     if tag_goes_on(text, tag, attributes):
         return "begins with a part of another tag: write the call again"
+    if worn_inside(text, tag, attributes):
+        return "contains what is left of the opening tag of another call: write the call again"
     if _ENDS_IN_TAG(text):
         return "ends inside another tag: write the call again"
     if tool is not None and _envelope(text, tool.name):
@@ -75,6 +77,23 @@ def tag_goes_on(text: str, tag: str, attributes: Iterable[str]) -> bool:
     rest = rf"\s*(?:[\w.:-]*=)?{alone}|\s*(?:{own})\s*=\s*{value}{more}|\s*(?:[\w.:-]*=)?{value}{more}"
     rest += rf"|[^<>\"'=\n]{{0,64}}[\"']{more}"
     return re.match(rest, text) is not None or re.search(rf"<{re.escape(tag)}(?:{own})\s*=", text) is not None
+
+
+def worn_inside(text: str, tag: str, attributes: Iterable[str]) -> bool:
+    """Whether a text contains an opening tag like this one in which characters are missing, and does not close it.
+
+    Such a tag has one of the attributes, or is the first thing in its line.
+    """
+    if ">" not in text:
+        return False
+    own = "|".join(map(re.escape, attributes)) or r"(?!)"
+    opened = rf"<(?P<piece>[\w.:-]*)\s+(?:{own})\s*=\s*[\"'][^<>\n]*>|\n[ \t]*<(?P<alone>[\w.:-]{{2,}})>"
+    opened += rf"|\n[ \t]*(?P<bare>[\w.:-]+)\s+(?:{own})\s*=\s*[\"'][^<>\n]*>"
+    for found in re.finditer(opened, text):
+        piece = found["alone"] or found["bare"] or found["piece"]
+        if (_left_of(tag, piece) or piece == found["bare"] == tag) and f"</{piece}>" not in text:
+            return True
+    return False
 
 
 def _left_of(tag: str, piece: str) -> bool:

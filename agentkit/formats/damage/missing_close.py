@@ -12,14 +12,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
+from typing import Final
 
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import Pairs, TagParameters
-from agentkit.formats.reader import Damage, pattern
+from agentkit.formats.reader import Damage, Search, pattern
 from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.tags import closing_tag, opening_tag
-from agentkit.formats.valueends import ValueEnd, end_of_value
+from agentkit.formats.valueends import ValueEnd, end_of_value, worn_closing
 
 
 def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None:
@@ -36,21 +37,20 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
     part = next((p for p in call.shape.call if isinstance(p, Pairs | TagParameters)), None)
     if part is None or call.tool is None or not call.arguments.plain:
         return
-    edge = end_of_value(call.shape, part)
-    known = [n for n in call.tool.parameters.get("properties", {}) if n not in call.arguments.by_name]
-    marks = _marks(part)
-    given = [
-        (n, v)
-        for n, v in call.arguments.by_name.items()
-        if isinstance(v, str) and n in call.arguments.plain and any(mark in v for mark in marks)
-    ]
+    by_name, plain, marked = call.arguments.by_name, call.arguments.plain, _marked(part)
+    given = [(n, v) for n, v in by_name.items() if isinstance(v, str) and n in plain and marked(v)]
     if not given:
         return
+    edge = end_of_value(call.shape, part)
+    known = [n for n in call.tool.parameters.get("properties", {}) if n not in by_name]
     for name, value in given:
         if swallowed := _opened_again(value, edge, call.arguments.by_name):
             raise unsure(name, swallowed, end, end)
         if _is_twice(value, edge):
             raise _twice(name, edge.what, end)
+        behind = edge.unopened(value)
+        if behind >= 0 and (MISSING_CLOSE in call.arguments.repairs or edge.half(value[behind:])):
+            raise _unopened(name, edge.what, end)
     if known:
         _return_to(known, given, call, part, end, allowed)
 
@@ -70,8 +70,12 @@ def _return_to(
     loose = re.IGNORECASE if isinstance(part, TagParameters) else re.NOFLAG  # as tags are read
     opening = re.compile("|".join(f"(?P<_{i}>{_opening(part, name)})" for i, name in enumerate(known)), loose)
     for name, value in given:
-        if _is_shut(value, edge, part, call, known) or _misspelt(value, edge, known):
-            raise _unopened(name, known[0], edge.what, end)
+        worn = worn_closing(value, edge.what)
+        if worn >= 0 and _in_a_sentence(value, worn, edge, part, call, known):
+            worn = -1
+        shut = worn >= 0 or _is_bare(value, part) or _is_shut(value, edge, part, call, known)
+        if shut or _misspelt(value, edge, known):
+            raise _unopened(name, edge.what, end, known[0])
         found = list(opening.finditer(value))
         closed = closing.search(value, found[0].end()) if found else None
         balanced = closed is not None and edge.opened(value) <= 0
@@ -96,11 +100,11 @@ def _return_to(
 
 
 @lru_cache(256)
-def _marks(part: Pairs | TagParameters) -> tuple[str, ...]:
-    """A value with none of these characters contains no part of an opening or a closing that is looked for here."""
+def _marked(part: Pairs | TagParameters) -> Search:
+    """Finds one of some characters, without which a value has no part of an opening or a closing that is looked for."""
     edges = [text for opening in _written(part, "") for text in (opening.strip()[0], opening.strip()[-1])]
     edges.append(part.close.strip()[0] if isinstance(part, Pairs) else "<")
-    return tuple({case for edge in edges for case in (edge.lower(), edge.upper())})
+    return re.compile(f"[{re.escape(''.join(sorted({edge.lower() + edge.upper() for edge in edges})))}]").search
 
 
 def _opened_again(value: str, edge: ValueEnd, names: Collection[str]) -> str:
@@ -126,12 +130,13 @@ def unsure(name: str, swallowed: str, at: int, end: int) -> Damage:
     )
 
 
-def _unopened(name: str, missing: str, what: str, end: int) -> Damage:
+def _unopened(name: str, what: str, end: int, missing: str = "") -> Damage:
     """The error for a value in which another one ends, whose opening may be what is missing."""
+    lost = f", and {missing!r} is missing: open" if missing else ", and nothing there opens it: open and close"
     return Damage(
         "ambiguous_call",
-        f"{what} is inside the value of {name!r}, and {missing!r} is missing: open each value, and put one that "
-        f"contains such markup in <![CDATA[ … ]]>",
+        f"{what} is inside the value of {name!r}{lost} each value, and put one that contains such markup in "
+        f"<![CDATA[ … ]]>",
         end,
         end=end,
     )
@@ -157,6 +162,14 @@ def _twice(name: str, what: str, end: int) -> Damage:
     )
 
 
+def _is_bare(value: str, part: Pairs | TagParameters) -> bool:
+    """Whether the opening tag of a parameter is in a value without the parameter's name, and is not closed."""
+    if not isinstance(part, TagParameters) or f"<{part.name}".casefold() not in value.casefold():
+        return False
+    bare = re.findall(rf"<{re.escape(part.name)}\s{{0,64}}>", value, re.IGNORECASE)
+    return len(bare) > len(re.findall(closing_tag(part.name), value, re.IGNORECASE))
+
+
 def _misspelt(value: str, edge: ValueEnd, missing: Sequence[str]) -> bool:
     """Whether a tag after a closing one names a parameter that was not passed, and opens nothing."""
     if edge.own is None:
@@ -169,9 +182,15 @@ def _misspelt(value: str, edge: ValueEnd, missing: Sequence[str]) -> bool:
     return False
 
 
+_NO_SPACE: Final = dict.fromkeys(
+    (*range(9, 14), *range(28, 33), 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)
+)
+"""Removes all white space: a list of the words of a long text would take many times its memory."""
+
+
 def _near(value: str, part: Pairs | TagParameters, missing: Sequence[str]) -> str:
     """The first of these parameters whose misspelt opening is in a value; empty if there is none."""
-    text = "".join(value.split())
+    text = value.translate(_NO_SPACE)
     return next((name for name in missing if _nearly(text, part, name)), "")
 
 
@@ -183,6 +202,12 @@ def _nearly(text: str, part: Pairs | TagParameters, name: str) -> bool:
     begun = part.key if isinstance(part, Pairs) else f'<{part.name}{part.attribute}="'
     if re.search(rf"{re.escape(''.join(begun.split()) + name)}(?!\w)", text):
         return True
+    behind = (part.middle, *part.kind[:1]) if isinstance(part, Pairs) else (f'{part.attribute}="{name}"',)
+    before = name if isinstance(part, Pairs) else ""
+    if any(len(rest.strip()) > 2 and f"{before}{''.join(rest.split())}" in text for rest in behind):
+        return True
+    if any(_is_worn(found[0], part, name) for found in _A_TAG.finditer(text)):
+        return True
     for first, last in _halves(part, name):
         if first in text and any(_but_for_one(rest, last) for rest in _beside(text, first)):
             return True
@@ -190,6 +215,21 @@ def _nearly(text: str, part: Pairs | TagParameters, name: str) -> bool:
         if last in text and any(_but_for_one(rest, back) for rest in _beside(text[::-1], last[::-1])):
             return True
     return False
+
+
+def _is_worn(tag: str, part: Pairs | TagParameters, name: str) -> bool:
+    """Whether a tag is what is left of a parameter's opening in which characters are missing at one place.
+
+    At least three are left before and after that place.
+    """
+    for opening in ("".join(written.split()) for written in _written(part, name)):
+        cuts = range(3, len(tag) - 2)
+        if len(tag) < len(opening) and any(opening.startswith(tag[:n]) and opening.endswith(tag[n:]) for n in cuts):
+            return True
+    return False
+
+
+_A_TAG = re.compile(r"<[^<>]{4,256}>")
 
 
 @lru_cache(256)

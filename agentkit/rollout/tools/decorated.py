@@ -19,10 +19,9 @@ from agentkit.processor.workers import WORKERS
 from agentkit.rollout.tools import open_instruct_shape, verl_shape
 from agentkit.rollout.tools.call_signatures import refuse_misfit, refuse_unknown
 from agentkit.rollout.tools.per_trajectory import HOOKS, RolloutTool, SharedByAll
-from agentkit.tool.binding import FunctionNames, bind_function, bind_methods, looks_like_tool
+from agentkit.tool.binding import BoundTool, FunctionNames, bind_function, bind_methods, looks_like_tool
 from agentkit.tool.declare import declared
 from agentkit.tool.references import load
-from agentkit.tool.registry import BoundTool
 from agentkit.tool.result import ToolResult
 from agentkit.tool.signature import name_of
 

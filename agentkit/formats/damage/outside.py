@@ -1,0 +1,102 @@
+"""Parameters that are outside of any call: what opens the call was forgotten, or comes after them.
+
+Of the first, nothing could be executed; of the second, a call without them would be. Knows the calls before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from agentkit.formats.damage.listed import later
+from agentkit.formats.format import Pairs, TagParameters
+from agentkit.formats.openers import Opener
+from agentkit.formats.reader import Damage, Delimiter, literal
+from agentkit.formats.sequence import Calls
+from agentkit.formats.valueends import ValueEnd, end_of_value
+
+_REACH: Final = 2048  # characters in which such parameters are looked for
+_FEW: Final = 64
+_SPACE: Final = re.compile(r"\s*").match
+
+
+@dataclass(frozen=True, slots=True)
+class _Outside:
+    """What follows parameters, and where: the opening of a `call`, the `end` of one, or `more` of something else."""
+
+    then: Literal["call", "end", "more"]
+    at: int
+
+
+def parameter(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
+    """A parameter that opens here, outside of any call. False, with nothing consumed, if it is text.
+
+    It is an error if it is in an open section, or if the end of a call follows. If a call opens after it, it is text,
+    and that call is ambiguous.
+    """
+    part = next(p for p in entry.shape.call if isinstance(p, Pairs | TagParameters))
+    first = entry.shape.call[0]
+    begins = literal(first.strip()) if isinstance(first, str) and isinstance(part, TagParameters) else None
+    found = yield from _follows(calls, end_of_value(entry.shape, part), begins)
+    if found is None:
+        return False
+    r = calls.r
+    if found.then == "call":
+        calls.lacking = r.offset + found.at
+        return False
+    if found.then == "more" and (calls.section is None or calls.section.format is not entry.format):
+        return False
+    call = calls.fresh(replace(entry, kind="call"))
+    r.open()
+    wanted = "expected a parameter only after the opening of a call"
+    position = r.offset
+    r.at += found.at
+    yield from calls.damaged(call, Damage("invalid_arguments", wanted, position, got=True, end=r.offset))
+    calls.over()
+    calls.last, calls.reopen = call.opener, None
+    return True
+
+
+def _follows(calls: Calls, end: ValueEnd, begins: Delimiter | None) -> Generator[None, None, _Outside | None]:
+    """What follows the parameters that open here; None if none does. `begins` is before the tag that opens a call."""
+    r = calls.r
+    enough = 0
+    while True:
+        size = len(r.buf) - r.at
+        whole = r.ended or size >= _REACH
+        if whole or size >= enough:
+            found = _behind(end, begins, r.buf[r.at : r.at + _REACH], whole=whole)
+            if found is not False:
+                return found
+            enough = later(size) if size > _FEW else 0
+        yield
+
+
+def _behind(end: ValueEnd, begins: Delimiter | None, text: str, *, whole: bool) -> _Outside | Literal[False] | None:
+    """What follows the parameters with which this text begins; None if there are none, False while more must decide."""
+    assert end.own is not None
+    assert end.calls is not None
+    first = end.own.match(text)
+    if first is None or first["close"]:
+        return False if not whole and end.token.part.match(text) else None
+    at = first.end()
+    while True:
+        closing, edge = end.own.search(text, at), end.calls.search(text, at)
+        if edge is not None and (closing is None or edge.start() < closing.start()):
+            return _Outside("more", edge.start())
+        if closing is None and not whole:
+            return False
+        if closing is None or not closing["close"]:
+            return _Outside("more", closing.start() if closing is not None else len(text))
+        at = _SPACE(text, closing.end()).end()  # type: ignore[union-attr]  # it matches nothing too
+        if edge := end.calls.match(text, at):
+            return _Outside("end", edge.end()) if edge["end"] else _Outside("call", at)
+        if begins is not None and begins.match(text, at):
+            return _Outside("call", at)
+        if not (again := end.own.match(text, at)) or again["close"]:
+            undecided = at >= len(text) or end.token.part.match(text, at)
+            undecided = undecided or (begins is not None and begins.part.match(text, at))
+            return False if undecided and not whole else _Outside("more", closing.end())
+        at = again.end()

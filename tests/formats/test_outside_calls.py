@@ -1,0 +1,176 @@
+"""Parameters outside of any call, and what is left of delimiters inside values: never executed, never lost.
+
+Over every format that has them.
+"""
+
+from __future__ import annotations
+
+import pytest
+from raw_values import LOOK, PARAMETERS, SAVE, TOOLS, between, made, outcomes, pieces, read
+
+from agentkit import formats
+from agentkit.events import Text
+from agentkit.formats import CATALOG, Format
+from agentkit.formats.format import Braced, Pairs, TagParameters, TextArgument
+from agentkit.messages import ToolCall
+
+every_format = pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
+BRACED = [f for f in CATALOG if any(isinstance(p, Braced) for p in f.call)]
+CALLED = (*TOOLS, LOOK)
+PWD = ("bash", {"command": "pwd"}, ())
+
+
+def opening_of(format: Format) -> str:
+    """What a call begins with, up to white space."""
+    first = next(p for p in format.call if not isinstance(p, str) or p.strip())
+    return first.strip().split()[0] if isinstance(first, str) else f"<{first.name}"  # type: ignore[union-attr]
+
+
+def key_of(format: Format) -> str:
+    """What a parameter begins with."""
+    part = next(p for p in format.call if isinstance(p, Pairs | TagParameters))
+    return part.key.strip() if isinstance(part, Pairs) else f"<{part.name}"
+
+
+def close_of(format: Format) -> str:
+    part = next(p for p in format.call if isinstance(p, Pairs | TagParameters))
+    return part.close.strip() if isinstance(part, Pairs) else f"</{part.name}>"
+
+
+# ---------------------------------------------------------------- outside
+
+
+@every_format
+def test_a_parameter_before_the_opening_of_its_call_is_not_left_out(format: Format) -> None:
+    text = formats.render_calls(format, [ToolCall("", "look", {"text": "ls -a", "number": 912})], CALLED)
+    key = key_of(format)
+    start = text.index(key)
+    behind, at = text.index(key, start + 1), text.index(opening_of(format))
+    for moved, rest in ((text[start:behind], text[behind:]), (text[start : behind - 1] + "\n", text[behind:])):
+        got = outcomes(read(format, f"{text[:at]}{moved}{text[at:start]}{rest}\nDone.", CALLED))
+        assert made(got) == [], got
+        assert got, text
+
+
+@every_format
+def test_a_call_without_its_opening_is_an_error_behind_another_one(format: Format) -> None:
+    calls = [
+        ToolCall("", "ping", {}),
+        ToolCall("", "bash", {"command": "ls"}),
+        ToolCall("", "bash", {"command": "pwd"}),
+    ]
+    text = formats.render_calls(format, calls, TOOLS)
+    opening, key = opening_of(format), key_of(format)
+    start = text.index(opening, text.index("ping"))
+    damaged = text[:start] + text[text.index(key, start) :]
+    got = outcomes(read(format, damaged))
+    assert made(got) in ([("ping", {}, ()), PWD], [("ping", {}, ())]), damaged
+    assert any(isinstance(g, str) for g in got), damaged
+
+
+@every_format
+@pytest.mark.parametrize("then", [" in prose.", "", "\n\nDone.", " opens one.\n\n"])
+def test_a_parameter_that_is_only_mentioned_is_text(format: Format, then: str) -> None:
+    one = pieces(format, "bash", command="VALUE")
+    start = one.head.rindex(key_of(format))
+    for mention in (one.head[start:].replace("VALUE", ""), f"{one.head[start:]}x{one.close}"):
+        assert all(isinstance(e, Text) for e in read(format, f"Write {mention}{then}")), mention
+        got = outcomes(read(format, f"Write {mention} so.\n\n{one.call('pwd')}"))
+        assert got == [PWD], mention
+
+
+# ---------------------------------------------------------------- left of delimiters
+
+
+@every_format
+def test_no_value_ends_with_the_beginning_of_its_closing(format: Format) -> None:
+    one, close = pieces(format, "bash", command="VALUE"), close_of(format)
+    for size in range(3, len(close)):
+        got = outcomes(read(format, f"{one.call(f'ls{close[:size]}')}\n{one.call('pwd')}"))
+        assert made(got) == [PWD], close[:size]
+        assert got[0] == "ambiguous_call" or got[0] == "invalid_arguments"
+    kept = formats.render_calls(format, [ToolCall("", "bash", {"command": f"ls{close[:4]}"})], TOOLS)
+    assert outcomes(read(format, kept)) == [("bash", {"command": f"ls{close[:4]}"}, ())]
+
+
+@every_format
+def test_a_closing_with_what_is_left_of_another_one_is_no_content(format: Format) -> None:
+    one, close = pieces(format, "bash", command="VALUE"), close_of(format)
+    for rest in dict.fromkeys((close[-1:], close[-2:], close[:1], close[:2], close)):
+        got = outcomes(read(format, f"{one.call(f'rm -rf build{close}{rest}')}\n{one.call('pwd')}"))
+        assert made(got) == [PWD], rest
+
+
+@every_format
+def test_a_misspelt_closing_before_the_value_of_a_missing_parameter_is_refused(format: Format) -> None:
+    head, close, _, rest = between(format)
+    if not close.startswith("</"):
+        return
+    for at in range(3, len(close) - 1):
+        got = outcomes(read(format, f"{head}{close[:at]}{close[at + 1 :]}\n\n{rest}", CALLED))
+        assert made(got) == [], got
+
+
+@every_format
+def test_what_is_left_in_front_of_the_value_of_a_missing_parameter_is_refused(format: Format) -> None:
+    """Its name and what follows that are there, but neither its beginning nor the closing before it."""
+    head, _, opening, rest = between(format)
+    part = next(p for p in format.call if isinstance(p, Pairs | TagParameters))
+    if isinstance(part, Pairs) and len(part.middle.strip()) < 3:
+        return
+    at = opening.index("number") if isinstance(part, Pairs) else opening.index(f"{part.attribute}=")
+    got = outcomes(read(format, f"{head}\n{opening[at:]}{rest}", CALLED))
+    assert made(got) == [], got
+
+
+@pytest.mark.parametrize("format", BRACED, ids=lambda f: f.name)
+def test_no_string_takes_in_a_parameter_whose_quote_token_is_worn(format: Format) -> None:
+    text = formats.render_calls(format, [ToolCall("", "look", {"text": "ls -a", "number": 912})], CALLED)
+    quote = next(p.quote for p in format.call if isinstance(p, Braced))
+    after = text.index("ls -a") + len("ls -a")
+    for start in range(len(quote)):
+        for end in range(start + 1, len(quote) + 1):
+            left = quote[:start] + quote[end:]
+            if len(left) > 2:
+                damaged = f"{text[:after]}{left}{text[after + len(quote) :].replace('912', f'{left}912{quote}')}"
+                got = outcomes(read(format, damaged, CALLED))
+                assert made(got) == [], (damaged, got)
+                assert got
+
+
+def test_content_does_not_take_in_a_call_of_which_the_tag_is_worn() -> None:
+    format = next(f for f in CATALOG if any(isinstance(p, TextArgument) for p in f.call))
+    one = formats.render_calls(format, [ToolCall("", "bash", {"command": "VALUE"})], TOOLS)
+    tag = one[1 : one.index(" ")]
+    for start in range(len(tag)):
+        for end in range(start + 1, len(tag)):
+            worn = one.replace("VALUE", "pwd").replace(f"<{tag}", f"<{tag[:start]}{tag[end:]}")
+            assert made(outcomes(read(format, f"{one[: one.index('VALUE')]}ls\n{worn}", CALLED))) == [], worn
+    bare = f"{one[: one.index('VALUE')]}ls\n{one[1:].replace('VALUE', 'pwd')}"
+    assert made(outcomes(read(format, bare, CALLED))) == []
+
+
+@pytest.mark.parametrize("name", ["legacy"])
+def test_calls_that_cross_are_not_one(name: str) -> None:
+    for space in ("", "\n", " "):
+        got = outcomes(read(name, f"<bash>a\n<save>b</bash>{space}</save>\n<bash>pwd</bash>", (*TOOLS, SAVE)))
+        assert made(got) == [PWD]
+
+
+def test_a_token_cut_after_the_end_of_a_call_is_read_the_same_in_any_cutting() -> None:
+    text = formats.render_calls("minimax_m3", [ToolCall("", "bash", {"command": "VALUE"})], TOOLS)
+    closing = next(p for p in formats.get("minimax_m3").call[::-1] if isinstance(p, str))
+    token = closing[: closing.index("</")]
+    unclosed = text.replace(f"{token}</command>", "")
+    for size in range(1, len(token)):
+        read("minimax_m3", unclosed.replace(closing, f"{closing}{token[:size]}"))
+        read("minimax_m3", unclosed.replace(closing, f"{closing}{closing}"))
+
+
+@pytest.mark.parametrize("name", ["pythonic", "python", "tool_code"])
+def test_a_string_with_quotes_inside_takes_in_no_other_call_or_argument(name: str) -> None:
+    calls = [ToolCall("", "bash", {"command": "ls"}), ToolCall("", "write", {"path": "a", "content": "b"})]
+    text = formats.render_calls(name, calls, TOOLS)
+    for gone, left in (("write(", "write"), ("write(path=", "")):
+        damaged = text.replace(gone, left).replace("'ls')", "'ls'oh")
+        assert made(outcomes(read(name, damaged))) == [], damaged
