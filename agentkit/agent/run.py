@@ -23,7 +23,7 @@ from agentkit.agent.lifecycle import RunEnded, RunStarted, TurnEnded, TurnStarte
 from agentkit.agent.options import RunFinish
 from agentkit.agent.outcome import OutputT, RunResult
 from agentkit.agent.plan import Plan
-from agentkit.agent.progress import Progress, answered
+from agentkit.agent.progress import Progress
 from agentkit.agent.requests import Requests
 from agentkit.agent.spending import asked
 from agentkit.agent.system import written
@@ -66,7 +66,6 @@ class RunStream(EventStream[Event], Generic[OutputT]):
     """
 
     def __init__(self, plan: Plan, journal: Journal) -> None:
-        super().__init__()
         self.plan = plan
         self.journal = journal
         self.id = urandom(8).hex()  # as `secrets` does, which would load OpenSSL's hashes
@@ -92,7 +91,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         Raises:
             RuntimeError: it has not ended yet.
         """
-        if not self._over.is_set():
+        if not self.over:
             raise RuntimeError(
                 "the run is not over: iterate over the stream to its end, or leave its `async with` block"
             )
@@ -142,7 +141,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         while self._begun and not self.over and self._loop is asyncio.get_running_loop():
             self.cancel()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._over.wait(), UNREAD)
+                await asyncio.wait_for(self._wait_for_end(), UNREAD)
             iterator = None if self._iterator is None else self._iterator()
             if iterator is not None and not iterator.ag_running:  # it waits at an event, for its consumer
                 await iterator.aclose()
@@ -158,7 +157,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
     async def _events(self) -> AsyncGenerator[Event, None]:
         self._begun = True
         watching = watch(self._stop, self.plan.cancel, self.plan.spending.seconds_left)
-        hooked = self._hooks.any
+        hooked, journal = self._hooks.any, self.journal
         try:
             await self._hooks.notify(RunStarted())
             turn, ended = await self._opened()
@@ -169,7 +168,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
                 since = monotonic()
                 try:
                     async for event in turn:
-                        if type(event) in _TOOL_EVENTS and not self.journal.settled:  # before anyone sees it
+                        if type(event) in _TOOL_EVENTS and not journal.settled:  # before anyone sees it
                             await self._record(turn, event, since)  # type: ignore[arg-type]
                         if hooked:
                             await self._hooks.notify(event)
@@ -216,7 +215,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         try:
             await uncancelled(self.journal.close(), again=self.journal.close)
         finally:
-            self._over.set()
+            self._is_over()
             if isinstance(self.error, AgentkitError):
                 self.error.result = self.result
             await self._hooks.notify(RunEnded(self.result, self.error))
@@ -308,7 +307,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             await self._hooks.notify(TurnStarted(progress.turns, request))
         processor.config = requests.config()
         source = requests.stream(request)
-        return processor.process(source, offered=requests.offered(), more=self._more, made=_cut_calls(self._turn))
+        return processor.process(source, offered=requests.offered, more=self._more, made=_cut_calls(self._turn))
 
     def _more(self, partial: AssistantMessage) -> Source | None:
         return None if self._brake.reason is not None else self._requests.more(partial)
@@ -342,9 +341,9 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         if self._left:
             return
         number = self._progress.turns if self._requests.under_way else 0
-        waits = not turn.over or not self.journal.settled
+        keeping = self._keep(turn, since)
         try:
-            await (uncancelled(self._keep(turn, since)) if waits else self._keep(turn, since))
+            await (keeping if turn.over and self.journal.settled else uncancelled(keeping))
         finally:
             if self._hooks.any:
                 seconds = monotonic() - since
@@ -353,7 +352,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
                 )
 
     async def _keep(self, turn: Turn, since: float) -> None:
-        await turn.aclose()
+        if not turn.over:
+            await turn.aclose()
         response = self._response(turn, since)
         asked = self._requests.end(turn.usage)
         self._progress.end_turn(turn, asked=asked)
@@ -377,4 +377,4 @@ def _cut_calls(turn: Turn | None) -> list[ToolCall]:
     if turn is None or turn.finish.reason != "length":
         return []
     had = (None, "ambiguous_call")  # the latter: already made in an earlier response, and repeated
-    return [call for call, answer in answered(turn) if call.format is not None and answer.error in had]
+    return [call for call, answer in turn.answered() if call.format is not None and answer.error in had]

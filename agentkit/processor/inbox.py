@@ -9,6 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterable, Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from agentkit.errors import ProviderError
 from agentkit.events import SourceEvent, Text, ToolEvent
@@ -26,20 +27,25 @@ class SourceEnd:
     failure: Exception | None = None
 
 
+_WHOLE: Final = SourceEnd()
+
+
 class Inbox:
     """What has come and has not been taken yet, in `items`."""
 
+    reading: asyncio.Task[None] | None = None
+    _stopped = False
+    _news: asyncio.Future[None] | None = None
+    _space: asyncio.Future[None] | None = None
+
     def __init__(self) -> None:
         self.items: deque[SourceEvent | ToolEvent | SourceEnd] = deque()
-        self.reading: asyncio.Task[None] | None = None
-        self._stopped = False
-        self._news: asyncio.Future[None] | None = None
-        self._space: asyncio.Future[None] | None = None
 
     def put(self, item: SourceEvent | ToolEvent | SourceEnd) -> None:
         """Add one."""
         self.items.append(item)
-        self.wake()
+        if self._news is not None:
+            self.wake()
 
     def take(self) -> SourceEvent | ToolEvent | SourceEnd:
         """The next one, of which there is one; text that has come together is one piece, which is read in one step."""
@@ -54,7 +60,7 @@ class Inbox:
 
     def wake(self) -> None:
         """Make `wait` return, although nothing has come."""
-        news = self._news
+        news, self._news = self._news, None
         if news is not None and not news.done():
             try:
                 news.set_result(None)
@@ -68,9 +74,9 @@ class Inbox:
         self._news = asyncio.get_running_loop().create_future()
         await self._news
 
-    def read(self, source: Source) -> None:
+    def read(self, source: Source, loop: asyncio.AbstractEventLoop | None = None) -> None:
         """Start to read a source; a `SourceEnd` follows its last event."""
-        self.reading = started(self._read(source), asyncio.get_running_loop())
+        self.reading = started(self._read(source), loop or asyncio.get_running_loop())
 
     def stop(self) -> None:
         """Stop reading, and close the source. It counts as ended, however long it takes to close."""
@@ -82,7 +88,7 @@ class Inbox:
     async def _read(self, source: Source) -> None:
         failure: Exception | None = None
         try:
-            await self._take(source)
+            await (self._take(source) if isinstance(source, AsyncIterable) else self._take_each(source))
         except asyncio.CancelledError:
             if not self._stopped:
                 failure = ProviderError("the stream of events cancelled itself", kind="stream", provider="source")
@@ -91,17 +97,20 @@ class Inbox:
         except Exception as e:  # noqa: BLE001 - raised by the turn when the finished calls have their answers
             failure = e
         finally:
-            self.put(SourceEnd(failure))
+            self.put(_WHOLE if failure is None else SourceEnd(failure))
             if self._stopped and hasattr(source, "aclose"):
                 await source.aclose()
 
-    async def _take(self, source: Source) -> None:
-        if isinstance(source, AsyncIterable):
-            async for event in source:
-                self.put(event)
-                if len(self.items) >= AHEAD:
-                    await self._room()
-            return
+    async def _take(self, source: AsyncIterable[SourceEvent]) -> None:
+        items = self.items
+        async for event in source:
+            items.append(event)
+            if self._news is not None:
+                self.wake()
+            if len(items) >= AHEAD:
+                await self._room()
+
+    async def _take_each(self, source: Iterable[SourceEvent]) -> None:
         for event in source:
             self.put(event)
             if len(self.items) >= AHEAD:
