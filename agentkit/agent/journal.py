@@ -15,6 +15,7 @@ from agentkit.events import CallEnd, Event, SourceEvent, ToolCompleted, ToolEven
 from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, user
 from agentkit.models.base import Model, ModelRequest
 from agentkit.models.rendered_once import Rendered
+from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.result import ToolContext, ToolResult
 
 if TYPE_CHECKING:
@@ -257,6 +258,7 @@ class Conversation:
             match self._decisions.get(call.id):
                 case Approved(arguments):
                     if arguments is not None:
+                        _check(call, arguments, registry)
                         self._edits[call.id] = arguments
                         call = ToolCall(call.id, call.name, arguments, call.format, call.raw)
                     run.append(call)
@@ -320,6 +322,15 @@ class Conversation:
         within = f"{call_id}/"
         decisions = {id.removeprefix(within): d for id, d in self._decisions.items() if id.startswith(within)}
         return Conversation(list(kept.messages), decisions, kept.delegated)
+
+
+def _check(call: ToolCall, arguments: Mapping[str, Any], registry: ToolRegistry) -> None:
+    """Raise ConfigError if a call's tool does not accept the arguments that a person wrote."""
+    if (tool := registry.get_tool(call.name)) is not None:
+        try:
+            tool.validate(arguments, lenient=False)
+        except InvalidArguments as e:
+            raise ConfigError(f"Approved(arguments=…) for the call {call.id!r}: {e}") from e
 
 
 def _whose(unknown: Iterable[object], waiting: Sequence[str]) -> str:

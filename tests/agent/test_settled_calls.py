@@ -10,6 +10,7 @@ import pytest
 
 from agentkit import Agent, Approved, Denied, ThreadManager, ToolCall, openapi_schema
 from agentkit.agent import RunStream
+from agentkit.errors import ConfigError
 from agentkit.events import ApprovalRequired, CallEnd, Event, ToolCompleted, ToolFailed, ToolSkipped, ToolStarted
 from agentkit.messages import user
 from agentkit.testing import ScriptedModel
@@ -51,6 +52,14 @@ async def test_a_denied_call_ends_in_the_run_that_gets_the_decision() -> None:
     asked = await desk.run("Refund both.")
     events = await of_calls(desk.stream(asked, decisions={"c1": Denied("too dear"), "c2": Approved()}))
     checked(events, c1="ToolSkipped", c2="ToolCompleted")
+
+
+async def test_arguments_that_do_not_fit_the_tool_are_refused_and_the_call_can_still_be_approved() -> None:
+    desk = agent(FIRST, "Done.")
+    asked = await desk.run("Refund.")
+    with pytest.raises(ConfigError, match=r"for the call 'c1': (?s:.*)/amount: expected integer"):
+        await desk.run(asked, decisions={"c1": Approved({"amount": "x"})})
+    assert (await desk.run(asked, decisions={"c1": Approved({"amount": 5})})).text == "Done."
 
 
 async def test_a_call_that_the_user_passed_over_ends_in_the_next_run() -> None:
