@@ -55,6 +55,9 @@ def add(commands: Any) -> None:
     approved.add_argument(
         "--arguments", metavar="JSON", help="run it with these arguments instead; the complete JSON object"
     )
+    approved.add_argument(
+        "--tools", nargs="+", default=[], metavar="MODULE:CLASS", help="the tools, which check the new arguments"
+    )
     denied.add_argument("--reason", default="", help="the reason, for the model")
 
 
@@ -220,8 +223,13 @@ async def approve(manager: ThreadManager, arguments: argparse.Namespace) -> int:
     from agentkit.cli.asking import read_arguments, who
 
     given = None if arguments.arguments is None else read_arguments(arguments.arguments)
+    if arguments.tools:
+        manager.add_tool(arguments.tools)
     await manager.approve(arguments.thread, arguments.call, arguments=given, by=who())
     print(f"approved {visible(arguments.call)}; {goes_on(arguments.thread, arguments.store)}")
+    if given is not None and not arguments.tools:
+        note = "the new arguments are checked when the call runs; --tools MODULE:CLASS checks them first"
+        print(note, file=sys.stderr)
     return 0
 
 

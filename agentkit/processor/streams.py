@@ -113,12 +113,6 @@ class EventStream(EnteredAsync, ABC, Generic[T]):
         if self._begun:  # the event loop may be closing it already
             await self._wait_for_end()
 
-    async def settled(self) -> None:
-        """Wait until it has ended, if its loop was left and the event loop is closing it; otherwise return."""
-        left = self._begun and self._iterator is not None and self._iterator() is None
-        if left and self._loop is asyncio.get_running_loop():
-            await self._wait_for_end()
-
     async def __aenter__(self) -> Self:
         self._unread = None
         return self

@@ -123,6 +123,26 @@ async def test_a_message_sent_again_under_its_client_id_changes_nothing(threads:
     assert said(await threads.get_llm_messages(thread)) == ["user: Hi"]
 
 
+async def test_a_message_said_again_under_its_client_id_is_not_added_again(threads: ThreadManager) -> None:
+    """Also if the thread was busy the first time: the message is stored, and the run in progress answers it."""
+    gate = asyncio.Event()
+
+    async def wait(request: ModelRequest) -> str:
+        await gate.wait()
+        return "Hello."
+
+    thread = await threads.create_thread(messages="Go")
+    first = asyncio.create_task(threads.run_thread(thread, model=ScriptedModel(wait)).finished())
+    await asyncio.sleep(0.05)
+    for _ in range(2):
+        with pytest.raises(ThreadBusy):
+            await threads.say(thread, "Ada?", ScriptedModel([]), client_id="m1")
+    gate.set()
+    await first
+    assert (await threads.say(thread, "Ada?", ScriptedModel([]), client_id="m1")).text == "Hello."
+    assert said(await threads.get_llm_messages(thread)).count("user: Ada?") == 1
+
+
 def add(a: int, b: int) -> int:
     """Add two numbers."""
     return a + b
