@@ -210,7 +210,7 @@ _put_id, _put_name, _put_arguments, _put_format, _put_raw = (
 )
 
 
-def call_as_read(id: str, name: str, arguments: dict[str, Any], format: str, raw: str) -> ToolCall:
+def call_as_read(id: str, name: str, arguments: Mapping[str, Any], format: str | None, raw: str) -> ToolCall:
     """`ToolCall(id, name, arguments, format, raw)` for a call that was just read from a text, in a third of the time.
 
     Most of the time to create a frozen value goes into checking arguments, which come from no person here.
@@ -397,6 +397,36 @@ def user(*content: str | TextPart | ImagePart) -> UserMessage:
                 "UserMessage(parts)"
             )
     return UserMessage(content)
+
+
+_put_text, _put_parts = TextPart.__dict__["text"].__set__, AssistantMessage.__dict__["content"].__set__
+_put_call_id, _put_tool, _put_content, _put_error = (
+    ToolMessage.__dict__[name].__set__ for name in ("call_id", "name", "content", "error")
+)
+
+
+def text_as_made(text: str) -> TextPart:
+    """`TextPart(text)` for a string that is certainly one; see `call_as_read`."""
+    part = object.__new__(TextPart)
+    _put_text(part, text)
+    return part
+
+
+def response_as_read(content: AssistantContent) -> AssistantMessage:
+    """`AssistantMessage(content)` for parts that were just read."""
+    message = object.__new__(AssistantMessage)
+    _put_parts(message, content)
+    return message
+
+
+def answer_as_made(call_id: str, name: str, content: ResultContent, error: ErrorCode | None) -> ToolMessage:
+    """`ToolMessage(call_id, name, content, error)` for the answer to a call that was just run."""
+    message = object.__new__(ToolMessage)
+    _put_call_id(message, call_id)
+    _put_tool(message, name)
+    _put_content(message, content)
+    _put_error(message, error)
+    return message
 
 
 explained_module(__name__)

@@ -41,10 +41,13 @@ def escaped(text: str) -> str:
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_PART = 1 << 14  # characters that are encoded at once: a copy of a long text would take as much memory again
 
 
 def has_surrogate(text: str) -> bool:
     """Whether a text contains a surrogate. Encoding it is ten times as fast as searching it."""
+    if len(text) > _PART:
+        return not text.isascii() and any(has_surrogate(text[i : i + _PART]) for i in range(0, len(text), _PART))
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,6 +1,6 @@
 """The work of `agents.py` with other toolkits: turns of one trivial call, a model that answers immediately, no tracing.
 
-    pip install openai-agents pydantic-ai-slim langgraph
+    pip install openai-agents pydantic-ai-slim langgraph mirascope llm
     python benchmarks/agents.py --peers
 
 Each is used as its documentation shows it, without a store. A model counts its turns and reads no history.
@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Awaitable, Callable
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 HERE = str(Path(__file__).parent)
@@ -137,10 +137,115 @@ def langgraph() -> Run:
     return run
 
 
+def mirascope() -> Run:
+    """mirascope: a call with tools whose answers are resumed with, and a provider of our own."""
+    from mirascope import llm
+    from mirascope.llm.providers.base import BaseProvider
+
+    class Instant(BaseProvider[Any]):
+        id = "instant"
+        default_scope = "instant/"
+        error_map: ClassVar[dict[Any, Any]] = {}
+
+        def __init__(self, turns: int) -> None:
+            self.client = None
+            self.left = turns
+
+        def get_error_status(self, e: Exception) -> int | None:
+            return None
+
+        async def _call_async(
+            self, *, model_id: str, messages: Any, toolkit: Any, format: Any = None, **params: Any
+        ) -> Any:
+            self.left -= 1
+            arguments = f'{{"a": {self.left}, "b": 2}}'
+            said = llm.ToolCall(id=uuid4().hex, name="add", args=arguments) if self.left else llm.Text(text="3")
+            message = llm.AssistantMessage(
+                content=[said],
+                name=None,
+                provider_id=self.id,
+                model_id=model_id,
+                provider_model_name=model_id,
+                raw_message=None,
+            )
+            return llm.AsyncResponse(
+                raw=None,
+                provider_id=self.id,
+                model_id=model_id,
+                provider_model_name=model_id,
+                params=params,
+                tools=toolkit,
+                input_messages=messages,
+                assistant_message=message,
+                finish_reason=None,
+                usage=None,
+            )
+
+    for name in BaseProvider.__abstractmethods__:  # what a call does not use
+        if name not in vars(Instant):
+            setattr(Instant, name, None)
+    Instant.__abstractmethods__ = frozenset()
+
+    @llm.tool
+    async def add(a: int, b: int) -> int:
+        """Add."""
+        return a + b
+
+    async def run(turns: int) -> None:
+        provider = Instant(turns)
+        llm.register_provider(provider, "instant/")
+
+        @llm.call("instant/m", tools=[add])
+        async def go() -> str:
+            return "go"
+
+        response = await go()
+        while response.tool_calls:
+            response = await response.resume(await response.execute_tools())
+        assert provider.left == 0
+        assert response.text() == "3"
+
+    return run
+
+
+def llm() -> Run:
+    """llm: a chain of an `AsyncModel` of our own."""
+    import llm as toolkit
+
+    class Instant(toolkit.AsyncModel):
+        model_id = "instant"
+        supports_tools = True
+
+        def __init__(self, turns: int) -> None:
+            self.left = turns
+
+        async def execute(self, prompt: Any, stream: Any, response: Any, conversation: Any) -> Any:
+            self.left -= 1
+            if self.left:
+                call = toolkit.ToolCall(name="add", arguments={"a": self.left, "b": 2}, tool_call_id=uuid4().hex)
+                response.add_tool_call(call)
+            else:
+                yield "3"
+
+    async def add(a: int, b: int) -> int:
+        """Add."""
+        return a + b
+
+    async def run(turns: int) -> None:
+        model = Instant(turns)
+        said = await model.conversation().chain("go", tools=[add], chain_limit=turns + 1).text()
+        assert model.left == 0
+        assert said == "3"
+
+    return run
+
+
 PEERS: dict[str, tuple[str, Callable[[], Run]]] = {
     "openai-agents": ("openai-agents", openai_agents),
     "pydantic-ai": ("pydantic-ai-slim", pydantic_ai),
     "LangGraph": ("langgraph", langgraph),
+    "mirascope": ("mirascope", mirascope),
+    "llm": ("llm", llm),
 }
 
 

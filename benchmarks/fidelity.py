@@ -6,7 +6,7 @@ numbers as text, Unicode, nested objects. Nothing is damaged, and no value holds
 
     python benchmarks/fidelity.py [--texts 40] [--seed 1] [--peers PYTHON] [--show] [format …]
 
-`--peers` names a Python in which vLLM or SGLang is installed; `fidelity_peers.py` runs there and reads the same texts.
+`--peers` names a Python with vLLM, SGLang or transformers; `fidelity_peers.py` runs there and reads the same texts.
 Of each reader and format, in percent of the calls: lost (no call of that tool), invented (more calls than written),
 altered (other arguments), and of the texts: leaked (visible text differs), differing (the cut text is not read as the
 whole one), raised.
@@ -223,7 +223,7 @@ def main() -> None:
     options.add_argument("formats", nargs="*")
     options.add_argument("--texts", type=int, default=40, help="of each format")
     options.add_argument("--seed", type=int, default=1)
-    options.add_argument("--peers", metavar="PYTHON", help="a Python with vLLM or SGLang")
+    options.add_argument("--peers", metavar="PYTHON", help="a Python with vLLM, SGLang or transformers")
     options.add_argument("--show", action="store_true", help="print each fault")
     given = options.parse_args()
     chosen = [get(name) for name in given.formats] or CATALOG

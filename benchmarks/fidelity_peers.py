@@ -1,9 +1,9 @@
-"""What vLLM's and SGLang's parsers read: runs in the environment where they are installed, without a GPU.
+"""What other parsers read, those of vLLM, SGLang and transformers: runs where they are installed, without a GPU.
 
 Started by `fidelity.py --peers`; reads its cases from stdin and writes what each peer read to stdout, as JSON. SGLang's
 detectors are imported without the server around them. No cut lies in a marker: a server's tokens are not cut. vLLM's
 parsers get the deltas of a tokenizer in which the format's markers are single tokens, as they are in the models' own;
-several tokens arrive together, as they do from it.
+several tokens arrive together, as they do from it. The templates of transformers are those that its server comes with.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import types
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 NAMES: dict[str, tuple[str, ...]] = {  # what a peer calls a format of ours, other than an alias
     "apertus": ("apertus2509",),
@@ -224,6 +224,43 @@ def made_tokenizer(markers: list[str]) -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="<unk>")
 
 
+# ---------------------------------------------------------------- transformers
+
+
+class Transformers:
+    """The response parser of the installed version, with the templates of its server."""
+
+    MODELS: ClassVar = {"hermes": "qwen3", "qwen3_coder": "qwen3_5", "gemma4": "gemma4"}
+    """The kind of model whose template reads a format of ours."""
+
+    def __init__(self, tools: list[Any]) -> None:
+        self._parser = importlib.import_module("transformers.utils.chat_parsing").ResponseParser
+        utils = importlib.import_module("transformers.cli.serving.utils")
+        self._templates = {m: t for models, t in utils._RESPONSE_TEMPLATE_FALLBACKS.items() for m in models}
+        self._tools = tools
+        self.label = f"transformers {distribution('transformers').version}"
+
+    def find(self, case: dict[str, Any]) -> str | None:
+        """The kind of model."""
+        return self.MODELS.get(case["format"])
+
+    def _read(self, name: str, chunks: list[str]) -> list[Any]:
+        parser = self._parser(self._templates[name], prefix="", tools=self._tools)
+        for chunk in chunks:
+            parser.feed(chunk)
+        message, _ = parser.finalize()
+        calls = [call["function"] for call in message.get("tool_calls") or ()]
+        return [message.get("content") or "", [[call.get("name"), call.get("arguments")] for call in calls]]
+
+    def whole(self, name: str, case: dict[str, Any]) -> list[Any]:
+        """The whole text."""
+        return self._read(name, [case["text"]])
+
+    def cut(self, name: str, case: dict[str, Any]) -> list[Any]:
+        """The text in pieces."""
+        return self._read(name, pieces(case))
+
+
 # ---------------------------------------------------------------- all of it
 
 
@@ -248,7 +285,7 @@ def main() -> None:
     given = json.loads(asked)
     found: dict[str, Any] = {}
     out, sys.stdout = sys.stdout, io.StringIO()  # what they print is not a result
-    for kind, package in ((VLLM, "vllm"), (SGLang, "sglang")):
+    for kind, package in ((VLLM, "vllm"), (SGLang, "sglang"), (Transformers, "transformers")):
         try:
             distribution(package)
         except PackageNotFoundError:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agentkit.agent.outcome import RunResult
     from agentkit.agent.own_loop import OwnLoop
     from agentkit.agent.plan import Plan
+    from agentkit.agent.prompts import dicts_from, messages_from
     from agentkit.agent.run import RunStream
     from agentkit.agent.spending import BudgetSpent, Spending
 
@@ -49,6 +50,8 @@ __all__ = [
     "Unsettled",
     "call_hash",
     "checked_hooks",
+    "dicts_from",
+    "messages_from",
 ]
 
 explained_module(
@@ -65,6 +68,7 @@ explained_module(
         "agentkit.agent.outcome": "RunResult",
         "agentkit.agent.own_loop": "OwnLoop",
         "agentkit.agent.plan": "Plan",
+        "agentkit.agent.prompts": "dicts_from messages_from",
         "agentkit.agent.run": "RunStream",
         "agentkit.agent.spending": "BudgetSpent Spending",
     },

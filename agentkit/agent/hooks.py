@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import traceback
 import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
@@ -36,7 +37,8 @@ variables that it sets are visible only to it, and the run waits for it for up t
 If a hook has a method `tool_scope(call, run)`, the context manager that it returns is active while a tool's task is
 created: context variables that it sets are visible inside the tool.
 
-Anything that a hook raises is logged under `agentkit.agent`; the run continues.
+Anything that a hook raises is logged under `agentkit.agent`, at level ERROR the first time at each place in each run,
+then at DEBUG; the run continues.
 """
 
 
@@ -95,6 +97,7 @@ class Hooks:
         self._of = weakref.ref(run)
         self._scopes = [(hook, hook.tool_scope) for hook in hooks if hasattr(hook, "tool_scope")]
         self._odd: set[int] = set()  # hooks whose unexpected return value was logged
+        self._failed: set[tuple[int, type, str]] = set()  # failures that were logged: hook, kind and place
         self._hurried = False
         self._last: dict[int, float] = {}  # seconds that each hook has taken since the run began to end
         self._leave: Callable[[], None] | None = None  # stops waiting for the current hook
@@ -121,7 +124,7 @@ class Hooks:
             except KeyboardInterrupt:  # the operator's
                 raise
             except BaseException as e:  # noqa: BLE001 - foreign code that only watches
-                _log(hook, event, e)
+                self._log(hook, event, e)
                 continue
             if returned is None:
                 continue
@@ -165,11 +168,19 @@ class Hooks:
             took = loop.time() - since
             _LOG.error("%s took over %.3g s on %s: it gets no more events", _named(hook), took, type(event).__name__)
         elif (error := task.result()) is not None:
-            _log(hook, event, error)
+            self._log(hook, event, error)
 
     def scope(self, call: ToolCall) -> _Scope:
         """The context managers that are active while a tool's task is created."""
         return _Scope(self._scopes, call, self._run)
+
+    def _log(self, hook: Hook, event: Any, error: BaseException) -> None:
+        """Log a failure: in full the first time, at DEBUG when the same one comes again, as it may for every token."""
+        place = "".join(traceback.format_tb(error.__traceback__)[-1:])
+        failure = (id(hook), type(error), place)
+        level = logging.DEBUG if failure in self._failed else logging.ERROR
+        self._failed.add(failure)
+        _log(hook, event, error, level)
 
 
 class _Scope:
@@ -224,8 +235,8 @@ async def _finished(work: Awaitable[None]) -> BaseException | None:
     return None
 
 
-def _log(hook: Hook, event: Any, error: BaseException) -> None:
-    _LOG.error("a hook failed on %s: %s", type(event).__name__, _named(hook), exc_info=error)
+def _log(hook: Hook, event: Any, error: BaseException, level: int = logging.ERROR) -> None:
+    _LOG.log(level, "a hook failed on %s: %s", type(event).__name__, _named(hook), exc_info=error)
 
 
 def _named(hook: Any) -> str:

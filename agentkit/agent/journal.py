@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from agentkit.agent.decisions import Approved, Decision, Denied, denial, edited
 from agentkit.agent.options import RunFinish
 from agentkit.agent.unanswered import settled
 from agentkit.errors import ConfigError
-from agentkit.events import SourceEvent, ToolEvent, Usage
+from agentkit.events import CallEnd, Event, SourceEvent, ToolCompleted, ToolEvent, ToolFailed, ToolSkipped, Usage
 from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, user
 from agentkit.models.base import Model, ModelRequest
 from agentkit.models.rendered_once import Rendered
-from agentkit.tool.result import ToolContext
+from agentkit.schemas.words import InvalidArguments
+from agentkit.tool.result import ToolContext, ToolResult
 
 if TYPE_CHECKING:
     from agentkit.agent.outcome import RunResult
@@ -33,12 +34,31 @@ class Unsettled(NamedTuple):
         approved: the ids of those that a person approved.
         finish: why there is nothing more to do, such as `approval` if a call still waits; None to continue.
         waiting: the calls that still wait for a person.
+        answered: the calls that were answered without being run since the last run, each with its answer.
     """
 
     calls: tuple[ToolCall, ...] = ()
     approved: frozenset[str] = frozenset()
     finish: RunFinish | None = None
     waiting: tuple[ToolCall, ...] = ()
+    answered: tuple[tuple[ToolCall, ToolMessage], ...] = ()
+
+    def ends(self) -> Iterator[Event]:
+        """The events of the calls that were answered; their indices follow those of the calls to run."""
+        for index, (call, answer) in enumerate(self.answered, len(self.calls)):
+            yield CallEnd(index, call)
+            yield _end(index, call, answer)
+
+
+_NOT_RUN: Final = ("denied", "cancelled", "skipped")
+"""The codes of the answers to calls that did not start."""
+
+
+def _end(index: int, call: ToolCall, answer: ToolMessage) -> Event:
+    if answer.error is None:
+        return ToolCompleted(index, call, ToolResult(content=answer.content), 0.0)
+    result = ToolResult(error=answer.text, code=answer.error)
+    return ToolSkipped(index, call, result) if answer.error in _NOT_RUN else ToolFailed(index, call, result, 0.0)
 
 
 class LeftOpen(NamedTuple):
@@ -201,7 +221,7 @@ class Conversation:
         self._decisions = decisions
         self._delegated = delegated
         self._edits: dict[str, Mapping[str, object]] = {}
-        self._messages[:], self._open = settled(messages)
+        self._messages[:], self._open, self._passed_over = settled(messages)
         self.left_open = LeftOpen({call.id: self._inside(call) for call in self._open}, delegated)
         waiting = [call.id for calls in self.left_open.waiting.values() for call in calls]
         unknown = decisions.keys() - set(waiting)
@@ -230,6 +250,7 @@ class Conversation:
     async def open(self, registry: ToolRegistry, ask: Ask) -> Unsettled:
         """Answer the denied calls; the approved ones are to be run."""
         run: list[ToolCall] = []
+        answered = [*self._passed_over]
         for call in self._open:
             if call.id in self._delegated:  # its agent continues, and acts on the decisions itself
                 run.append(call)
@@ -237,14 +258,17 @@ class Conversation:
             match self._decisions.get(call.id):
                 case Approved(arguments):
                     if arguments is not None:
+                        _check(call, arguments, registry)
                         self._edits[call.id] = arguments
                         call = ToolCall(call.id, call.name, arguments, call.format, call.raw)
                     run.append(call)
                 case Denied(reason):
-                    self._messages.append(denial(call, reason))
+                    answered.append((call, said := denial(call, reason)))
+                    self._messages.append(said)
         decided = {*self._decisions, *self._delegated}
         waiting = tuple(call for call in self._open if call.id not in decided)
-        return Unsettled(tuple(run), frozenset(call.id for call in run), "approval" if waiting else None, waiting)
+        approved = frozenset(call.id for call in run)
+        return Unsettled(tuple(run), approved, "approval" if waiting else None, waiting, tuple(answered))
 
     async def messages(self) -> Sequence[Message]:
         """The list itself."""
@@ -298,6 +322,15 @@ class Conversation:
         within = f"{call_id}/"
         decisions = {id.removeprefix(within): d for id, d in self._decisions.items() if id.startswith(within)}
         return Conversation(list(kept.messages), decisions, kept.delegated)
+
+
+def _check(call: ToolCall, arguments: Mapping[str, Any], registry: ToolRegistry) -> None:
+    """Raise ConfigError if a call's tool does not accept the arguments that a person wrote."""
+    if (tool := registry.get_tool(call.name)) is not None:
+        try:
+            tool.validate(arguments, lenient=False)
+        except InvalidArguments as e:
+            raise ConfigError(f"Approved(arguments=…) for the call {call.id!r}: {e}") from e
 
 
 def _whose(unknown: Iterable[object], waiting: Sequence[str]) -> str:

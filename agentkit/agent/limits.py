@@ -143,10 +143,10 @@ class Repeats:
         """Count the calls of a response. Returns whether the limit is reached."""
         if self.limit is None:
             return False
-        most = 0
+        circles = False
         for call, answer in answered:
             this = (call.name, call.arguments, answer.content)
             self._count = self._count + 1 if this == self._last else 1
             self._last = this
-            most = max(most, self._count)
-        return most >= self.limit
+            circles = circles or self._count >= self.limit
+        return circles

@@ -12,7 +12,7 @@ from agentkit.agent.limits import Repeats
 from agentkit.agent.options import RunFinish
 from agentkit.agent.outcome import RunResult
 from agentkit.agent.plan import Plan
-from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
+from agentkit.messages import AssistantMessage, Message, ToolCall, UserMessage
 from agentkit.processor import Turn
 
 
@@ -31,7 +31,7 @@ class Progress:
         """Why it ended; while it is running, the reason if it is abandoned now."""
         self._plan = plan
         self._start = start
-        self._text = ""
+        self._last: AssistantMessage | None = None
         self._reply = FinalReply(plan.output, plan.limits.output_retries)
         self._repeats = Repeats(plan.limits.max_repeats)
         self._outcome: TurnOutcome | None = None
@@ -55,7 +55,7 @@ class Progress:
             return
         misfits = False
         if (last := _last_response(messages)) is not None:
-            self._text = last.text
+            self._last = last
             misfits = not last.calls and self._reply.misfits(last.text, finish)
         self._outcome = TurnOutcome(finish, misfits=misfits)
 
@@ -69,9 +69,13 @@ class Progress:
     def end_turn(self, turn: Turn, *, asked: bool) -> None:
         """A turn is over, possibly early; without being `asked` it only answered an earlier run's calls."""
         if asked:
-            self._text = turn.message.text
+            self._last = turn.message
         self.finish = "error" if turn.finish.reason == "error" else "cancelled"
-        left, pending, suspended = self._left, turn.pending, turn.suspended
+        left, pending = self._left, turn.pending
+        if not (pending or left.waiting or left.delegated or self._earlier.waiting):  # as after most turns
+            self._pending, self._delegated = (), {}
+            return
+        suspended = turn.suspended
         if left.waiting:
             told = {answer.call_id for answer in turn.results} | {call.id for call in pending} | suspended.keys()
             left = left.only(left.waiting.keys() - told)
@@ -79,17 +83,11 @@ class Progress:
 
     def see(self, turn: Turn) -> None:
         """Record the outcome of a turn."""
-        pending, answers, reason = turn.pending, turn.results, turn.finish.reason
-        final = not answers and not pending and reason != "pause"
-        self._outcome = TurnOutcome(
-            reason,
-            answered=bool(answers),
-            waits=bool(pending),
-            terminated=turn.terminated,
-            circles=bool(answers) and self._repeats.see_all(answered(turn)),
-            misfits=final and self._reply.misfits(turn.message.text, reason),
-            left=self._earlier.finish,
-        )
+        waits, answers, reason = bool(turn.pending), bool(turn.results), turn.finish.reason
+        final = not answers and not waits and reason != "pause"
+        circles = answers and self._repeats.limit is not None and self._repeats.see_all(turn.answered())
+        misfits = final and self._reply.misfits(turn.message.text, reason)
+        self._outcome = TurnOutcome(reason, answers, waits, turn.terminated, circles, misfits, self._earlier.finish)
 
     def state(self, stopped: RunFinish | None, *, news: bool = False) -> RunState:
         """Everything that determines whether the run continues."""
@@ -100,7 +98,7 @@ class Progress:
         """The result so far, with the current conversation."""
         spent, reply = self._plan.spending, self._reply
         return RunResult(
-            self._text,
+            "" if self._last is None else self._last.text,
             messages,
             spent.usage,
             self.turns,
@@ -112,12 +110,6 @@ class Progress:
             self._delegated,
             reply.value,
         )
-
-
-def answered(turn: Turn) -> list[tuple[ToolCall, ToolMessage]]:
-    """The calls of a turn that have answers, each with its answer."""
-    calls = {call.id: call for call in turn.message.calls}
-    return [(calls[answer.call_id], answer) for answer in turn.results]
 
 
 def _last_response(messages: Sequence[Message]) -> AssistantMessage | None:

@@ -1,4 +1,4 @@
-"""A prompt, in any of its accepted forms, as messages. Knows no SDK, no registry and no I/O.
+"""A prompt, in any of its accepted forms, as messages; and messages as dicts. Knows no SDK, no registry and no I/O.
 
 Strings, parts, messages, and OpenAI's chat messages as dicts. The content of a dict's field is kept or refused, never
 dropped: only empty fields (None, an empty list) are ignored. Source of the dicts' format: OpenAI's API reference,
@@ -80,6 +80,39 @@ def messages_from(prompt: Prompt | Iterable[Prompt], *, calls: Mapping[str, str]
                 f"a prompt consists of strings, parts, messages or OpenAI's message dicts; found {shown(one)}; {hint}"
             )
     return [*messages, _not_empty(user(*spoken), prompt)] if spoken else messages
+
+
+def dicts_from(messages: Iterable[Message], *, provider: str = "openai") -> list[dict[str, Any]]:
+    """A conversation as OpenAI's message dicts, which `messages_from` and every prompt accept again.
+
+    The dicts are valid for a chat completions API, whatever the conversation is: each call is followed by its result (a
+    note, if it has none), calls that were written as text are native ones, ids have at most 40 characters, consecutive
+    user messages are one, and the images of a result follow it in a user message. What only another provider can read,
+    such as its signed thinking, is left out; `agentkit threads export --as json` loses nothing.
+
+    >>> dicts_from([user("Hello")])
+    [{'role': 'user', 'content': 'Hello'}]
+
+    Args:
+        messages: such as `result.messages`, oldest first.
+        provider: whose own fields, such as thinking, are included: `openai`, or a compatible server as `host:port`.
+
+    Raises:
+        ConfigError: it is something else than messages.
+    """
+    from agentkit.models.openai import chat_messages
+
+    if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
+        hint = "; write its messages: dicts_from(result.messages)" if hasattr(messages, "messages") else ""
+        raise ConfigError(f"dicts_from(…) expects a list of messages, found {shown(messages)}{hint}")
+    conversation = list(messages)
+    for at, one in enumerate(conversation):
+        if not isinstance(one, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
+            raise ConfigError(
+                f"dicts_from(…) expects messages, found {shown(one)} as item {at}; for a prompt in any other form "
+                "write dicts_from(messages_from(…))"
+            )
+    return chat_messages(conversation, provider)
 
 
 def _not_empty(message: Message, source: Any) -> Message:

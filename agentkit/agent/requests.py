@@ -17,6 +17,7 @@ from agentkit.foreign.renamed import TOOL_CHOICE
 from agentkit.messages import AssistantMessage
 from agentkit.models.base import ModelRequest, continues
 from agentkit.processor import ProcessorConfig, Source
+from agentkit.processor.intake import NO_USAGE
 from agentkit.processor.starting import Breath
 from agentkit.toolspec import ToolSpec
 
@@ -47,6 +48,11 @@ class Requests:
             output_schema=schema,
             **plan.settings,
         )
+        counts, natively = plan.spending.counts, plan.model.format is None and self._request.tool_choice != "none"
+        self.offered: Sequence[ToolSpec] = self._request.tools if natively else ()
+        """The tools that the model may call natively."""
+        self.never_waits = journal.thread_id is None and not counts
+        """Whether `prepare` never waits: no store, no summary, no other run that spends from the same budget."""
         self._meters: list[Meter] = []  # for the turn's responses
         self._prompts: Prompts | None = None
         self._continues = continues(plan.model)
@@ -61,11 +67,6 @@ class Requests:
                 f"tool_choice={request.tool_choice!r} is not a tool of this agent: expected one of {', '.join(choices)}"
                 f"{did_you_mean(request.tool_choice, choices, TOOL_CHOICE)}"
             )
-
-    @property
-    def never_waits(self) -> bool:
-        """Whether `prepare` never waits: no store, no summary, no other run that spends from the same budget."""
-        return self._journal.thread_id is None and not self._plan.spending.counts
 
     async def prepare(self) -> bool:
         """Create the next request and the meter for its response; False if nothing is left of the budget."""
@@ -86,11 +87,6 @@ class Requests:
         self._continued = 0
         self.under_way = True
         return self._request
-
-    def offered(self) -> Sequence[ToolSpec]:
-        """The tools that the model may call natively."""
-        natively = self._plan.model.format is None and self._request.tool_choice != "none"
-        return self._request.tools if natively else ()
 
     def config(self) -> ProcessorConfig:
         """What the calls of the response may do; at most as many as are left, because other runs also use some."""
@@ -124,8 +120,9 @@ class Requests:
 
     def end(self, usage: Usage) -> bool:
         """A turn is over and used these tokens. Returns whether the model was asked for it."""
-        self.settle()
-        if not self._plan.spending.counts:
+        if self._meters:
+            self.settle()
+        if usage is not NO_USAGE and not self._plan.spending.counts:
             self._plan.spending.count(self._plan.model.name, usage)
         asked, self.under_way = self.under_way, False
         return asked

@@ -7,7 +7,8 @@ run, a late turn takes no more time than the first.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from os import urandom
@@ -17,12 +18,12 @@ from typing import Any, Final, Generic
 from agentkit.agent.cancelling import Brake, uncancelled, watch
 from agentkit.agent.ending import ending
 from agentkit.agent.hooks import Hooks
-from agentkit.agent.journal import Journal, Response
+from agentkit.agent.journal import Journal, Response, Unsettled
 from agentkit.agent.lifecycle import RunEnded, RunStarted, TurnEnded, TurnStarted
 from agentkit.agent.options import RunFinish
 from agentkit.agent.outcome import OutputT, RunResult
 from agentkit.agent.plan import Plan
-from agentkit.agent.progress import Progress, answered
+from agentkit.agent.progress import Progress
 from agentkit.agent.requests import Requests
 from agentkit.agent.spending import asked
 from agentkit.agent.system import written
@@ -37,6 +38,7 @@ from agentkit.events import (
     ToolFailed,
     ToolSkipped,
     ToolStarted,
+    Usage,
 )
 from agentkit.foreign.absent import explain_with, explained
 from agentkit.messages import AssistantMessage, ToolCall
@@ -44,6 +46,9 @@ from agentkit.processor import EventStream, ResponseProcessor, Source, Turn
 from agentkit.tool.result import ToolContext
 
 _TOOL_EVENTS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
+
+UNREAD: Final = 1.0
+"""Seconds after which a run that is ended from outside no longer waits for its consumer."""
 
 _EARLY: Final = (
     "it exists once the run is over: write `await` first, as in `(await threads.run_thread(…)).{0}`; or iterate "
@@ -61,7 +66,6 @@ class RunStream(EventStream[Event], Generic[OutputT]):
     """
 
     def __init__(self, plan: Plan, journal: Journal) -> None:
-        super().__init__()
         self.plan = plan
         self.journal = journal
         self.id = urandom(8).hex()  # as `secrets` does, which would load OpenSSL's hashes
@@ -87,7 +91,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         Raises:
             RuntimeError: it has not ended yet.
         """
-        if not self._over.is_set():
+        if not self.over:
             raise RuntimeError(
                 "the run is not over: iterate over the stream to its end, or leave its `async with` block"
             )
@@ -128,6 +132,20 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         self._unread = None
         self._stop("cancelled")
 
+    async def ended(self) -> None:
+        """End it, as `cancel` does, and wait for the end, whichever task iterates over it.
+
+        If the consumer does not take the remaining events within a second, the iteration ends for it. Returns
+        immediately if nothing was begun, or if the run belongs to another event loop.
+        """
+        while self._begun and not self.over and self._loop is asyncio.get_running_loop():
+            self.cancel()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wait_for_end(), UNREAD)
+            iterator = None if self._iterator is None else self._iterator()
+            if iterator is not None and not iterator.ag_running:  # it waits at an event, for its consumer
+                await iterator.aclose()
+
     def _stop(self, reason: RunFinish) -> None:
         self._brake.pull(reason)
         self._hooks.hurry()
@@ -139,15 +157,18 @@ class RunStream(EventStream[Event], Generic[OutputT]):
     async def _events(self) -> AsyncGenerator[Event, None]:
         self._begun = True
         watching = watch(self._stop, self.plan.cancel, self.plan.spending.seconds_left)
-        hooked = self._hooks.any
+        hooked, journal = self._hooks.any, self.journal
         try:
             await self._hooks.notify(RunStarted())
-            while (turn := await self._next()) is not None:
+            turn, ended = await self._opened()
+            for event in ended:
+                yield event
+            while turn is not None:
                 self._begin(turn)
                 since = monotonic()
                 try:
                     async for event in turn:
-                        if type(event) in _TOOL_EVENTS and not self.journal.settled:  # before anyone sees it
+                        if type(event) in _TOOL_EVENTS and not journal.settled:  # before anyone sees it
                             await self._record(turn, event, since)  # type: ignore[arg-type]
                         if hooked:
                             await self._hooks.notify(event)
@@ -158,10 +179,9 @@ class RunStream(EventStream[Event], Generic[OutputT]):
                         raise
                 finally:
                     await self._end(turn, since)
+                turn = await self._next()
         except BaseException as e:
-            self.error = e
-            if isinstance(e, Exception):
-                self._progress.finish = "error"
+            self._failed(e)
             raise
         finally:
             try:
@@ -170,6 +190,24 @@ class RunStream(EventStream[Event], Generic[OutputT]):
                 for stop in watching:  # only now: the clock also limits what hooks do at the end
                     stop()
 
+    async def _opened(self) -> tuple[Turn | None, Sequence[Event]]:
+        """The first turn; before it, the ends of the calls that were answered since the last run, told to the hooks."""
+        if self._brake.reason is not None:
+            return await self._next(), ()
+        turn, unsettled = await self._open()
+        ended = list(unsettled.ends())
+        if ended and self._hooks.any:
+            for event in ended:
+                await self._hooks.notify(event)
+            if turn is None:
+                await self._hooks.notify(_without_a_turn(unsettled))
+        return (await self._next() if turn is None else turn), ended
+
+    def _failed(self, error: BaseException) -> None:
+        self.error = error
+        if isinstance(error, Exception):
+            self._progress.finish = "error"
+
     async def _conclude(self) -> None:
         if self._left:
             return
@@ -177,7 +215,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         try:
             await uncancelled(self.journal.close(), again=self.journal.close)
         finally:
-            self._over.set()
+            self._is_over()
             if isinstance(self.error, AgentkitError):
                 self.error.result = self.result
             await self._hooks.notify(RunEnded(self.result, self.error))
@@ -200,11 +238,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
     async def _next(self) -> Turn | None:
         """The next turn; None when the run is over."""
         turn, progress, brake = self._turn, self._progress, self._brake
-        if self._processor is None and brake.reason is None:
-            turn = await self._open()
-            if turn is not None:
-                return turn
-        elif turn is not None:
+        if turn is not None:
             self._requests.see(turn.refused, answered=bool(turn.results))
             progress.see(turn)
         reason = ending(progress.state(brake.reason))
@@ -219,12 +253,12 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         progress.finish = reason or "cancelled"
         return None
 
-    async def _open(self) -> Turn | None:
-        """Start; the turn that answers calls that an earlier run left open, if there are any."""
+    async def _open(self) -> tuple[Turn | None, Unsettled]:
+        """Start; the turn that answers calls that an earlier run left open, if there are any, and what was open."""
         journal, plan = self.journal, self.plan
         self._requests.check()
         if not await self._instruct():
-            return None
+            return None, Unsettled()
         unsettled = await journal.open(plan.registry, partial(asked, plan.spending))
         self._progress.opened(unsettled, journal.all())
         taken = set(journal.taken) - {call.id for call in unsettled.calls}  # these keep their ids
@@ -239,9 +273,9 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             gate=self._gate,
         )
         if not unsettled.calls or left == 0 or self._brake.reason is not None:
-            return None
+            return None, unsettled
         calls = [CallEnd(index, call) for index, call in enumerate(unsettled.calls)]
-        return self._processor.process(calls, approved=unsettled.approved)
+        return self._processor.process(calls, approved=unsettled.approved), unsettled
 
     async def _instruct(self) -> bool:
         """Pass the instructions to the journal; False if the run was stopped before they were known."""
@@ -273,7 +307,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             await self._hooks.notify(TurnStarted(progress.turns, request))
         processor.config = requests.config()
         source = requests.stream(request)
-        return processor.process(source, offered=requests.offered(), more=self._more, made=_cut_calls(self._turn))
+        return processor.process(source, offered=requests.offered, more=self._more, made=_cut_calls(self._turn))
 
     def _more(self, partial: AssistantMessage) -> Source | None:
         return None if self._brake.reason is not None else self._requests.more(partial)
@@ -307,9 +341,9 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         if self._left:
             return
         number = self._progress.turns if self._requests.under_way else 0
-        waits = not turn.over or not self.journal.settled
+        keeping = self._keep(turn, since)
         try:
-            await (uncancelled(self._keep(turn, since)) if waits else self._keep(turn, since))
+            await (keeping if turn.over and self.journal.settled else uncancelled(keeping))
         finally:
             if self._hooks.any:
                 seconds = monotonic() - since
@@ -318,7 +352,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
                 )
 
     async def _keep(self, turn: Turn, since: float) -> None:
-        await turn.aclose()
+        if not turn.over:
+            await turn.aclose()
         response = self._response(turn, since)
         asked = self._requests.end(turn.usage)
         self._progress.end_turn(turn, asked=asked)
@@ -331,9 +366,15 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         return Response(self.id, self.plan.model.name, turn.usage, turn.finish.reason, monotonic() - since)
 
 
+def _without_a_turn(unsettled: Unsettled) -> TurnEnded:
+    """What frames the calls of an earlier run that have their answers, if none is left to run."""
+    calls, answers = zip(*unsettled.answered, strict=True)
+    return TurnEnded(0, AssistantMessage(calls), answers, Usage(), "stop", 0.0)
+
+
 def _cut_calls(turn: Turn | None) -> list[ToolCall]:
     """The text calls of a previous response that its token limit cut off: the next response may repeat them."""
     if turn is None or turn.finish.reason != "length":
         return []
     had = (None, "ambiguous_call")  # the latter: already made in an earlier response, and repeated
-    return [call for call, answer in answered(turn) if call.format is not None and answer.error in had]
+    return [call for call, answer in turn.answered() if call.format is not None and answer.error in had]

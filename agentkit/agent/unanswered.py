@@ -10,13 +10,15 @@ from agentkit.messages import AssistantMessage, Message, SystemMessage, TextPart
 _MOVED_ON = "no result: the conversation continued before this call was answered"
 
 
-def settled(messages: Sequence[Message]) -> tuple[list[Message], tuple[ToolCall, ...]]:
-    """The conversation, and its calls that wait for a person.
+def settled(
+    messages: Sequence[Message],
+) -> tuple[list[Message], tuple[ToolCall, ...], list[tuple[ToolCall, ToolMessage]]]:
+    """The conversation, its calls that wait for a person, and those that are answered here.
 
-    Those are the calls at its end: only answers and system messages follow their response. Any earlier call without an
-    answer gets one here, after the other answers to its response; it says that there is no result.
+    Those that wait are the calls at its end: only answers and system messages follow their response. Any earlier call
+    without an answer gets one here, after the other answers to its response; it says that there is no result.
 
-    >>> messages, waiting = settled([AssistantMessage(ToolCall("1", "pay")), AssistantMessage("Well?")])
+    >>> messages, waiting, _ = settled([AssistantMessage(ToolCall("1", "pay")), AssistantMessage("Well?")])
     >>> [type(m).__name__ for m in messages], waiting
     (['AssistantMessage', 'ToolMessage', 'AssistantMessage'], ())
     """
@@ -26,12 +28,13 @@ def settled(messages: Sequence[Message]) -> tuple[list[Message], tuple[ToolCall,
         missing.setdefault(at, []).append(call)
     waiting = tuple(missing.pop(end, ()))
     whole = list(messages)
+    answered: list[tuple[ToolCall, ToolMessage]] = []
     for at in sorted(missing, reverse=True):
         after = at + 1 + sum(1 for _ in takewhile(lambda m: isinstance(m, ToolMessage), messages[at + 1 :]))
-        whole[after:after] = [
-            ToolMessage(call.id, call.name, (TextPart(_MOVED_ON),), "cancelled") for call in missing[at]
-        ]
-    return whole, waiting
+        here = [(call, ToolMessage(call.id, call.name, (TextPart(_MOVED_ON),), "cancelled")) for call in missing[at]]
+        whole[after:after] = [answer for _, answer in here]
+        answered[:0] = here
+    return whole, waiting, answered
 
 
 def _end(messages: Sequence[Message]) -> int:

@@ -55,6 +55,9 @@ def add(commands: Any) -> None:
     approved.add_argument(
         "--arguments", metavar="JSON", help="run it with these arguments instead; the complete JSON object"
     )
+    approved.add_argument(
+        "--tools", nargs="+", default=[], metavar="MODULE:CLASS", help="the tools, which check the new arguments"
+    )
     denied.add_argument("--reason", default="", help="the reason, for the model")
 
 
@@ -167,8 +170,8 @@ def rendered(messages: Sequence[Message], wire: str, tools: Sequence[str]) -> Se
         FormatError: the format cannot represent a call.
     """
     from agentkit import formats
+    from agentkit.agent import dicts_from
     from agentkit.models.anthropic import anthropic_messages
-    from agentkit.models.openai import chat_messages
     from agentkit.models.text import text_messages
     from agentkit.tool.codec import to_json
     from agentkit.tool.registry import ToolRegistry
@@ -177,11 +180,11 @@ def rendered(messages: Sequence[Message], wire: str, tools: Sequence[str]) -> Se
         case "json":
             return [to_json(message) for message in messages]
         case "openai":
-            return chat_messages(messages, "openai")
+            return dicts_from(messages)
         case "anthropic":
             return anthropic_messages(messages, "anthropic")
         case name if name in formats.names():
-            return chat_messages(text_messages(messages, formats.get(name), ToolRegistry(*tools).specs()), "openai")
+            return dicts_from(text_messages(messages, formats.get(name), ToolRegistry(*tools).specs()))
     hint = did_you_mean(wire, [*WIRES, *formats.names()])
     raise ConfigError(f"--as {wire}: expected {', '.join(WIRES)}, or a text format of `agentkit formats`{hint}")
 
@@ -220,8 +223,13 @@ async def approve(manager: ThreadManager, arguments: argparse.Namespace) -> int:
     from agentkit.cli.asking import read_arguments, who
 
     given = None if arguments.arguments is None else read_arguments(arguments.arguments)
+    if arguments.tools:
+        manager.add_tool(arguments.tools)
     await manager.approve(arguments.thread, arguments.call, arguments=given, by=who())
     print(f"approved {visible(arguments.call)}; {goes_on(arguments.thread, arguments.store)}")
+    if given is not None and not arguments.tools:
+        note = "the new arguments are checked when the call runs; --tools MODULE:CLASS checks them first"
+        print(note, file=sys.stderr)
     return 0
 
 
@@ -236,7 +244,9 @@ async def deny(manager: ThreadManager, arguments: argparse.Namespace) -> int:
 
 def goes_on(thread: str, store: str) -> str:
     """How to continue a thread, as a shell command."""
-    return visible(f"continue with: agentkit chat --thread {shlex.quote(thread)}{store_option(store)} --model …")
+    return visible(
+        f"continue with: agentkit chat --thread {shlex.quote(thread)}{store_option(store)} --model … --tools …"
+    )
 
 
 def store_option(store: str) -> str:

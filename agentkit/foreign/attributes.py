@@ -24,6 +24,7 @@ _CLOSE: Final = "write await x.aclose(), or use it in `async with`"
 _SCHEMAS: Final = "write registry.get_openapi_schemas()"
 _EXECUTE: Final = "tools are run by an Agent, or by ResponseProcessor(registry)"
 _TO_DICT: Final = "it is a frozen value, independent of providers; dataclasses.asdict(…) shows its fields"
+_AS_DICTS: Final = "write agentkit.agent.dicts_from(result.messages), for OpenAI's message dicts"
 _CLASS: Final = "check its class: isinstance(message, UserMessage), or `match`; the classes are in agentkit.messages"
 _PART_CLASS: Final = "check its class: isinstance(part, TextPart), or `match`; the classes are in agentkit.messages"
 _EVENT_CLASS: Final = "check its class: isinstance(event, Text), or `match`; the classes are in agentkit.events"
@@ -47,7 +48,10 @@ _ANSWERED: Final[Words] = {
 _SAID: Final[Words] = {**_EVENT, **_same("text", "delta", "content", "chunk", "token", "value", "data")}
 _MESSAGE: Final[Words] = {
     **_same(_CLASS, "role", "type", "kind"),
-    **_same(_TO_DICT, "model_dump", "model_dump_json", "dict", "to_dict", "json", "to_json"),
+    **_same(
+        "write agentkit.agent.dicts_from([message]), for OpenAI's message dict",
+        *("model_dump", "model_dump_json", "dict", "to_dict", "json", "to_json"),
+    ),
     **_same("content", "parts", "blocks"),
     **_same("messages have no ids or timestamps; threads.get_log(thread_id) has them", "id", "timestamp", "created_at"),
 }
@@ -89,7 +93,7 @@ _RESULT: Final[Words] = {
     ),
     **_same("write [m.thinking for m in result.messages if isinstance(m, AssistantMessage)]", "thinking", "reasoning"),
     **_same("measure it with a hook: RunStarted and RunEnded of agentkit.agent", "duration", "elapsed", "timestamp"),
-    **_same(_TO_DICT, "model_dump", "to_dict", "json", "all_messages_json"),
+    **_same(_AS_DICTS, "model_dump", "to_dict", "json", "all_messages_json", "to_messages", "openai_messages"),
     "thread_id": "the run has it: run.thread_id of the stream that run_thread returns",
 }
 

@@ -16,7 +16,7 @@ _HAVE: Final[Mapping[str, str]] = {
     "ToolStarted Usage merge",
     "agentkit.errors": "ERROR_CODES ErrorCode ProviderErrorKind StoreConflict ThreadExists ThreadNotFound",
     "agentkit.agent": "BudgetSpent Decision Hook Lifecycle RunEnded RunFinish RunOptions RunStarted RunStream Settings "
-    "TurnEnded TurnStarted",
+    "TurnEnded TurnStarted dicts_from messages_from",
     "agentkit.models": "AnthropicModel ClosableModel OpenAIModel ResponsesModel TextCalling",
     "agentkit.threads": "Call Compaction Entry Log SQLiteStore Store Thread open_store",
     "agentkit.testing": "Recording Replay STORE_CHECKS ScriptedModel StoreCheck",
@@ -42,6 +42,10 @@ _MODEL: Final = "a model is a string: Agent('openai:gpt-5'), or agentkit.model('
 _THREADS: Final = "conversations are kept by agentkit.ThreadManager"
 _HOOKS: Final = (
     "write agentkit.Agent(…, hooks=[function]); it receives every event, and those of agentkit.agent.Lifecycle"
+)
+_NO_GUARDS: Final = (
+    "there are no guardrails and no middleware: check before agent.run(…), and result.output after it; "
+    "@openapi_schema(requires_approval=True) makes calls wait for a person"
 )
 _APPROVAL: Final = "to make calls wait for a person write @openapi_schema(requires_approval=True)"
 _TYPE: Final = "write agentkit.Agent(…, output_type=YourType)"
@@ -85,7 +89,7 @@ FOREIGN: Final[Mapping[str, str]] = {
         "BaseStore",
     ),
     **_same(_HOOKS, "AgentHooks", "RunHooks", "BaseCallbackHandler", "Callback", "trace", "Middleware", "Hooks"),
-    **_same(_HOOKS, "InputGuardrail", "OutputGuardrail", "input_guardrail", "output_guardrail", "AgentMiddleware"),
+    **_same(_NO_GUARDS, "InputGuardrail", "OutputGuardrail", "input_guardrail", "output_guardrail", "AgentMiddleware"),
     **_same(_APPROVAL, "interrupt", "Command", "HumanInTheLoopMiddleware", "DeferredToolRequests", "ToolApproved"),
     **_same(_TYPE, "NativeOutput", "ToolOutput", "PromptedOutput", "AgentOutputSchema", "PydanticOutputParser"),
     **_same("write agentkit.messages.UserMessage", "HumanMessage", "UserPromptPart", "ModelMessage", "BaseMessage"),
@@ -102,6 +106,14 @@ FOREIGN: Final[Mapping[str, str]] = {
     ),
     **_same(_NO_LIMIT, "MaxTurnsExceeded", "GraphRecursionError", "UsageLimitExceeded"),
     **_same("the text of a run is result.text, its messages are result.messages", "ItemHelpers"),
+    **_same(
+        "write agentkit.agent.dicts_from(messages)", "messages_to_dict", "convert_to_openai_messages", "message_to_dict"
+    ),
+    **_same(
+        "write agentkit.agent.messages_from(dicts); every prompt accepts such dicts",
+        "messages_from_dict",
+        "convert_to_messages",
+    ),
     **_same("the messages up to a failure are in the error's result: error.result.messages", "capture_run_messages"),
     **_same("the settings of a run are arguments: agent.run('…', temperature=0, context=…)", "RunnableConfig"),
     **_same("write agentkit.agent.RunStream", "RunResultStreaming", "StreamedRunResult", "AgentStream"),

@@ -69,7 +69,8 @@ AGENT: Final[Words] = {
     ),
     **dict.fromkeys(
         ("input_guardrails", "output_guardrails", "guardrails", "middleware"),
-        "hooks=[…] receive every event, and ProcessorConfig(requires_approval=…) decides which calls run",
+        "there are none: check before agent.run(…), and result.output after it; ProcessorConfig(requires_approval=…) "
+        "makes calls wait for a person",
     ),
     "tool_use_behavior": "to let a tool end the run write @openapi_schema(terminates=True)",
     **dict.fromkeys(
@@ -139,7 +140,7 @@ RUN_THREAD: Final[Words] = {
     **dict.fromkeys(
         ("prompt", "message", "messages", "input"), "add it first: await threads.add_message(thread_id, 'the text')"
     ),
-    "tools": "the manager has the tools: threads.add_tool(MyTool) or threads.registry.register(function)",
+    "tools": "the manager has the tools: threads.add_tool(MyTool), or threads.add_tool(function)",
     "agent": "to run your own agent write run_agent(thread_id, agent)",
     "hooks": "it belongs to the manager: ThreadManager(hooks=[…])",
     "decisions": "decisions about a thread's calls are stored: call approve(…) or deny(…), then run the thread",

@@ -94,9 +94,10 @@ class Parser(Reader):
 
     def take(self, text: str) -> list[SourceEvent]:
         """Take a chunk that needs a decision."""
-        self._check(text)
-        if not text:
-            return []
+        if self.ended or not text or type(text) is not str:
+            self._check(text)
+            if not text:
+                return []
         self.hot = None
         self.accept(text)
         return self._read_on()

@@ -62,7 +62,6 @@ class Held:
 
     Args:
         start: absolute offset from which it is held.
-        pieces: the text.
         nest: what has been opened and not closed.
         first: where the value ends if everything is as it seemed at first: offset and what follows it; None if nowhere.
         fits: the same for each closing of something inside the value that could also be the value's own.
@@ -76,7 +75,6 @@ class Held:
     """
 
     start: int
-    pieces: list[str] = field(default_factory=list)
     nest: Nesting = field(default_factory=Nesting)
     first: tuple[int, int] | None = None
     fits: list[tuple[int, int]] = field(default_factory=list)
@@ -103,11 +101,10 @@ class Later:
         held = self.held
         r = self.tokens.r
         if held.first is not None:  # the closing itself was examined
-            self.hold(held.first[1] - r.base)
+            r.at = held.first[1] - r.base
         while True:
             found = self.tokens.end.stops(r.buf, r.at)
-            stop = found.start() if found else len(r.buf)
-            self.hold(stop)
+            r.at = found.start() if found else len(r.buf)
             if found is None:
                 if r.ended:
                     return self.settled()
@@ -115,18 +112,16 @@ class Later:
                 continue
             token = yield from self.tokens.token(0)
             if token is None:
-                self.hold(r.at + 1)
+                r.at += 1
                 continue
             end = r.base + token.end()
             if (ends := (yield from self.weigh(token))) is not None:
                 return ends
-            self.hold(max(end - r.base, r.at))
+            r.at = max(end - r.base, r.at)
 
-    def hold(self, end: int) -> None:
-        """Consume up to an index of the buffer without an event."""
-        held = self.held
-        held.pieces.append(self.tokens.r.buf[self.tokens.r.at : end])
-        self.tokens.r.at = end
+    def text(self, start: int) -> str:
+        """The text from an absolute offset to here."""
+        return self.tokens.r.text(start, self.tokens.r.offset)
 
     def weigh(self, token: re.Match[str]) -> Generator[None, None, tuple[int, int] | None]:
         """Take a token into account; returns the end if it is certain now."""
@@ -185,7 +180,7 @@ class Later:
         if held.nest.calls > 1:
             raise self.ambiguous()
         held.half, held.nest = True, Nesting()
-        self.hold(end)
+        self.tokens.r.at = end
 
     def inner_closes(self, token: re.Match[str], here: tuple[int, int]) -> tuple[int, int] | None:
         """A value's closing, if one was opened inside that is not closed yet."""
@@ -203,7 +198,7 @@ class Later:
     def is_again(self) -> bool:
         """Whether the last opening inside is that of this same parameter: the value before it may lack its closing."""
         held = self.held
-        found = self.tokens.end.own.finditer("".join(held.pieces)) if self.tokens.end.own is not None else ()
+        found = self.tokens.end.own.finditer(self.text(held.start)) if self.tokens.end.own is not None else ()
         names = [f.groupdict().get("name") for f in found if f["close"] is None]  # an element's tag is its name
         return bool(names) and (names[-1] or self.tokens.key).strip() == self.tokens.key
 
@@ -218,19 +213,14 @@ class Later:
         held = self.held
         over = held.first is not None or bool(held.ends)
         shut = token.groupdict().get("shut") is not None
-        passed = self.seen.passed and _SENTENCE("".join(held.pieces), held.behind - held.start) is None
+        passed = self.seen.passed and _SENTENCE(self.text(held.start), held.behind - held.start) is None
         if (held.nest.open and (held.fits or passed)) or (shut and over):
             return True
-        if (
-            self.seen.closings
-            and held.ends
-            and self.tokens.end.unopened(self.tokens.r.raw()[self.start - self.tokens.r.mark :]) >= 0
-        ):
+        if self.seen.closings and held.ends and self.tokens.end.unopened(self.text(self.start)) >= 0:
             return True
-        text = "".join(held.pieces)
-        if held.fits and self.tokens.end.open_section(self.tokens.r.raw()[self.start - self.tokens.r.mark :]):
+        if held.fits and self.tokens.end.open_section(self.text(self.start)):
             return True
-        return (bool(held.fits) or shut) and not self.tokens.end.balances(text)
+        return (bool(held.fits) or shut) and not self.tokens.end.balances(self.text(held.start))
 
     def call_ends(self, token: re.Match[str]) -> Generator[None, None, tuple[int, int] | None]:
         """A call's end: that of one opened inside, or that of the enclosing one."""
@@ -247,7 +237,7 @@ class Later:
                 held.inside.append(r.offset)
         elif clean:
             held.nest.open.clear()
-            if held.shut >= 0 and not "".join(held.pieces)[held.shut :].strip():
+            if held.shut >= 0 and not self.text(held.start + held.shut).strip():
                 held.doubled = True
             if held.odd is not None:
                 return self.found(held.odd)
@@ -257,7 +247,7 @@ class Later:
     def found(self, end: tuple[int, int]) -> tuple[int, int]:
         """The value ends there: emit what was held of it."""
         held = self.held
-        text = "".join(held.pieces)[: end[0] - held.start]
+        text = self.tokens.r.text(held.start, end[0])
         if text:
             self.tokens.r.out.append(ArgumentDelta(self.index, text, self.tokens.key))
         return end
@@ -282,7 +272,7 @@ class Later:
         """
         held = self.held
         r = self.tokens.r
-        text = r.raw()[self.start - r.mark : held.ends[0][0] - r.mark]
+        text = r.text(self.start, held.ends[0][0])
         return self.tokens.end.stray(text) >= 0 or (self.tokens.end.whole(text) and not self.opens(text))
 
     def opens(self, text: str) -> bool:

@@ -82,7 +82,7 @@ class Span:
                 for a key with two values.
         """
         if self.value is UNREAD:
-            text = r.raw()[self.start - r.mark : self.end - r.mark]
+            text = r.text(self.start, self.end)
             try:
                 self.value = values.load(text, strict=not self.loose, depth=r.limits.depth)
             except values.GivenTwice as e:

@@ -53,8 +53,7 @@ class Value:
 
     def text(self) -> str:
         """The value, byte-exact except for the newlines and CDATA marks that are not part of it."""
-        raw, mark = self.r.raw(), self.r.mark
-        return "".join(raw[a - mark : b - mark] for a, b in self.spans)
+        return "".join([self.r.text(start, end) for start, end in self.spans])
 
     def read(self) -> Generator[None, None, None]:
         """Consume the value and its closing tag.
@@ -64,6 +63,11 @@ class Value:
             balance, so that its end is ambiguous.
         """
         r = self.r
+        if (
+            r.at < len(r.buf) and not (first := r.buf[r.at]).isspace() and first != "<"
+        ):  # none of what may come before it
+            yield from self.plain()
+            return
         if not self.end.verbatim and (newline := (yield from r.sees(_NEWLINE))):
             r.at = newline.end()
         if cdata := (yield from r.sees(_CDATA)):
@@ -90,7 +94,7 @@ class Value:
             Damage: `invalid_arguments`; the call is over at its end.
         """
         r = self.r
-        if (stray := self.end.stray(r.raw()[start - r.mark : end - r.mark])) >= 0:
+        if (stray := self.end.stray(r.text(start, end))) >= 0:
             wanted = f"expected a parameter or the end of the call after {self.end.what} of {self.key!r}"
             r.at = self.over - r.base
             raise Damage("invalid_arguments", wanted, start + stray, got=True, end=self.over)
@@ -132,10 +136,10 @@ class Value:
                     self.refuse_stray(start, end)
                 if self.seen.crossed >= 0:
                     raise self.crossing(after)
-                if self.seen.closings and self.end.crossed(r.raw()[start - r.mark : end - r.mark]):
+                if self.seen.closings and self.end.crossed(r.text(start, end)):
                     raise self.tokens.unsure(start, after)
-                if self.unclosed and (newline := _LAST_NEWLINE.search(r.raw(), max(start, end - 2) - r.mark)):
-                    end = r.mark + newline.start()
+                if self.unclosed and (newline := _LAST_NEWLINE(r.text(max(start, end - 2), end))):
+                    end -= len(newline[0])
                 self.spans.append((start, max(start, end)))
                 return
             else:
@@ -268,7 +272,7 @@ class Value:
         return ends
 
 
-_LAST_NEWLINE = re.compile(r"\r?\n\Z")
+_LAST_NEWLINE = re.compile(r"\r?\n\Z").search
 
 
 @cache

@@ -16,6 +16,7 @@ from typing import Any, Final
 from agentkit.errors import ErrorCode
 from agentkit.events import ArgumentDelta, Markup, SourceEvent, Text, Thinking
 from agentkit.formats.format import Limits
+from agentkit.formats.pieces import Kept
 
 Wait = Generator[None, None, None]
 Search = Callable[..., re.Match[str] | None]
@@ -99,7 +100,7 @@ class Delimiter:
 
     @cached_property
     def part(self) -> re.Pattern[str]:
-        """`begun` compiled, when a text first ends in doubt: among many literals that takes ten milliseconds."""
+        """The pattern `begun`, compiled when a text first ends in doubt: with many literals that takes 10 ms."""
         return re.compile(self.begun, self._flags)
 
 
@@ -224,28 +225,6 @@ def text_run(plain: str, escape: str) -> tuple[Callable[..., re.Match[str] | Non
     return re.compile(run, re.DOTALL).match, re.compile(f"{run}.", re.DOTALL).match
 
 
-class Kept:
-    """The text of the open call.
-
-    `pieces` were consumed and have left the buffer; `since` is where in the buffer the rest of what was consumed
-    starts. `mark` is the absolute offset at which the call starts, `room` the one at which it is too long, and
-    `surplus` what has arrived beyond that.
-    """
-
-    __slots__ = ("mark", "pieces", "room", "since", "surplus")
-
-    def __init__(self, since: int, mark: int, room: int) -> None:
-        self.pieces: list[str] = []
-        self.since, self.mark, self.room = since, mark, room
-        self.surplus = ""
-
-    def within(self, text: str, end: int) -> str:
-        """What is within the call's limit of a chunk that arrives at this absolute offset; the rest is surplus."""
-        fits = max(self.room - end, 0) if not self.surplus else 0
-        self.surplus += text[fits:]
-        return text[:fits]
-
-
 Heat = tuple[Search, type[Text] | type[Thinking] | None, int, str | None]
 """What finds whether a chunk needs a decision, and the event that it is if not: of which kind, call and parameter."""
 
@@ -290,24 +269,21 @@ class Reader:
 
     def accept(self, text: str) -> None:
         """Add a chunk to the buffer; what was consumed leaves it. A call never sees what is beyond its limit."""
-        buf = self.buf
-        kept = self.kept
-        if kept is not None and (kept.surplus or self.base + len(buf) + len(text) > kept.room):
-            text = kept.within(text, self.base + len(buf))
-        if self.at:
-            self._drop()
-            buf = self.buf
+        buf, kept, at = self.buf, self.kept, self.at
+        if kept is not None:
+            if kept.surplus or self.base + len(buf) + len(text) > kept.room:
+                text = kept.within(text, self.base + len(buf))
+            if at:
+                if kept.since < at:
+                    kept.pieces.append(buf[kept.since : at])
+                    if self.base + at > kept.full:
+                        kept.join(self.base + at)
+                kept.since = 0
+        if at:
+            buf = buf[at:]
+            self.base += at
+            self.at = 0
         self.buf = buf + text if buf else text
-
-    def _drop(self) -> None:
-        """Remove what was consumed from the buffer."""
-        if (kept := self.kept) is not None:
-            if kept.since < self.at:
-                kept.pieces.append(self.buf[kept.since : self.at])
-            kept.since = 0
-        self.buf = self.buf[self.at :]
-        self.base += self.at
-        self.at = 0
 
     def heat(
         self, search: Search, kind: type[Text] | type[Thinking] | None, index: int = 0, key: str | None = None
@@ -317,7 +293,7 @@ class Reader:
         Only when everything before is consumed. `kind` None creates argument deltas of call `index`, parameter `key`.
         """
         if self.at:
-            self._drop()
+            self.accept("")
         self.hot = (search, kind, index, key)
 
     def feed(self, text: str) -> list[SourceEvent]:
@@ -330,7 +306,7 @@ class Reader:
         if hot is not None:
             search, kind, index, key = hot
             end, kept = self.base + len(text), self.kept
-            if search(text) is None and text and (kept is None or end <= kept.room):
+            if search(text) is None and text and (kept is None or end <= kept.full or kept.join(end)):
                 self.base = end
                 if kept is not None:
                     kept.pieces.append(text)
@@ -352,8 +328,19 @@ class Reader:
 
     def raw(self) -> str:
         """The open call's text, from its start to here."""
-        assert self.kept is not None
-        return "".join((*self.kept.pieces, self.buf[self.kept.since : self.at]))
+        return self.text(self.mark, self.base + self.at)
+
+    def text(self, start: int, end: int) -> str:
+        """The open call's text between two absolute offsets, none of which is before its start."""
+        kept = self.kept
+        assert kept is not None
+        past = self.base + kept.since
+        if start >= past:
+            return self.buf[start - self.base : end - self.base]
+        if end > past:
+            kept.pieces.append(self.buf[kept.since : end - self.base])
+            kept.since, past = end - self.base, end
+        return kept.text(start, end, past)
 
     def shut(self) -> None:
         """The call is over: stop keeping."""
@@ -371,7 +358,7 @@ class Reader:
             return
         whole = self.raw() + self.buf[self.at :]
         self.buf, self.base, self.at = whole, kept.mark, position - kept.mark
-        kept.pieces, kept.since = [], 0
+        kept.pieces, kept.joined, kept.since = [], 0, 0
 
     def unread(self, text: str) -> None:
         """Put back what was consumed just before this place. Only outside a call."""

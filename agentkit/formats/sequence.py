@@ -104,7 +104,7 @@ class Calls:
                 return self._undo(start, inside)
             yield from self.damaged(call, damage)
         else:
-            self._done(call, call.arguments.by_name, r.raw(), call.lead.size, call.arguments.repairs)
+            self._done(call, call.arguments.by_name, r.text(r.mark + call.lead.size, r.offset), call.arguments.repairs)
         self.over(entry)
         return True
 
@@ -113,15 +113,14 @@ class Calls:
         r = self.r
         if r.offset == self.lacking or (found := plain_call(r, entry, self.openers, self.count)) is None:
             return False
-        raw, size = r.buf[r.at : found.end], found.start - r.at
         if self.before:
             r.out.append(Markup(self.before))
-        if size:
-            r.out.append(Markup(raw[:size]))
+        if found.start > r.at:
+            r.out.append(Markup(r.buf[r.at : found.start]))
         r.out.append(_new(CallStart, (found.index, found.name, None)))
         r.out += found.deltas
         r.at = found.end
-        self._done(found, found.arguments, raw, size, found.repairs)
+        self._done(found, found.arguments, r.buf[found.start : found.end], found.repairs)
         self.over(entry)
         return True
 
@@ -160,14 +159,12 @@ class Calls:
         yield from r.space()
         call.lead.opening = r.raw()
 
-    def _done(
-        self, call: CallReader | Found, arguments: dict[str, Any], raw: str, lead: int, repairs: Sequence[str]
-    ) -> None:
-        """Report that the call is complete; the first `lead` characters of its text were markup."""
+    def _done(self, call: CallReader | Found, arguments: dict[str, Any], raw: str, repairs: Sequence[str]) -> None:
+        """Report that the call is complete."""
         if not raw.isascii() or "\\u" in raw:
             arguments = values.encodable(arguments, raw)
             repairs = (*repairs, LONE_SURROGATE) if values.replaced(arguments, raw) else repairs
-        done = call_as_read(call.id, call.name, arguments, call.opener.format.name, raw[lead:])
+        done = call_as_read(call.id, call.name, arguments, call.opener.format.name, raw)
         self.r.out.append(_new(CallEnd, (call.index, done, tuple(repairs))))
 
     def _repair(self, call: CallReader) -> None:
@@ -206,7 +203,7 @@ class Calls:
             if read.end < len(raw) and r.may_rewind(r.mark + read.end):
                 raw = raw[: read.end]
                 r.back_to(r.mark + read.end)
-            self._done(call, call.arguments.by_name, raw, call.lead.size, call.arguments.repairs)
+            self._done(call, call.arguments.by_name, raw[call.lead.size :], call.arguments.repairs)
             return
         self.refuse(call, doubtful(r, call, raw, damage) if repairable else damage, raw)
 

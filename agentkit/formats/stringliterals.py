@@ -11,6 +11,7 @@ import re
 import unicodedata
 from typing import Final
 
+from agentkit.formats.pieces import Pieces
 from agentkit.formats.repairs import (
     INNER_QUOTES,
     INVALID_ESCAPE,
@@ -137,28 +138,28 @@ class Strings:
             self.repairs[PYTHON_QUOTES] = None
         start = self.at
         self.at += len(quote)
-        pieces: list[str] = []
+        pieces = Pieces()
         plain = _STRING[quote]
         while True:
             found = plain.match(self.text, self.at)
             assert found is not None
             if found[0] and _RAW_CONTROL.search(found[0]):
                 self.repairs[RAW_NEWLINES] = None
-            pieces.append(self.unbraced(found[0]) if filled else found[0])
+            pieces.add(self.unbraced(found[0]) if filled else found[0])
             self.at = found.end()
             if self.text.startswith(quote, self.at):
                 self.at += len(quote)
                 if self.after is None or self.after.match(self.text, self.at):
-                    return "".join(pieces)
+                    return pieces.text()
                 self.repairs[INNER_QUOTES] = None
-                pieces.append(quote)
+                pieces.add(quote)
                 continue
             if self.at >= len(self.text):
                 self.at = start
                 raise NotALiteral(f"the string that starts at {start} does not end", start)
             if filled and self.text[self.at + 1 : self.at + 2] in ("{", "}"):
                 raise self.bad("a string without placeholders")
-            pieces.append(self.raw_escape() if raw else self.escape(python=self.python or quote != '"' or filled))
+            pieces.add(self.raw_escape() if raw else self.escape(python=self.python or quote != '"' or filled))
 
     def unbraced(self, text: str) -> str:
         """A piece of an f-string; an expression in braces would have to be computed."""

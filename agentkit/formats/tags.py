@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
+from agentkit.formats.pieces import Pieces
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, beginnings
 
 SPACES: Final = r"\s{0,1024}"  # white space skipped before a delimiter; any more is content
@@ -229,7 +230,7 @@ class Attributes:
         if quote not in "\"'":
             return (yield from self.unquoted(key))
         self.r.at += 1
-        pieces: list[str] = []
+        pieces = Pieces()
         stop = _QUOTED_STOP[quote]
         size = 0
         while True:
@@ -237,24 +238,26 @@ class Attributes:
             found = stop(r.buf, r.at)
             end = found.start() if found else len(r.buf)
             if end > r.at:
-                pieces.append(r.buf[r.at : end])
-                r.at = end
-                size += len(pieces[-1])
+                piece, r.at = r.buf[r.at : end], end
+                pieces.add(piece)
+                size += len(piece)
                 if self.committed:
-                    self.on_piece(key, pieces[-1])
+                    self.on_piece(key, piece)
             if not self.committed and size > r.limits.name:
                 raise Decline
             if found is None:
-                yield from self.need(f"inside the attribute {key!r}")
+                if r.ended:
+                    yield from self.need(f"inside the attribute {key!r}")
+                yield
                 continue
             if found[0] == quote:
                 r.at += 1
-                return "".join(pieces)
+                return pieces.text()
             entity = yield from r.sees(_ENTITY)
-            pieces.append(_decode(entity[0][1:-1]) if entity else "&")
+            pieces.add(piece := _decode(entity[0][1:-1]) if entity else "&")
             self.r.at += len(entity[0]) if entity else 1
             if self.committed:
-                self.on_piece(key, pieces[-1])
+                self.on_piece(key, piece)
 
     def unquoted(self, key: str) -> Generator[None, None, str]:
         """Consume a value without quotes."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from agentkit.events import SourceEvent
+from agentkit.formats.pieces import Pieces
 from agentkit.models.native import NativeCall, NativeCalls, contradict
 from agentkit.models.wire import json_text_of, mapping_of, text_of
 from agentkit.unicode import clean
@@ -38,7 +39,7 @@ def decide(calls: NativeCalls, told: Sequence[Mapping[str, Any]]) -> list[Source
 
 
 def _is_whole(text: str) -> bool:
-    return NativeCall(0, "", pieces=[text]).values is not None
+    return NativeCall(0, "", pieces=Pieces(text)).values is not None
 
 
 def _pairs(

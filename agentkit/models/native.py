@@ -20,6 +20,7 @@ from agentkit.events import (
     SourceEvent,
     Usage,
 )
+from agentkit.formats.pieces import Pieces
 from agentkit.messages import ToolCall
 from agentkit.models.native_arguments import ArgumentsError, read_arguments
 from agentkit.unicode import Joiner, clean, clean_json
@@ -84,7 +85,7 @@ class NativeCall:
     index: int
     id: str
     name: str = ""
-    pieces: list[str] = field(default_factory=list)
+    pieces: Pieces = field(default_factory=Pieces)
     joiner: Joiner = field(default_factory=Joiner)
     started: bool = False
     told: bool = False
@@ -97,9 +98,7 @@ class NativeCall:
     @property
     def text(self) -> str:
         """The arguments' text so far."""
-        if len(self.pieces) > 1:
-            self.pieces[:] = ["".join(self.pieces)]
-        return self.pieces[0] if self.pieces else ""
+        return self.pieces.text()
 
     @property
     def values(self) -> Mapping[str, Any] | None:
@@ -166,7 +165,7 @@ class NativeCalls:
             call.name = clean(name)
         piece = call.joiner.feed(text) if text else ""
         if piece:
-            call.pieces.append(piece)
+            call.pieces.add(piece)
         if not call.started:
             return self._start(call) if call.name and (self._whole_names or call.text) else []
         return [ArgumentDelta(call.index, piece)] if piece else []
@@ -182,7 +181,7 @@ class NativeCalls:
         call.joiner = Joiner()
         if whole.startswith(call.text):
             return self.more(call, whole[len(call.text) :])
-        call.pieces[:] = [whole]
+        call.pieces = Pieces(whole)
         return []
 
     def rename(self, call: NativeCall, name: str) -> None:

@@ -56,16 +56,20 @@ class Admission:
         faults: logs what the tools' authors must fix.
     """
 
+    _last: Admitted | None = None  # the terminating call: the calls after it do not run
+    _closed: ToolResult | None = None  # the answer to every further call
+
     def __init__(self, registry: KnownTools, config: ProcessorConfig, faults: Faults) -> None:
         self._registry = registry
         self._config = config
         self._faults = faults
-        self._last: Admitted | None = None  # the terminating call: the calls after it do not run
-        self._closed: ToolResult | None = None  # the answer to every further call
 
     def admit(self, event: CallEnd | CallError) -> Admitted | ToolFailed | ToolSkipped:
         """A call with its validated arguments; or its answer, which says what is wrong with it."""
         index, call = event.index, event.call
+        usual = self._last is None and self._closed is None and type(event) is CallEnd
+        if usual and (call.format is not None or self._config.native):
+            return self._checked(index, call)
         if self._last is not None and index > self._last.index:
             return ToolSkipped(index, call, self._terminated(self._last))
         if isinstance(event, CallError):
@@ -74,6 +78,9 @@ class Admission:
             return ToolSkipped(index, call, self._closed)
         if call.format is None and not self._config.native:
             return ToolSkipped(index, call, self._not_native())
+        return self._checked(index, call)
+
+    def _checked(self, index: int, call: ToolCall) -> Admitted | ToolFailed:
         checked = self._check(index, call)
         return checked if isinstance(checked, Admitted) else ToolFailed(index, call, checked, 0.0)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from agentkit.events import CallEnd, CallError, CallStart, Markup, SourceEvent, Text, Thinking
+from agentkit.formats.pieces import Pieces
 from agentkit.messages import ToolCall
 from agentkit.processor.textreader import TextReader
 
@@ -53,8 +54,8 @@ class Record:
         self.format = format
         self._closings = _squeezed(closings)
         self._openings = _squeezed(openings)
-        self._pieces: list[str] = []
-        self._from = 0
+        self._pieces = Pieces()
+        self._from = self._size = 0  # where the open text's parser began, and the size of all
         self._reported = 0
         self._calls = 0
         self.behind_call = False
@@ -65,12 +66,12 @@ class Record:
     @property
     def text(self) -> str:
         """The whole text."""
-        return "".join(self._pieces)
+        return self._pieces.text()
 
     @property
     def open(self) -> str:
         """The undecided text: that of the open call, or what may become one."""
-        return "".join(self._pieces[self._from :])[self._reported :]
+        return self.text[self._from + self._reported :]
 
     @property
     def may_be_call(self) -> bool:
@@ -97,7 +98,8 @@ class Record:
 
     def fed(self, text: str) -> None:
         """Record what the parser was fed."""
-        self._pieces.append(text)
+        self._pieces.add(text)
+        self._size += len(text)
 
     def told(self, events: Iterable[SourceEvent]) -> None:
         """Record the events that the parser returned."""
@@ -120,7 +122,7 @@ class Record:
 
     def ended(self) -> None:
         """The parser is done; another one continues."""
-        self._from, self._reported, self._calls, self.behind_call = len(self._pieces), 0, 0, False
+        self._from, self._reported, self._calls, self.behind_call = self._size, 0, 0, False
 
     def rest(self, text: str, parser: Parsers, *, cut: bool) -> str | None:
         """What a further response adds to this text; None if it does not continue it, or if that is uncertain.
@@ -138,7 +140,7 @@ class Record:
 
         A call inside the rest of a value may be quoted, or be the open one, started again. They cannot be told apart.
         """
-        read = "".join(self._pieces[self._from :])
+        read = self.text[self._from :]
         spans = [span for span in _spans(parser(True), read + rest)[self._calls :] if span.start < len(read)]
         if not spans or self.begins_call(read[spans[-1].end :], follows=True):
             return False  # the open text is still not a call, and would be lost

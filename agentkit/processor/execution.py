@@ -20,7 +20,7 @@ from agentkit.events import (
     ToolFailed,
     ToolSkipped,
 )
-from agentkit.messages import ResultContent, ToolCall, ToolMessage
+from agentkit.messages import ToolCall, ToolMessage, answer_as_made
 from agentkit.processor.admission import Admission, Admitted
 from agentkit.processor.approval import Approvals
 from agentkit.processor.config import ProcessorConfig
@@ -54,6 +54,8 @@ class Execution:
         faults: logs what the tools' authors must fix.
     """
 
+    terminated = False
+
     def __init__(
         self,
         registry: ToolRegistry,
@@ -66,7 +68,6 @@ class Execution:
         faults: Faults | None = None,
     ) -> None:
         self.answers: dict[int, ToolMessage] = {}
-        self.terminated = False
         self.untold: set[int] = set()  # calls that have ended, but whose event was not yielded yet
         self.waiting = WaitingCalls(gate, inbox.wake, sequential=config.strategy == "sequential")
         self._config = config
@@ -83,16 +84,23 @@ class Execution:
         """Whether no call is running or waiting to start."""
         return not self.waiting.calls and not self._running
 
+    @property
+    def only(self) -> bool:
+        """Whether no call that is running or waiting is to start together with the next one."""
+        return not self._running and len(self.waiting.calls) == 1
+
     # -------------------------------------------------------------- admission
 
     def admit(self, event: CallEnd | CallError) -> ToolEvent | None:
         """Let a call wait for its start or its approval, or answer it immediately with what is wrong with it."""
         admitted = self._admission.admit(event)
-        if not isinstance(admitted, Admitted):
-            return self._answer(admitted)
-        if admitted.tool.policy.terminates:
+        if type(admitted) is not Admitted:
+            return self._answer(admitted)  # type: ignore[arg-type]
+        policy = admitted.tool.policy
+        if policy.terminates:
             self._terminate(admitted)
-        required = self.approvals.ask(admitted, self._decided)
+        free = policy.requires_approval is False and self._config.requires_approval is None
+        required = None if free else self.approvals.ask(admitted, self._decided)
         if required is None:
             self.waiting.calls.append(admitted)
         return required
@@ -163,17 +171,18 @@ class Execution:
 
     def _settled(self, task: ToolTask, done: Outcome, took: float) -> None:
         """A tool has ended, or waits for a person, or its call was answered as if it had ended."""
+        admitted, result = task.admitted, done.result
+        index, call = admitted.index, admitted.call
         self._running.discard(task)
-        self.untold.add(task.admitted.index)
+        self.untold.add(index)
         if done.suspended is not None:
-            self._inbox.put(self.approvals.suspend(task.admitted, done.suspended))
+            self._inbox.put(self.approvals.suspend(admitted, done.suspended))
             return
-        index, call, tool = task.admitted.index, task.admitted.call, task.admitted.tool
-        succeeded = done.result.error is None
-        if succeeded and tool.policy.terminates:
+        succeeded = result.error is None
+        if succeeded and admitted.tool.policy.terminates:
             self.terminated = True
-        event = ToolCompleted if succeeded else ToolFailed
-        self._inbox.put(self._answer(event(index, call, done.result, took), done.parts))
+        self.answers[index] = answer_as_made(call.id, call.name, done.parts, result.code)
+        self._inbox.put((ToolCompleted if succeeded else ToolFailed)(index, call, result, took))
 
     # -------------------------------------------------------------- the end
 
@@ -196,7 +205,7 @@ class Execution:
         running = list(self._running)
         for one in running:
             one.cancel()
-        return [one.task for one in running]
+        return [one.own_task for one in running]
 
     def finish(self, calls: Sequence[ToolCall | None]) -> tuple[ToolMessage, ...]:
         """The answers in call order; a call without one that does not wait for a person is answered as cancelled.
@@ -207,6 +216,9 @@ class Execution:
         for one in list(self._running):
             one.abandon()
         self.waiting.leave_lines()
+        answers = self.answers
+        if len(answers) == len(calls):
+            return tuple([answers[index] for index in range(len(calls))])
         for index, call in enumerate(calls):
             if call is not None and index not in self.answers and index not in self.approvals.pending:
                 self._skip(index, call, failed("cancelled", NOT_BEGUN))
@@ -217,8 +229,8 @@ class Execution:
             answer = failed("cancelled", _WITHDRAWN)
         return self._answer(ToolSkipped(index, call, answer))
 
-    def _answer(self, event: ToolCompleted | ToolFailed | ToolSkipped, parts: ResultContent | None = None) -> ToolEvent:
+    def _answer(self, event: ToolFailed | ToolSkipped) -> ToolEvent:
         call, result = event.call, event.result
-        shown = capped(result.parts, self._config.max_output, self._config.keep) if parts is None else parts
-        self.answers[event.index] = ToolMessage(call.id, call.name, shown, result.code)
+        shown = capped(result.parts, self._config.max_output, self._config.keep)
+        self.answers[event.index] = answer_as_made(call.id, call.name, shown, result.code)
         return event

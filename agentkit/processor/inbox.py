@@ -1,4 +1,4 @@
-"""One queue for what a turn's source brings and what its tools report. Knows the event loop; examines no item.
+"""One queue for what a turn's source brings and what its tools report. Knows the event loop; only joins text.
 
 The source is read in a separate task, the same one from first to last, as generators expect.
 """
@@ -9,9 +9,10 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterable, Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from agentkit.errors import ProviderError
-from agentkit.events import SourceEvent, ToolEvent
+from agentkit.events import SourceEvent, Text, ToolEvent
 from agentkit.processor.starting import interrupt, started
 
 AHEAD = 64  # source events read before the consumer takes the first: a burst of one network packet, and a bound
@@ -26,24 +27,40 @@ class SourceEnd:
     failure: Exception | None = None
 
 
+_WHOLE: Final = SourceEnd()
+
+
 class Inbox:
     """What has come and has not been taken yet, in `items`."""
 
+    reading: asyncio.Task[None] | None = None
+    _stopped = False
+    _news: asyncio.Future[None] | None = None
+    _space: asyncio.Future[None] | None = None
+
     def __init__(self) -> None:
         self.items: deque[SourceEvent | ToolEvent | SourceEnd] = deque()
-        self.reading: asyncio.Task[None] | None = None
-        self._stopped = False
-        self._news: asyncio.Future[None] | None = None
-        self._space: asyncio.Future[None] | None = None
 
     def put(self, item: SourceEvent | ToolEvent | SourceEnd) -> None:
         """Add one."""
         self.items.append(item)
-        self.wake()
+        if self._news is not None:
+            self.wake()
+
+    def take(self) -> SourceEvent | ToolEvent | SourceEnd:
+        """The next one, of which there is one; text that has come together is one piece, which is read in one step."""
+        items = self.items
+        item = items.popleft()
+        if type(item) is not Text or not items or type(items[0]) is not Text:
+            return item
+        pieces = [item.text]
+        while items and type(items[0]) is Text:
+            pieces.append(items.popleft().text)  # type: ignore[union-attr]  # it is a text
+        return Text("".join(pieces))
 
     def wake(self) -> None:
         """Make `wait` return, although nothing has come."""
-        news = self._news
+        news, self._news = self._news, None
         if news is not None and not news.done():
             try:
                 news.set_result(None)
@@ -57,9 +74,9 @@ class Inbox:
         self._news = asyncio.get_running_loop().create_future()
         await self._news
 
-    def read(self, source: Source) -> None:
+    def read(self, source: Source, loop: asyncio.AbstractEventLoop | None = None) -> None:
         """Start to read a source; a `SourceEnd` follows its last event."""
-        self.reading = started(self._read(source), asyncio.get_running_loop())
+        self.reading = started(self._read(source), loop or asyncio.get_running_loop())
 
     def stop(self) -> None:
         """Stop reading, and close the source. It counts as ended, however long it takes to close."""
@@ -71,7 +88,7 @@ class Inbox:
     async def _read(self, source: Source) -> None:
         failure: Exception | None = None
         try:
-            await self._take(source)
+            await (self._take(source) if isinstance(source, AsyncIterable) else self._take_each(source))
         except asyncio.CancelledError:
             if not self._stopped:
                 failure = ProviderError("the stream of events cancelled itself", kind="stream", provider="source")
@@ -80,17 +97,20 @@ class Inbox:
         except Exception as e:  # noqa: BLE001 - raised by the turn when the finished calls have their answers
             failure = e
         finally:
-            self.put(SourceEnd(failure))
+            self.put(_WHOLE if failure is None else SourceEnd(failure))
             if self._stopped and hasattr(source, "aclose"):
                 await source.aclose()
 
-    async def _take(self, source: Source) -> None:
-        if isinstance(source, AsyncIterable):
-            async for event in source:
-                self.put(event)
-                if len(self.items) >= AHEAD:
-                    await self._room()
-            return
+    async def _take(self, source: AsyncIterable[SourceEvent]) -> None:
+        items = self.items
+        async for event in source:
+            items.append(event)
+            if self._news is not None:
+                self.wake()
+            if len(items) >= AHEAD:
+                await self._room()
+
+    async def _take_each(self, source: Iterable[SourceEvent]) -> None:
         for event in source:
             self.put(event)
             if len(self.items) >= AHEAD:

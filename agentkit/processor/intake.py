@@ -25,6 +25,7 @@ from agentkit.events import (
     Thinking,
     Usage,
 )
+from agentkit.formats.pieces import Pieces
 from agentkit.messages import (
     AssistantMessage,
     AssistantPart,
@@ -33,11 +34,16 @@ from agentkit.messages import (
     TextPart,
     ThinkingPart,
     ToolCall,
+    call_as_read,
+    response_as_read,
 )
 
 TextualPart = type[TextPart] | type[ThinkingPart] | type[MarkupPart]
+Plain = Mapping[type, Callable[["Intake", Any, "OpenCalls"], SourceEvent]]
+"""By kind of event: what keeps it."""
 
-_NO_USAGE: Final = Usage()
+NOT_PLAIN: Final[Plain] = {}
+NO_USAGE: Final = Usage()
 _UNKNOWN: Final = Finish("unknown")
 _OF_CALLS: Final = (CallStart, ArgumentDelta, CallEnd, CallError, ProviderBlock)
 
@@ -72,7 +78,7 @@ class Draft:
 
     def __init__(self) -> None:
         self._parts: list[AssistantPart | None] = []
-        self._run: list[str] = []  # the pieces of the text, thinking or markup that continues
+        self._run = Pieces()  # the text, thinking or markup that continues
         self._run_kind: TextualPart = TextPart
         self._whole: AssistantMessage | None = None
 
@@ -87,7 +93,7 @@ class Draft:
             self._end_run()
             self._run_kind = kind
         if text:
-            self._run.append(text)
+            self._run.add(text)
 
     def add(self, part: AssistantPart) -> None:
         """A complete part, after which text may continue as if the part were not there."""
@@ -97,7 +103,7 @@ class Draft:
         """A provider's block; a block of thinking includes the thinking just before it."""
         thought = ""
         if event.thinking and self._run_kind is ThinkingPart:
-            thought, self._run = "".join(self._run), []
+            thought, self._run = self._run.text(), Pieces()
         self._end_run()
         whole = ThinkingPart(thought, event.provider, event.data)
         self._parts.append(whole if event.thinking else ProviderPart(event.provider, event.data))
@@ -123,8 +129,8 @@ class Draft:
             return self._whole
         content = [part for part in self._parts if part is not None]
         if self._run:
-            content.append(self._run_kind("".join(self._run)))
-        return AssistantMessage(tuple(content))
+            content.append(self._run_kind(self._run.text()))
+        return response_as_read(tuple(content))
 
     def close(self) -> None:
         """Nothing follows: the message is created once and shared."""
@@ -132,8 +138,8 @@ class Draft:
 
     def _end_run(self) -> None:
         if self._run:
-            self._parts.append(self._run_kind("".join(self._run)))
-            self._run = []
+            self._parts.append(self._run_kind(self._run.text()))
+            self._run = Pieces()
 
 
 @dataclass(slots=True)
@@ -144,7 +150,7 @@ class OpenCall:
     place: int
     id: str = ""
     name: str = ""
-    raw: list[str] = field(default_factory=list)
+    raw: Pieces = field(default_factory=Pieces)
 
 
 class OpenCalls:
@@ -176,16 +182,19 @@ class Intake:
         limit: how many calls are read; with the last of them the response is `full` and over. None reads all.
     """
 
+    full = False
+    plain: Plain = NOT_PLAIN
+    """What to call for the kinds of events of which nothing follows but that they are kept."""
+    usage = NO_USAGE
+    finish = _UNKNOWN
+    _ended = 0
+    _spent: Usage | None = None  # by the responses that this one continues
+
     def __init__(self, ids: CallIds, limit: int | None = None) -> None:
-        self.full = False
-        self.usage = _NO_USAGE
-        self.finish = _UNKNOWN
         self.calls: list[ToolCall | None] = []
         self.draft = Draft()
         self._ids = ids
         self._limit = inf if limit is None else limit
-        self._ended = 0
-        self._spent: Usage | None = None  # by the responses that this one continues
 
     def keep(self, events: Iterable[SourceEvent], opened: OpenCalls) -> Iterator[SourceEvent]:
         """Keep events one by one, as they are taken; the response may be full before all are."""
@@ -205,6 +214,11 @@ class Intake:
         taken = self.take(event, opened)
         return (taken, self.finish) if self._ended == self._limit else (taken,)
 
+    def keep_end(self, event: CallEnd | CallError, opened: OpenCalls) -> tuple[SourceEvent, ...]:
+        """The same for a call that ends, while the response is `plain`."""
+        taken = self._take_end(event, opened) if type(event) is CallEnd else self._take_error(event, opened)  # type: ignore[arg-type]
+        return (taken, self.finish) if self.full else (taken,)
+
     def take(self, event: Any, opened: OpenCalls) -> SourceEvent:
         """Keep an event for the message, and number its call."""
         take = _TAKE.get(type(event))
@@ -217,6 +231,10 @@ class Intake:
     def goes_on(self) -> None:
         """A further response follows, whose tokens are added."""
         self._spent = self.usage
+
+    def keeps(self, plain: Plain) -> None:
+        """From now on, nothing follows of these kinds of events; until as many calls have started as are read."""
+        self.plain = plain if len(self.calls) < self._limit else NOT_PLAIN
 
     def _over_limit(self, event: SourceEvent, opened: OpenCalls) -> bool:
         """Whether this belongs to a call after the last one that is read, now that all of those have started."""
@@ -259,7 +277,7 @@ class Intake:
     def _take_delta(self, event: ArgumentDelta, opened: OpenCalls) -> SourceEvent:
         call = self._opened(event.index, opened)
         if not opened.textual:
-            call.raw.append(event.text)
+            call.raw.add(event.text)
         return event if event.index == call.index else ArgumentDelta(call.index, event.text, event.key)
 
     def _take_end(self, event: CallEnd, opened: OpenCalls) -> SourceEvent:
@@ -287,16 +305,22 @@ class Intake:
         call = opened.by_number.get(index)
         if call is None:
             call = opened.by_number[index] = OpenCall(len(self.calls), self.draft.keep_place())
-            self.calls.append(None)
+            self._count(None)
         return call
+
+    def _count(self, call: ToolCall | None) -> None:
+        """One more call has started; None if it has not ended."""
+        self.calls.append(call)
+        if len(self.calls) >= self._limit:
+            self.plain = NOT_PLAIN
 
     def _end(self, index: int, call: ToolCall, opened: OpenCalls) -> tuple[int, ToolCall]:
         known = opened.by_number.pop(index, None)  # a source that uses a number twice means two calls
-        id = (known is not None and known.id) or self._ids.unique(call.id)
-        whole = call if call.id == id else ToolCall(id, call.name, call.arguments, call.format, call.raw)
+        id = known.id if known is not None and known.id else self._ids.unique(call.id)
+        whole = call if call.id == id else call_as_read(id, call.name, call.arguments, call.format, call.raw)
         if known is None:
             number = len(self.calls)
-            self.calls.append(whole)
+            self._count(whole)
             self.draft.add_call(whole)
         else:
             number = known.index
@@ -308,7 +332,7 @@ class Intake:
         return number, whole
 
 
-_TAKE: Mapping[type, Callable[[Intake, Any, OpenCalls], SourceEvent]] = {
+_TAKE: Plain = {
     Text: Intake._take_text,
     Thinking: Intake._take_thinking,
     Markup: Intake._take_markup,
@@ -322,3 +346,9 @@ _TAKE: Mapping[type, Callable[[Intake, Any, OpenCalls], SourceEvent]] = {
     Finish: Intake._take_finish,
 }
 """What is kept of each kind of event; a table, since it is read once per streamed delta."""
+
+PLAIN: Final[Plain] = {kind: take for kind, take in _TAKE.items() if kind not in (CallEnd, CallError, Finish)}
+"""The kinds of which nothing follows if a response's text is not read."""
+
+BEFORE_TEXT: Final[Plain] = {kind: PLAIN[kind] for kind in (CallStart, ArgumentDelta, Usage)}
+"""Those of which nothing follows as long as no text was read, if it will be."""

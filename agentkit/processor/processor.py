@@ -158,8 +158,9 @@ class ResponseProcessor:
             thinking = first and config.starts_thinking
             return formats.Parser(formats.recoverable(), tools, in_code="reply", thinking=thinking)
 
-        recovery = Recovery(new_finder, tools, self._quoted(tools)) if tools and config.recovers else None
-        return ResponseReader(intake, recovery=recovery)
+        if not (tools and config.recovers):
+            return ResponseReader(intake)
+        return ResponseReader(intake, new_recovery=lambda: Recovery(new_finder, tools, self._quoted(tools)))
 
     def _quoted(self, tools: Sequence[ToolSpec]) -> Quoted | None:
         """Returns where a call occurs in what the model has read."""

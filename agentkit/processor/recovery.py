@@ -24,6 +24,7 @@ from agentkit.events import (
     Thinking,
     Usage,
 )
+from agentkit.formats.pieces import Pieces
 from agentkit.messages import ToolCall
 from agentkit.processor.standing import FILLER, Before, Standing
 from agentkit.processor.textreader import TextReader
@@ -163,6 +164,32 @@ class _Held:
         return whole
 
 
+class _Open:
+    """The events of a call that continues, the deltas of one argument joined: none of them is told before its end."""
+
+    def __init__(self) -> None:
+        self._events: list[SourceEvent] = []
+        self._last: ArgumentDelta | None = None
+        self._text = Pieces()
+
+    def add(self, event: CallStart | ArgumentDelta) -> None:
+        """One more."""
+        if isinstance(event, CallStart):
+            self._events.append(event)
+            return
+        if self._last is not None and event.key != self._last.key:
+            self.settle()
+        self._last = event
+        self._text.add(event.text)
+
+    def settle(self) -> list[SourceEvent]:
+        """All of them, now that this argument is over."""
+        if self._last is not None:
+            self._events.append(self._last._replace(text=self._text.text()))
+            self._last, self._text = None, Pieces()
+        return self._events
+
+
 class Recovery:
     """Reads one response of a model that should call natively.
 
@@ -193,7 +220,7 @@ class Recovery:
         self._held = _Held()
         self._lead = ""  # markup that seems to lead to a call
         self._led_to_text = False  # whether it led to the last call, which does not count
-        self._open: list[SourceEvent] = []  # of the call that continues
+        self._open = _Open()
 
     @property
     def open(self) -> bool:
@@ -251,7 +278,7 @@ class Recovery:
                 self._end_lead()
                 self._say(text)
             case ArgumentDelta() | CallStart():
-                self._open.append(event)
+                self._open.add(event)
             case Thinking(text):
                 self._think(text)
             case Markup(text) if "".join(text.split()) in _marks().thinking:
@@ -295,14 +322,14 @@ class Recovery:
             self._held.put(quote)
             self._refuse(call, whole=True)
             return
-        self._held.hold(_Found(self._lead, (*self._open, end), call, standing == "loose"))
-        self._lead, self._open, self._led_to_text = "", [], False
+        self._held.hold(_Found(self._lead, (*self._open.settle(), end), call, standing == "loose"))
+        self._lead, self._open, self._led_to_text = "", _Open(), False
 
     def _refuse(self, call: ToolCall, *, whole: bool) -> None:
         """It is text. One that is damaged may extend beyond the end of the thinking that it is in."""
         standing = self._standing(call)
         text, self._led_to_text = self._lead + call.raw, bool(self._lead)
-        self._lead, self._open = "", []
+        self._lead, self._open = "", _Open()
         self._say(text, balanced=whole and not _ends_thinking(text))
         self._before.call_was_text(standing)
 

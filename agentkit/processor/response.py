@@ -5,14 +5,27 @@ Pure: events in, events out. Knows no tool that could run, no clock and no event
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
-from agentkit.events import CallEnd, CallError, CallStart, Finish, ProviderBlock, SourceEvent, Text, Thinking, Usage
+from agentkit.events import (
+    ArgumentDelta,
+    CallEnd,
+    CallError,
+    CallStart,
+    Finish,
+    ProviderBlock,
+    SourceEvent,
+    Text,
+    Thinking,
+    Usage,
+)
 from agentkit.messages import ToolCall
-from agentkit.processor.intake import Intake, OpenCalls
+from agentkit.processor.intake import BEFORE_TEXT, NOT_PLAIN, PLAIN, Intake, OpenCalls
 from agentkit.processor.recovery import Recovery
 from agentkit.processor.textcalls import TextCalls, TextOpenCalls
+
+_OF_CALLS = (CallStart, ArgumentDelta, CallEnd, CallError)
 
 
 class ResponseReader:
@@ -25,34 +38,57 @@ class ResponseReader:
     Args:
         intake: receives what is read.
         text: reads the text for calls, and passes them to the same intake; None leaves text unchanged.
-        recovery: finds the calls that a native model wrote as text; None leaves them as text.
+        new_recovery: creates what finds the calls that a native model wrote as text; called if something is said before
+            the first native call. None leaves them as text.
     """
 
-    def __init__(self, intake: Intake, text: TextCalls | None = None, recovery: Recovery | None = None) -> None:
+    def __init__(
+        self, intake: Intake, text: TextCalls | None = None, new_recovery: Callable[[], Recovery] | None = None
+    ) -> None:
         self.intake = intake
         self.text = text
-        self._recovery = recovery
-        self._native = OpenCalls()
+        self.native = OpenCalls()
+        self._new_recovery = new_recovery
+        self._recovery: Recovery | None = None
+        if text is None:
+            intake.keeps(PLAIN if new_recovery is None else BEFORE_TEXT)
 
     def feed(self, event: SourceEvent) -> Iterable[SourceEvent]:
         """Read one event. Once the response is full, only its usage is read."""
         intake = self.intake
         if intake.full:
             if isinstance(event, Usage):
-                intake.take(event, self._native)
+                intake.take(event, self.native)
             return ()
         if isinstance(event, Text) and self.text is not None:
             return self.text.feed(event.text)
         if isinstance(event, Finish):
             return self._finished(event)
+        if self._new_recovery is not None and type(event) is not Usage:
+            self._begin(event, self._new_recovery)
         if self._recovery is not None:
-            certain = self._recovery.feed(event)
-            if len(certain) != 1:
-                return intake.keep(certain, self._native)
-            return intake.keep_one(certain[0], self._native)
+            return self._recovered(event, self._recovery)
         if self.text is not None and self.text.begun and self._ends_text(event):
             return self._after_text(event, self.text)
-        return intake.keep_one(event, self._native)
+        return intake.keep_one(event, self.native)
+
+    def _begin(self, first: SourceEvent, new_recovery: Callable[[], Recovery]) -> None:
+        """The first event other than its usage, or of a native call: only if that says something, text is read."""
+        self._new_recovery = None
+        if self.intake.calls or isinstance(first, _OF_CALLS):
+            self.intake.keeps(PLAIN)
+        else:
+            self._recovery = new_recovery()
+            self.intake.keeps(NOT_PLAIN)
+
+    def _recovered(self, event: SourceEvent, recovery: Recovery) -> Iterable[SourceEvent]:
+        certain = recovery.feed(event)
+        if not recovery.open:
+            self._recovery = None
+            self.intake.keeps(PLAIN)
+        if len(certain) != 1:
+            return self.intake.keep(certain, self.native)
+        return self.intake.keep_one(certain[0], self.native)
 
     def close(self, *, whole: bool = True, cut: bool = False) -> Iterable[SourceEvent]:
         """End the response: the text held back, and an error for each call that was left unfinished.
@@ -60,41 +96,46 @@ class ResponseReader:
         Only a response that is `whole`, not interrupted, is known to have no native call: otherwise none is recovered.
         One that its token limit `cut` may have ended inside the first characters of a call.
         """
-        text, recovery = self.text, self._recovery
-        unread = (recovery is not None and recovery.open) or (text is not None and (text.begun or text.asked))
-        return self._close(whole=whole, cut=cut) if (unread or self._native.by_number) and not self.intake.full else ()
+        text, self._new_recovery = self.text, None  # what follows is as it is
+        unread = self._recovery is not None or (text is not None and (text.begun or text.asked))
+        return self._close(whole=whole, cut=cut) if (unread or self.native.by_number) and not self.intake.full else ()
 
     def _close(self, *, whole: bool, cut: bool) -> Iterator[SourceEvent]:
-        if self._recovery is not None:
-            yield from self.intake.keep(self._recovery.close(whole=whole), TextOpenCalls())
+        recovery, self._recovery = self._recovery, None
+        if recovery is not None:
+            yield from self.intake.keep(recovery.close(whole=whole), TextOpenCalls())
         elif self.text is not None:
             yield from self.text.end(cut=cut)
-        for index, opened in list(self._native.by_number.items()):
-            raw = "".join(opened.raw)
+        for index, opened in list(self.native.by_number.items()):
+            raw = opened.raw.text()
             message = f"the response ended after {len(raw)} characters of this call's arguments; call again, in full"
             call = ToolCall(opened.id, opened.name, raw=raw)
             error = CallError(index, "truncated_call", message, call, len(raw))
-            yield from self.intake.keep([error], self._native)
+            yield from self.intake.keep([error], self.native)
 
     @property
     def open(self) -> bool:
         """Whether a further response can continue a text call that this one left unfinished."""
-        return self.text is not None and not self._native.by_number and self.text.open
+        return self.text is not None and not self.native.by_number and self.text.open
 
     def _ends_text(self, event: SourceEvent) -> bool:
         """Whether a part of the message begins here, so that the text before it is over."""
         match event:
             case CallStart() | CallEnd() | CallError():
-                return event.index not in self._native.by_number
+                return event.index not in self.native.by_number
             case _:  # a further response may think before it continues the text
                 return isinstance(event, (Thinking, ProviderBlock)) and not (self.text is not None and self.text.asked)
 
     def _after_text(self, event: SourceEvent, text: TextCalls) -> Iterator[SourceEvent]:
         yield from text.end()
-        yield from self.intake.keep((event,), self._native)
+        yield from self.intake.keep((event,), self.native)
 
     def _finished(self, event: Finish) -> Iterable[SourceEvent]:
+        if self.text is None and self._recovery is None and not self.native.by_number:  # nothing is left to be read
+            self._new_recovery = None
+            self.intake.finish = event
+            return (event,)
         rest = self.close(cut=event.reason == "length")
         return (
-            chain(rest, self.intake.keep((event,), self._native)) if rest else self.intake.keep_one(event, self._native)
+            chain(rest, self.intake.keep((event,), self.native)) if rest else self.intake.keep_one(event, self.native)
         )

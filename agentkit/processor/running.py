@@ -19,7 +19,7 @@ from agentkit.processor.workers import WORKERS, Claim, NoThread, Unraisable
 from agentkit.tool.binding import BoundTool
 from agentkit.tool.output import NO_VALUE, shows_nothing
 from agentkit.tool.policy import Keep
-from agentkit.tool.result import ToolContext, ToolResult, unreadable
+from agentkit.tool.result import ToolContext, ToolResult, result_as_returned, unreadable
 from agentkit.tool.suspended import Suspended
 
 _LOG: Final = logging.getLogger("agentkit.processor")
@@ -69,6 +69,8 @@ async def run_tool(
     try:
         if tool.is_async:
             value = await tool.invoke(arguments, context)
+            if type(value) in _WORDS:
+                return outcome(result_as_returned(value), limit, keep)
             if type(value) not in _READABLE and waits(value):
                 value = await value
             return returned(tool, value, limit, keep, faults)
@@ -114,7 +116,7 @@ def waits(value: Any) -> bool:
 def returned(tool: BoundTool, value: Any, limit: int | None, keep: Keep, faults: Faults) -> Outcome:
     """The result of a tool; a value that the model cannot read is reported to the tool's author."""
     if type(value) in _WORDS:
-        return outcome(ToolResult(value), limit, keep)
+        return outcome(result_as_returned(value), limit, keep)
     if type(value) is ToolResult and type(value.output) in _WORDS:
         return outcome(value, limit, keep)
     result = ToolResult.of(value)
@@ -139,7 +141,10 @@ def outcome(result: ToolResult, limit: int | None, keep: Keep) -> Outcome:
     """A result with what the model will read of it."""
     if limit is None:
         return Outcome(result, () if type(result.output) in _WORDS and not result.content else result.parts)
-    return Outcome(result, capped(result.parts, limit, keep))
+    parts = result.parts
+    if len(parts) == 1 and type(parts[0]) is TextPart and len(parts[0].text) <= limit:  # as most are
+        return Outcome(result, parts)
+    return Outcome(result, capped(parts, limit, keep))
 
 
 async def ask_outcome(tool: BoundTool, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult | None:

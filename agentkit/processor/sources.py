@@ -49,25 +49,31 @@ class Sources:
         more: called at the token limit for a source that continues; None lets the response be cut.
     """
 
+    ended: SourceEnd | None = None
+    """The last source is over; None until then."""
+    refused: ProviderError | None = None
+    """Why the response could not continue after its token limit, if that was requested and its provider refused."""
+    _drain: Drain | None = None
+    _cut: Finish | None = None  # at the token limit, inside a call that may continue
+    _limit: Finish | None = None  # the one after which a continuation was requested
+
     def __init__(self, inbox: Inbox, first: Source, more: More | None = None) -> None:
-        self.ended: SourceEnd | None = None
-        """The last source is over; None until then."""
-        self.refused: ProviderError | None = None
-        """Why the response could not continue after its token limit, if that was requested and its provider refused."""
         self._inbox = inbox
         self._first = first
         self._more = more
-        self._drain: Drain | None = None
-        self._cut: Finish | None = None  # at the token limit, inside a call that may continue
-        self._limit: Finish | None = None  # the one after which a continuation was requested
 
-    def begin(self) -> None:
-        """Read the first source."""
-        self._inbox.read(self._first)
+    def begin(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """Read the first source, in this event loop, which is the running one."""
+        self._inbox.read(self._first, loop)
 
     def leave(self) -> None:
         """No source will be read."""
         self.ended = SourceEnd()
+
+    def raise_failure(self) -> None:
+        """Raise the error with which the last source ended, if any."""
+        if self.ended is not None and self.ended.failure is not None:
+            raise self.ended.failure
 
     def drain(self) -> Drain:
         """The response is full: what is still read from now on."""

@@ -26,9 +26,7 @@ def started(work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> as
         work: must not raise `KeyboardInterrupt` in its first step; see `interrupt`.
         loop: the running event loop.
     """
-    if loop.get_task_factory() is not None:
-        return loop.create_task(work)
-    return _stepped(work, loop)
+    return loop.create_task(work) if loop.get_task_factory() is not None else _stepped(work, loop)
 
 
 if sys.version_info >= (3, 12):
@@ -37,22 +35,24 @@ if sys.version_info >= (3, 12):
         return asyncio.Task(work, loop=loop, eager_start=True)
 
 else:
+    _CURRENT: dict[Any, asyncio.Task[Any]] = vars(asyncio.tasks)["_current_tasks"]  # `current_task` costs a call
+    _enter, _leave = asyncio.tasks._enter_task, asyncio.tasks._leave_task
 
     def _stepped(work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
         """The same for Python 3.11: the step that a new task has put last in its loop's queue is taken now."""
         task = asyncio.Task(work, loop=loop)
-        queue = getattr(loop, "_ready", None)
+        queue: Any = getattr(loop, "_ready", None)
         if queue is None:  # a loop of another kind: the step comes in its turn
             return task
-        step, outer = queue.pop(), asyncio.current_task(loop)
+        step, outer = queue.pop(), _CURRENT.get(loop)
         if outer is None:
             step._run()
             return task
-        asyncio.tasks._leave_task(loop, outer)
+        _leave(loop, outer)
         try:
             step._run()
         finally:
-            asyncio.tasks._enter_task(loop, outer)
+            _enter(loop, outer)
         return task
 
 

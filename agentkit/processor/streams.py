@@ -26,26 +26,40 @@ class EventStream(EnteredAsync, ABC, Generic[T]):
     _unread: str | None = None
     """The warning if it is collected without ever having been read; set when it is handed out."""
 
-    def __init__(self) -> None:
-        self._iterator: weakref.ref[AsyncGenerator[T, None]] | None = None
-        self._begun = False
-        self._over = asyncio.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
+    over = False
+    """Whether it has ended, together with all that it started."""
+
+    _iterator: weakref.ref[AsyncGenerator[T, None]] | None = None
+    _begun = False
+    _loop: asyncio.AbstractEventLoop | None = None
+    _end_awaited: asyncio.Event | None = None
 
     @abstractmethod
     def _events(self) -> AsyncGenerator[T, None]:
-        """The events. Sets `_begun` first; its `finally` ends whatever it started, then sets `_over`."""
+        """The events. Sets `_begun` first; its `finally` ends whatever it started, then calls `_is_over`."""
+
+    def _is_over(self) -> None:
+        """It has ended; wake what waits for that."""
+        self.over = True
+        if self._end_awaited is not None:
+            self._end_awaited.set()
+
+    async def _wait_for_end(self) -> None:
+        if not self.over:
+            if self._end_awaited is None:
+                self._end_awaited = asyncio.Event()
+            await self._end_awaited.wait()
 
     def __aiter__(self) -> AsyncGenerator[T, None]:
         if self._iterator is not None:
             raise RuntimeError(f"this {type(self).__name__} was iterated before; its results are still its attributes")
-        if asyncio._get_running_loop() is None:
+        self._loop = asyncio._get_running_loop()
+        if self._loop is None:
             raise RuntimeError(
                 f"a {type(self).__name__} runs on asyncio, and no asyncio event loop runs here; under trio, use "
                 'a thread: `await trio.to_thread.run_sync(agent.run_sync, "…")`'
             )
         self._unread = None
-        self._loop = asyncio.get_running_loop()
         iterator = self._events()
         self._iterator = weakref.ref(iterator)
         return iterator
@@ -77,11 +91,6 @@ class EventStream(EnteredAsync, ABC, Generic[T]):
             )
 
     @property
-    def over(self) -> bool:
-        """Whether it has ended, together with all that it started."""
-        return self._over.is_set()
-
-    @property
     def _left(self) -> bool:
         """Whether its event loop was closed before it ended: nothing that requires waiting can be done any more."""
         return self._loop is not None and self._loop.is_closed()
@@ -89,10 +98,10 @@ class EventStream(EnteredAsync, ABC, Generic[T]):
     async def aclose(self) -> None:
         """End the stream now; returns when all that it started has ended. Once it is over, this does nothing."""
         self._unread = None
-        if self._over.is_set():
+        if self.over:
             return
         if self._left:
-            self._over.set()  # nothing of it can be ended there; waiting would raise an error in each waiting caller
+            self._is_over()  # nothing of it can be ended there; waiting would raise an error in each waiting caller
             _LOG.warning(
                 "%s: its event loop was closed before it had ended; what it had started was left unfinished",
                 type(self).__name__,
@@ -102,13 +111,7 @@ class EventStream(EnteredAsync, ABC, Generic[T]):
         if iterator is not None:
             await iterator.aclose()
         if self._begun:  # the event loop may be closing it already
-            await self._over.wait()
-
-    async def settled(self) -> None:
-        """Wait until it has ended, if its loop was left and the event loop is closing it; otherwise return."""
-        left = self._begun and self._iterator is not None and self._iterator() is None
-        if left and not self.over and self._loop is asyncio.get_running_loop():
-            await self._over.wait()
+            await self._wait_for_end()
 
     async def __aenter__(self) -> Self:
         self._unread = None

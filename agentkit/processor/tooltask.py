@@ -47,6 +47,12 @@ class ToolTask:
         settled: called once, with its result and the seconds that it took.
     """
 
+    task: asyncio.Task[Any] | None = None
+    _claim: Claim | None = None  # a plain function may have to wait for a thread
+    _begun = 0.0  # when its task began; 0 before that
+    _timer: asyncio.TimerHandle | None = None
+    _stopped: ToolResult | None = None  # the answer it gets because it was stopped: timed out, or cancelled
+
     def __init__(
         self,
         admitted: Admitted,
@@ -56,18 +62,15 @@ class ToolTask:
         place: lines.LinePlace | None = None,
     ) -> None:
         self.admitted = admitted
-        self.task: asyncio.Task[Any]
         self._faults = faults
         self._settled: Callable[[ToolTask, Outcome, float], None] | None = settled
         self._place = place
-        self._claim = None if admitted.tool.is_async else Claim()  # a plain function may have to wait for a thread
+        if not admitted.tool.is_async:
+            self._claim = Claim()
         self._since = perf_counter()
         own = admitted.tool.policy
         self._timeout = config.timeout if own.timeout is None else own.timeout
         self._cap: tuple[int, Keep] = (own.max_output or config.max_output, own.keep or config.keep)
-        self._begun = 0.0  # when its task began; 0 before that
-        self._timer: asyncio.TimerHandle | None = None
-        self._stopped: ToolResult | None = None  # the answer it gets because it was stopped: timed out, or cancelled
 
     # -------------------------------------------------------------- running
 
@@ -81,7 +84,8 @@ class ToolTask:
         loop = asyncio.get_running_loop()
         if at_once:
             task = self.task = started(self._run(context), loop)
-            self._watch()
+            if self._settled is not None:
+                self._watch()
         else:
             task = self.task = loop.create_task(self._run(context))
             loop.call_soon(self._watch)  # after its first step, at which many are over
@@ -98,10 +102,15 @@ class ToolTask:
         if timeout is not None and self._settled is not None and self._stopped is None:
             self._timer = asyncio.get_running_loop().call_later(timeout, self.expire, timeout)
 
+    @property
+    def own_task(self) -> asyncio.Task[Any]:
+        """Its task; while that takes its first step at once, nothing else can ask for it."""
+        task = self.task or asyncio.current_task()
+        assert task is not None
+        return task
+
     async def _run(self, context: ToolContext | None) -> None:
         self._begun = perf_counter()
-        if (task := asyncio.current_task()) is not None:
-            self.task = task  # an eager one is here before `start` has it
         tool = self.admitted.tool
         done: Outcome | None = None
         try:
@@ -112,7 +121,7 @@ class ToolTask:
             limit, keep = self._cap
             done = await run_tool(tool, self.admitted.arguments, context, limit, keep, self._claim, ended, self._faults)
         except asyncio.CancelledError as e:  # stopped by us, or by the end of the loop, or raised by the tool itself
-            if task is not None and not task.cancelling():
+            if not self.own_task.cancelling():
                 self._faults.raised(tool.where, e)
                 done = self._outcome(crashed(e))
         except KeyboardInterrupt as e:
@@ -132,11 +141,11 @@ class ToolTask:
             return
         if self._timer is not None:
             self._timer.cancel()
-        took = perf_counter() - self._since
-        tool, timeout = self.admitted.tool, self._timeout
-        late = timeout is not None and took > timeout + _LATE
-        if late and tool.is_async and self._stopped is None:
-            _LOG.warning(_BLOCKED, tool.where, took, timeout)
+        took, timeout = perf_counter() - self._since, self._timeout
+        if timeout is not None and took > timeout + _LATE:
+            tool = self.admitted.tool
+            if tool.is_async and self._stopped is None:
+                _LOG.warning(_BLOCKED, tool.where, took, timeout)
         settled(self, done, took)
 
     @property
@@ -153,11 +162,12 @@ class ToolTask:
     def abandon(self) -> None:
         """Answer for a tool that continues although it was cancelled."""
         call = self.admitted.call
-        self.task.set_name(f"tool {call.name!r}, call {call.id!r}")
+        task = self.own_task
+        task.set_name(f"tool {call.name!r}, call {call.id!r}")
         if self._place is not None:
             self._place.give_up()
-        _ABANDONED.add(self.task)
-        self.task.add_done_callback(_ABANDONED.discard)
+        _ABANDONED.add(task)
+        task.add_done_callback(_ABANDONED.discard)
         self._settle(self._outcome(self._stopped or failed("cancelled", _CANCELLED)))
 
     def _keep_out(self) -> bool:
@@ -189,7 +199,7 @@ class ToolTask:
         if self._stopped is not None:
             return
         self._stopped = answer
-        self.task.cancel()
+        self.own_task.cancel()
         if self._timer is not None:
             self._timer.cancel()
         if self._begun:

@@ -51,6 +51,8 @@ from agentkit.toolspec import ToolSpec
 
 _LAST = frozenset((Usage, Finish, SourceEnd))
 _ENDS = frozenset((CallEnd, CallError))
+_USUAL = frozenset(("stop", "tool_calls"))  # finishes that neither cut the response nor retract it
+_CANCELLED = Finish("cancelled")
 _OF_TOOLS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
 
 
@@ -70,6 +72,9 @@ class Turn(EventStream[Event]):
     the message and the results are kept.
     """
 
+    _telling = False  # whether a tool's event is yielded that has come by the inbox
+    _finish: Finish | None = None  # once it is cancelled, or over
+
     def __init__(
         self,
         registry: ToolRegistry,
@@ -80,7 +85,6 @@ class Turn(EventStream[Event]):
         source: Source,
         more: More | None = None,
     ) -> None:
-        super().__init__()
         self.results: tuple[ToolMessage, ...] = ()
         """The answers in call order, one per call except the `pending` ones; available when the turn is over."""
         self._registry = registry
@@ -90,8 +94,6 @@ class Turn(EventStream[Event]):
         self._inbox = inbox
         self._sources = Sources(inbox, source, more)
         self._fresh: Iterator[Event] = iter(())
-        self._cancelled = False
-        self._complete = False
         self._unread = _UNREAD
 
     # -------------------------------------------------------------- what it brought
@@ -106,6 +108,11 @@ class Turn(EventStream[Event]):
         """Why the response could not continue after its token limit, if that was requested and its provider refused."""
         return self._sources.refused
 
+    def answered(self) -> list[tuple[ToolCall, ToolMessage]]:
+        """The calls that have answers, in call order, each with its answer."""
+        calls, answers = self._reader.intake.calls, self._execution.answers
+        return [(call, answers[index]) for index, call in enumerate(calls) if call is not None and index in answers]
+
     def answer(self, index: int) -> ToolMessage | None:
         """A call's answer, from the moment its event is yielded; None before that.
 
@@ -117,12 +124,15 @@ class Turn(EventStream[Event]):
     @property
     def complete(self) -> bool:
         """Whether the tool event that is being yielded is the last one: the source is over, every call is answered."""
-        return self._complete
+        execution = self._execution
+        over = self._telling and self._sources.ended is not None and not self._inbox.items
+        return over and execution.idle and not execution.approvals.pending
 
     @property
     def pending(self) -> tuple[ToolCall, ...]:
         """The calls that wait for a person's approval, in call order; for one that waits inside, those calls."""
-        return self._execution.approvals.waiting()
+        approvals = self._execution.approvals
+        return approvals.waiting() if approvals.pending else ()
 
     @property
     def suspended(self) -> Mapping[str, Any]:
@@ -142,12 +152,14 @@ class Turn(EventStream[Event]):
         `unknown` if the source did not say, `error` if it raised, `cancelled` if the turn was cancelled, or left before
         the source had said.
         """
-        if self._cancelled:
-            return Finish("cancelled")
+        return self._ending() if self._finish is None else self._finish
+
+    def _ending(self) -> Finish:
+        """Why it ended, as far as is known."""
         ended = self._sources.ended
         if ended is not None and ended.failure is not None:
             return Finish("error")
-        if ended is None and self._over.is_set() and self._reader.intake.finish.reason == "unknown":
+        if ended is None and self.over and self._reader.intake.finish.reason == "unknown":
             return Finish("cancelled")  # the consumer left before the response was complete
         return self._reader.intake.finish
 
@@ -180,104 +192,140 @@ class Turn(EventStream[Event]):
     # -------------------------------------------------------------- its events
 
     async def _events(self) -> AsyncGenerator[Event, None]:
-        self._begun = True
-        sources, execution = self._sources, self._execution
-        if self._cancelled:
-            sources.leave()
-        else:
-            sources.begin()
-        items = self._inbox.items
+        self._begin()
+        sources, execution, inbox, intake = self._sources, self._execution, self._inbox, self._reader.intake
+        items, native, waiting = inbox.items, self._reader.native, execution.waiting
         early = True
         try:
-            while items or sources.ended is None or not execution.idle:
-                if not items:
-                    await self._inbox.wait()
-                for event in self._step():
-                    yield event
+            while sources.ended is None or items or not execution.idle:
+                while items:
+                    item = inbox.take()
+                    kind = type(item)
+                    if kind in intake.plain and not (waiting.calls or self._finish):
+                        yield intake.plain[kind](intake, item, native)
+                    elif kind in _OF_TOOLS and not waiting.calls:
+                        self._telling = True
+                        execution.untold.discard(item.index)  # type: ignore[union-attr]
+                        yield item  # type: ignore[misc]
+                    else:
+                        for event in self._step(item, kind):
+                            yield event
+                if sources.ended is None or not execution.idle:
+                    await inbox.wait()
+                    for event in () if items else self._followed(()):
+                        yield event
             early = False
-            if sources.ended.failure is not None:
-                raise sources.ended.failure
+            sources.raise_failure()
         finally:
-            try:
-                reading = self._inbox.reading
-                if (early or (reading is not None and not reading.done())) and not self._left:
-                    await self._leave(early=early)
-            finally:
-                self._conclude()
+            await self._close(early=early)
 
-    def _step(self) -> Iterable[Event]:
-        """Handle one item of the inbox, and what follows from it."""
-        read = self._read(self._inbox.items.popleft()) if self._inbox.items else ()
-        alone = type(read) is tuple and (not read or (len(read) == 1 and type(read[0]) not in _ENDS))
-        if alone and not self._reader.intake.full and not self._execution.waiting.calls:
-            return read  # nothing follows from it, and a generator would double the cost of an event
-        return self._followed(read)
+    def _begin(self) -> None:
+        self._begun = True
+        if self._finish is None:
+            self._sources.begin(self._loop)
+        else:
+            self._sources.leave()
+
+    def _step(self, item: SourceEvent | ToolEvent | SourceEnd, kind: type) -> Iterable[Event]:
+        """Handle an item of the inbox, and what follows from it."""
+        self._telling = kind in _OF_TOOLS
+        if self._telling:
+            self._execution.untold.discard(item.index)  # type: ignore[union-attr]
+            return self._followed((item,))  # type: ignore[arg-type]
+        read = self._read(item, kind)
+        if type(read) is not tuple or len(read) > 1 or self._execution.waiting.calls or self._reader.intake.full:
+            return self._followed(read)
+        if kind in _ENDS and read:
+            return self._called(read[0])
+        return read  # nothing follows from it, and a generator would double the cost of an event
+
+    def _read(self, item: Any, kind: type) -> Iterable[Event]:
+        """Read what came from a source."""
+        intake = self._reader.intake
+        if kind is SourceEnd:
+            return self._end(item) if self._sources.ended is None else ()
+        if self._finish is not None:  # cancelled
+            return ()
+        if kind in _ENDS and intake.plain:  # no text was read before it
+            return intake.keep_end(item, self._reader.native)
+        if intake.full:
+            self._sources.drain().one_more()
+        if kind is Finish and item.reason not in _USUAL:
+            return self._finished(item)
+        return self._reader.feed(item)
+
+    def _finished(self, finish: Finish) -> Iterable[Event]:
+        """The response ended in a way that concerns more than itself."""
+        if self._sources.may_go_on(finish):
+            return self._sources.at_limit(finish, self._reader)
+        if finish.reason in TAKEN_BACK:
+            return chain(self._execution.take_back(finish.reason), self._reader.feed(finish))
+        return self._reader.feed(finish)
+
+    def _called(self, event: CallEnd | CallError) -> Iterator[Event]:
+        """A call that was read by itself, with what follows from it."""
+        yield event
+        execution = self._execution
+        if answered := execution.admit(event):
+            yield answered
+        if execution.waiting.calls:
+            yield from self._started(True)
 
     def _followed(self, read: Iterable[Event]) -> Iterator[Event]:
         """Events that were read, with what follows from them."""
-        single = type(read) is tuple and len(read) == 1
+        execution = self._execution
+        single = type(read) is tuple and len(read) < 2
         self._fresh = iter(read)
         for event in self._fresh:
             yield event
             if type(event) in _ENDS:
-                yield from self._follow(event, single)  # type: ignore[arg-type]
+                if answered := execution.admit(event):  # type: ignore[arg-type]
+                    yield answered
+                if execution.waiting.calls:
+                    yield from self._started(single)
         if self._reader.intake.full:
             self._sources.drain()
-        if self._execution.waiting.calls:
-            yield from self._started()
-
-    def _read(self, item: SourceEvent | ToolEvent | SourceEnd) -> Iterable[Event]:
-        kind = type(item)
-        if kind in _OF_TOOLS:
-            execution = self._execution
-            execution.untold.discard(item.index)  # type: ignore[union-attr]
-            over = self._sources.ended is not None and not self._inbox.items
-            self._complete = over and execution.idle and not execution.approvals.pending
-            return (item,)  # type: ignore[return-value]
-        if isinstance(item, SourceEnd):
-            return self._end(item) if self._sources.ended is None else ()
-        if self._cancelled:
-            return ()
-        if self._reader.intake.full:
-            self._sources.drain().one_more()
-        if isinstance(item, Finish):
-            if self._sources.may_go_on(item):
-                return self._sources.at_limit(item, self._reader)
-            if item.reason in TAKEN_BACK:
-                return chain(self._execution.take_back(item.reason), self._reader.feed(item))
-        return self._reader.feed(item)  # type: ignore[arg-type]
+        if execution.waiting.calls:
+            yield from self._started(single)
 
     def _end(self, end: SourceEnd) -> Iterable[Event]:
         """A source is over: continue with a further one, or end the response."""
-        if self._cancelled or self._reader.intake.full:
+        cancelled = self._finish is not None
+        if self._reader.text is None and end.failure is None:  # nothing of it can continue
+            self._sources.ended = end
+            return self._reader.close(whole=not cancelled)
+        if cancelled or self._reader.intake.full:
             end = SourceEnd()  # the fate of the rest does not matter
-        finish = self._sources.next(end, self._reader, wanted=not self._cancelled)
+        finish = self._sources.next(end, self._reader, wanted=not cancelled)
         if self._sources.ended is None:
             return ()
         if self._sources.ended.failure is not None:
             refused = self._execution.interrupt(waiting=self._config.execute == "end")
             return chain(refused, self._reader.close(whole=False))
-        return self._reader.feed(finish) if finish is not None else self._reader.close(whole=not self._cancelled)
+        return self._reader.feed(finish) if finish is not None else self._reader.close(whole=not cancelled)
 
-    def _follow(self, event: CallEnd | CallError, single: bool) -> Iterator[Event]:
-        """The next events of the calls: answers, or starts."""
-        if answered := self._execution.admit(event):
-            yield answered
-        yield from self._started(single)
+    def _started(self, single: bool) -> Iterator[Event]:
+        """Start what may start. Lazy: a tool starts when the consumer, having seen `ToolStarted`, continues.
 
-    def _started(self, single: bool = True) -> Iterator[Event]:
-        """Start what may start. Lazy: a tool starts when the consumer, having seen `ToolStarted`, continues."""
+        Args:
+            single: whether no other event was read together with what let these calls start.
+        """
+        execution = self._execution
         over = self._config.execute == "stream" or self._sources.ended is not None or self._reader.intake.full
-        while over and self._execution.waiting.calls:
-            ready = self._execution.next()
+        while over and execution.waiting.calls:
+            ready = execution.next()
             if ready is None:
                 return
             yield ToolStarted(ready.index, ready.call)
-            self._execution.start(ready, alone=single and self._is_last())
+            alone = execution.waiting.sequential or (single and execution.only and self._is_last())
+            execution.start(ready, alone=alone)
 
     def _is_last(self) -> bool:
         """Whether nothing that has come may bring another call to start."""
-        return not self._execution.waiting.calls and all(type(item) in _LAST for item in self._inbox.items)
+        for item in self._inbox.items:  # noqa: SIM110 - a generator would cost more than all else here
+            if type(item) not in _LAST:
+                return False
+        return True
 
     # -------------------------------------------------------------- its end
 
@@ -289,12 +337,20 @@ class Turn(EventStream[Event]):
         own thread.
         """
         self._unread = None
-        if self._cancelled or self._over.is_set():
+        if self._finish is not None:
             return
-        self._cancelled = True
+        self._finish = _CANCELLED
         if self._begun:
             self._inbox.stop()
             self._execution.cancel()
+
+    async def _close(self, *, early: bool) -> None:
+        try:
+            reading = self._inbox.reading
+            if (early or (reading is not None and not reading.done())) and not self._left:
+                await self._leave(early=early)
+        finally:
+            self._conclude(early=early)
 
     async def _leave(self, *, early: bool) -> None:
         """Stop what is still running, and wait for it, at most `GRACE`."""
@@ -311,13 +367,14 @@ class Turn(EventStream[Event]):
         yield from self._fresh
         yield from self._reader.close(whole=False)
 
-    def _conclude(self) -> None:
+    def _conclude(self, *, early: bool) -> None:
         self._sources.over()
         try:
-            for event in self._rest():
+            for event in self._rest() if early else ():
                 if isinstance(event, CallError):
                     self._execution.admit(event)
         finally:
             self.results = self._execution.finish(self._reader.intake.calls)
             self._reader.intake.draft.close()
-            self._over.set()  # even after an error: `aclose` waits for this
+            self._is_over()  # even after an error: `aclose` waits for this
+            self._finish = self._finish or self._ending()

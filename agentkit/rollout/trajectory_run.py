@@ -16,7 +16,7 @@ from typing import Any, Final
 from agentkit.errors import ConfigError, ErrorCode
 from agentkit.events import TAKEN_BACK, ArgumentDelta, CallEnd, CallError, CallStart, SourceEvent
 from agentkit.formats import Format, Parser, quarantine
-from agentkit.messages import ImagePart, Message, TextPart, ToolMessage, UserMessage
+from agentkit.messages import ImagePart, Message, TextPart, ToolMessage, UserMessage, answer_as_made
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.faults import Faults
 from agentkit.processor.intake import CallIds, Intake, OpenCalls
@@ -394,7 +394,7 @@ class TrajectoryRun:
     def _keep(self, index: int, answer: CallAnswer) -> None:
         """A call's answer into the conversation and into the record."""
         call, result, parts = answer.call, answer.result, answer.parts
-        self.so_far.messages.append(ToolMessage(call.id, call.name, parts, result.code))
+        self.so_far.messages.append(answer_as_made(call.id, call.name, parts, result.code))
         metrics, reward = result.metadata, None
         if metrics and not result.ok:
             metrics = {name: value for name, value in metrics.items() if name not in _OF_OURS}

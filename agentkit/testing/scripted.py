@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -67,7 +68,8 @@ class ScriptedModel:
         script: a list of turns, one per request; or a function, sync or async, that returns a turn for each request.
         name: the model's name.
         format: act like a model that writes calls as text in this format; each `ToolCall` is then written as text.
-        chunk: size, in characters, of the pieces of text, thinking and arguments; None sends each whole.
+        chunk: size, in characters, of the pieces of text, thinking and arguments, which come one after the other;
+            None sends each whole, and all at once.
         continues: act like a model that continues its own last message; see `Model`.
 
     Raises:
@@ -125,6 +127,8 @@ class ScriptedModel:
                 called = called or isinstance(event, CallEnd)
                 last = event if isinstance(event, Finish) else None
                 yield event
+                if self._chunk is not None:
+                    await asyncio.sleep(0)
         if last is None:
             yield Finish("tool_calls" if called else "stop", "tool_calls" if called else "stop")
 

@@ -123,6 +123,16 @@ def key_of(call: Call) -> str:
     return f"{call.seq}/{call.ordinal}"
 
 
+def untold(log: Log) -> list[Call]:
+    """The calls that a person denied and that no response of the model follows: no run has told of their end yet."""
+    last = max((e.seq for e in log.entries if role_of(e) == "assistant"), default=-1)
+    return [call for call in log.calls if call.seq == last and call.status == "answered" and _is_denied(call)]
+
+
+def _is_denied(call: Call) -> bool:
+    return "by" in call.note and "hash" not in call.note and call.attempts == 0  # `deny` leaves this note
+
+
 def _answers(
     message: AssistantMessage, calls: Mapping[str, list[Call]], instead: Mapping[str, str]
 ) -> Iterator[tuple[Call, ToolMessage]]:
@@ -147,13 +157,14 @@ class _Past(NamedTuple):
 
 
 def _compacted(log: Log) -> _Past:
-    """The newest summary, and all answers that were shortened."""
+    """The newest summary, and all answers that were shortened; a compaction shortens none of a later response."""
     past = _Past()
     for entry in _kinds(log.entries, "compaction"):
         body = entry.body
         if "start" in body:
             past = past._replace(start=body["start"], summary=body.get("summary"), user=body.get("user"))
-        past = past._replace(answers={**past.answers, **body.get("answers", {})})
+        shortened = {key: short for key, short in body.get("answers", {}).items() if int(key.split("/")[0]) < entry.seq}
+        past = past._replace(answers={**past.answers, **shortened})
     return past
 
 

@@ -26,7 +26,7 @@ from agentkit.threads.entries import entries_of, one_message
 from agentkit.threads.fork import copied
 from agentkit.threads.known_threads import KnownThreads
 from agentkit.threads.reading import read_log
-from agentkit.threads.resume import waiting
+from agentkit.threads.resume import waiting, waits_inside
 from agentkit.threads.store import Call, Log, Move, Store, Thread
 from agentkit.tool.codec import call_from_json, call_to_json, to_json
 from agentkit.tool.registry import ToolRegistry
@@ -289,10 +289,10 @@ class KeptThreads:
     async def _waiting(self, thread_id: str, call_id: str) -> Call:
         log = await self._known.changeable(thread_id)
         for call in waiting(log):
-            if call.id == call_id:
+            if call.id == call_id and not waits_inside(call):  # that one waits for others, which are decided
                 return call
         for call in log.calls:
-            if call.id == call_id and call.status == "waiting":
+            if call.id == call_id and call.status == "waiting" and not waits_inside(call):
                 raise ConfigError(f"call {call_id!r} is no longer waiting: the user wrote again after it")
         listed = ", ".join(repr(call.id) for call in await all_waiting(self._known, thread_id)) or "none"
         raise ConfigError(

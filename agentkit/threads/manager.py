@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import weakref
 from collections.abc import Callable, Sequence
@@ -126,12 +127,12 @@ class ThreadManager(KeptThreads, EnteredAsync):
     async def aclose(self) -> None:
         """Close the store, and the models that the manager created. It cannot be used afterwards.
 
-        Runs whose loop was left early are waited for, so that their messages are stored. A run that is still being
-        iterated over ends with a `StoreError`.
+        Runs in progress are ended first, as by their `cancel`, and waited for, so that everything up to that point is
+        stored: a cancelled task may not have left its loop yet. If nothing takes the next event of a run within a
+        second, its iteration ends there. A run on another event loop ends with a `StoreError`.
         """
         try:
-            for run in tuple(self._runs):
-                await run.settled()
+            await asyncio.gather(*(run.ended() for run in self._runs))
             await self._close_models()
         finally:
             await self.store.aclose()
@@ -159,10 +160,21 @@ class ThreadManager(KeptThreads, EnteredAsync):
     def add_tool(
         self, tool_class: Any, function_names: FunctionNames | None = None, **kwargs: Any
     ) -> tuple[BoundTool, ...]:
-        """Register a tool; see `ToolRegistry.register_tool`.
+        """Register a tool in any form that `Agent(…, tools=[…])` accepts.
 
-        Register a plain function with `threads.registry.register(function)`.
+        Args:
+            tool_class: a class, an instance, a function, `"module:Class"`, or a list of these; see
+                `ToolRegistry.register`.
+            function_names: for a class or an instance, which methods, and under which names; see
+                `ToolRegistry.register_tool`.
+            kwargs: for a class, its constructor's arguments.
+
+        Raises:
+            SchemaError: its definition is wrong, or its name is taken. In that case nothing is registered.
+            ConfigError: a reference does not resolve to a tool.
         """
+        if function_names is None and not kwargs:
+            return self.registry.register(tool_class)
         return self.registry.register_tool(tool_class, function_names, **kwargs)
 
     # -------------------------------------------------------------- runs
@@ -296,6 +308,7 @@ class ThreadManager(KeptThreads, EnteredAsync):
         model: Model | str,
         system_prompt: System[Any] | None = None,
         *,
+        client_id: str | None = None,
         output_type: TypeForm[_OutputT] = str,  # type: ignore[assignment]
         **options: Unpack[ThreadRunOptions],
     ) -> RunResult[_OutputT]: ...
@@ -306,6 +319,7 @@ class ThreadManager(KeptThreads, EnteredAsync):
         message: Prompt,
         *,
         agent: Agent[_ContextT, _OutputT],
+        client_id: str | None = None,
         **options: Unpack[RunOptions[_ContextT]],
     ) -> RunResult[_OutputT]: ...
     @waits("threads.say(…)", "threads.say_sync(…)")
@@ -317,6 +331,7 @@ class ThreadManager(KeptThreads, EnteredAsync):
         system_prompt: System[Any] | None = None,
         *,
         agent: Agent[Any, Any] | None = None,
+        client_id: str | None = None,
         **options: Any,
     ) -> RunResult[Any]:
         """Add a message to a thread, and return the result of the run that answers it.
@@ -327,10 +342,13 @@ class ThreadManager(KeptThreads, EnteredAsync):
             model: answers with the registry's tools: a `Model`, or a model string such as `openai:gpt-5`.
             system_prompt: as for `run_thread`.
             agent: answers with its own model, tools and limits, in place of `model`.
+            client_id: as for `add_message`: saying it again under the same id adds no second message.
             **options: as for `run_thread` or `run_agent`.
 
         Raises:
             ConfigError: neither a model nor an agent is passed, or both are.
+            ThreadBusy: the thread is being run. The message is stored, and answered by that run or by the next one; to
+                say it again, pass a `client_id`.
         """
         _one_answers(model, agent)
         if agent is not None:
@@ -339,11 +357,11 @@ class ThreadManager(KeptThreads, EnteredAsync):
             run = self.run_thread(thread_id, system_prompt, model or "", **options)
         async with run:  # also if the message is refused
             try:
-                await self.add_message(thread_id, message)
+                await self.add_message(thread_id, message, client_id=client_id)
             except ThreadNotFound:
                 with suppress(ThreadExists):  # created by someone else just now
                     await self.create_thread(thread_id)
-                await self.add_message(thread_id, message)
+                await self.add_message(thread_id, message, client_id=client_id)
             return await run.finished()
 
     @overload
@@ -354,6 +372,7 @@ class ThreadManager(KeptThreads, EnteredAsync):
         model: Model | str,
         system_prompt: System[Any] | None = None,
         *,
+        client_id: str | None = None,
         output_type: TypeForm[_OutputT] = str,  # type: ignore[assignment]
         **options: Unpack[ThreadRunOptions],
     ) -> RunResult[_OutputT]: ...
@@ -364,6 +383,7 @@ class ThreadManager(KeptThreads, EnteredAsync):
         message: Prompt,
         *,
         agent: Agent[_ContextT, _OutputT],
+        client_id: str | None = None,
         **options: Unpack[RunOptions[_ContextT]],
     ) -> RunResult[_OutputT]: ...
     def say_sync(
@@ -374,6 +394,7 @@ class ThreadManager(KeptThreads, EnteredAsync):
         system_prompt: System[Any] | None = None,
         *,
         agent: Agent[Any, Any] | None = None,
+        client_id: str | None = None,
         **options: Any,
     ) -> RunResult[Any]:
         """`say` for code without an event loop: `threads.say_sync("ada", "Hello!", "openai:gpt-5").text`.
@@ -390,8 +411,8 @@ class ThreadManager(KeptThreads, EnteredAsync):
             await self._close_models()
             await close(answering)
 
-        keywords = {"model": model, "system_prompt": system_prompt, "agent": agent, **options}
-        return blocking(lambda: self.say(thread_id, message, **keywords), end, "say_sync", "threads.say")
+        told = {"model": model, "system_prompt": system_prompt, "agent": agent, "client_id": client_id, **options}
+        return blocking(lambda: self.say(thread_id, message, **told), end, "say_sync", "threads.say")
 
 
 def _writer(policy: Compaction, agent: Agent[Any, Any], made: Callable[[str], Model]) -> Writer:

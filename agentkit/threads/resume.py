@@ -9,6 +9,10 @@
 | `started`, its tool `idempotent` | run again, with the same idempotency key |
 | `started`, its tool can `reconcile` | answered with the outcome that the tool reports |
 | `started`, any other tool | answered `interrupted`: at most once, its outcome unknown |
+
+A run that lacks the tool of a call that would be run because it is `approved`, or because calls wait in its sub-agent,
+is refused, and changes nothing: otherwise the approval would be spent. If the user has written again since, the call is
+answered as above.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from agentkit.agent import RunFinish, call_hash
-from agentkit.errors import ErrorCode
+from agentkit.errors import ConfigError, ErrorCode
 from agentkit.messages import TextPart, ToolMessage
 from agentkit.threads.conversation import in_order, is_broken_off, role_of
 from agentkit.threads.store import Call, Entry, Log
@@ -51,7 +55,11 @@ class Settlement:
 
 
 def settle(log: Log, registry: ToolRegistry) -> Settlement:
-    """Decide about every call without an answer, and whether it is the model's turn after that."""
+    """Decide about every call without an answer, and whether it is the model's turn after that.
+
+    Raises:
+        ConfigError: the registry lacks the tool of an approved call, or of one whose sub-agent waits for approval.
+    """
     plan = Settlement(close=[e for e in log.entries if e.kind == "partial"])
     last_said = _last_said(log)
     waits = False
@@ -63,9 +71,10 @@ def settle(log: Log, registry: ToolRegistry) -> Settlement:
                 _settle_started(plan, call, registry)
             case _ if call.seq < last_said:
                 plan.answer.append((call, _passed_over(call)))
-            case _ if call.status == "planned" or waits_inside(call):
+            case "planned":
                 plan.run.append(call)
-            case "approved" if call.note.get("hash") == call_hash(call_from_json(call.body)):
+            case _ if waits_inside(call) or _is_approved(call):
+                _refuse_without_tool(call, registry)
                 plan.run.append(call)
             case "approved":
                 plan.wait.append(call)
@@ -77,6 +86,24 @@ def settle(log: Log, registry: ToolRegistry) -> Settlement:
     elif not plan.run:
         plan.finish = _finish(log, registry)
     return plan
+
+
+def _refuse_without_tool(call: Call, registry: ToolRegistry) -> None:
+    """Refuse to spend an approval on a call whose tool is not registered."""
+    name = str(call.body["name"])
+    if registry.get_tool(name) is not None:
+        return
+    there = ", ".join(map(repr, registry.tools)) or "none"
+    done = "waits for one in its sub-agent" if waits_inside(call) else "is approved"
+    raise ConfigError(
+        f"the call {call.id!r} {done}, but this run has no tool {name!r} to continue it (tools: {there}): register the "
+        "tool that it was made with, or run the agent that made it; a new message of the user withdraws the call"
+    )
+
+
+def _is_approved(call: Call) -> bool:
+    """Whether it is still the call that was approved."""
+    return call.status == "approved" and call.note.get("hash") == call_hash(call_from_json(call.body))
 
 
 def _passed_over(call: Call) -> ToolMessage:

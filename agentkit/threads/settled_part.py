@@ -1,7 +1,8 @@
 """The part of a thread that can no longer change, read once; and how much of a log belongs to it. Pure.
 
 A message is final, and so is an answer. What can still change in a thread is a partial response, and a call without an
-answer. The settled part ends before the first of these, with a response that the rest does not move or omit: the
+answer; a call that a person denied must be found until a run has told of it. The settled part ends before the first of
+these, with a response that the rest does not move or omit: the
 conversation is then that of the settled part followed by that of the rest. A compaction in the rest changes how the
 settled part is read; the thread is then read as a whole.
 """
@@ -14,7 +15,7 @@ from typing import Final, NamedTuple
 
 from agentkit.messages import ImagePart, Message, ProviderPart, SystemMessage, ThinkingPart, ToolCall
 from agentkit.models.rendered_once import Rendered
-from agentkit.threads.conversation import ids_of, is_broken_off, messages_of, place_of, role_of
+from agentkit.threads.conversation import ids_of, is_broken_off, messages_of, place_of, role_of, untold
 from agentkit.threads.sizes import NOTHING, ThreadSize, size_of
 from agentkit.threads.store import Entry, Log
 
@@ -129,7 +130,7 @@ def advanced(content: ThreadContent, *, least: int = SHORTEST) -> ThreadContent:
 def _settled_end(log: Log, start: int) -> int:
     """How many of a thread's entries are settled, if those before `start` are; the last entry never is."""
     last = max((e.seq for e in log.entries), default=start)
-    open_calls = (call.seq for call in log.calls if call.status != "answered")
+    open_calls = (call.seq for call in (*untold(log), *(c for c in log.calls if c.status != "answered")))
     limit = min((last, *open_calls, *(e.seq for e in log.entries if e.kind == "partial")))
     compacted = max((e.seq for e in log.entries if e.kind == "compaction"), default=-1)
     order: list[Entry] = []

@@ -24,7 +24,7 @@ from agentkit.models.rendered_once import Rendered
 from agentkit.processor import ask_outcome
 from agentkit.threads.children import call_key, child_id
 from agentkit.threads.compaction import Compaction
-from agentkit.threads.conversation import messages_of
+from agentkit.threads.conversation import answer_of, messages_of, untold
 from agentkit.threads.known_threads import KnownThreads
 from agentkit.threads.lease import HeldLease
 from agentkit.threads.model_view import ModelView
@@ -133,7 +133,9 @@ class ThreadJournal:
         """
         await self.lease.take()
         plan = settle((content := await self._content()).rest, registry)
-        if changes := await self._settled(plan, registry):
+        ended = [(call_from_json(call.body), answer_of(call)) for call in untold(content.rest)]
+        answers = [*plan.answer, *[(call, await self._reconciled(call, registry)) for call in plan.ask]]
+        if changes := _settled(plan, answers):
             await self._write(changes)
             content = await self._content()
         self._shrinking.open(registry, ask)
@@ -150,17 +152,10 @@ class ThreadJournal:
         waiting = tuple(
             call_from_json(c.body) for c in content.rest.calls if c.status == "waiting" and not waits_inside(c)
         )
-        return Unsettled(tuple(said for said, _ in reopened), approved, finish, waiting)
+        ended += [(call_from_json(call.body), answer) for call, answer in answers]
+        return Unsettled(tuple(said for said, _ in reopened), approved, finish, waiting, tuple(ended))
 
-    async def _settled(self, plan: Settlement, registry: ToolRegistry) -> list[Change]:
-        """The changes that settle the calls of an interrupted run, except for those that are to be run."""
-        changes: list[Change] = [Revise(e.seq, _interrupted(e.body)) for e in plan.close]
-        changes += [_answered(call, said) for call, said in plan.answer]
-        changes += [await self._reconciled(call, registry) for call in plan.ask]
-        changes += [Move(c.seq, c.ordinal, "waiting", ("approved",), note=_undecided(c)) for c in plan.wait]
-        return changes
-
-    async def _reconciled(self, call: Call, registry: ToolRegistry) -> Move:
+    async def _reconciled(self, call: Call, registry: ToolRegistry) -> ToolMessage:
         """The answer to an interrupted call, from the tool that knows its outcome."""
         tool, said = registry.get_tool(str(call.body["name"])), call_from_json(call.body)
         assert tool is not None, "only existing tools are asked for an outcome"
@@ -172,8 +167,8 @@ class ThreadJournal:
         except Exception:  # noqa: BLE001 - no answer in time, changed arguments, or its author's validator failed
             result = None
         if result is None:
-            return _answered(call, answer(call, "interrupted", INTERRUPTED))
-        return _answered(call, ToolMessage(call.id, tool.name, result.parts, result.code))
+            return answer(call, "interrupted", INTERRUPTED)
+        return ToolMessage(call.id, tool.name, result.parts, result.code)
 
     async def _content(self) -> ThreadContent:
         """The thread as it is in the store."""
@@ -300,6 +295,14 @@ class ThreadJournal:
         for message in new:
             await self._write([Append({"message": to_json(message)})])
             self._view.say([message])
+
+
+def _settled(plan: Settlement, answers: Sequence[tuple[Call, ToolMessage]]) -> list[Change]:
+    """The changes that settle the calls of an interrupted run, except for those that are to be run."""
+    changes: list[Change] = [Revise(e.seq, _interrupted(e.body)) for e in plan.close]
+    changes += [_answered(call, said) for call, said in answers]
+    changes += [Move(c.seq, c.ordinal, "waiting", ("approved",), note=_undecided(c)) for c in plan.wait]
+    return changes
 
 
 def _undecided(call: Call) -> Body:

@@ -19,9 +19,9 @@ def not_a_tool(tool: Any) -> str | None:
         name = tool.__name__
         return (
             f"{name_of(tool)} is a function, not a class or its instance: write registry.register({name}), or "
-            f"threads.registry.register({name}) with a thread manager"
+            f"threads.add_tool({name}) with a thread manager; register_function({name}, …) accepts a name and limits"
         )
-    if callable(getattr(tool, "as_tool", None)):
+    if callable(getattr(tool, "as_tool", None)) and not hasattr(tool, "args_schema"):  # LangChain's tools have both
         what = name_of(tool) if isinstance(tool, type) else f"an instance of {kind}"
         return f"{what} is not a tool: add .as_tool('its_name', 'what it is good at') to it"
     if inspect.isawaitable(tool) and not hasattr(tool, "metadata"):  # a ToolResult is awaitable, too
@@ -44,7 +44,7 @@ def _plain_value(tool: Any) -> str | None:
     if isinstance(tool, str):
         return (
             f"{tool!r:.60} is not a tool: pass 'module:Class' to registry.register(…), or with a thread manager to "
-            "threads.registry.register(…)"
+            "threads.add_tool(…), and nothing else"
         )
     if isinstance(tool, (bytes, int, float, set, frozenset)):
         return (
@@ -72,7 +72,7 @@ def _container(tools: Any, kind: str) -> str:
     if not isinstance(tools, Mapping):
         return (
             f"a {kind} is not a tool: register its items with registry.register(*tools), or with a thread manager "
-            "threads.registry.register(*tools)"
+            "threads.add_tool(tools)"
         )
     if any(map(callable, tools.values())):
         return f"a {kind} is not a tool: pass its values, tools=list(tools.values())"

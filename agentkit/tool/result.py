@@ -17,7 +17,7 @@ from agentkit.checks.type_variables import TypeVar
 from agentkit.errors import ConfigError, ErrorCode
 from agentkit.foreign import renamed
 from agentkit.foreign.absent import explained
-from agentkit.messages import ImagePart, ResultContent, TextPart, shown
+from agentkit.messages import ImagePart, ResultContent, TextPart, shown, text_as_made
 from agentkit.tool.declare import OpenAPISchema, XMLSchema, declared
 from agentkit.tool.output import is_pending, pending_parts, text_of
 from agentkit.unicode import clean
@@ -34,7 +34,6 @@ _PLAIN: Final = frozenset((str, int, float, bool, dict, type(None)))
 
 
 _KEYWORDS: Final = ("output", "error", "code", "content", "metadata", "reward", "success")
-_set = object.__setattr__
 
 
 @explained
@@ -84,13 +83,13 @@ class ToolResult(ByAttribute):
     ) -> None:
         if len(unknown):  # not by truthiness, which type checkers would narrow
             refuse_unknown("ToolResult", unknown, _KEYWORDS, renamed.TOOL_RESULT)
-        if type(output) is bool and error is not None:  # AgentPress's order is success, output
-            raise ConfigError(
-                f"ToolResult({output}, {error!r:.60}): write ToolResult(success={output}, output=…), or "
-                "ToolResult(output) and ToolResult(error=…)"
-            )
-        if error is not None and not isinstance(error, str):
-            error = _message(error)
+        if error is not None:
+            if type(output) is bool:  # AgentPress's order is success, output
+                raise ConfigError(
+                    f"ToolResult({output}, {error!r:.60}): write ToolResult(success={output}, output=…), or "
+                    "ToolResult(output) and ToolResult(error=…)"
+                )
+            error = error if isinstance(error, str) else _message(error)
         if success is not None and type(success) is not bool:
             raise ConfigError(f"ToolResult(success={success!r:.60}): expected True or False, or None")
         if success is False and error is None:
@@ -99,12 +98,12 @@ class ToolResult(ByAttribute):
             raise ValueError(f"ToolResult(success=True, error={error!r}) is contradictory; remove one of them")
         if error is None and code is not None:
             raise ValueError(f"ToolResult(code={code!r}) has no error; pass error='what went wrong' with it")
-        _set(self, "output", output)
-        _set(self, "error", error)
-        _set(self, "code", "tool_error" if error is not None and code is None else code)
-        _set(self, "content", content if type(content) is tuple else _parts(content))
-        _set(self, "metadata", {} if metadata is None else metadata)
-        _set(self, "reward", reward)
+        _put_output(self, output)
+        _put_failure(self, error)
+        _put_code(self, "tool_error" if error is not None and code is None else code)
+        _put_content(self, content if type(content) is tuple else _parts(content))
+        _put_metadata(self, {} if metadata is None else metadata)
+        _put_reward(self, reward)
 
     def __await__(self) -> Generator[Any, None, ToolResult]:
         """Itself, so that code can await what a method returned without knowing whether the method is `async`."""
@@ -128,7 +127,7 @@ class ToolResult(ByAttribute):
         A result with neither output nor content reads `ok`, since providers refuse an empty one.
         """
         if self.error is None and not self.content:
-            return (TextPart(text_of(self.output)),)
+            return (text_as_made(text_of(self.output)),)
         content = self.content and tuple(
             TextPart(clean(p.text)) if isinstance(p, TextPart) else p for p in self.content
         )
@@ -166,6 +165,23 @@ class ToolResult(ByAttribute):
                 return cls(error=f"the tool returned {unreadable(value)}")
             case _:
                 return cls(value)
+
+
+_put_output, _put_failure, _put_code, _put_content, _put_metadata, _put_reward = (
+    ToolResult.__dict__[name].__set__ for name in ("output", "error", "code", "content", "metadata", "reward")
+)
+
+
+def result_as_returned(output: Any) -> ToolResult:
+    """`ToolResult(output)` in half of the time: for what a tool has just returned."""
+    result = object.__new__(ToolResult)
+    _put_output(result, output)
+    _put_failure(result, None)
+    _put_code(result, None)
+    _put_content(result, ())
+    _put_metadata(result, {})
+    _put_reward(result, None)
+    return result
 
 
 def unreadable(value: Any) -> str | None:

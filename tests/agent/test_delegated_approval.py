@@ -214,6 +214,23 @@ def test_in_a_thread_another_process_decides_and_continues(tmp_path: Path, appro
     assert bank.done == ["look_up Ada", *(["pay 5"] if approve else [])]
 
 
+@pytest.mark.parametrize("decide", ["approve", "deny"])
+def test_in_a_thread_the_callers_call_itself_cannot_be_decided(tmp_path: Path, decide: str) -> None:
+    bank, path = Bank(), tmp_path / "threads.db"
+
+    async def start(manager: ThreadManager) -> RunResult:
+        await manager.create_thread("t", messages="Pay Ada five.")
+        await manager.run_agent("t", office(bank, [ASK], [PAY]))
+        with pytest.raises(ConfigError, match="under the id 'c1' in thread 't'; waiting: 'c1/p'"):
+            await getattr(manager, decide)("t", "c1")
+        await manager.approve("t", "c1/p")
+        with pytest.raises(ConfigError, match="'c1' waits for one in its sub-agent, but this run has no tool 'ask_cl"):
+            await manager.run_thread("t", model=ScriptedModel([])).finished()
+        return await manager.run_agent("t", office(bank, ["All done."], ["Paid."]))
+
+    assert (threads(path, start).text, bank.done) == ("All done.", ["pay 5"])
+
+
 def test_in_a_thread_the_user_may_write_instead_of_deciding(tmp_path: Path) -> None:
     bank, path = Bank(), tmp_path / "threads.db"
 

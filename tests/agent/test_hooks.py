@@ -327,3 +327,12 @@ def test_a_hook_that_can_never_be_told_anything_is_refused(hook: Any, why: str) 
 @pytest.mark.parametrize("hook", [print, partial(print, sep=""), Scoped(never), lambda *told: None])
 def test_what_takes_two_is_a_hook(hook: Any) -> None:
     Agent(script(), hooks=[hook])
+
+
+async def test_a_hook_that_fails_on_every_event_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, logger="agentkit.agent"):
+        await ends_well(raises(ValueError("no")))
+    levels = [record.levelno for record in caplog.records if "a hook failed" in record.message]
+    assert levels[0] == logging.ERROR
+    assert len(levels) > 5
+    assert set(levels[1:]) == {logging.DEBUG}

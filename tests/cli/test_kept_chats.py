@@ -123,6 +123,17 @@ def test_show_tells_of_approvals(say: Say) -> None:
     assert '      to: "eve"\n    ! approved with other arguments by ada\n' in out
 
 
+def test_arguments_that_do_not_fit_the_tool_are_refused_where_it_is_known(say: Say) -> None:
+    kept("t", [SEND], "Send it.", requires_approval=True)
+    wrong = ("threads", "approve", "t", "c1", "--arguments", '{"copies": 2}')
+    status, out, err = say(*wrong, "--tools", "post_of_cli_test:Post")
+    assert (status, out) == (1, "")
+    assert "/to: expected string, found nothing: it is required" in err
+    status, out, err = say(*wrong)
+    assert (status, out[:11]) == (0, "approved c1"), "the approval was not spent"
+    assert err.startswith("the new arguments are checked when the call runs")
+
+
 @pytest.mark.parametrize("width", [20, 33, 80])
 def test_show_fits_the_terminal_and_passes_no_command_on_to_it(width: int) -> None:
     call = ToolCall("c1", "send", {"to": "hostile"})

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agentkit import Agent, errors
 from agentkit.agent import RunOptions, Settings
+from agentkit.tool.policy import KEYWORDS
 
 DOCS = Path(__file__).parents[2] / "docs"
 FIRST = re.compile(r"^\| `(\w+)` \|(?: (?:`([^|]+)`)? *\|)?", re.MULTILINE)
@@ -28,6 +29,12 @@ def test_all_arguments_of_an_agent() -> None:
     assert [name for name, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD] == ["model", "tools"]
     assert [name for name, _ in FIRST.findall(requests)] == list(Settings.__annotations__)
     assert [*Settings.__annotations__, *(name for name, _ in FIRST.findall(runs))] == list(RunOptions.__annotations__)
+
+
+def test_every_keyword_on_how_a_tool_may_be_run() -> None:
+    table = (DOCS / "tools-running.md").read_text().split("\n\n| keyword |")[1].split("\n\n")[0]
+    cells = [row.split(" | ")[0] for row in table.splitlines()[2:]]
+    assert sorted(name for cell in cells for name in re.findall(r"`(\w+)`", cell)) == sorted(KEYWORDS)
 
 
 def test_what_goes_wrong_with_a_thread() -> None:

@@ -109,9 +109,13 @@ def foreigner(run: RunContext[int], q: str) -> str:  # type: ignore[name-defined
 class StructuredTool:
     name = "look"
     description = "Look."
+    args_schema = None
 
     def invoke(self, value: str) -> str:
         return value
+
+    def as_tool(self, args_schema: Any = None) -> Any:  # LangChain's, which takes no name and description
+        raise TypeError
 
 
 async def reads(events: Any) -> None:
@@ -199,8 +203,8 @@ RAISED = [
     (14, 'Agent(ScriptedModel([])).run_sync("hi")', "the script of 'scripted' has 0 turns, but this is request 1: add a turn that answers its last message, 'hi'"),
     (15, "Agent(M, [Needy])", "Needy cannot be constructed with no arguments: missing a required argument: 'root'; pass its arguments to register_tool(Needy, ...), or an instance"),
     (16, "Agent(M, [Plain])", "Plain has no decorated method; put @openapi_schema (and @xml_schema for an XML tag) on the methods that a model may call, such as `@openapi_schema` above `def add`"),
-    (17, "threads.add_tool(add)", "add is a function, not a class or its instance: write registry.register(add), or threads.registry.register(add) with a thread manager"),
-    (17, "threads.add_tool([Files])", "a list is not a tool: register its items with registry.register(*tools), or with a thread manager threads.registry.register(*tools)"),
+    (17, "threads.add_tool(add, timeout=3)", "add is a function, not a class or its instance: write registry.register(add), or threads.add_tool(add) with a thread manager; register_function(add, …) accepts a name and limits"),
+    (17, "threads.registry.register_tool([Files])", "a list is not a tool: register its items with registry.register(*tools), or with a thread manager threads.add_tool(tools)"),
     (17, "threads.add_tool(Files, Files)", "function_names is a list of method names, found the class Files: register each class with a separate call"),
     (18, "ToolRegistry(add, add)", "add: the function name 'add' is taken by"),
     (19, "Agent(M, tools=[add(1, 2)])", "3 is not a tool: pass the function itself, not its return value, or a class or instance with decorated methods"),
@@ -259,7 +263,7 @@ RAISED = [
     # made up by one who comes from openai-agents, pydantic-ai, LangChain and LangGraph
     (101, 'Agent("Assistant", M)', "Agent(model, tools): the model comes first; 'Assistant' would be name='Assistant'"),
     (101, 'Agent("Assistant")', "agentkit.model('openai:Assistant', base_url='https://…', api_key=…); pass the agent's own name as a keyword: name='Assistant'"),
-    (102, "Agent(M, input_guardrails=[print])", "Agent has no argument 'input_guardrails': hooks=[…] receive every event, and ProcessorConfig(requires_approval=…) decides which calls run. "),
+    (102, "Agent(M, input_guardrails=[print])", "Agent has no argument 'input_guardrails': there are none: check before agent.run(…), and result.output after it; ProcessorConfig(requires_approval=…) makes calls wait for a person. "),
     (103, "Agent(M, deps_type=int)", "Agent has no argument 'deps_type': it belongs to the run: agent.run(…, context=…). "),
     (104, "Agent(M, output_type=[int, str])", "which is not a type: for several values write output_type=list[int], for one of several types output_type=int | str"),
     (105, "Agent(M, [untyped])", "untyped: parameter 'ctx' has no type; to receive what the application passed to the run, annotate it (ctx: ToolContext) and read ctx.state"),
@@ -324,7 +328,7 @@ RAISED = [
     (214, "ToolRegistry(tools=[add])", "ToolRegistry has no argument 'tools': pass them directly: ToolRegistry(add, MyTool())"),
     (214, "Agent(M, [M])", "an instance of ScriptedModel is not a tool: a tool is a function, or an object with decorated methods"),
     (214, "Agent(M, [ToolResult('x')])", "an instance of ToolResult is not a tool: pass the function itself, not its return value"),
-    (214, "threads.add_tool('agentkit_tools.files:Files')", "'agentkit_tools.files:Files' is not a tool: pass 'module:Class' to registry.register(…), or with a thread manager to threads.registry.register(…)"),
+    (214, "threads.add_tool('agentkit_tools.files:Files', root='x')", "'agentkit_tools.files:Files' is not a tool: pass 'module:Class' to registry.register(…), or with a thread manager to threads.add_tool(…), and nothing else"),
     (215, "Agent(M, [with_self])", "with_self: its first parameter is 'self', but it is not a method: remove 'self', or move it into a class, decorate it with @openapi_schema, and pass an instance: tools=[MyTool()]"),
     (215, "Agent(M, [Pydantic])", "Pydantic is a pydantic model, which has values but no behaviour: use it as the type of a function's parameter, or request one as the reply, output_type=Pydantic"),
     (216, "Agent(M, [hinted([int])])", "hinted: parameter 'at' has type [<class 'int'>], which is not a type: for several values write at: list[int]"),
@@ -367,7 +371,7 @@ RAISED = [
     (59, 'ToolRegistry(Files).tools["read-file"]', "no tool is registered as 'read-file' (registered: 'read_file'); did you mean 'read_file'?"),
     (60, 'ToolRegistry().register_tool(Files, ["read_fil"])', "Files has no decorated method 'read_fil'; it has 'read_file'; did you mean 'read_file'?"),
     (61, 'ToolRegistry(add).get_openapi_schemas("openai")', "there is no flavour of schemas 'openai'; did you mean 'chat'? There are chat, responses, strict, anthropic, mcp"),
-    (62, 'threads.run_thread("t", tools=[add], model=M)', "run_thread has no argument 'tools': the manager has the tools: threads.add_tool(MyTool) or threads.registry.register(function). It takes thread_id, "),
+    (62, 'threads.run_thread("t", tools=[add], model=M)', "run_thread has no argument 'tools': the manager has the tools: threads.add_tool(MyTool), or threads.add_tool(function). It takes thread_id, "),
     (63, 'threads.add_message("t", "user", "hi")', "add_message takes these positional arguments: thread_id, message; found 3; pass these by name: client_id"),
     (64, 'Agent(M, add, "Be brief.")', "Agent takes these positional arguments: model, tools; found 3; pass these by name: system, "),
     (65, 'ThreadManager("a.db", [add])', "expected a ToolRegistry: ToolRegistry(tool, …), or None"),

@@ -6,10 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from conversations import MESSAGES
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from agentkit.agent.prompts import messages_from
+from agentkit import Agent
+from agentkit.agent import dicts_from, messages_from
 from agentkit.errors import ConfigError
 from agentkit.messages import (
     AssistantMessage,
@@ -23,6 +25,7 @@ from agentkit.messages import (
     UserMessage,
     user,
 )
+from agentkit.testing import ScriptedModel
 from models.test_requests import sent
 
 WIRES = [
@@ -108,6 +111,31 @@ def test_dicts_are_read_as_messages() -> None:
     ]
 
 
+def test_messages_are_read_from_their_dicts() -> None:
+    messages = [
+        SystemMessage("Be brief."),
+        user("What is this?", PNG),
+        AssistantMessage(["Let me look.", ToolCall("c1", "look", {"at": 1}, None, '{"at": 1}')]),
+        ToolMessage("c1", "look", "a cat"),
+        AssistantMessage("A cat."),
+    ]
+    assert messages_from(dicts_from(messages)) == messages
+
+
+@given(MESSAGES)
+def test_the_dicts_of_any_conversation_stay_the_same_when_they_are_read_and_written_again(said: list[Message]) -> None:
+    dicts = dicts_from(said, provider="nobody")  # whose own fields are not read
+    assume({"role": "user", "content": ""} not in dicts)  # no prompt accepts it
+    assert dicts_from(messages_from(dicts), provider="nobody") == dicts
+
+
+def test_a_servers_own_fields_are_in_the_dicts_for_it() -> None:
+    thought = ThinkingPart("Hm.", "127.0.0.1:8000", {"reasoning_content": "Hm."})
+    said = [user("1 + 2?"), AssistantMessage([thought, "3"])]
+    assert dicts_from(said)[1] == {"role": "assistant", "content": "3"}
+    assert dicts_from(said, provider="127.0.0.1:8000")[1]["reasoning_content"] == "Hm."
+
+
 def test_text_and_parts_that_follow_each_other_are_one_message() -> None:
     assert messages_from(["What is this?", PNG]) == [user("What is this?", PNG)]
     assert messages_from([AssistantMessage("Hello."), "Look:", PNG]) == [AssistantMessage("Hello."), user("Look:", PNG)]
@@ -124,6 +152,15 @@ def test_text_and_parts_that_follow_each_other_are_one_message() -> None:
         (lambda: SystemMessage(None), "SystemMessage(…) expects a string, found NoneType None"),
         (lambda: ToolMessage("c1", "look", 5), "ToolMessage(…) expects strings and parts"),
         (lambda: messages_from(5), "found int 5; write user('…')"),
+        (lambda: dicts_from("Hello"), "expects a list of messages, found str 'Hello'"),  # type: ignore[arg-type]
+        (
+            lambda: dicts_from(Agent(ScriptedModel(["Hello."])).run_sync("Hi")),  # type: ignore[arg-type]
+            "write its messages: dicts_from(result.messages)",
+        ),
+        (
+            lambda: dicts_from([user("Hi"), {"role": "user", "content": "Hi"}]),  # type: ignore[list-item]
+            "expects messages, found dict {'role': 'user', 'content': 'Hi'} as item 1",
+        ),
         (
             lambda: messages_from({"role": "robot"}),
             "message 0: the role of a message is one of system, developer, user",

@@ -270,7 +270,7 @@ def reading(specs: Sequence[ToolSpec]) -> ResponseReader:
     """A native model's response about to be read."""
     ids = map(str, count())
     recovery = Recovery(lambda _: formats.Parser(formats.auto(), specs, in_code="reply"), specs)
-    return ResponseReader(Intake(CallIds(ids.__next__)), recovery=recovery)
+    return ResponseReader(Intake(CallIds(ids.__next__)), new_recovery=lambda: recovery)
 
 
 def held_after(text: str) -> str:

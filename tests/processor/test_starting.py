@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit import Agent, Budget, ToolResult
-from agentkit.events import CallEnd, Event, Finish, SourceEvent, ToolCompleted, ToolFailed, ToolStarted
+from agentkit.events import CallEnd, Event, Finish, SourceEvent, ToolCompleted, ToolFailed, ToolStarted, Usage
 from agentkit.messages import ToolCall
 from agentkit.models.base import ModelRequest
 from agentkit.processor import ProcessorConfig, ResponseProcessor
@@ -121,6 +121,40 @@ async def test_parallel_calls_all_start_before_one_goes_on() -> None:
             case ToolStarted(index):
                 log.append(f"starts {index}")
     assert log == ["starts 0", "starts 1", "starts 2", "runs 0", "runs 1", "runs 2"]
+
+
+@pytest.mark.parametrize("execute", ["stream", "end"])
+async def test_the_only_call_of_a_response_runs_before_the_event_loop_does_anything_else(execute: Any) -> None:
+    log: list[str] = []
+
+    async def note() -> str:
+        """Note it."""
+        log.append("runs")
+        return "noted"
+
+    asyncio.get_running_loop().call_soon(log.append, "something else")
+    response = [CallEnd(0, ToolCall("c", "note", {})), Usage(3, 2), Finish("tool_calls")]
+    async for event in ResponseProcessor(ToolRegistry(note), ProcessorConfig(execute=execute)).process(response):
+        log.append(type(event).__name__)  # noqa: PERF401 - the tool writes to it meanwhile
+    began = ["CallEnd", "ToolStarted", "runs"] if execute == "stream" else ["CallEnd"]
+    ended = ["ToolCompleted"] if execute == "stream" else ["ToolStarted", "runs", "ToolCompleted"]
+    assert log == [*began, "Usage", "Finish", *ended]
+
+
+async def test_one_after_another_each_call_runs_as_soon_as_it_has_started() -> None:
+    log: list[object] = []
+
+    async def note(n: int) -> str:
+        """Note it."""
+        log.append(n)
+        return "noted"
+
+    asyncio.get_running_loop().call_soon(log.append, "something else")
+    response = [*(CallEnd(i, ToolCall(f"c{i}", "note", {"n": i})) for i in range(3)), Finish("tool_calls")]
+    async for event in ResponseProcessor(ToolRegistry(note), ProcessorConfig(strategy="sequential")).process(response):
+        if isinstance(event, ToolStarted | ToolCompleted):
+            log.append(type(event).__name__)  # noqa: PERF401 - the tool writes to it meanwhile
+    assert log == [told for n in range(3) for told in ("ToolStarted", n, "ToolCompleted")]
 
 
 async def test_a_task_takes_its_first_step_in_a_context_and_a_name_of_its_own() -> None:

@@ -168,12 +168,9 @@ def act(parameters: str, **policy: Any) -> ToolRegistry:
     return ToolRegistry(openapi_schema(**policy)(scope["act"]))
 
 
-async def test_an_approved_call_whose_tool_is_gone() -> None:
-    asking = act("x: int", requires_approval=True)
-    assert await resumed("approved", asking, ToolRegistry()) == [
-        "= unknown_tool: there is no tool 'act': there are no tools here; answer without calling one",
-        "assistant: Done.",
-    ]
+async def test_an_approved_call_whose_tool_is_gone_stays_approved() -> None:
+    with pytest.raises(ConfigError, match="is approved, but this run has no tool 'act'"):
+        await resumed("approved", act("x: int", requires_approval=True), ToolRegistry())
 
 
 async def test_an_approved_call_whose_tool_takes_other_arguments() -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from conversations import CONTENT, RESPONSES, RESULTS, TEXTS, USERS
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from wire_rules import check_anthropic, check_chat, check_responses, check_text
 
@@ -30,7 +30,7 @@ from agentkit.threads import Compaction, SQLiteStore, ThreadManager
 from agentkit.threads.compaction import entry_body, plan
 from agentkit.threads.conversation import ids_of, messages_of
 from agentkit.threads.known_threads import KnownThreads
-from agentkit.threads.resume import settle
+from agentkit.threads.resume import Settlement, settle
 from agentkit.threads.sizes import thread_tokens
 from agentkit.threads.store import Append, Call, CallStatus, Entry, Log, Move, NewCall, Revise, Store
 from agentkit.tool.codec import call_from_json, call_to_json, to_json
@@ -152,7 +152,22 @@ def _moved(call: Call, status: CallStatus, content: Any) -> Move:
     return Move(call.seq, call.ordinal, status, (call.status,), note=note, answer=answer)
 
 
+CALLED = Append(
+    {"message": to_json(AssistantMessage([ToolCall("c", "add", {})]))},
+    calls=[NewCall("c", {"type": "call", "id": "c", "name": "add", "arguments": "{}", "raw": ""})],
+)
+A_LATER_CALL = [
+    {"answers": {}, "tokens": [9, 5], "start": 0, "summary": None, "user": None},
+    {"answers": {"3/0": "[… left out …]"}, "tokens": [9, 5]},
+    Append({"message": to_json(UserMessage("hi"))}),
+    Append({"message": to_json(AssistantMessage("hi"))}),
+    CALLED,
+]
+"""A compaction that shortens the answer to a call which came after it: none of ours writes that."""
+
+
 @given(STEPS, st.integers(1, 4))
+@example(A_LATER_CALL, 1)
 def test_a_thread_read_in_parts_is_the_thread_read_whole(steps: Steps, page: int) -> None:
     """After every step: what is known of it, and what is read again, page by page or at once."""
 
@@ -172,10 +187,17 @@ def test_a_thread_read_in_parts_is_the_thread_read_whole(steps: Steps, page: int
                 assert content.heard() == messages_of(replace(log, entries=tuple(_said(log))))
                 assert (content.ids(), content.last) == (ids_of(log), len(log.entries) - 1)
                 assert content.size().tokens(7) == thread_tokens(log, 7)
-                assert settle(content.rest, TOOLS) == settle(log, TOOLS)
+                assert _settlement(content.rest) == _settlement(log)
         await store.aclose()
 
     asyncio.run(main())
+
+
+def _settlement(log: Log) -> Settlement | str:
+    try:
+        return settle(log, TOOLS)
+    except ConfigError as e:  # a call was approved whose tool is not here
+        return str(e)
 
 
 def _said(log: Log) -> Iterator[Entry]:
@@ -255,8 +277,11 @@ def test_a_run_on_any_thread_ends_well(steps: Steps, asks: bool) -> None:
         model = ScriptedModel(["Done."])
         config = ProcessorConfig(requires_approval=asks)
         run = threads.run_thread(thread, None, model, config)
-        with suppress(ConfigError):  # there is no message to answer
+        with suppress(ConfigError):  # there is no message to answer, or a call was approved whose tool is not here
             await run.finished()
+        if "no tool" in str(run.error):
+            assert await store.load(thread) == before
+            return
         if run.error is not None:
             assert not any(isinstance(m, UserMessage) for m in messages_of(before, sending=True))
             return

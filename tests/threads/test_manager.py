@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from thread_kit import said
 
-from agentkit.agent import Denied, call_hash
+from agentkit.agent import Agent, Denied, call_hash
 from agentkit.errors import ConfigError, ProviderError, ThreadBusy, ThreadExists, ThreadNotFound
 from agentkit.events import ApprovalRequired, CallEnd, Event, Finish, SourceEvent, Text, ToolCompleted, ToolStarted
 from agentkit.messages import (
@@ -121,6 +121,40 @@ async def test_a_message_sent_again_under_its_client_id_changes_nothing(threads:
     places = [await threads.add_message(thread, "Hi", client_id="m1") for _ in range(3)]
     assert places == [0, 0, 0]
     assert said(await threads.get_llm_messages(thread)) == ["user: Hi"]
+
+
+async def test_a_message_said_again_under_its_client_id_is_not_added_again(threads: ThreadManager) -> None:
+    """Also if the thread was busy the first time: the message is stored, and the run in progress answers it."""
+    gate = asyncio.Event()
+
+    async def wait(request: ModelRequest) -> str:
+        await gate.wait()
+        return "Hello."
+
+    thread = await threads.create_thread(messages="Go")
+    first = asyncio.create_task(threads.run_thread(thread, model=ScriptedModel(wait)).finished())
+    await asyncio.sleep(0.05)
+    for _ in range(2):
+        with pytest.raises(ThreadBusy):
+            await threads.say(thread, "Ada?", ScriptedModel([]), client_id="m1")
+    gate.set()
+    await first
+    assert (await threads.say(thread, "Ada?", ScriptedModel([]), client_id="m1")).text == "Hello."
+    assert said(await threads.get_llm_messages(thread)).count("user: Ada?") == 1
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@pytest.mark.parametrize(
+    "tool", [add, Desk, Desk(), [add, Desk], "agentkit_tools.tasks:TaskList", ToolRegistry(add).tools["add"]]
+)
+async def test_whatever_an_agent_accepts_as_a_tool_can_be_added(threads: ThreadManager, tool: Any) -> None:
+    ours = ThreadManager(threads.store)
+    added = [bound.name for bound in ours.add_tool(tool)]
+    assert added == list(ours.registry.tools) == list(Agent(ScriptedModel([]), [tool]).registry.tools)
 
 
 async def test_a_finished_thread_is_not_run_again(threads: ThreadManager) -> None:
@@ -282,6 +316,36 @@ async def test_a_call_that_needs_approval_ends_the_run_and_waits_in_the_store(
     await elsewhere.aclose()
 
 
+async def test_a_run_without_the_tool_of_an_approved_call_does_not_spend_the_approval(
+    tmp_path: Path, threads: ThreadManager, desk: Desk
+) -> None:
+    thread = await threads.create_thread(messages="Greet Ada.")
+    await threads.run_thread(thread, model=ScriptedModel([SEND])).finished()
+    await threads.approve(thread, "c2")
+
+    forgot = ThreadManager(SQLiteStore(tmp_path / "chat.db"))
+    before = await forgot.get_log(thread)
+    with pytest.raises(ConfigError, match=r"call 'c2' is approved, but this run has no tool 'send' .*\(tools: none\)"):
+        await forgot.resume_thread(thread, model=ScriptedModel([])).finished()
+    assert await forgot.get_log(thread) == before
+
+    assert (await threads.resume_thread(thread, model=ScriptedModel(["Greeted."])).finished()).text == "Greeted."
+    assert desk.made == [("send", "Ada", "hi")]
+    await forgot.aclose()
+
+
+async def test_a_user_who_writes_again_frees_a_thread_from_a_tool_that_is_gone(tmp_path: Path, desk: Desk) -> None:
+    threads = ThreadManager(SQLiteStore(tmp_path / "chat.db"), ToolRegistry(desk))
+    thread = await threads.create_thread(messages="Greet Ada.")
+    await threads.run_thread(thread, model=ScriptedModel([SEND])).finished()
+    await threads.approve(thread, "c2")
+    threads.registry.unregister("send")
+    await threads.add_message(thread, "Leave it.")
+    assert (await threads.run_thread(thread, model=ScriptedModel(["Well."])).finished()).text == "Well."
+    assert desk.made == []
+    await threads.aclose()
+
+
 async def test_a_denied_call_is_not_run_and_the_model_reads_why(threads: ThreadManager, desk: Desk) -> None:
     thread = await threads.create_thread(messages="Greet Ada.")
     await threads.run_thread(thread, model=ScriptedModel([SEND])).finished()
@@ -370,6 +434,33 @@ async def test_s23_a_consumer_who_leaves_cancels_the_tools_and_all_is_saved(thre
     assert run.result.finish == "cancelled"
     assert said(await threads.get_llm_messages(thread))[2].startswith("= cancelled: ")
     assert (await threads.run_thread(thread, model=ScriptedModel(["Back."])).finished()).text == "Back."
+
+
+async def test_a_server_that_cancels_its_requests_and_closes_the_manager_loses_nothing(
+    tmp_path: Path, desk: Desk
+) -> None:
+    """As uvicorn does on SIGTERM: it cancels the tasks, and ends the lifespan without waiting for them."""
+    manager = ThreadManager(tmp_path / "chat.db", ToolRegistry(desk))
+    thread = await manager.create_thread(messages="Take your time.")
+    started = asyncio.Event()
+
+    async def request() -> None:
+        slow = ToolCall("c1", "slow", {"text": "a"})
+        async with manager.run_thread(thread, model=ScriptedModel([["Let me see.", slow]])) as run:
+            async for event in run:
+                if isinstance(event, ToolStarted):
+                    started.set()
+
+    task = asyncio.create_task(request())
+    await started.wait()
+    task.cancel()
+    await manager.aclose()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    async with ThreadManager(tmp_path / "chat.db", ToolRegistry(desk)) as later:
+        assert said(await later.get_llm_messages(thread))[1:3] == ["assistant: Let me see.", "slow {'text': 'a'}"]
+        assert [call.status for call in (await later.get_log(thread)).calls] == ["answered"]
 
 
 @pytest.mark.parametrize("by", ["method", "token", "task"])

@@ -63,7 +63,7 @@ def read_braced(r: Reader, call: CallReader, part: Braced) -> Wait:
         if depth <= 0 and not string:
             break
     end = call.shape.call[-1]
-    reader = _Braced(r.raw()[start - r.mark :], part.quote, start, end.strip() if isinstance(end, str) else "")
+    reader = _Braced(r.text(start, r.offset), part.quote, start, end.strip() if isinstance(end, str) else "")
     _take(r, call, part, reader.object(), reader)
     call.complete = True
 
@@ -85,7 +85,7 @@ def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], reade
     for key, value in read.items():
         declared = call.tool is not None and call.tool.declares(key)
         if (isinstance(value, _Bare) and (declared or not part.typed)) or (isinstance(value, str) and not part.typed):
-            call.arguments.put(r, key, "".join(value), nulls=True)
+            call.arguments.put(r, key, str(value), nulls=True)
         else:
             call.arguments.set(r, key, _settled(value))
 
@@ -135,7 +135,7 @@ def _settled(value: Any) -> Any:
     """A value without a schema, its bare parts read as JSON: its strings are between quote tokens."""
     match value:
         case _Bare():
-            return values.read("".join(value), {}, {})
+            return values.read(str(value), {}, {})
         case dict():
             return {k: _settled(v) for k, v in value.items()}
         case list():

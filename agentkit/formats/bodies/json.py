@@ -305,8 +305,7 @@ def _expect_colon(r: Reader) -> Wait:
 def _begin_named(r: Reader, call: CallReader, name: str, arguments: jsontext.Span | None) -> None:
     call.begin(r, name)
     if arguments is not None:
-        text = r.raw()[arguments.start - r.mark : arguments.end - r.mark]
-        r.out.append(ArgumentDelta(call.index, text))
+        r.out.append(ArgumentDelta(call.index, r.text(arguments.start, arguments.end)))
 
 
 def take_arguments(r: Reader, call: CallReader, span: jsontext.Span | None) -> dict[str, Any]:

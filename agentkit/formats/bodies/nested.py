@@ -29,7 +29,7 @@ _LAST_NEWLINE = re.compile(r"\r?\n\Z")
 
 @dataclass(slots=True)
 class _Node:
-    """One element: where in the call its text between tags is, its child elements, and whether it was closed."""
+    """One element: the absolute offsets of its text between tags, its child elements, and whether it was closed."""
 
     name: str
     spans: list[tuple[int, int]] = field(default_factory=list)
@@ -67,7 +67,8 @@ def read_nested_tags(r: Reader, call: CallReader, part: NestedTags) -> Wait:
             continue
         r.at = found.end()
         yield from _tag(r, call, stack, closing.strip())
-    source = _Source(r.raw(), r.mark, call.arguments, r.repairs)
+    start = r.mark + call.lead.size
+    source = _Source(r.text(start, r.offset), start, call.arguments, r.repairs)
     for node in stack[0].children:
         call.arguments.set(r, node.name, _value(node, source, *call.arguments.schema(node.name)))
 
@@ -128,13 +129,13 @@ def _leave(r: Reader, call: CallReader, stack: list[_Node], size: int, wanted: s
     """Close elements, down to a number, that end with what encloses them, without their own closing tags."""
     if len(stack) > size and MISSING_CLOSE not in r.repairs:
         raise _expected(stack, wanted, r.offset)
-    part, raw = call.shape.call[call.part], r.raw()
+    part = call.shape.call[call.part]
     token = part.token if isinstance(part, NestedTags) else ""
     while len(stack) > size:
         stack[-1].closed = False
         closing = f"</{stack[-1].name}>"
         bare = re.compile(f"(?<!{re.escape(token)}){re.escape(closing)}")  # without its token, and therefore not a tag
-        text = "".join(raw[a:b] for a, b in stack[-1].spans)  # regardless of the pieces in which it arrived
+        text = "".join([r.text(a, b) for a, b in stack[-1].spans])  # regardless of the pieces in which it arrived
         openings, closings = text.count(f"{token}<"), text.count(f"{token}</")
         if bare.search(text) or halved(text, token + closing) or openings != 2 * closings:  # it contains half a call
             raise _expected(stack, wanted, r.offset)
@@ -166,7 +167,8 @@ def _text(r: Reader, call: CallReader, part: NestedTags, stack: list[_Node], sto
         r.heat(stops, None, call.index, stack[1].name)
         yield
     if r.offset > start:
-        stack[-1].spans.append((start - r.mark, r.offset - r.mark))
+        spans = stack[-1].spans
+        spans.append((spans.pop()[0] if spans and spans[-1][1] == start else start, r.offset))
 
 
 def _quoted(r: Reader, call: CallReader, edges: Delimiter, stack: list[_Node], stops: Search) -> Wait:
@@ -177,7 +179,7 @@ def _quoted(r: Reader, call: CallReader, edges: Delimiter, stack: list[_Node], s
             depth += 1 if found["opens"] else -1
             r.tell(found.end(), call.index, stack[1].name)
             if not depth:
-                stack[-1].spans.append((start - r.mark, r.offset - r.mark))
+                stack[-1].spans.append((start, r.offset))
                 return
             continue
         if r.at < len(r.buf):
@@ -193,7 +195,7 @@ def _truncated(r: Reader, call: CallReader) -> Damage:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """The call's text, where it starts, its arguments so far, and the repairs that may be made."""
+    """The call's text, the offset at which it starts, its arguments so far, and the repairs that may be made."""
 
     raw: str
     mark: int
@@ -205,15 +207,15 @@ def _value(node: _Node, source: _Source, schema: walk.Schema, root: walk.Schema)
     raw, mark = source.raw, source.mark
     plain = next((s for s in walk.alternatives(schema, root) if s.get("type") in ("array", "object")), {})
     if not node.children:
-        text = "".join(raw[a:b] for a, b in node.spans)
+        text = "".join([raw[a - mark : b - mark] for a, b in node.spans])
         if not text.strip() and plain and not values.accepts(text, schema, root):
             return [] if plain["type"] == "array" else {}
         text = text if node.closed else _LAST_NEWLINE.sub("", text)
         return source.arguments.read(text, schema, root, source.allowed, nulls=True)
     for start, end in node.spans:
-        if not raw[start:end].isspace():
+        if not raw[start - mark : end - mark].isspace():
             wanted = f"expected only elements inside <{node.name}>, which contains some"
-            raise Damage("invalid_arguments", wanted, mark + start, got=True)
+            raise Damage("invalid_arguments", wanted, start, got=True)
     if plain.get("type") == "array":
         items = plain.get("items")
         return [_value(n, source, items if isinstance(items, Mapping) else {}, root) for n in node.children]

@@ -66,7 +66,7 @@ def read_python_call(r: Reader, call: CallReader, part: PythonCall) -> Wait:
     call.begin(r, name)
     start = r.offset
     yield from _Brackets(r, call).run()
-    text = r.raw()[start - r.mark : -1]
+    text = r.text(start, r.offset - 1)
     _refuse_next_call(call, text, start)
     _refuse_glued_call(call, text, start)
     if printed:

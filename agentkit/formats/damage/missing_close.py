@@ -12,11 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
+from typing import Final
 
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import Pairs, TagParameters
-from agentkit.formats.reader import Damage, pattern
+from agentkit.formats.reader import Damage, Search, pattern
 from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.tags import closing_tag, opening_tag
 from agentkit.formats.valueends import ValueEnd, end_of_value, worn_closing
@@ -36,16 +37,12 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
     part = next((p for p in call.shape.call if isinstance(p, Pairs | TagParameters)), None)
     if part is None or call.tool is None or not call.arguments.plain:
         return
-    edge = end_of_value(call.shape, part)
-    known = [n for n in call.tool.parameters.get("properties", {}) if n not in call.arguments.by_name]
-    marks = _marks(part)
-    given = [
-        (n, v)
-        for n, v in call.arguments.by_name.items()
-        if isinstance(v, str) and n in call.arguments.plain and any(mark in v for mark in marks)
-    ]
+    by_name, plain, marked = call.arguments.by_name, call.arguments.plain, _marked(part)
+    given = [(n, v) for n, v in by_name.items() if isinstance(v, str) and n in plain and marked(v)]
     if not given:
         return
+    edge = end_of_value(call.shape, part)
+    known = [n for n in call.tool.parameters.get("properties", {}) if n not in by_name]
     for name, value in given:
         if swallowed := _opened_again(value, edge, call.arguments.by_name):
             raise unsure(name, swallowed, end, end)
@@ -103,11 +100,11 @@ def _return_to(
 
 
 @lru_cache(256)
-def _marks(part: Pairs | TagParameters) -> tuple[str, ...]:
-    """A value with none of these characters contains no part of an opening or a closing that is looked for here."""
+def _marked(part: Pairs | TagParameters) -> Search:
+    """Finds one of some characters, without which a value has no part of an opening or a closing that is looked for."""
     edges = [text for opening in _written(part, "") for text in (opening.strip()[0], opening.strip()[-1])]
     edges.append(part.close.strip()[0] if isinstance(part, Pairs) else "<")
-    return tuple({case for edge in edges for case in (edge.lower(), edge.upper())})
+    return re.compile(f"[{re.escape(''.join(sorted({edge.lower() + edge.upper() for edge in edges})))}]").search
 
 
 def _opened_again(value: str, edge: ValueEnd, names: Collection[str]) -> str:
@@ -185,9 +182,15 @@ def _misspelt(value: str, edge: ValueEnd, missing: Sequence[str]) -> bool:
     return False
 
 
+_NO_SPACE: Final = dict.fromkeys(
+    (*range(9, 14), *range(28, 33), 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)
+)
+"""Removes all white space: a list of the words of a long text would take many times its memory."""
+
+
 def _near(value: str, part: Pairs | TagParameters, missing: Sequence[str]) -> str:
     """The first of these parameters whose misspelt opening is in a value; empty if there is none."""
-    text = "".join(value.split())
+    text = value.translate(_NO_SPACE)
     return next((name for name in missing if _nearly(text, part, name)), "")
 
 

@@ -1,0 +1,92 @@
+"""What a parser keeps of one long call that is streamed: about its text, not the strings in which it came."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import tracemalloc
+
+import pytest
+
+from agentkit.events import CallEnd
+from agentkit.formats import CATALOG, Format, Parser, ToolSpec, get, render_calls
+from agentkit.formats.damage.missing_close import _NO_SPACE
+from agentkit.messages import ToolCall
+from agentkit.toolspec import Element, Node
+from agentkit.unicode import has_surrogate
+
+TIMES = 3  # a call's text at its end: what was kept of it, its argument, its `raw`
+APART = 60_000  # bytes: what arrived last, in small strings
+PROSE = "A line of plain prose, as most of what models say is, without any markup in it.\n"
+CODE = "if a[0] < {b} ]  > \"c\" \\ 'd' & (e) | `f` </g> <h>\n"
+HALF = "x </parameter> <parameter=a> </tool_call> ] }) </invoke> <x>\n" + PROSE
+TOOL = ToolSpec(
+    "create_file",
+    "Create a file.",
+    {
+        "type": "object",
+        "properties": {"contents": {"type": "string"}, "path": {"type": "string"}},
+        "required": ["contents"],
+    },
+    Element("create-file", (Node("path", "attribute", ("path",)), Node("contents", "content"))),
+)
+KINDS = [next(f for f in CATALOG if f.body == body) for body in dict.fromkeys(f.body for f in CATALOG)]
+
+
+def written(format: Format, line: str, size: int, **more: str) -> str:
+    """A call whose argument is these lines."""
+    contents = (line * (size // len(line) + 1))[:size]
+    return render_calls(format, [ToolCall("", TOOL.name, {**more, "contents": contents})], [TOOL])
+
+
+def peak(format: Format, text: str, delta: int) -> int:
+    """The most bytes that were taken while this text was read, and let go of what was told."""
+    most, ends = 0, list[CallEnd]()
+    for warm in (True, False):  # first what is made once
+        gc.collect()
+        tracemalloc.start()
+        parser, ends = Parser(format, [TOOL]), list[CallEnd]()
+        for i in range(len(text) - 4000 if warm else 0, len(text), delta):
+            ends += [event for event in parser.feed(text[i : i + delta]) if isinstance(event, CallEnd)]
+        ends += [event for event in parser.close() if isinstance(event, CallEnd)]
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert len(ends) == 1
+    assert ends[0].call.raw in text
+    return most
+
+
+@pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
+def test_a_long_call_takes_a_few_times_its_text(format: Format) -> None:
+    """At any moment; an argument that came in pieces of four characters once took twenty times its text."""
+    for text in (written(format, PROSE, 50_000), written(format, CODE, 30_000, path="a.c")):
+        assert peak(format, text, 4) < TIMES * sys.getsizeof(text) + APART
+
+
+@pytest.mark.parametrize("format", KINDS, ids=lambda f: f.name)
+def test_it_grows_with_the_text(format: Format) -> None:
+    """Beside the text nothing grows, whatever is in it and however it is cut."""
+    for line in (PROSE, CODE, HALF):
+        text = written(format, line, 400_000)
+        assert peak(format, text, 40) < TIMES * sys.getsizeof(text) + APART
+
+
+def test_held_text_is_not_kept_twice() -> None:
+    """A value that quotes half a call is held to its end."""
+    format = get("qwen3_coder")
+    text = written(format, PROSE, 100_000).replace(PROSE, "<function=create_file>\n<parameter=contents>\n" + PROSE, 1)
+    text = text.replace("</parameter>", "</parameter>\n</function>\n" + PROSE * 1000 + "</parameter>")
+    assert peak(format, text, 4) < TIMES * sys.getsizeof(text) + APART
+
+
+def test_white_space_that_is_removed_is_all_that_there_is() -> None:
+    """As `str.split` has it."""
+    assert set(_NO_SPACE) == {code for code in range(sys.maxunicode) if chr(code).isspace()}
+
+
+@pytest.mark.parametrize("at", [0, 1, 16_383, 16_384, 40_000, 99_999])
+def test_a_surrogate_is_found_in_a_long_text(at: int) -> None:
+    """A text is encoded in parts."""
+    text = "é" * 100_000
+    assert not has_surrogate(text)
+    assert has_surrogate(text[:at] + "\ud800" + text[at + 1 :])
