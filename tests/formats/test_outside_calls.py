@@ -13,6 +13,7 @@ from agentkit.events import Text
 from agentkit.formats import CATALOG, Format
 from agentkit.formats.format import Braced, Pairs, TagParameters, TextArgument
 from agentkit.messages import ToolCall
+from agentkit.toolspec import ToolSpec
 
 every_format = pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
 BRACED = [f for f in CATALOG if any(isinstance(p, Braced) for p in f.call)]
@@ -174,3 +175,20 @@ def test_a_string_with_quotes_inside_takes_in_no_other_call_or_argument(name: st
     for gone, left in (("write(", "write"), ("write(path=", "")):
         damaged = text.replace(gone, left).replace("'ls')", "'ls'oh")
         assert made(outcomes(read(name, damaged))) == [], damaged
+
+
+@pytest.mark.parametrize("name", ["xml", "cline"])
+def test_children_before_the_tag_of_their_tool_make_that_call_ambiguous(name: str) -> None:
+    note = {"type": "object", "properties": {"text": {"type": "string"}, "title": {"type": "string"}}}
+    offered = (*TOOLS, ToolSpec("note", "Note.", note))
+    pwd = formats.render_calls(name, [ToolCall("", "bash", {"command": "pwd"})], TOOLS)
+    whole, child = "<note>\n<title>T</title>\n</note>", "<text>ls</text>"
+    for before in (child, f"{child}\n", f"{child}\n<title>x</title>\n\n"):
+        got = outcomes(read(name, f"Text.\n\n{before}{whole}\n{pwd}", offered))
+        assert made(got) == [PWD], before
+        assert got[0] == "ambiguous_call"
+    for before in (f"Write {child} so.\n", "A <text> is\n", "</text>\n", "<text/>\n", f"{child}\n<b>x</b>\n"):
+        got = outcomes(read(name, f"{before}{whole}\n{pwd}", offered))
+        assert made(got) == [("note", {"title": "T"}, ()), PWD], before
+    assert all(isinstance(e, Text) for e in read(name, f"Write {child}.", offered))
+    assert made(outcomes(read(name, f"{child}\n{pwd}", offered))) == [PWD]  # no child of that tool

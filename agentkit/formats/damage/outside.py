@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from agentkit.formats.damage.listed import later
-from agentkit.formats.format import Pairs, TagParameters
+from agentkit.formats.format import Pairs, TagParameters, ToolElement
 from agentkit.formats.openers import Opener
 from agentkit.formats.reader import Damage, Delimiter, literal
 from agentkit.formats.sequence import Calls
+from agentkit.formats.tags import ANY_OPENING, closing_tag, folded
 from agentkit.formats.valueends import ValueEnd, end_of_value
 
 _REACH: Final = 2048  # characters in which such parameters are looked for
@@ -36,6 +37,8 @@ def parameter(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
     It is an error if it is in an open section, or if the end of a call follows. If a call opens after it, it is text,
     and that call is ambiguous.
     """
+    if isinstance(entry.shape.first, ToolElement):
+        return (yield from _children(calls))
     part = next(p for p in entry.shape.call if isinstance(p, Pairs | TagParameters))
     first = entry.shape.call[0]
     begins = literal(first.strip()) if isinstance(first, str) and isinstance(part, TagParameters) else None
@@ -57,6 +60,51 @@ def parameter(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
     calls.over()
     calls.last, calls.reopen = call.opener, None
     return True
+
+
+def _children(calls: Calls) -> Generator[None, None, bool]:
+    """Child elements that open here, outside of their tool's. False; if that opens after them, it is ambiguous."""
+    r = calls.r
+    enough = 0
+    while True:
+        size = len(r.buf) - r.at
+        whole = r.ended or size >= _REACH
+        if whole or size >= enough:
+            found = _before_tool(calls, r.buf[r.at : r.at + _REACH])
+            if found is not None:
+                calls.lacking = r.offset + found if found >= 0 else calls.lacking
+                return False
+            if whole:
+                return False
+            enough = later(size) if size > _FEW else 0
+        yield
+
+
+def _before_tool(calls: Calls, text: str) -> int | None:
+    """Where the tool's tag is that follows its children, with which this text begins.
+
+    -1 if what follows them is something else, None while more must decide.
+    """
+    names: set[str] = set()
+    at = 0
+    while tag := ANY_OPENING.match(text, at):
+        if any(e.tool is not None for e in calls.openers.table.tags.get((folded(tag["name"]), False), ())):
+            break
+        inside = text[tag.end() :].lstrip()
+        if not inside.startswith(">"):
+            return -1 if inside else None
+        names.add(folded(tag["name"]))
+        closing = re.compile(closing_tag(tag["name"]), re.IGNORECASE).search(text, tag.end())
+        if closing is None:
+            return None
+        at = _SPACE(text, closing.end()).end()  # type: ignore[union-attr]  # it matches nothing too
+    if tag is None:
+        return None if at == len(text) or ANY_OPENING.part.match(text, at) else -1
+    for entry in calls.openers.table.tags[folded(tag["name"]), False]:
+        nodes = entry.tool.element.nodes if entry.tool is not None and entry.tool.element is not None else ()
+        if names and names <= {folded(node.path[0]) for node in nodes if node.kind == "element"}:
+            return at
+    return -1
 
 
 def _follows(calls: Calls, end: ValueEnd, begins: Delimiter | None) -> Generator[None, None, _Outside | None]:
