@@ -123,10 +123,14 @@ class Table:
             self._edge(shape.section.open, opened, _INSIDE.get(type(first), ""))
             if not weak(shape.section.close):
                 self._edge(shape.section.close, Opener("close", format, shape))
-        self._parameters(format, shape)
         match first:
             case ToolElement(layout):
-                self._elements(format, shape, [tool.with_element(layout) for tool in tools])
+                elements = self.elements[layout] = Elements()
+                for tool in tools:
+                    tool = tool.with_element(layout)
+                    assert tool.element is not None
+                    elements.add(tool.element)
+                    self._tag(tool.element.tag, False, Opener("call", format, shape, tool))
             case NameTag(name) if " " in name:
                 self._edge(f"<{name}", Opener("call", format, shape))
             case NameTag(name):
@@ -137,29 +141,18 @@ class Table:
                 self._literal("{", Opener("call", format, shape, weak=True), behind('{ "'))
             case Name() | PythonCall() if shape.section is None:
                 self.lines.append(Opener("call", format, shape, weak=True))
-
-    def _elements(self, format: Format, shape: Shape, tools: Sequence[ToolSpec]) -> None:
-        """The tools' tags; and those of their children, which may be outside of any call, as parameters may."""
-        assert isinstance(shape.first, ToolElement)
-        elements = self.elements[shape.first.layout] = Elements()
-        children: dict[str, None] = {}
-        for tool in tools:
-            assert tool.element is not None
-            elements.tags.append(tool.element.tag)
-            self._tag(tool.element.tag, False, Opener("call", format, shape, tool))
-            children.update((folded(node.path[0]), None) for node in tool.element.nodes if node.kind == "element")
-        for name in children:
-            self._tag(name, False, Opener("parameter", format, shape))
+        self._parameters(format, shape)
 
     def _parameters(self, format: Format, shape: Shape) -> None:
         """What begins a parameter outside of any call shows that one was damaged."""
         entry = Opener("parameter", format, shape)
         for part in shape.call:
             match part:
-                case TagParameters(name) if " " in name:
-                    self._edge(f"<{name}", entry)
                 case TagParameters(name):
-                    self._tag(name, False, entry)
+                    self._edge(f"<{name}" if " " in name else Tag(name), entry)
+                case ToolElement(layout):
+                    for name in self.elements[layout].children:
+                        self._tag(name, False, entry)
                 case Pairs(key=key):
                     self._literal(opener(key), entry, behind(key.strip()))
 

@@ -16,7 +16,7 @@ from typing import Final
 from agentkit.formats.format import Name, NameTag, Pairs, Shape, Tag, TagParameters
 from agentkit.formats.reader import Delimiter, Search, any_beginning, beginnings, may_begin, pattern
 from agentkit.formats.tags import PREFIX, SPACES, TAG_PART, closing_tag, either, opening_tag, spelt, tag
-from agentkit.toolspec import ToolSpec
+from agentkit.toolspec import Element, ToolSpec
 
 _LAYOUT: Final = r"(?:\s|\\n){0,1024}"  # white space between pairs, where GLM models also write a newline as its escape
 _ALIKE: Final = 0.8  # of two strings, if one is the other misspelt
@@ -386,7 +386,13 @@ class Elements:
 
     def __init__(self) -> None:
         self.tags: list[str] = []
+        self.children: dict[str, None] = {}  # the names of their child elements
         self._ends: dict[tuple[int, str, tuple[str, ...]], tuple[ToolSpec, ValueEnd]] = {}
+
+    def add(self, element: Element) -> None:
+        """Add the element of one tool."""
+        self.tags.append(element.tag)
+        self.children.update((node.path[0], None) for node in element.nodes if node.kind == "element")
 
     def end(self, tool: ToolSpec, name: str, siblings: Iterable[str], parents: tuple[str, ...]) -> ValueEnd:
         """The end of the value of a tool's child element; see `end_of_element`."""
