@@ -93,4 +93,4 @@ def test_of_any_conversation_no_wire_has_to_invent_an_answer(messages: list[Mess
     assert [m for m in whole if m in messages] == messages  # nothing is lost or moved
     denied = [ToolMessage(call.id, call.name, "no", "denied") for call in waiting]
     assert LOST not in str(chat_messages([*whole, *denied], "openai"))
-    assert settled(whole) == (whole, waiting)
+    assert settled(whole) == (whole, waiting, [])
