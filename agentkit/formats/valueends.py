@@ -15,7 +15,7 @@ from typing import Final
 
 from agentkit.formats.format import Name, NameTag, Pairs, Shape, Tag, TagParameters
 from agentkit.formats.reader import Delimiter, Search, any_beginning, beginnings, may_begin, pattern
-from agentkit.formats.tags import PREFIX, SPACES, TAG_PART, closing_tag, opening_tag, spelt, tag
+from agentkit.formats.tags import PREFIX, SPACES, TAG_PART, closing_tag, either, opening_tag, spelt, tag
 from agentkit.toolspec import ToolSpec
 
 _LAYOUT: Final = r"(?:\s|\\n){0,1024}"  # white space between pairs, where GLM models also write a newline as its escape
@@ -252,7 +252,7 @@ class Marks:
 
     def own(self) -> re.Pattern[str]:
         """What closes and opens a value."""
-        return re.compile(f"(?P<close>{self.close})|{self.value}", re.IGNORECASE)
+        return re.compile(either("close", [self.close], self.value), re.IGNORECASE)
 
 
 def _whole_tag(names: str) -> str:
@@ -303,7 +303,7 @@ def end_of_parameter(shape: Shape, part: TagParameters) -> ValueEnd:
     first = {p.name[0] for p in shape.call if isinstance(p, NameTag | TagParameters)}
     stops = rf"<(?=[/\w{re.escape(''.join(sorted(first)))}]|\Z)" + "".join(f"|{may_begin(t)}" for t in literals)
     token = Delimiter(marks.token("", SPACES), "|".join(begun), re.IGNORECASE)
-    begins = rf"(?P<end>{marks.end})|<{PREFIX}(?:{calls})\b"
+    begins = either("end", ends, rf"<{PREFIX}(?:{calls})\b")
     whole = re.compile(begins, re.IGNORECASE) if ends else None
     over = next((f"</{p.name}>" for p in shape.call[at:] if isinstance(p, Tag)), "")
     search = re.compile(stops, re.IGNORECASE).search
@@ -351,7 +351,7 @@ def end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
         marks.token(r"(?:\r?\n)?" if trim else "", _LAYOUT), f"{before}(?:{'|'.join(begun)})", re.IGNORECASE
     )
     search = re.compile(stops, re.IGNORECASE).search
-    whole = re.compile(rf"(?P<end>{marks.end})|{pattern(_WORD.split(first)[0])}")
+    whole = re.compile(either("end", [marks.end], pattern(_WORD.split(first)[0])))
     verbatim = part.newlines == "none"
     around = _sections(shape)
     own = marks.own()
