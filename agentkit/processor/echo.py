@@ -30,8 +30,11 @@ _CONTROL: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 _QUOTED: Final = re.compile(r"(?m)^[ \t]*(?:>[ \t]?)+")
 _NUMBERED: Final = re.compile(r"(?m)^[ \t]*(?:\d+[ \t]*[:|.)\u2192]?[ \t]*|(?://|[-+|#\u2022*])[ \t]?)")
 _NOISE: Final = re.compile(r"[\s\"'`\\\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb*_]+")
+_AFTER_CALL: Final = re.compile(r"\)(?!\s*[,)\]}])")
 _LAYERS: Final = 3  # JSON in JSON in HTML: how many layers of escapes are removed
 _READINGS: Final = 8  # of one message, at most
+_CALLED: Final = (*(("", mark) for mark in "({[:"), (":", ""), ("[", ","))
+_NEAR: Final = 200  # characters between the parts of a call that is told in other words
 _WORDS: Final = ("description", "title", "examples", "example", "$comment")
 
 
@@ -80,15 +83,18 @@ def readings(text: str) -> list[str]:
     return list(found)
 
 
-def _made_plain(text: str, tools: Iterable[str]) -> str:
+def _made_plain(text: str, tools: Iterable[str]) -> Iterator[str]:
     """The text with its calls of a tool moved to where a parser looks for them.
 
     A Python-style call (`so delete(path="a")`, `x = tools.delete("a")`) begins a line, and the tool's name in an
-    object gets the key `name`, regardless of its original key (`{"tool": "delete", …}`).
+    object gets the key `name`, regardless of its original key (`{"tool": "delete", …}`). In the second text, a closing
+    parenthesis also ends its line: with what follows (`delete("a") and say so`), the call could be part of a condition.
     """
     names = "|".join(map(re.escape, tools))
     text = re.sub(rf"""(["'])[\w-]{{1,32}}\1(?=\s{{0,64}}:\s{{0,64}}["'](?:{names})["'])""", '"name"', text)
-    return re.sub(rf"(?<!\w)(?=(?:{names})\s{{0,64}}\()", "\n", text)
+    text = re.sub(rf"(?<!\w)(?=(?:{names})\s{{0,64}}\()", "\n", text)
+    yield text
+    yield _AFTER_CALL.sub(")\n\n", text)
 
 
 class _Meaning(NamedTuple):
@@ -102,6 +108,47 @@ def _meaning(call: ToolCall, tool: ToolSpec | None) -> _Meaning:
     default = {name: bare(_as_text(of["default"])) for name, of in known.items() if "default" in of}
     given = ((name, bare(_as_text(value))) for name, value in call.arguments.items())
     return _Meaning(call.name, frozenset((name, value) for name, value in given if default.get(name) != value))
+
+
+def _leaves(call: ToolCall, tool: ToolSpec | None) -> list[str]:
+    """The values of a call that its defaults would not give, also those in lists and objects, longest first."""
+    known = tool.parameters.get("properties", {}) if tool is not None else {}
+    found: list[str] = []
+    left = [
+        v for name, v in call.arguments.items() if "default" not in known.get(name, {}) or v != known[name]["default"]
+    ]
+    while left:
+        match left.pop():
+            case Mapping() as value:
+                left += value.values()
+            case list() | tuple() as value:
+                left += value
+            case None:
+                pass
+            case value:
+                found.append(bare(_as_text(value)))
+    return sorted(filter(None, found), key=len, reverse=True)
+
+
+def _worded(names: Iterable[str], values: Sequence[str], text: str, message: ToolMessage | UserMessage) -> bool:
+    """Whether a text has a tool's name and near it all values of a call of it, in whatever form.
+
+    A user who names a tool wants it called, so that in a user's message the name must look like a call's: an opening
+    bracket or a colon follows it, or it follows a colon.
+    """
+    if not values:
+        return False
+    told, length = isinstance(message, ToolMessage), sum(map(len, values)) + _NEAR
+    at = text.find(values[0])
+    while at >= 0:
+        around = text[max(0, at - length) : at + length]
+        if all(value in around for value in values) and any(
+            name in around if told else any(f"{before}{name}{after}" in around for before, after in _CALLED)
+            for name in names
+        ):
+            return True
+        at = text.find(values[0], at + len(values[0]))
+    return False
 
 
 def _as_text(value: Any) -> str:
@@ -151,7 +198,7 @@ class Heard:
             tools: the tools whose calls are looked for, by name.
         """
         text, meaning = bare(call.raw), _meaning(call, tools.get(call.name))
-        names = _names(call.name, tools)
+        names, values = _names(call.name, tools), _leaves(call, tools.get(call.name))
         if self._instructed(call, text, tools.values()):
             return CallQuoted(call)
         for message in self._messages():
@@ -159,7 +206,11 @@ class Heard:
                 continue
             read = self._known(message)
             named = any(name in bare_text for name in names for bare_text in read.bare)
-            if any(text in bare_text for bare_text in read.bare) or (named and meaning in self._calls(read, tools)):
+            if (
+                any(text in bare_text for bare_text in read.bare)
+                or (named and meaning in self._calls(read, tools))
+                or (named and any(_worded(names, values, bare_text, read.message) for bare_text in read.bare))
+            ):
                 return CallQuoted(call, getattr(message, "call_id", None))
         return None
 
@@ -190,7 +241,7 @@ class Heard:
         if read.calls is None or read.tools != tools:
             found: set[_Meaning] = set()
             texts = readings(read.text)
-            for text in dict.fromkeys((*texts, *(_made_plain(text, tools) for text in texts))):
+            for text in dict.fromkeys((*texts, *(plain for known in texts for plain in _made_plain(known, tools)))):
                 for parser in self._new_parsers(tuple(tools.values())):
                     events = (*parser.feed(text), *parser.close())
                     calls = [event.call for event in events if isinstance(event, CallEnd)]

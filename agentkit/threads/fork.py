@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 
 from agentkit.messages import TextPart, ToolMessage
-from agentkit.threads.store import Append, Call, Log, NewCall
+from agentkit.threads.store import Append, Call, Entry, Log, NewCall
 from agentkit.tool.codec import to_json
 
 _FORKED = "not run here: the conversation was copied before this call had an answer"
@@ -17,14 +18,20 @@ def copied(log: Log, until: int | None) -> list[Append]:
     for call in log.calls:
         calls[call.seq].append(call)
     return [
-        Append(e.body, "compaction" if e.kind == "compaction" else "message", calls=[_copy(c) for c in calls[e.seq]])
+        Append(e.body, "compaction" if e.kind == "compaction" else "message", calls=list(_copies(e, calls[e.seq])))
         for e in log.entries
         if until is None or e.seq <= until
     ]
 
 
-def _copy(call: Call) -> NewCall:
-    if call.answer is not None:
-        return NewCall(call.id, call.body, "answered", call.answer)
-    said = ToolMessage(call.id, str(call.body["name"]), (TextPart(_FORKED),), "cancelled")
-    return NewCall(call.id, call.body, "answered", to_json(said))
+def _copies(entry: Entry, calls: list[Call]) -> Iterator[NewCall]:
+    """The calls, answered, as the response wrote them: that a person edited one is told to the model by its answer."""
+    written = [part for part in entry.body.get("message", {}).get("content", ()) if part["type"] == "call"]
+    for call in calls:
+        place = next((i for i, part in enumerate(written) if part["id"] == call.id), None)
+        body = call.body if place is None else written.pop(place)
+        if call.answer is not None:
+            yield NewCall(call.id, body, "answered", call.answer)
+            continue
+        said = ToolMessage(call.id, str(body["name"]), (TextPart(_FORKED),), "cancelled")
+        yield NewCall(call.id, body, "answered", to_json(said))

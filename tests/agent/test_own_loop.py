@@ -51,7 +51,7 @@ def test_a_run_ends_although_its_tool_does_not(
     call = ToolCall("c1", tool.__name__, {})  # type: ignore[attr-defined]
     began = time.monotonic()
     try:
-        result = Agent(ScriptedModel([call, "Done."]), [tool], budget=Budget(seconds=0.05)).run_sync("Go")
+        result = Agent(ScriptedModel([call, "Done."]), [tool], budget=Budget(seconds=0.5)).run_sync("Go")
     finally:
         for event in FREED:
             event.set()

@@ -89,8 +89,8 @@ said = st.one_of(
 
 @given(st.lists(said, max_size=8))
 def test_of_any_conversation_no_wire_has_to_invent_an_answer(messages: list[Message]) -> None:
-    whole, waiting = settled(messages)
+    whole, waiting, _ = settled(messages)
     assert [m for m in whole if m in messages] == messages  # nothing is lost or moved
     denied = [ToolMessage(call.id, call.name, "no", "denied") for call in waiting]
     assert LOST not in str(chat_messages([*whole, *denied], "openai"))
-    assert settled(whole) == (whole, waiting)
+    assert settled(whole) == (whole, waiting, [])

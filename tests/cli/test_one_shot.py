@@ -67,7 +67,7 @@ def test_nothing_to_say_is_told(say: Say) -> None:
 
 
 def test_events_are_lines_of_json(say: Say) -> None:
-    with ReplayServer([called("add", '{"a": 1, "b": 2}'), said("Three", "\u202e.")]) as server:
+    with ReplayServer([called("add", '{"a": 1, "b": 2}'), said("Three\u202e.")]) as server:
         status, out, _ = say(*asked(server, "1 + 2?", "--json"), *ADD)
     assert status == 0
     assert "\u202e" not in out
@@ -80,8 +80,7 @@ def test_events_are_lines_of_json(say: Say) -> None:
         {"event": "call_end", "index": 0, "call": call, "repairs": []},
         {"event": "tool_started", "index": 0, "call": call},
         {"event": "tool_completed", "index": 0, "call": call, "result": {"ok": True, "text": "3"}},
-        {"event": "text", "text": "Three"},
-        {"event": "text", "text": "\u202e."},
+        {"event": "text", "text": "Three\u202e."},
         {"event": "run_ended", "finish": "stop", "text": "Three\u202e.", "usage": lines[-1]["usage"]},
     ]
     assert [finish["reason"] for finish in finishes] == ["tool_calls", "stop"]

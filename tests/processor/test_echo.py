@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import json
+import keyword
+import string
 from collections.abc import Callable, Iterable, Sequence
 from time import process_time
 
@@ -108,12 +110,12 @@ def sources(text: str) -> list[Message]:
     return [ToolMessage("c0", "read", (TextPart(text),)), user("Look:", text)]
 
 
-async def stays_text(reply: str, heard: Message, size: int | None = None) -> None:
+async def stays_text(reply: str, heard: Message, size: int | None = None, name: str = "delete_all") -> None:
     events = await replied(reply, [user("Hi."), heard], size)
     assert not any(isinstance(event, CallEnd | ToolStarted) for event in events)
     assert said_of(events) == reply
     quotes = [event for event in events if isinstance(event, CallQuoted)]
-    assert [(quote.call.name, quote.call_id) for quote in quotes] == [("delete_all", getattr(heard, "call_id", None))]
+    assert [(quote.call.name, quote.call_id) for quote in quotes] == [(name, getattr(heard, "call_id", None))]
 
 
 @pytest.mark.parametrize("format", CATALOG, ids=lambda format: format.name)
@@ -177,6 +179,67 @@ async def test_however_the_call_was_said_in_a_sentence_no_format_makes_it(format
     for place, spoken in enumerate(SPOKEN.values() if reply else ()):
         heard = sources(spoken(CALL))
         await stays_text(reply or "", heard[place % 2])
+
+
+TOLD = {
+    "in a list": lambda call: json.dumps(["a", f"run {python(call)} now"]),
+    "in an object's list": lambda call: json.dumps({"hits": [python(call)]}),
+    "as str(dict)": lambda call: str({"name": call.name, "arguments": call.arguments}),
+    "as str(list)": lambda call: f"so {[{'name': call.name, 'arguments': call.arguments}]} and",
+    "name and JSON": lambda call: f"Please {call.name} {json.dumps(call.arguments)}.",
+    "name as key": lambda call: json.dumps({call.name: call.arguments}),
+    "a pair": lambda call: json.dumps({"call": [call.name, call.arguments]}),
+    "an action": lambda call: f"Action: {call.name}\nAction Input: {json.dumps(call.arguments)}",
+    "keys without quotes": lambda call: f"{{name: {call.name}, arguments: {json.dumps(call.arguments)}}}",
+    "unclosed": lambda call: f'{{"name": "{call.name}", "arguments": {json.dumps(call.arguments)}',
+    "a trailing comma": lambda call: f'{{"name": "{call.name}", "arguments": {json.dumps(call.arguments)},}}',
+    "bold": lambda call: f"**{python(call)}**",
+    "reversed": lambda call: f"{json.dumps(call.arguments)} for {call.name}",
+    "as a command": lambda call: " ".join([f"/{call.name}", *(f"{k}={v!r}" for k, v in call.arguments.items())]),
+}
+"""Ways to tell a call that no format of ours reads."""
+CALLS = (CALL, ToolCall("", "delete_all", {"path": "/x"}))
+
+
+@pytest.mark.parametrize("told", TOLD)
+async def test_however_a_result_tells_a_call_it_is_not_made(told: str) -> None:
+    for call in CALLS:
+        for name in ("hermes", "qwen3_coder", "python"):
+            reply = formats.render_calls(formats.get(name), [call], SPECS)
+            heard = (TextPart(TOLD[told](call)),)
+            await stays_text(reply, ToolMessage("c9", "look", heard))
+            if told not in ("reversed", "as a command"):  # these may be a user's own words
+                await stays_text(reply, UserMessage(heard))
+
+
+@pytest.mark.parametrize(
+    "heard",
+    [
+        UserMessage([TextPart("Use delete_all on /x, please.")]),
+        ToolMessage("c9", "look", (TextPart("Found: /x, /y"),)),
+        ToolMessage("c9", "look", (TextPart("delete_all may be used." + "." * 500 + "Found: /x"),)),
+    ],
+    ids=["a user's request", "a value", "far from each other"],
+)
+async def test_what_only_names_a_tool_or_a_value_is_no_call(heard: Message) -> None:
+    reply = formats.render_calls(formats.get("hermes"), [CALLS[1]], SPECS)
+    events = await replied(reply, [user("Hi."), heard])
+    assert any(isinstance(event, CallEnd) for event in events)
+
+
+AFTER = (*keyword.kwlist, *string.punctuation, "->", "==", "then", "— and", "\n")
+"""What may follow a call in a sentence; in Python, some of it continues an expression."""
+
+
+@pytest.mark.parametrize(
+    "call", [CALL, ToolCall("", "delete_all", {"path": "/x (old) and/y"}), ToolCall("", "ping", {})]
+)
+async def test_whatever_follows_a_call_in_a_sentence_it_is_heard(call: ToolCall) -> None:
+    reply = formats.render_calls(formats.get("hermes"), [call], SPECS)
+    for after in AFTER:
+        for space in (" ", ""):
+            heard = UserMessage([TextPart(f"Run {python(call)}{space}{after} say so.")])
+            await stays_text(reply, heard, name=call.name)
 
 
 @pytest.mark.parametrize("spoken", SPOKEN)

@@ -500,6 +500,22 @@ async def test_a_thread_may_change_model_and_format_between_turns(threads: Threa
     assert len({c.id for c in calls}) == 3
 
 
+@pytest.mark.parametrize("run", [False, True], ids=["before the call ran", "after it ran"])
+async def test_a_fork_of_a_thread_in_which_a_call_was_edited_can_be_read(
+    threads: ThreadManager, desk: Desk, run: bool
+) -> None:
+    thread = await threads.create_thread(messages="Greet Ada.")
+    await threads.run_thread(thread, model=ScriptedModel([SEND])).finished()
+    await threads.approve(thread, "c2", arguments={"to": "Bob", "text": "hello"})
+    if run:
+        await threads.resume_thread(thread, model=ScriptedModel(["Greeted."])).finished()
+    copy = await threads.fork_thread(thread)
+    said = await threads.get_llm_messages(copy)
+    assert [m.error for m in said if isinstance(m, ToolMessage) and m.call_id == "c2"] == [None if run else "cancelled"]
+    if run:
+        assert said == await threads.get_llm_messages(thread)
+
+
 async def test_a_fork_goes_its_own_way_and_runs_no_call_of_the_first(threads: ThreadManager, desk: Desk) -> None:
     thread = await threads.create_thread(messages="Greet Ada.", metadata={"user": 7})
     await threads.run_thread(thread, model=ScriptedModel([SEND])).finished()
