@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from os import urandom
 from time import monotonic
+from types import AsyncGeneratorType
 from typing import Any, Final, Generic
 
 from agentkit.agent.cancelling import Brake, uncancelled, watch
@@ -136,14 +137,14 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         """End it, as `cancel` does, and wait for the end, whichever task iterates over it.
 
         If the consumer does not take the remaining events within a second, the iteration ends for it. Returns
-        immediately if nothing was begun, or if the run belongs to another event loop.
+        immediately if it was not started, or if the run belongs to another event loop.
         """
         while self._begun and not self.over and self._loop is asyncio.get_running_loop():
             self.cancel()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wait_for_end(), UNREAD)
             iterator = None if self._iterator is None else self._iterator()
-            if iterator is not None and not iterator.ag_running:  # it waits at an event, for its consumer
+            if isinstance(iterator, AsyncGeneratorType) and not iterator.ag_running:  # it waits for its consumer
                 await iterator.aclose()
 
     def _stop(self, reason: RunFinish) -> None:

@@ -100,7 +100,7 @@ class Delimiter:
 
     @cached_property
     def part(self) -> re.Pattern[str]:
-        """The pattern `begun`, compiled when a text first ends in doubt: with many literals that takes 10 ms."""
+        """Compiled when a text first ends in doubt: with many literals that takes 10 ms."""
         return re.compile(self.begun, self._flags)
 
 
