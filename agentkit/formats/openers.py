@@ -408,7 +408,7 @@ def _stops(table: Table, tools: Sequence[ToolSpec], *, blocks: bool) -> Stops:
     search = re.compile(f"[`~\n]{opening}").search
     starts = {word[0] for word in (*table.words, *(tool.name for tool in tools))} if table.lines else set()
     starts |= {word[0] for word in BLOCKS} if blocks else set()
-    stops = re.escape("`~" + firsts)
+    stops = re.escape("`~-+*0123456789" + firsts)  # a list's item may begin with a fence
     within = re.compile(rf"`{opening}|\n(?!\s{{0,64}}+[^\s{stops}{re.escape(''.join(sorted(starts)))}])").search
     return Stops(search, within)
 
