@@ -1,6 +1,6 @@
 """Quotations in a line of prose: which are open where a call is, and whether one of them ends after it.
 
-Pure. Knows the quotation marks of many languages, and apostrophes and inches, which are none; knows no call.
+Pure. Knows the quotation marks of many languages, and tells apostrophes and inches from them; knows no call.
 """
 
 from __future__ import annotations
