@@ -409,9 +409,10 @@ def _stops(table: Table, tools: Sequence[ToolSpec], *, blocks: bool) -> Stops:
     search = re.compile(f"[`~\n]{opening}").search
     starts = {word[0] for word in (*table.words, *(tool.name for tool in tools))} if table.lines else set()
     starts |= {word[0] for word in BLOCKS} if blocks else set()
-    stops = re.escape("`~" + firsts)
-    within = re.compile(rf"`{opening}|\n(?!\s{{0,64}}+[^\s{stops}{re.escape(''.join(sorted(starts)))}])").search
-    return Stops(search, within)
+    stops = re.escape("`~" + firsts + "".join(sorted(starts)))
+    item = r"(?:(?:[-+*]|\d{1,9}[.)])[ \t]{1,8}+){0,4}+"  # markers of a list, whose item may begin with a fence
+    told = rf"[^\s{stops}\-+*\d]|[-+*]\S|\d{{1,9}}+(?:[^\d.)]|[.)]\S)"
+    return Stops(search, re.compile(rf"`{opening}|\n(?!\s{{0,64}}+{item}(?:{told}))").search)
 
 
 @lru_cache(64)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Final
+
+_MARKERS: Final = re.compile(r"\s*(?:(?:[-+*]|\d{1,9}[.)])\s+)*").match
+_MARKER: Final = re.compile(r"(?:[-+*]|\d{1,9}[.)]?)?").fullmatch  # what may become one
 
 
 @dataclass(slots=True)
 class Quoting:
     """Whether the prose is inside a code span or a fenced block, in the manner of Markdown.
 
-    A fence is of backticks or tildes, at the start of a line, and closed by as many of them. A single line
-    with both (``` ```a``` ```) is a span, and a fence with a language's name, inside a block, does not close it: models
-    show a block in a block like this.
+    A fence is of backticks or tildes, at the start of a line or of a list's item, and closed by as many of them. A
+    single line with both (``` ```a``` ```) is a span, and a fence with a language's name, inside a block, does not
+    close it: models show a block in a block like this.
 
     `fence` is the number of characters that opened the block, `mark` which, `inner` how many blocks are open in it, and
     `opening` whether its first line is not over; `span` the number that opened the span; 0 outside; `shut`, whether it
     is known that the span does not end with its line. `blank` is whether the current line has nothing but white space
-    so far; `off`, whether quoting does not count.
+    so far; `lead`, what it has so far of the marker of a list's item, after white space and whole markers; None once
+    it has anything else; `off`, whether quoting does not count.
     """
 
     off: bool = False
@@ -27,6 +33,7 @@ class Quoting:
     span: int = 0
     shut: bool = False
     blank: bool = True
+    lead: str | None = ""
 
     @property
     def quoted(self) -> bool:
@@ -36,7 +43,12 @@ class Quoting:
     @property
     def inside(self) -> bool:
         """Whether this is inside a line, and a line break changes nothing once the next line has more text."""
-        return not (self.blank or self.span or self.opening)
+        return not (self.starts or self.span or self.opening)
+
+    @property
+    def starts(self) -> bool:
+        """Whether a fence may still open in this line: it has nothing but white space and list markers so far."""
+        return self.lead is not None
 
     def note(self, text: str) -> None:
         """Plain prose, without backticks, went by."""
@@ -46,9 +58,15 @@ class Quoting:
                 self.span if self.shut else 0
             )  # an unmatched backtick is a character, not code to the text's end
             self.blank = True
+            self.lead = ""
             self.opening = False
             text = text[line + 1 :]
         self.blank = self.blank and (not text or text.isspace())
+        if self.lead is not None:
+            start = self.lead + text
+            found = _MARKERS(start)
+            lead = start[found.end() :] if found else start
+            self.lead = lead if _MARKER(lead) else None
 
     def may_close(self, mark: str, n: int) -> bool:
         """Whether a run of `n` marks here is the end of the open fence, unless it opens one inside it."""
@@ -63,9 +81,9 @@ class Quoting:
         elif self.fence:
             if self.opening and mark == self.mark == "`":
                 self.fence, self.span = 0, 0 if n == self.fence else self.fence
-        elif self.blank and n >= 3:
+        elif self.lead == "" and n >= 3:
             self.fence, self.mark, self.inner, self.opening = n, mark, 0, True
         elif mark == "`":
             self.span = n if not self.span else 0 if n == self.span else self.span
         self.shut = self.shut and self.span > 0
-        self.blank = False
+        self.blank, self.lead = False, None

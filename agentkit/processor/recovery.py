@@ -108,6 +108,7 @@ class _Held:
         self.loose: list[int] = []  # where in `_waits` the bare calls are
         self._waits: list[_Waiting] = []
         self._firm = 0
+        self._doubtful: int | None = None  # where the first call is that is quoted if its quotation ends
 
     def put(self, event: SourceEvent) -> None:
         """Text that is not a call."""
@@ -129,8 +130,12 @@ class _Held:
             self._waits.append(_Wrapping(text))
         return bool(self._waits)
 
-    def hold(self, found: _Found) -> None:
-        """A call that counts so far."""
+    def hold(self, found: _Found, *, doubtful: bool) -> None:
+        """A call that counts so far; `doubtful` if it does not once a quotation around it ends."""
+        if not doubtful:
+            self._doubtful = None
+        elif self._doubtful is None:
+            self._doubtful = len(self._waits)
         if found.loose:
             self.loose.append(len(self._waits))
         else:
@@ -146,9 +151,26 @@ class _Held:
         else:
             self.release(calls=False)
 
+    def line_over(self) -> None:
+        """No quotation in the line ended after its calls: they are not quoted."""
+        self._doubtful = None
+
+    def give_up_quoted(self) -> None:
+        """The quotation around the last calls ended: they are text."""
+        if (first := self._doubtful) is None:
+            return
+        self._doubtful = None
+        rest = self._waits[first:]
+        self._firm -= sum(isinstance(h, _Found) and not h.loose for h in rest)
+        self.loose = [at for at in self.loose if at < first]
+        if self._firm or self.loose:
+            self._waits[first:] = [_as_example(h, firm=True) for h in rest]
+        else:
+            self.release(calls=False)
+
     def release(self, *, calls: bool) -> None:
         """Nothing waits any more: the calls in it count, or stay the text that they were."""
-        waits, self._waits = self._waits, []
+        waits, self._waits, self._doubtful = self._waits, [], None
         self.out += _with_calls(waits) if calls else _as_text(waits)
 
     def taken(self) -> Sequence[SourceEvent]:
@@ -197,10 +219,12 @@ class Recovery:
     the response ends, or until a native call makes it text, since nothing may overtake it.
 
     A call counts if it can be read without damage, names an offered tool, has all required arguments, and is not
-    quoted: not in thinking, code or quotation marks, nor in what the model has read from others. Text indented by four
-    spaces after a blank line is also code, as in Markdown, unless a list continues there. A call without its own markup
-    (bare JSON, `name(…)`) must begin a line, and one in a code fence must begin the reply; only calls may follow
-    either. A tag that the tool's author did not declare must contain an argument.
+    quoted: not in thinking, code or quotation marks, nor in what the model has read from others. A quotation mark
+    counts if it touches the call, or if it is before the call in the same line and closed in the line in which the
+    call ends. Text indented by four spaces after a blank line is also code, as in Markdown; in a list, by four more
+    than the item's text. A call without its own markup (bare JSON, `name(…)`) must begin a line, and one in a code
+    fence must begin the reply; only calls may follow either. A tag that the tool's author did not declare must contain
+    an argument.
 
     Args:
         new_parser: creates a parser for every format; called with whether it reads the very beginning.
@@ -270,6 +294,8 @@ class Recovery:
             for event in parser.close():
                 self._sort(event)
         self._end_lead()
+        if self._before.pause():
+            self._held.give_up_quoted()
         self._before.calls_over()
 
     def _sort(self, event: SourceEvent) -> None:
@@ -290,14 +316,17 @@ class Recovery:
             case CallError(_, _, _, call):
                 self._refuse(call, whole=False)
 
-    def _say(self, text: str, *, balanced: bool = False) -> None:
+    def _say(self, text: str) -> None:
+        self._follow(text)
+        if self._before.said(text):
+            self._held.give_up_quoted()
+        if "\n" in text:
+            self._held.line_over()
+        self._held.put(Text(text))
+
+    def _follow(self, text: str) -> None:
         if self._held.loose and text.strip(FILLER):
             self._held.give_up_loose()
-        self._before.said(text)
-        if balanced:
-            self._held.put_balanced(text)
-        else:
-            self._held.put(Text(text))
 
     def _think(self, text: str) -> None:
         self._end_lead()
@@ -322,7 +351,8 @@ class Recovery:
             self._held.put(quote)
             self._refuse(call, whole=True)
             return
-        self._held.hold(_Found(self._lead, (*self._open.settle(), end), call, standing == "loose"))
+        found = _Found(self._lead, (*self._open.settle(), end), call, standing == "loose")
+        self._held.hold(found, doubtful=self._before.may_be_quoted())
         self._lead, self._open, self._led_to_text = "", _Open(), False
 
     def _refuse(self, call: ToolCall, *, whole: bool) -> None:
@@ -330,8 +360,12 @@ class Recovery:
         standing = self._standing(call)
         text, self._led_to_text = self._lead + call.raw, bool(self._lead)
         self._lead, self._open = "", _Open()
-        self._say(text, balanced=whole and not _ends_thinking(text))
-        self._before.call_was_text(standing)
+        self._follow(text)
+        self._before.call_was_text(text, standing)
+        if whole and not _ends_thinking(text):
+            self._held.put_balanced(text)
+        else:
+            self._held.put(Text(text))
 
     def _standing(self, call: ToolCall) -> Standing:
         return self._before.standing(self._lead + call.raw[:_HEAD], call.name)
@@ -349,11 +383,11 @@ def _ends_thinking(text: str) -> bool:
     return any(text.count(close) > sum(map(text.count, opens[close])) for close in opens)
 
 
-def _as_example(held: _Waiting) -> _Waiting:
-    """Itself; what belongs to a bare call is the text that it was."""
+def _as_example(held: _Waiting, *, firm: bool = False) -> _Waiting:
+    """Itself; what belongs to a bare call, or with `firm` to any, is the text that it was."""
     if isinstance(held, _Wrapping):
         return Text(held.text)
-    if isinstance(held, _Found) and held.loose:
+    if isinstance(held, _Found) and (held.loose or firm):
         return Text(held.text) if _ends_thinking(held.text) else _Balanced(held.text)
     return held
 
