@@ -8,10 +8,10 @@ is a separate part, never an option that is used once.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Literal
 
 from agentkit.errors import FormatError
+from agentkit.formats.declaring import what_is_wrong
 from agentkit.formats.literals import MAX_DEPTH
 from agentkit.toolspec import Layout
 
@@ -318,58 +318,6 @@ class Shape:
         return self.section.open if self.section is not None else self.first
 
 
-_WHOLE: Final = (Envelope, KeyEnvelope, PythonCall, ToolElement)  # bodies that contain the tool's name
-_READ_UP_TO: Final = (Name, CountedName, CallId, Recipient)
-
-
-def _wrong(shape: Shape) -> str:
-    """Why calls of this shape cannot be read; empty if they can."""
-    parts = [part for part in shape.call if not isinstance(part, str) or part.strip()]
-    kinds = [type(part).__name__ for part in parts if isinstance(part, CallBody)]
-    if len(kinds) != 1:
-        return f"expected one part for a call's arguments, found {' and '.join(kinds) or 'none'}"
-    at = next(n for n, part in enumerate(parts) if isinstance(part, CallBody))
-    body, (kind,) = parts[at], kinds
-    names = [n for n, part in enumerate(parts) if isinstance(part, Name | CountedName | NameTag)]
-    if isinstance(body, _WHOLE):
-        if names:
-            return f"{kind} contains the tool's name, which {type(parts[names[0]]).__name__} would repeat"
-    elif isinstance(body, TagParameters) and NameTag(body.name, "") in [
-        NameTag(p.name, "") for p in parts if isinstance(p, NameTag)
-    ]:
-        return f"<{body.name}> has both the tool's name and the parameters' names"
-    elif len(names) != 1 or names[0] > at:
-        return f"expected one part for the tool's name before {kind}, such as Name()"
-    for part, after in pairwise((*parts, None)):
-        one = type(part).__name__
-        ends = isinstance(after, str) or (isinstance(after, Skip | CallBody) and getattr(after, "start", "x") != "")
-        if isinstance(part, _READ_UP_TO) and not ends:
-            return f"nothing marks the end of {one}: expected a literal after it that is not only white space"
-        if isinstance(part, Skip | Pairs | NestedTags) and not isinstance(after, str):
-            return f"expected a literal after {one} that is not only white space: it is read up to there"
-    if isinstance(body, Pairs) and not all(map(str.strip, (body.key, body.middle, body.close, *body.kind))):
-        return "a literal of Pairs is only white space, which may be anywhere in a value"
-    if isinstance(body, Pairs) and any(map(_alike, (body.close, body.key), (parts[at + 1], parts[at + 1]))):
-        return "what ends or opens a pair begins like the literal after Pairs, or that like it"
-    if isinstance(body, Braced) and not body.quote.strip():
-        return "the quote of Braced is only white space"
-    if isinstance(body, NestedTags) and not body.token.strip():
-        return "the token of NestedTags is only white space"
-    if shape.section is not None and isinstance(shape.section.open, str) and not shape.section.open.strip():
-        return "the opening of its section is only white space, which is everywhere in text"
-    if shape.section is not None and edge(shape.section.close).strip().startswith(edge(shape.section.open).strip()):
-        return "its section's end begins with what opens it"
-    if shape.section is not None and any(_alike(shape.section.open, part) for part in parts[at + 1 :]):
-        return "what opens its section begins like what ends a call, or that like it"
-    return ""
-
-
-def _alike(one: object, other: object) -> bool:
-    """Whether one of two literals begins with the other; an empty one is like none."""
-    a, b = (text.strip() if isinstance(text, str) else "" for text in (one, other))
-    return bool(a and b) and (a.startswith(b) or b.startswith(a))
-
-
 @dataclass(frozen=True, slots=True)
 class ResultShape:
     """How a tool's result is shown to the model: text around the result, with `{name}`, `{id}` and `{status}` slots."""
@@ -420,7 +368,8 @@ class Format:
 
     def __post_init__(self) -> None:
         for shape in self.shapes:
-            if wrong := _wrong(shape):
+            around = (edge(shape.section.open), edge(shape.section.close)) if shape.section is not None else None
+            if wrong := what_is_wrong(shape.call, around):
                 raise FormatError(f"format {self.name!r} cannot be declared: {wrong}")
 
     @property

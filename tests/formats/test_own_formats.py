@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import pytest
@@ -109,3 +108,26 @@ def test_every_declaration_obeys_the_laws_or_is_refused(
     assert [(c.name, dict(c.arguments)) for c in calls(read(format, text))] == [
         (c.name, dict(c.arguments)) for c in made
     ]
+
+
+@pytest.mark.parametrize(
+    ("call", "section", "why"),
+    [
+        (("@@", Name(), "::", Pairs("\n", "=", ";"), "@@end"), None, "Pairs(key='\\n') is only white space"),
+        (("@@", Name(), "]]", Pairs("<k>", "<v>", "</v>"), "\n"), None, "expected a literal after Pairs"),
+        (("@@", Name(), " ", TagParameters("p", "n")), None, "nothing marks the end of Name"),
+        (("@@", Name(), "]]"), None, "expected one part for a call's arguments, found none"),
+        (("@@", Json()), None, "expected one part for the tool's name before Json"),
+        (("@@", Envelope()), Section("#", "#"), "Section(close='#') begins with what opens the section"),
+    ],
+)
+def test_a_refusal_says_what_is_wrong(call: tuple[FormatPart, ...], section: Section | None, why: str) -> None:
+    with pytest.raises(FormatError) as refused:
+        Format("mine", call, section)
+    assert str(refused.value).startswith(f"format 'mine' cannot be declared: {why}")
+
+
+@pytest.mark.parametrize("end", [(), ("\n",)])
+@pytest.mark.parametrize("text", ["@@do]]\n\nDone.", "@@do]]", '@@do]]<p n="text">x</p>\n\n'])
+def test_white_space_after_a_call_that_nothing_ends(end: tuple[str, ...], text: str) -> None:
+    assert calls(read(Format("mine", ("@@", Name(), "]]", TagParameters("p", "n"), *end)), text))

@@ -455,4 +455,4 @@ def test_what_ended_raises_costs_its_trajectory_only(fault: BaseException) -> No
     ends = {record.sample_id: (record.end, record.error) for record in asyncio.run(main())}
     end, error = ends.pop("1")
     assert (end, (error or "").partition(":")[0]) == ("rollout_error", type(fault).__name__)
-    assert ends == {n: ("answered", None) for n in "02345"}
+    assert ends == dict.fromkeys("02345", ("answered", None))
