@@ -46,8 +46,8 @@ def _names(parts: Sequence[Any], at: int) -> str:
 def _ends(parts: Sequence[Any]) -> str:
     """About what is read up to the part after it."""
     for part, after in pairwise((*parts, None)):
-        begun = isinstance(after, str) or _kind(after) == "Skip" or bool(getattr(after, "start", ""))
-        if _kind(part) in _READ_UP_TO and not begun:
+        marked = isinstance(after, str) or _kind(after) == "Skip" or bool(getattr(after, "start", ""))
+        if _kind(part) in _READ_UP_TO and not marked:
             return f"nothing marks the end of {_kind(part)}: expected a literal after it that is not only white space"
         if _kind(part) in ("Skip", "Pairs", "NestedTags") and not isinstance(after, str):
             return f"expected a literal after {_kind(part)} that is not only white space: it is read up to there"
@@ -63,9 +63,7 @@ def _body(body: Any, after: Sequence[Any]) -> str:
                 if not all(text.strip() for text in ((texts,) if isinstance(texts, str) else texts)):
                     return f"Pairs({field}={texts!r}) is only white space, which may be anywhere in a value"
             if _alike(body.close, after[0]) or _alike(body.key, after[0]):
-                return (
-                    f"the literal {after[0]!r} after Pairs cannot be told from its key or close: one begins the other"
-                )
+                return f"the literal {after[0]!r} after Pairs begins like its key or its close, or that like it"
         case "Braced" if not body.quote.strip():
             return f"Braced(quote={body.quote!r}) is only white space"
         case "NestedTags" if not body.token.strip():
@@ -83,7 +81,7 @@ def _section(section: tuple[str, str] | None, after: Sequence[Any]) -> str:
     if last.strip().startswith(first.strip()):
         return f"Section(close={last!r}) begins with what opens the section"
     if any(_alike(first, part) for part in after):
-        return f"Section(open={first!r}) cannot be told from what ends a call: one begins the other"
+        return f"Section(open={first!r}) cannot be distinguished from what ends a call: one begins the other"
     return ""
 
 
