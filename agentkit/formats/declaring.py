@@ -22,7 +22,8 @@ def what_is_wrong(call: Sequence[Any], section: tuple[str, str] | None) -> str:
         found = " and ".join(_kind(parts[n]) for n in bodies)
         return f"expected one part for a call's arguments, found {found or 'none'}"
     (at,) = bodies
-    return _names(parts, at) or _ends(parts) or _body(parts[at], parts[at + 1 :]) or _section(section, parts[at + 1 :])
+    before, after = parts[:at], parts[at + 1 :]
+    return _names(parts, at) or _ends(parts) or _body(before, parts[at], after) or _section(section, after)
 
 
 def _kind(part: object) -> str:
@@ -54,7 +55,7 @@ def _ends(parts: Sequence[Any]) -> str:
     return ""
 
 
-def _body(body: Any, after: Sequence[Any]) -> str:
+def _body(before: Sequence[Any], body: Any, after: Sequence[Any]) -> str:
     """About the literals of the body."""
     match _kind(body):
         case "Pairs":
@@ -62,8 +63,9 @@ def _body(body: Any, after: Sequence[Any]) -> str:
                 texts = getattr(body, field)
                 if not all(text.strip() for text in ((texts,) if isinstance(texts, str) else texts)):
                     return f"Pairs({field}={texts!r}) is only white space, which may be anywhere in a value"
-            if _alike(body.close, after[0]) or _alike(body.key, after[0]):
-                return f"the literal {after[0]!r} after Pairs begins like its key or its close, or that like it"
+            for text in (*before, after[0]):
+                if _alike(body.close, text) or _alike(body.key, text):
+                    return f"the literal {text!r} begins like the key or the close of Pairs, or that like it"
         case "Braced" if not body.quote.strip():
             return f"Braced(quote={body.quote!r}) is only white space"
         case "NestedTags" if not body.token.strip():
