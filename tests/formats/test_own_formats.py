@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -33,6 +34,7 @@ from agentkit.formats.format import (
 )
 from agentkit.messages import ToolCall
 
+EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "0"))
 TOOLS = [NOTE, ADD, PING]
 LITERALS = [
     "\n", " ", "", "\n\n", "@@", "]]", "<<", "::", "=", ";", ",", "\n@@end", "@@call ", "<k>", "</k>", " -> ", "do ",
@@ -88,7 +90,7 @@ def read(format: Format, text: str) -> list[Event]:
 
 
 @given(call=shapes, section=sections, made=st.lists(st.sampled_from(ARGUMENTS), min_size=1, max_size=2), data=st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=EXAMPLES or 300, deadline=None, derandomize=not EXAMPLES)  # the same ones, but when soaked
 def test_every_declaration_obeys_the_laws_or_is_refused(
     call: tuple[FormatPart, ...], section: Section | None, made: list[ToolCall], data: Any
 ) -> None:
