@@ -107,7 +107,8 @@ def _edited(call: ToolCall, registry: ToolRegistry, screen: Screen) -> Mapping[s
         if (tool := registry.get_tool(call.name)) is not None:
             tool.validate(given, lenient=False)
     except (ConfigError, InvalidArguments) as e:
-        screen.line(screen.style(visible(str(e)), "red"))
+        for line in str(e).split("\n"):
+            screen.line(screen.style(visible(line), "red"))
         return None
     return given
 

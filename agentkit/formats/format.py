@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from agentkit.errors import FormatError
+from agentkit.formats.declaring import what_is_wrong
 from agentkit.formats.literals import MAX_DEPTH
 from agentkit.toolspec import Layout
 
@@ -344,6 +346,9 @@ class Format:
         ends: tokens that end a turn and mean something else in prose: they are not shown after a call.
         aliases: other names of the same format.
         families: model families known to write it.
+
+    Raises:
+        FormatError: calls written like this could not be told from each other or from text; says which part is wrong.
     """
 
     name: str
@@ -360,6 +365,12 @@ class Format:
     ends: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     families: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for shape in self.shapes:
+            around = (edge(shape.section.open), edge(shape.section.close)) if shape.section is not None else None
+            if wrong := what_is_wrong(shape.call, around):
+                raise FormatError(f"format {self.name!r} cannot be declared: {wrong}")
 
     @property
     def shapes(self) -> tuple[Shape, ...]:

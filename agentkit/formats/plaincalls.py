@@ -252,8 +252,9 @@ def _pairs(shape: Shape, at: int) -> Read:
     part = shape.call[at]
     if not isinstance(part, Pairs | TagParameters):
         raise Unlike
-    pair = re.compile(_pair(shape, part, at)).match
-    tail = re.compile(_rest(shape.call[at + 1 :], _SPACE)).match
+    if not (rest := _rest(shape.call[at + 1 :], _SPACE)):
+        raise Unlike  # nothing ends the call but what may come next
+    pair, tail = re.compile(_pair(shape, part, at)).match, re.compile(rest).match
     edge = end_of_value(shape, part)
     trim = isinstance(part, Pairs) and part.newlines == "both"
 

@@ -30,7 +30,7 @@ from agentkit.messages import ToolCall, call_as_read
 _INSIDE: Final = "expected the end of the JSON before the end of the call, after which more of it follows"
 _LACKING: Final = "a parameter comes before the opening of this call: write it after that"
 _new = tuple.__new__
-_LAST_WORD: Final = re.compile(r"[\w.-]+\Z").match
+_LAST_WORD: Final = re.compile(r"[\w.-]{1,256}\Z").match
 
 
 class Calls:
@@ -177,7 +177,10 @@ class Calls:
         """Repair a call that cannot be read as written, or report it, and find where reading continues."""
         r = self.r
         # another shape of the format might have read what the text's end cut off from an earlier place
-        unread = r.ended and call.arguments.body == damage.position
+        nothing_read = call.arguments.body == damage.position
+        while nothing_read and not r.ended and _LAST_WORD(r.buf, r.at):
+            yield
+        unread = r.ended and nothing_read
         cut = damage.position == r.cut or (unread and (damage.position < r.cut or _LAST_WORD(r.buf, r.at)))
         if cut and not damage.ended and damage.code != "internal_error":
             at = r.cut if r.cut >= r.mark else damage.position

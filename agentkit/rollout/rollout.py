@@ -58,7 +58,8 @@ class Rollout:
         concurrency: how many trajectories run at once.
         sampling: the engine's sampling parameters, passed on to the policy. `stop` replaces the format's own stop
             strings, which only `legacy` and `dr_tulu` have; `[]` for none.
-        ended: called with each record as its trajectory ends, also if it was cancelled.
+        ended: called with each record as its trajectory ends, also if it was cancelled. If it raises, the trajectory's
+            end is `rollout_error`; the others continue.
         template_settings: further arguments of the tokenizer's chat template, such as `{"enable_thinking": False}`.
 
     Raises:

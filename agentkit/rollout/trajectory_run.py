@@ -150,7 +150,7 @@ class TrajectoryRun:
         """Run it to its end.
 
         Args:
-            ended: called with the record, also if this is cancelled.
+            ended: called with the record, also if this is cancelled. What it raises is the error on the record.
 
         Raises:
             asyncio.CancelledError: this was cancelled; its tools are released.
@@ -171,9 +171,18 @@ class TrajectoryRun:
         self._go(TrajectoryState.TERMINATED)
         record = self._record(ending, perf_counter() - began)
         if ended is not None:
-            ended(record)
+            record = self._handed(record, ended)
         if cancelled:
             raise asyncio.CancelledError
+        return record
+
+    def _handed(self, record: TrajectoryRecord, ended: Callable[[TrajectoryRecord], None]) -> TrajectoryRecord:
+        """The record after `ended` had it; with the error if that raised."""
+        try:
+            ended(record)
+        except (Exception, asyncio.CancelledError) as e:  # noqa: BLE001 - the boundary: it costs this trajectory only
+            self._setup.faults.raised("ended", e, "the error is on the trajectory's record")
+            return replace(record, end="rollout_error", error=words(e))
         return record
 
     def _go(self, state: TrajectoryState) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -436,3 +437,22 @@ def test_many_faults_at_once_lose_nothing() -> None:
     records = asyncio.run(all_of(rollout, [sample(str(n)) for n in range(100)]))
     assert [failures(record)[:3] for record in records] == [[None, "tool_error", "timeout"]] * 100
     assert perf_counter() - began < 30
+
+
+@pytest.mark.parametrize(
+    "fault", [ValueError("disk full"), StopIteration(), StopAsyncIteration(), asyncio.CancelledError(), MemoryError()]
+)
+def test_what_ended_raises_costs_its_trajectory_only(fault: BaseException) -> None:
+    def ended(record: TrajectoryRecord) -> None:
+        if record.sample_id == "1":
+            raise fault
+
+    async def main() -> list[TrajectoryRecord]:
+        rollout = Rollout([Box], Lines("Done."), concurrency=2, ended=ended)
+        samples = [replace(sample(), id=str(n)) for n in range(6)]
+        return [record async for record in rollout.stream(samples)]
+
+    ends = {record.sample_id: (record.end, record.error) for record in asyncio.run(main())}
+    end, error = ends.pop("1")
+    assert (end, (error or "").partition(":")[0]) == ("rollout_error", type(fault).__name__)
+    assert ends == dict.fromkeys("02345", ("answered", None))

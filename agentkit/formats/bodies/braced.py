@@ -41,6 +41,9 @@ def read_braced(r: Reader, call: CallReader, part: Braced) -> Wait:
     """Find the end by counting brackets outside strings, then read."""
     yield from r.space()
     start = r.offset
+    yield from r.more()
+    if r.at < len(r.buf) and r.buf[r.at] != "{":
+        raise Damage("invalid_json", "expected '{'", start, got=True)
     depth = 0
     string = False
     while True:

@@ -119,8 +119,8 @@ def ends_of_name(parts: tuple[FormatPart, ...]) -> tuple[str, ...]:
         match part:
             case str(text) if text.strip():
                 return (*ends, text.split()[0])
-            case str():
-                ends.append("\n")
+            case str(text):
+                ends += ["\n"] if text else []
             case CallBody(start=str(start)) if start:
                 ends.append(start)
                 if not part.may_be_empty:

@@ -95,11 +95,13 @@ def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
     end = valueends.end_of_value(call.shape, part)
     while True:
         yield from tags.layout(r)
-        found = yield from r.sees(literal(part.key))
+        found = yield from r.sees(literal(part.key.strip()))
         if found is None:
             yield from _maybe_json(r, call)
             return
         r.at = found.end()
+        if part.key[-1].isspace():  # all of it, also what has not arrived yet
+            yield from r.space()
         key, kind = yield from _key_and_kind(r, part)
         value = value_of(r, call, key, end)
         yield from value.read()

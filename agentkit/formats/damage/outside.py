@@ -42,7 +42,9 @@ def parameter(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
     part = next(p for p in entry.shape.call if isinstance(p, Pairs | TagParameters))
     first = entry.shape.call[0]
     begins = literal(first.strip()) if isinstance(first, str) and isinstance(part, TagParameters) else None
-    found = yield from _follows(calls, end_of_value(entry.shape, part), begins)
+    if (end := end_of_value(entry.shape, part)).calls is None:
+        return False
+    found = yield from _follows(calls, end, begins)
     if found is None:
         return False
     r = calls.r

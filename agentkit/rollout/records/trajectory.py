@@ -48,7 +48,7 @@ TrajectoryEnd = Literal[
 
 `answered`: a response without calls. `terminated_by_tool`: a tool that ends the run, such as `complete`. `deadline`:
 its own time was up. `policy_error`: `generate` raised. `tool_error`: an instance could not be created.
-`rollout_error`: on Ray, the rollout's own code or its `ended` raised, or the record could not be sent. `lost`: its
+`rollout_error`: the rollout's `ended` raised, or on Ray its own code, or the record could not be sent. `lost`: its
 worker died each time that it was tried.
 """
 

@@ -1,0 +1,93 @@
+"""What is wrong with a declaration: why calls that are written like this could not be read.
+
+Knows the parts by the names of their kinds; `format.py`, which declares them, asks here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+_WITH_NAME: Final = ("Envelope", "KeyEnvelope", "PythonCall", "ToolElement")  # bodies that contain the tool's name
+_NAMES: Final = ("Name", "CountedName", "NameTag")
+_READ_UP_TO: Final = ("Name", "CountedName", "CallId", "Recipient")
+
+
+def what_is_wrong(call: Sequence[Any], section: tuple[str, str] | None) -> str:
+    """What is wrong with the parts of a call, and with what opens and ends a section of calls; empty if nothing is."""
+    parts = [part for part in call if not isinstance(part, str) or part.strip()]
+    bodies = [n for n, part in enumerate(parts) if hasattr(part, "label")]
+    if len(bodies) != 1:
+        found = " and ".join(_kind(parts[n]) for n in bodies)
+        return f"expected one part for a call's arguments, found {found or 'none'}"
+    (at,) = bodies
+    before, after = parts[:at], parts[at + 1 :]
+    return _names(parts, at) or _ends(parts) or _body(before, parts[at], after) or _section(section, after)
+
+
+def _kind(part: object) -> str:
+    return type(part).__name__
+
+
+def _names(parts: Sequence[Any], at: int) -> str:
+    """About the tool's name, which must be known before the body is read."""
+    body = _kind(parts[at])
+    names = [n for n, part in enumerate(parts) if _kind(part) in _NAMES]
+    if body in _WITH_NAME:
+        return f"{body} contains the tool's name, which {_kind(parts[names[0]])} would repeat" if names else ""
+    if len(names) != 1 or names[0] > at:
+        return f"expected one part for the tool's name before {body}, such as Name()"
+    name = parts[names[0]]
+    if body == "TagParameters" and _kind(name) == "NameTag" and name.name == parts[at].name:
+        return f"<{name.name}> has both the tool's name and the parameters' names"
+    return ""
+
+
+def _ends(parts: Sequence[Any]) -> str:
+    """About what is read up to the part after it."""
+    for part, after in pairwise((*parts, None)):
+        marked = isinstance(after, str) or _kind(after) == "Skip" or bool(getattr(after, "start", ""))
+        if _kind(part) in _READ_UP_TO and not marked:
+            return f"nothing marks the end of {_kind(part)}: expected a literal after it that is not only white space"
+        if _kind(part) in ("Skip", "Pairs", "NestedTags") and not isinstance(after, str):
+            return f"expected a literal after {_kind(part)} that is not only white space: it is read up to there"
+    return ""
+
+
+def _body(before: Sequence[Any], body: Any, after: Sequence[Any]) -> str:
+    """About the literals of the body."""
+    match _kind(body):
+        case "Pairs":
+            for field in ("key", "middle", "close", "kind"):
+                texts = getattr(body, field)
+                if not all(text.strip() for text in ((texts,) if isinstance(texts, str) else texts)):
+                    return f"Pairs({field}={texts!r}) is only white space, which may be anywhere in a value"
+            for text in (*before, after[0]):
+                if _alike(body.close, text) or _alike(body.key, text):
+                    return f"the literal {text!r} begins like the key or the close of Pairs, or that like it"
+        case "Braced" if not body.quote.strip():
+            return f"Braced(quote={body.quote!r}) is only white space"
+        case "NestedTags" if not body.token.strip():
+            return f"NestedTags(token={body.token!r}) is only white space"
+    return ""
+
+
+def _section(section: tuple[str, str] | None, after: Sequence[Any]) -> str:
+    """About what opens and ends a section."""
+    if section is None:
+        return ""
+    first, last = section
+    if not first.strip():
+        return f"Section(open={first!r}) is only white space, which is everywhere in text"
+    if last.strip().startswith(first.strip()):
+        return f"Section(close={last!r}) begins with what opens the section"
+    if any(_alike(first, part) for part in after):
+        return f"Section(open={first!r}) cannot be distinguished from what ends a call: one begins the other"
+    return ""
+
+
+def _alike(one: str, other: object) -> bool:
+    """Whether one of two literals begins with the other; an empty one is like none."""
+    a, b = one.strip(), other.strip() if isinstance(other, str) else ""
+    return bool(a and b) and (a.startswith(b) or b.startswith(a))
