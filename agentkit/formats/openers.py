@@ -53,7 +53,6 @@ TAG: Final = Delimiter(
 )
 """Any tag up to its name's end, with or without a namespace."""
 
-
 _INSIDE: Final[Mapping[type, str]] = {Envelope: behind("[ {"), PythonCall: r"(?!\d{1,4}\])"}
 """What may follow a section's opening of one character, by the part that its calls begin with."""
 
