@@ -85,6 +85,12 @@ TO_HERE = {
 }
 
 
+def share(ways: dict[str, str], name: str) -> dict[str, str]:
+    """A third of the ways for each format, another one for its neighbours; all of them for `hermes`."""
+    place = FORMATS.index(name)
+    return {way: text for n, (way, text) in enumerate(ways.items()) if name == "hermes" or (n + place) % 3 == 0}
+
+
 def shown(name: str) -> str:
     """A call of the format, as one writes it in a list's item."""
     return formats.render_calls(name, CALL, ADD).strip()
@@ -98,7 +104,7 @@ def put(way: str, call: str) -> str:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_what_is_shown_stays_text(name: str) -> None:
-    for way, text in WAYS.items():
+    for way, text in share(WAYS, name).items():
         if name not in OWN_FENCE or way not in FENCES:
             try:
                 stays(put(text, shown(name)))
@@ -117,7 +123,7 @@ def test_a_fence_in_an_item_is_code_in_text_mode(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if name not in OWN_FENCE])
 def test_a_call_below_plain_prose_is_made(name: str) -> None:
-    for way, text in PLAIN.items():
+    for way, text in share(PLAIN, name).items():
         ran = told(f"{text}\n\n{shown(name)}")
         assert ran.made == [("add", 1, 2)], way
 
