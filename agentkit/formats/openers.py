@@ -166,8 +166,8 @@ class Table:
 
     def _tag(self, name: str, closes: bool, entry: Opener) -> None:
         self.tags.setdefault((folded(name), closes), []).append(entry)
-        word = name[0].isalnum() or name[0] == "_"  # as most are: escaping each would cost more than all the rest
-        self.behind.setdefault("<", set()).add(r"[/\w]" if word else rf"[/\w{re.escape(name[0])}]")
+        word = (first := name[:1] or "_").isalnum() or first == "_"  # as most are: to escape each would cost more
+        self.behind.setdefault("<", set()).add(r"[/\w]" if word else rf"[/\w{re.escape(first)}]")
 
     def _literal(self, text: str, entry: Opener, follows: str | None = None) -> None:
         text = text.strip()

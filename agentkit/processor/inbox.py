@@ -93,7 +93,7 @@ class Inbox:
             if not self._stopped:
                 failure = ProviderError("the stream of events cancelled itself", kind="stream", provider="source")
         except KeyboardInterrupt as e:
-            interrupt(e)
+            await interrupt(e)
         except Exception as e:  # noqa: BLE001 - raised by the turn when the finished calls have their answers
             failure = e
         finally:

@@ -19,7 +19,7 @@ _APOSTROPHES: Final = frozenset("'\u2019")
 _UNSURE: Final = _BOTH | _APOSTROPHES  # what follows them tells what they are
 _MARK: Final = re.compile(f"[{''.join({*_CLOSES, *''.join(_CLOSES.values())})}]")
 _BEFORE: Final = frozenset("([{\u2014\u2013-/:,=") | (frozenset(_CLOSES) - _APOSTROPHES)  # may precede an opening mark
-_CALL: Final = "\0"  # how a call looks to the marks beside it: neither a space nor a word
+_CALL: Final = "\0"  # how a call looks to the marks next to it: neither a space nor a word
 
 OPENING: Final = frozenset(_CLOSES) - frozenset("\u201d\u00bb\u203a")
 """The marks that open a quotation if they touch what they are before."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Coroutine
+from contextlib import suppress
 from time import perf_counter
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -56,12 +57,16 @@ else:
         return task
 
 
-def interrupt(error: KeyboardInterrupt) -> None:
-    """End the event loop with a Ctrl-C that came to a task's work, from the loop itself.
+async def interrupt(error: KeyboardInterrupt) -> None:
+    """End the event loop with a Ctrl-C that came to a task's work, from the loop itself, and continue after that.
 
-    Raised by a task in its first step it would end the code that started the task, and not by way of its task.
+    Raised by a task in its first step it would end the code that started the task, and not by way of its task. If the
+    task were done before the loop ends, so could be what the loop runs for: the loop would then stop once more when
+    `asyncio.run` cleans up.
     """
     asyncio.get_running_loop().call_soon(_raise, error)
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)
 
 
 def _raise(error: BaseException) -> NoReturn:

@@ -125,7 +125,7 @@ class ToolTask:
                 self._faults.raised(tool.where, e)
                 done = self._outcome(crashed(e))
         except KeyboardInterrupt as e:
-            interrupt(e)
+            await interrupt(e)
         finally:
             if self._stopped is not None or done is None:
                 done = self._outcome(self._stopped or failed("cancelled", _CANCELLED))
