@@ -363,15 +363,19 @@ UNSURE = 0.05
 """Of replies in `pythonic` with free text: a bracket and a quote left open before the calls may be the rest
 of a damaged list, and are answered for as one. The other formats here have no such prose.
 """
+AMBIGUOUS = 0.25
+"""Of replies: the random values are full of what formats write around values, and a few then mean two things: refused."""
 
 
 def hold(server: str, format: str, choice: str, parallel: bool, count: int) -> None:
     seen = asyncio.run(replies(server, format, choice, parallel, count))
     wrong = {said: times for said, times in seen.items() if said.startswith("wrong")}
+    refused = sum(times for said, times in wrong.items() if "error='ambiguous_call'" in said)
+    assert refused <= max(2, count * AMBIGUOUS), wrong
     allowed = max(1, count * UNSURE) if (format, choice) == ("pythonic", "auto") else 0
-    assert sum(wrong.values()) <= allowed, wrong
+    assert sum(wrong.values()) - refused <= allowed, wrong
     assert seen["call"] + seen["text"] + sum(wrong.values()) == count
-    assert choice == "auto" or seen["call"] == count
+    assert choice == "auto" or seen["call"] + refused == count
     told = {"call": seen["call"], "text": seen["text"], "error": sum(wrong.values())}
     print(f"{server} {format} {choice} parallel={parallel}: {told}")
 

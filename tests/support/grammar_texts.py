@@ -104,21 +104,24 @@ ELEMENT_NAMES = {n for t in WITH_SHAPES for n in t.parameters["properties"]} | {
 NESTED_NAMES = {n for t in WITH_SHAPES for n in t.parameters["properties"]} | {"item", "x", "y", "label", "value"}
 
 
-class KeyTwice(Exception):
-    """A text names a free key twice, with different values: no grammar can tell, the parser refuses it."""
+class Ambiguous(Exception):
+    """The parser refuses a text that may mean two things, and no grammar can tell.
+
+    It names a free key twice with different values, or what its format writes around values stands in a value.
+    """
 
 
 def calls_in(text: str, format: Format, tools: tuple[ToolSpec, ...], *, thinking: bool = False) -> list[ToolCall]:
     """The calls of a constrained text; a damaged one fails the test.
 
     Raises:
-        KeyTwice: nothing is wrong but that.
+        Ambiguous: nothing is wrong but that.
     """
     parser = Parser(format, tools, in_code="execute", thinking=thinking)
     events = parser.feed(text) + parser.close()
     errors = [e for e in events if isinstance(e, CallError)]
-    if errors and all(e.code == "ambiguous_call" and "is given twice" in e.message for e in errors):
-        raise KeyTwice(text)
+    if errors and all(e.code == "ambiguous_call" for e in errors):
+        raise Ambiguous(text)
     assert not errors, (text, events)
     return [e.call for e in events if isinstance(e, CallEnd)]
 
@@ -126,10 +129,10 @@ def calls_in(text: str, format: Format, tools: tuple[ToolSpec, ...], *, thinking
 def read(
     write: Callable[[], str], format: Format, tools: tuple[ToolSpec, ...], *, thinking: bool = False
 ) -> tuple[str, list[ToolCall]]:
-    """A generated text and its calls; written again, twice at most, where it names a free key twice."""
+    """A generated text and its calls; written again, twice at most, where it is ambiguous."""
     for _ in range(2):
         written = write()
-        with suppress(KeyTwice):
+        with suppress(Ambiguous):
             return written, calls_in(written, format, tools, thinking=thinking)
     written = write()
     return written, calls_in(written, format, tools, thinking=thinking)
