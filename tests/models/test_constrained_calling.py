@@ -364,7 +364,7 @@ UNSURE = 0.05
 of a damaged list, and are answered for as one. The other formats here have no such prose.
 """
 AMBIGUOUS = 0.25
-"""Of replies: the random values are full of what formats write around values, and a few then mean two things: refused."""
+"""Of replies: random values are full of what formats write around values; a few mean two things, and are refused."""
 
 
 def hold(server: str, format: str, choice: str, parallel: bool, count: int) -> None:
