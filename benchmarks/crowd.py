@@ -34,6 +34,7 @@ from agentkit.messages import AssistantMessage, TextPart, ToolCall, ToolMessage,
 from agentkit.models.base import ModelRequest
 from agentkit.testing import ScriptedModel
 from agentkit.threads import Log, Store, ThreadManager
+from agentkit.threads.owner import is_dead
 
 BUSY = re.compile(
     r"thread 't\d+': (it is already being run|lease \d+ was lost(, so nothing was written)?)"
@@ -132,10 +133,19 @@ class Crowd(crash.Count):
 
 
 async def _left(store: Store, thread: str) -> tuple[Log, list[Any]]:
-    """The contents of a thread at the end, when its lease is free again."""
+    """The contents of a thread at the end, when nobody who lives holds its lease.
+
+    A client that is killed after its reply was stored leaves the lease; restarted, it finds its reply and runs nothing.
+    """
     threads = ThreadManager(store)
     log, messages = await threads.get_log(thread), await threads.get_llm_messages(thread)
-    await store.release(await store.acquire(thread, "who looks", 1))
+    try:
+        lease = await store.acquire(thread, "who looks", 1)
+    except ThreadBusy as e:
+        if e.owner is None or not is_dead(e.owner):
+            raise
+        lease = await store.acquire(thread, "who looks", 1, dead=e.fence)
+    await store.release(lease)
     await threads.aclose()
     return log, messages
 
