@@ -51,7 +51,7 @@ async def staying(work: Coroutine[Any, Any, T]) -> T:
     except SystemExit as e:
         raise _of_its_own(e) from e
     except KeyboardInterrupt as e:
-        interrupt(e)
+        await interrupt(e)
         raise _of_its_own(e) from e
 
 
