@@ -102,21 +102,24 @@ class _Meaning(NamedTuple):
     arguments: frozenset[tuple[str, str]]
 
 
-def _meaning(call: ToolCall, tool: ToolSpec | None) -> _Meaning:
-    """A call in a form that is the same for any format: values may be text or typed, and defaults omitted."""
+def _given(call: ToolCall, tool: ToolSpec | None) -> Iterator[tuple[str, Any]]:
+    """The arguments that differ from their defaults: values may be text or typed."""
     known = tool.parameters.get("properties", {}) if tool is not None else {}
     default = {name: bare(_as_text(of["default"])) for name, of in known.items() if "default" in of}
-    given = ((name, bare(_as_text(value))) for name, value in call.arguments.items())
-    return _Meaning(call.name, frozenset((name, value) for name, value in given if default.get(name) != value))
+    return (
+        (name, v) for name, v in call.arguments.items() if name not in default or default[name] != bare(_as_text(v))
+    )
+
+
+def _meaning(call: ToolCall, tool: ToolSpec | None) -> _Meaning:
+    """A call in a form that is the same for any format: values may be text or typed, and defaults omitted."""
+    return _Meaning(call.name, frozenset((name, bare(_as_text(value))) for name, value in _given(call, tool)))
 
 
 def _leaves(call: ToolCall, tool: ToolSpec | None) -> list[str]:
     """The values of a call that its defaults would not give, also those in lists and objects, longest first."""
-    known = tool.parameters.get("properties", {}) if tool is not None else {}
     found: list[str] = []
-    left = [
-        v for name, v in call.arguments.items() if "default" not in known.get(name, {}) or v != known[name]["default"]
-    ]
+    left = [value for _, value in _given(call, tool)]
     while left:
         match left.pop():
             case Mapping() as value:
@@ -206,10 +209,12 @@ class Heard:
                 continue
             read = self._known(message)
             named = any(name in bare_text for name in names for bare_text in read.bare)
-            if (
-                any(text in bare_text for bare_text in read.bare)
-                or (named and meaning in self._calls(read, tools))
-                or (named and any(_worded(names, values, bare_text, read.message) for bare_text in read.bare))
+            if any(text in bare_text for bare_text in read.bare) or (
+                named
+                and (
+                    any(_worded(names, values, bare_text, message) for bare_text in read.bare)
+                    or meaning in self._calls(read, tools)
+                )
             ):
                 return CallQuoted(call, getattr(message, "call_id", None))
         return None
