@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from typing import Any
 
 from agentkit.cli.chat_commands import ChatCommands
 from agentkit.cli.conversing import Conversing, conversing
-from agentkit.cli.keyboard import as_text, edited_lines, typed
+from agentkit.cli.keyboard import as_text, edited_lines, typed, unechoed
 from agentkit.cli.slash_words import as_message, slash_word
 from agentkit.cli.terminal import plain
 from agentkit.cli.threads import add_store
@@ -97,16 +98,16 @@ class Chat:
             self.screen.note(BETTER)
         status = self.conversation.open()
         unsent = 0
-        for message in self.messages():
-            if status == WAITS and not sys.stdin.isatty():
-                unsent += 1
-                continue
-            if (word := slash_word(message)) is not None:
-                if word.name == "exit":
+        with closing(self.messages()) as messages:
+            for message in messages:
+                if status == WAITS and not sys.stdin.isatty():
+                    unsent += 1
+                elif (word := slash_word(message)) is None:
+                    status = self.say(as_message(message))
+                elif word.name == "exit":
                     break
-                status = self.commands.do(word) or status
-                continue
-            status = self.say(as_message(message))
+                else:
+                    status = self.commands.do(word) or status
         if unsent:
             self.screen.problem(f"input lines that were not sent: {unsent}")
         return status
@@ -119,12 +120,23 @@ class Chat:
             self.screen.failed(e)
             return 1
 
-    def messages(self) -> Iterator[str]:
+    def messages(self) -> Generator[str, None, None]:
         """The user's messages, until the input ends."""
         if not sys.stdin.isatty():
             yield from self.piped()
-            return
-        ask = self.asking()
+        elif capable(self.screen.out) and installed():
+            with unechoed(by_line=False):  # the editor reads key by key, also what was typed between two messages
+                yield from self.typed(self.edited())
+        else:
+            edited_lines()
+            yield from self.typed(lambda: typed(PROMPT))
+
+    def typed(self, ask: Callable[[], str | None]) -> Iterator[str]:
+        """What the user types.
+
+        Args:
+            ask: asks for a message: it returns None after Ctrl-C, and raises EOFError after Ctrl-D.
+        """
         while True:
             try:
                 message = ask()
@@ -149,11 +161,8 @@ class Chat:
                 self.screen.note("each line of standard input is one message; `agentkit run -` sends all of it as one")
             yield line
 
-    def asking(self) -> Callable[[], str | None]:
-        """What asks for a message: it returns None after Ctrl-C, and raises EOFError after Ctrl-D."""
-        if not (capable(self.screen.out) and installed()):
-            edited_lines()
-            return lambda: typed(PROMPT)
+    def edited(self) -> Callable[[], str | None]:
+        """Asks for a message in the line editor."""
         from agentkit.cli.prompting import LineEditor, history_file
 
         try:

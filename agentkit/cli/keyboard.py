@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from agentkit.errors import ConfigError
 
@@ -17,7 +18,8 @@ def typed(prompt: str) -> str:
         EOFError: the input has ended.
     """
     if sys.stdout.isatty():
-        return as_text(input(prompt))
+        with _terminal(_by_line):
+            return as_text(input(prompt))
     print(prompt, end="", file=sys.stderr, flush=True)  # `input` would write it among the answers
     line = sys.stdin.readline()
     if not line:
@@ -52,24 +54,51 @@ def as_text(line: str) -> str:
 
 
 @contextmanager
-def unechoed() -> Iterator[None]:
+def unechoed(*, by_line: bool = True) -> Iterator[None]:
     """Keys that are typed while something is drawn do not appear in it; they are read afterwards.
 
     Nor does Ctrl-C discard what was written but not yet shown: the next drawing would remove other lines.
+
+    Args:
+        by_line: whether what reads these keys expects whole lines. False if it reads key by key: a terminal that
+            collects lines makes a zero byte of Ctrl-D and a line's end of Enter.
     """
+    with _terminal(lambda mode: _unechoed(mode, by_line)):
+        yield
+
+
+def _unechoed(mode: list[Any], by_line: bool) -> None:
+    import termios
+
+    mode[3] = mode[3] & ~termios.ECHO | termios.NOFLSH
+    if not by_line:
+        mode[0] &= ~termios.ICRNL
+        mode[3] &= ~(termios.ICANON | termios.IEXTEN)
+        mode[6][termios.VMIN], mode[6][termios.VTIME] = 1, 0  # bytes, and tenths of a second
+
+
+def _by_line(mode: list[Any]) -> None:
+    import termios
+
+    mode[0] |= termios.ICRNL
+    mode[3] |= termios.ECHO | termios.ICANON | termios.IEXTEN
+
+
+@contextmanager
+def _terminal(change: Callable[[list[Any]], None]) -> Iterator[None]:
+    """Standard input's terminal, if it is one, in another mode, as `termios.tcgetattr` describes it."""
     try:
         import termios
     except ImportError:  # on Windows
         yield
         return
     try:
-        before = termios.tcgetattr(sys.stdin)
+        before, mode = termios.tcgetattr(sys.stdin), termios.tcgetattr(sys.stdin)
     except (termios.error, ValueError, OSError):  # not a terminal
         yield
         return
-    quiet = [*before]
-    quiet[3] = quiet[3] & ~termios.ECHO | termios.NOFLSH
-    termios.tcsetattr(sys.stdin, termios.TCSANOW, quiet)
+    change(mode)
+    termios.tcsetattr(sys.stdin, termios.TCSANOW, mode)
     try:
         yield
     finally:

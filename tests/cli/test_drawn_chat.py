@@ -124,6 +124,27 @@ def test_keys(folder: Path) -> None:
     assert not any("typed" in line and not line.startswith("you> ") for line in lines)
 
 
+def test_keys_that_are_typed_during_an_answer_are_read_after_it_as_they_were_typed(folder: Path) -> None:
+    """A line, several pasted lines and Ctrl-D; none of them is echoed."""
+    with (
+        ReplayServer([said("Once", *[" upon"] * 100), said("Two."), said("Three.")], pace=0.01) as server,
+        DrawnTerminal(command(server), folder=folder) as terminal,
+    ):
+        terminal.until_shown("you>")
+        terminal.type("tell\r")
+        terminal.until_shown("Once upon upon")
+        terminal.type("next\r\x1b[200~one\ntwo\x1b[201~\r\x04")
+        terminal.rest()
+        assert terminal.status() == 0
+        lines = terminal.shown.lines
+    assert [request.body["messages"][-1]["content"] for request in server.requests] == ["tell", "next", "one\ntwo"]
+    assert [line for line in lines if line.endswith(("next", "one", "two", "[201~"))] == [
+        "you> next",
+        "you> one",
+        " ... two",
+    ]
+
+
 def test_without_the_extra_the_terminal_is_plain_and_says_what_would_be_better(folder: Path) -> None:
     script = "import sys; sys.modules['rich'] = None; from agentkit.cli import main; sys.exit(main(sys.argv[1:]))"
     with (
