@@ -160,8 +160,7 @@ def test_a_flag_that_no_tool_has_is_told_with_the_nearest(capsys: pytest.Capture
         (("--script", "two.json", "--max-response-tokens", "5"), "give the rollout a tokenizer"),
     ],
 )
-def test_what_does_not_go_together(here: Path, say: Say, monkeypatch: Any, more: tuple[str, ...], message: str) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+def test_what_does_not_go_together(here: Path, say: Say, more: tuple[str, ...], message: str) -> None:
     Path("two.json").write_text("[]")
     status, _, err = say(*options(*more))
     assert (status, message in err) == (1, True)
