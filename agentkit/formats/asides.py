@@ -16,12 +16,15 @@ from agentkit.formats.reader import Delimiter, Search, any_beginning, any_of, be
 REASONING: Final = ("reasoning", "thought", "scratchpad")
 """Tags around reasoning that many prompts request and no family's template contains."""
 
+THOUGHTS: Final = ("think", "thinking", *REASONING)
+"""Tags around reasoning, in any case; where a format declares one, its exact letters mean `Thinking` instead."""
+
 _SHOWN: Final = ("pre", "code", "example")
 _ANSWERS: Final = (
     "tool_response", "tool_responses", "tool_result", "tool_results", "tool_output", "tool_outputs",
     "function_response", "function_result", "function_results", "observation",
 )  # fmt: skip
-_TAGS: Final = {tag: f"<{tag}>" for tag in (*_SHOWN, *REASONING, *_ANSWERS)}
+_TAGS: Final = {tag: f"<{tag}>" for tag in (*_SHOWN, *THOUGHTS, *_ANSWERS)}
 _ROLES: Final = ("user", "system", "tool", "developer", "ipython", "observation")
 _OTHERS: Final = {
     # ChatML (Qwen, Hermes, Yi), Llama 3, Gemma 2/3, Gemma 4, gpt-oss
@@ -68,9 +71,9 @@ class Asides:
     """
 
     def __init__(self, taken: Collection[str], literals: Collection[str]) -> None:
-        tags = tuple([tag for tag, opened in _TAGS.items() if tag not in taken and opened not in literals])
+        tags = tuple([tag for tag in _TAGS if tag not in taken and (_TAGS[tag] not in literals or tag in THOUGHTS)])
         self.literals = {text: aside for text, aside in _LITERALS.items() if text not in literals}
-        self.opens = _opens(tags, tuple(self.literals))
+        self.opens = _opens(tags, tuple([tag for tag in THOUGHTS if _TAGS[tag] in literals]), tuple(self.literals))
 
     def behind(self) -> Iterator[tuple[str, str]]:
         """The first character of every opening, and a pattern for what may follow it."""
@@ -85,11 +88,12 @@ class Asides:
 
 
 @lru_cache(64)
-def _opens(tags: tuple[str, ...], texts: tuple[str, ...]) -> Delimiter:
-    """What starts an aside: a tag, or a literal."""
+def _opens(tags: tuple[str, ...], declared: tuple[str, ...], texts: tuple[str, ...]) -> Delimiter:
+    """What starts an aside: a tag, unless it is exactly one that is `declared`, or a literal."""
     attributes = r"(?:\s[^<>]{0,255})?"
+    not_declared = rf"(?!(?-i:{any_of(declared)})>)" if declared else ""
     return Delimiter(
-        rf"<(?P<tag>{any_of(tags)}){attributes}(?<!/)>|(?P<text>{any_of(texts)})",
+        rf"<{not_declared}(?P<tag>{any_of(tags)}){attributes}(?<!/)>|(?P<text>{any_of(texts)})",
         rf"<(?:{any_of(tags)}{attributes}|{any_beginning(tags)})|{any_beginning(texts)}",
         re.IGNORECASE,
     )

@@ -409,8 +409,8 @@ def _stops(table: Table, tools: Sequence[ToolSpec], *, blocks: bool) -> Stops:
     starts = {word[0] for word in (*table.words, *(tool.name for tool in tools))} if table.lines else set()
     starts |= {word[0] for word in BLOCKS} if blocks else set()
     stops = re.escape("`~" + firsts + "".join(sorted(starts)))
-    item = r"(?:(?:[-+*]|\d{1,9}[.)])[ \t]{1,8}+){0,4}+"  # markers of a list, whose item may begin with a fence
-    told = rf"[^\s{stops}\-+*\d]|[-+*]\S|\d{{1,9}}+(?:[^\d.)]|[.)]\S)"
+    item = r"(?:(?:>|(?:[-+*]|\d{1,9}[.)])[ \t])[ \t]{0,7}+){0,4}+"  # markers, after which a fence may begin
+    told = rf"[^\s{stops}>\-+*\d]|[-+*]\S|\d{{1,9}}+(?:[^\d.)]|[.)]\S)"
     return Stops(search, re.compile(rf"`{opening}|\n(?!\s{{0,64}}+{item}(?:{told}))").search)
 
 

@@ -82,7 +82,7 @@ class ProseReader:
         found = (self.openers.stops.within if inside else self.openers.stops.search)(r.buf, r.at)
         if found is None:
             self.plain(len(r.buf))
-            if not r.ended and not self.quoting.starts:
+            if not r.ended and not (self.quoting.starts or self.quoting.bare):
                 r.heat(self.openers.stops.within if self.quoting.inside else self.openers.stops.search, Text)
             return ""
         if found[0] == "\n":  # the first line's end may need no decision once the line has been emitted

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-_MARKERS: Final = re.compile(r"\s*(?:(?:[-+*]|\d{1,9}[.)])\s+)*").match
+_MARKERS: Final = re.compile(r"\s*(?:(?:>|(?:[-+*]|\d{1,9}[.)])\s)\s*)*").match
 _MARKER: Final = re.compile(r"(?:[-+*]|\d{1,9}[.)]?)?").fullmatch  # what may become one
 
 
@@ -14,15 +14,17 @@ _MARKER: Final = re.compile(r"(?:[-+*]|\d{1,9}[.)]?)?").fullmatch  # what may be
 class Quoting:
     """Whether the prose is inside a code span or a fenced block, in the manner of Markdown.
 
-    A fence is of backticks or tildes, at the start of a line or of a list's item, and closed by as many of them. A
-    single line with both (``` ```a``` ```) is a span, and a fence with a language's name, inside a block, does not
-    close it: models show a block in a block like this.
+    A fence is of backticks or tildes, at the start of a line, of a list's item or of a quotation, and closed by as many
+    of them. A single line with both (``` ```a``` ```) is a span, and a fence with a language's name, inside a block,
+    does not close it: models show a block in a block like this. A span ends with its line, unless its backticks end
+    that line: then it is around the next.
 
-    `fence` is the number of characters that opened the block, `mark` which, `inner` how many blocks are open in it, and
-    `opening` whether its first line is not over; `span` the number that opened the span; 0 outside; `shut`, whether it
+    `fence` is the number of characters that opened the block, `mark` which, `inner` how many blocks are open in it,
+    `opening` whether its first line is not over, and `marked` whether it began after a marker; `span` the number that
+    opened the span; 0 outside; `bare`, whether nothing but white space has followed it in its line; `shut`, whether it
     is known that the span does not end with its line. `blank` is whether the current line has nothing but white space
-    so far; `lead`, what it has so far of the marker of a list's item, after white space and whole markers; None once
-    it has anything else; `off`, whether quoting does not count.
+    so far; `lead`, what it has so far of the marker of a list's item or of a quotation, after white space and whole
+    markers; None once it has anything else; `off`, whether quoting does not count.
     """
 
     off: bool = False
@@ -30,7 +32,9 @@ class Quoting:
     mark: str = ""
     inner: int = 0
     opening: bool = False
+    marked: bool = False
     span: int = 0
+    bare: bool = False
     shut: bool = False
     blank: bool = True
     lead: str | None = ""
@@ -54,14 +58,15 @@ class Quoting:
         """Plain prose, without backticks, went by."""
         line = text.rfind("\n")
         if line >= 0:
-            self.span = (
-                self.span if self.shut else 0
-            )  # an unmatched backtick is a character, not code to the text's end
+            if not self.shut:  # an unmatched backtick is a character, not code to the text's end
+                self.span = self.span if self.bare and text.count("\n") == 1 and not text[:line].strip() else 0
+                self.bare = False
             self.blank = True
             self.lead = ""
             self.opening = False
             text = text[line + 1 :]
-        self.blank = self.blank and (not text or text.isspace())
+        if text and not text.isspace():
+            self.blank = self.bare = False
         if self.lead is not None:
             start = self.lead + text
             found = _MARKERS(start)
@@ -70,7 +75,8 @@ class Quoting:
 
     def may_close(self, mark: str, n: int) -> bool:
         """Whether a run of `n` marks here is the end of the open fence, unless it opens one inside it."""
-        return self.fence > 0 and self.blank and mark == self.mark and n >= self.fence
+        here = self.blank or (self.marked and self.lead == "")
+        return self.fence > 0 and here and mark == self.mark and n >= self.fence
 
     def ticks(self, mark: str, n: int, *, opens: bool = False) -> None:
         """A run of `n` backticks or tildes went by; with `opens`, a language's name is all that follows in the line."""
@@ -82,8 +88,9 @@ class Quoting:
             if self.opening and mark == self.mark == "`":
                 self.fence, self.span = 0, 0 if n == self.fence else self.fence
         elif self.lead == "" and n >= 3:
-            self.fence, self.mark, self.inner, self.opening = n, mark, 0, True
+            self.fence, self.mark, self.inner, self.opening, self.marked = n, mark, 0, True, not self.blank
         elif mark == "`":
             self.span = n if not self.span else 0 if n == self.span else self.span
         self.shut = self.shut and self.span > 0
+        self.bare = self.span == n and mark == "`"
         self.blank, self.lead = False, None

@@ -28,6 +28,14 @@ FENCES = {
     "fence in an item of an item": "Like this:\n- 2) ```\n     %s\n     ```",
     "fence in a later item": "Like this:\n\n- First.\n- ```text\n  %s\n  ```\n- Last.",
     "fence at the start": "- ```\n  %s\n  ```",
+    "fence in a quote": "The manual says:\n> ```\n> %s\n> ```\nI will not.",
+    "named fence in a quote": "> ```xml\n> %s\n> ```",
+    "fence in a quote without spaces": ">```\n>%s\n>```\n",
+    "fence of tildes in a quote of a quote": "> > ~~~\n> > %s\n> > ~~~\n",
+    "fence in a quote in an item": "- > ```\n  > %s\n  > ```",
+    "fence in an item in a quote": "> - ```\n>   %s\n>   ```\n",
+    "span around lines": "Write `\n%s\n` to call.",
+    "span of two backticks around a line": "``\n%s``\n",
 }
 WAYS = {
     **FENCES,
@@ -66,6 +74,10 @@ PLAIN = {
     "a quotation in another line": 'He said "write\nit down" to me.',
     "a list": "- one\n- two\n  1. three",
     "a list with a fence": "- ```\n  code\n  ```\n- two",
+    "a quote with a fence": "> ```\n> code\n> ```\n> so",
+    "a quote of a quote with a fence": ">> ~~~\n>> > ```\n>> ~~~",
+    "a backtick": "A ` here",
+    "a backtick at the end of a line": "A `\nhere",
     "marks like those of a list": "-```\n1.``` * - 3",
     "a quote": "> quoted\n",
 }  # fmt: skip

@@ -37,6 +37,7 @@ _LIKE_A_CALL: Final = re.compile(
 )
 """What a list of calls begins with, even if the first one is damaged; a named group if more text must decide."""
 _ITEM: Final = re.compile(rf"\]?[^\w\],.;:!?-]{{0,64}}[\w.-]{{0,{REACH}}}\s{{0,64}},\s{{0,64}}")
+_ITEM_BEGUN: Final = re.compile(rf"\]?[^\w\],.;:!?-]{{0,64}}[\w.-]{{0,{REACH}}}\s{{0,64}}\Z")
 _BLANK_LINE: Final = re.compile(r"\n[ \t\r]*\n")
 _BRACKET: Final = re.compile(r"\]")
 _BEHIND: Final = 512  # characters searched after what looks like the end of a damaged section
@@ -213,7 +214,7 @@ class Listed:
         if item is not None and (starts := self.starts(text[item.end() :], whole=whole)) is not False:
             return starts
         like = _LIKE_A_CALL.match(text)
-        told = like.lastgroup is None if like is not None else text.rstrip() != "]"
+        told = like.lastgroup is None if like is not None else not _ITEM_BEGUN.match(text)
         return like is not None if told else None if not whole else False
 
     def _without(self, text: str, end: int, *, told: bool, limited: bool) -> Next:

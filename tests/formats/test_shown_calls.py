@@ -1,0 +1,50 @@
+"""A call in thinking or in code is not made, in any format; what is quoted does not depend on how the text is cut."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from format_tools import PING, TOOLS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentkit.events import CallEnd, Event, merge
+from agentkit.formats import CATALOG, Format, Parser, auto, get, render_calls
+from agentkit.formats.asides import THOUGHTS
+from agentkit.messages import ToolCall
+
+CALL = render_calls("hermes", [ToolCall("", "ping", {})], [PING])
+MARKS = ["`", "``", "```", "~~~", "> ", ">", "- ", "1. ", "+ ", "2)", "*", "\n", "\r\n", " ", "\t", "a", "b c", "<"]
+FENCED = {"json_fence", "tool_code"}  # calls in a fence: `auto` does not read them
+
+
+def read(formats: Format | tuple[Format, ...], text: str, size: int | None = None) -> list[Event]:
+    """The merged events of a text in pieces of this size; None: whole."""
+    parser, events, size = Parser(formats, TOOLS), list[Event](), size or len(text) or 1
+    for at in range(0, len(text), size):
+        events += parser.feed(text[at : at + size])
+    return merge(events + parser.close())
+
+
+def made(events: list[Event]) -> int:
+    return sum(isinstance(event, CallEnd) for event in events)
+
+
+@pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
+@pytest.mark.parametrize("tag", [name for tag in THOUGHTS for name in (tag, tag.capitalize(), tag.upper())])
+def test_a_call_in_thinking_is_not_made_and_one_after_it_is(format: Format, tag: str) -> None:
+    call = render_calls(format, [ToolCall("", "ping", {})], [PING])
+    for text in (f"<{tag}>\nperhaps {call}\n</{tag}>\n{call}", f"So.\n<{tag}>\n\n{call}\n\n</{tag}>\n{call}"):
+        for size in (None, 1):
+            assert made(read(format, text, size)) == 1
+            assert made(read(auto(), text, size)) == (format.name not in FENCED)
+
+
+@settings(max_examples=int(os.environ.get("AGENTKIT_EXAMPLES", "20")) * 10)
+@given(st.lists(st.sampled_from([*MARKS, "\n", CALL]), max_size=14).map("".join))
+def test_what_is_quoted_does_not_depend_on_the_cuts(text: str) -> None:
+    """Random fences, spans, and markers of lists and quotations."""
+    whole = read(get("hermes"), text)
+    for size in (1, 2, 5):
+        assert read(get("hermes"), text, size) == whole
