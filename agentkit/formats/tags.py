@@ -72,8 +72,8 @@ def tag(name: str, *, closing: bool) -> Delimiter:
 @cache
 def named_tag(name: str, attribute: str) -> Delimiter:
     """An opening tag up to the `=` of its first attribute, if that is this one."""
-    part = r"<[^\s<>/\"'=]{0,160}+(?>\s{1,64}+[^\s<>/\"'=]{0,80}+\s{0,64}+)?"
-    return Delimiter(rf"{opening_tag(name)}\s{{1,64}}{re.escape(attribute)}\s{{0,64}}=", part, re.IGNORECASE)
+    whole = rf"{opening_tag(name)}\s{{1,64}}{re.escape(attribute)}\s{{0,64}}="
+    return Delimiter(whole, r"<[^<>/\"'=]{0,400}+", re.IGNORECASE)
 
 
 @cache

@@ -122,7 +122,7 @@ def _end_of_print(r: Reader) -> Wait:
 
 
 _MORE: Final = Delimiter(
-    r"[ \t]{0,16}(?:,[ \t]{0,16})?(?P<name>[^\W\d]\w{0,64})(?:(?P<given>[ \t]{0,8}=(?!=))|(?=[^\w( \t=]))",
+    r"[ \t]{0,16}(?:,[ \t]{0,16})?(?P<name>[^\W\d]\w{0,64})(?:(?P<given>[ \t]{0,8}=(?=[^=]))|(?=[^\w( \t=]))",
     r"[ \t]{0,16}(?:,[ \t]{0,16})?(?:[^\W\d]\w{0,64}[ \t]{0,8}=?)?",
 )
 """One more argument, or its name, after the bracket that closes a call, which is doubled or in the wrong place."""

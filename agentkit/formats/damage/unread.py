@@ -43,10 +43,10 @@ class Unread:
 
     def named(self, text: str, at: int, *, ended: bool) -> Named | Literal[False] | None:
         """The tool that is named after the opening here; False if there is none, None while more text must decide."""
+        if found := self._whole(text, at):  # known before the text's end, if it comes in pieces
+            return Named(len(found["open"]), self._tool or found["joined"] or found["apart"])
         if ended and (cut := self._cut(text, at)):
             return Named(len(cut["open"]), self._tool or cut["joined"] or cut["apart"], ended=True)
-        if found := self._whole(text, at):
-            return Named(len(found["open"]), self._tool or found["joined"] or found["apart"])
         return None if not ended and self._part(text, at) else False
 
 

@@ -1,0 +1,77 @@
+"""Any words of a format, in any order, are read the same whole and in pieces, and nothing of the text is lost."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pytest
+from format_tools import ADD, NOTE, PING, TOOLS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentkit.events import CallEnd, CallError, Event, Markup, Text, Thinking, merge
+from agentkit.formats import CATALOG, Format, Parser, get, render_calls
+from agentkit.messages import ToolCall
+
+EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "20")) * 2
+CALLS = [
+    ToolCall("", "ping", {}),
+    ToolCall("", "add", {"a": 1, "b": 2}),
+    ToolCall("", "note", {"text": "x y"}),
+]
+COMMON = re.findall(r"\S+|\s", "[ ] ( ) { } \" ' , : = ping add note text a 1 \n < /> > </ x ``` ` \\ |")
+
+
+def words(format: Format) -> list[str]:
+    """What calls of the format consist of."""
+    written = render_calls(format, CALLS, [PING, ADD, NOTE])
+    return re.findall(r"\w+|\s+|<[^<>\s]{0,12}|[^\w\s]{1,3}", written)
+
+
+def said(event: Event) -> str:
+    """The characters of the text that an event stands for."""
+    match event:
+        case Text(text) | Thinking(text) | Markup(text):
+            return text
+        case CallEnd(_, call) | CallError(call=call):
+            return call.raw
+    return ""
+
+
+def read(format: Format, text: str, size: int) -> list[Event]:
+    parser, events = Parser(format, TOOLS), list[Event]()
+    for at in range(0, len(text), size):
+        events += parser.feed(text[at : at + size])
+    return merge(events + parser.close())
+
+
+def is_read_the_same(format: Format, text: str) -> None:
+    whole = merge(Parser(format, TOOLS).close(text))
+    assert "".join(map(said, whole)) == text
+    for size in (1, 2, 7, len(text)):
+        assert read(format, text, size) == whole
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pythonic", "x=[]), ping()]"),
+        ("pythonic", "ping()d=="),
+        ("deepseek_v41", "<｜DSML｜ invoke\n<｜DSML｜ invoke name="),
+        ("seed_oss", '<function=note"'),
+        ("llama4_pythonic", "<|python_start|>ping'"),
+    ],
+)
+def test_what_once_was_not(name: str, text: str) -> None:
+    is_read_the_same(get(name), text)
+
+
+@pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
+@settings(max_examples=EXAMPLES)
+@given(data=st.data())
+def test_any_words_of_a_format_are_read_the_same_however_they_come(format: Format, data: st.DataObject) -> None:
+    own = words(format)
+    runs = st.tuples(st.integers(0, len(own) - 1), st.integers(1, 8)).map(lambda run: "".join(own[run[0] :][: run[1]]))
+    text = data.draw(st.lists(runs | runs | st.sampled_from(COMMON), min_size=2, max_size=8).map("".join))
+    is_read_the_same(format, text)
