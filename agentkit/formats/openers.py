@@ -14,8 +14,10 @@ from typing import Any, Final, Literal
 from agentkit.formats.asides import Aside, Asides
 from agentkit.formats.callarguments import Expected
 from agentkit.formats.damage import unread
+from agentkit.formats.damage.fenced import Fenced
 from agentkit.formats.damage.listed import BLOCKS, Listed, formed
 from agentkit.formats.damage.unread import Unread
+from agentkit.formats.damage.worn import Worn
 from agentkit.formats.edges import begins, closers, edge_of, lists_of, opener, weak
 from agentkit.formats.format import (
     Braced,
@@ -43,6 +45,7 @@ from agentkit.formats.reader import (
     pattern,
 )
 from agentkit.formats.remembered import Remembered
+from agentkit.formats.stops import stops_of
 from agentkit.formats.tags import folded, opening_tag, tag_of
 from agentkit.formats.valueends import Elements
 from agentkit.toolspec import Layout, ToolSpec
@@ -65,7 +68,7 @@ class Opener:
     """
 
     kind: Literal[
-        "call", "section", "parameter", "close", "thinking", "answer", "markup", "fence", "fence_end", "aside"
+        "call", "section", "parameter", "close", "thinking", "answer", "markup", "fence", "fence_end", "aside", "worn"
     ]  # fmt: skip
     format: Format
     shape: Shape
@@ -293,6 +296,11 @@ class Meant:
         return Listed(section, firsts, self._table.named, strong=strong)
 
     @cached_property
+    def fenced(self) -> Fenced:
+        """What finds calls after the first object of a code fence."""
+        return Fenced(self.entry.shape, self._table.named)
+
+    @cached_property
     def unread(self) -> Unread | None:
         """What decides that an unreadable call was written here; None if what opens it is common in prose."""
         entry, table = self.entry, self._table
@@ -308,19 +316,6 @@ class Meant:
         own = [section.close] if section is not None and not weak(section.close) else []
         closing = [edge_of(edge).whole.pattern for edge in (*table.closers[entry.format.name], *own)]
         return unread.behind(*opening, table.named, table.own_calls(), "|".join(closing) or "(?!)")
-
-
-@dataclass(frozen=True, slots=True)
-class Stops:
-    """What finds where prose stops.
-
-    That is at openers, judged by their first two characters, and at backticks and line ends, which show what is quoted
-    and where a line starts. `search` is for prose at the start of a line or in a code span, `within` for all other
-    prose: there a line end needs no decision if what follows it opens nothing.
-    """
-
-    search: Search
-    within: Search
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,6 +343,7 @@ class Openers:
         "_closing",
         "_expected",
         "_meant",
+        "_worn",
         "asides",
         "fence",
         "following",
@@ -364,6 +360,7 @@ class Openers:
         self.table = table = Table(formats, tools)
         self._meant: dict[int, Meant] = {}
         self._expected: dict[int, Expected] = {}
+        self._worn: Worn | None = None
         self.following: Final[dict[tuple[int, ...], Any]] = {}  # by the identities of openers: what `nextcall` knows
         self._closing: dict[tuple[str, str | Tag], Search] = {}
         self.fence = Opener("fence", formats[0], Shape(())) if formats else None
@@ -377,13 +374,19 @@ class Openers:
             table.behind.setdefault(first, set()).add(following)
         either = "|".join(sorted({rf"{re.escape(name[0])}(?:\Z|{re.escape(name[1:2])})" for name in table.loose}))
         self.may_be_loose = re.compile(rf"<(?:\Z|{either})", re.IGNORECASE).match if either else None
-        self.stops = _stops(table, tools, blocks=block is not None)
+        self.stops = stops_of(table.behind, _line_starts(table, tools, blocks=block is not None))
         table.share_beginnings()
 
     def meant(self, entry: Opener) -> Meant:
         """What follows from an opener."""
         if (found := self._meant.get(id(entry))) is None:
             found = self._meant[id(entry)] = Meant(entry, self.table)  # kept here, so that its id is not used again
+        return found
+
+    def worn(self) -> Worn:
+        """What finds tokens in the place of an opening."""
+        if (found := self._worn) is None:
+            found = self._worn = Worn(self.formats, self.table.named)
         return found
 
     def expected(self, tool: ToolSpec) -> Expected:
@@ -402,16 +405,10 @@ class Openers:
         return found
 
 
-def _stops(table: Table, tools: Sequence[ToolSpec], *, blocks: bool) -> Stops:
-    firsts = "".join(sorted(table.behind))
-    opening = "".join(rf"|{re.escape(c)}(?={'|'.join(sorted(table.behind[c]))}|\Z)" for c in firsts)
-    search = re.compile(f"[`~\n]{opening}").search
+def _line_starts(table: Table, tools: Sequence[ToolSpec], *, blocks: bool) -> set[str]:
+    """The letters of what may open at the start of a line."""
     starts = {word[0] for word in (*table.words, *(tool.name for tool in tools))} if table.lines else set()
-    starts |= {word[0] for word in BLOCKS} if blocks else set()
-    stops = re.escape("`~" + firsts + "".join(sorted(starts)))
-    item = r"(?:(?:[-+*]|\d{1,9}[.)])[ \t]{1,8}+){0,4}+"  # markers of a list, whose item may begin with a fence
-    told = rf"[^\s{stops}\-+*\d]|[-+*]\S|\d{{1,9}}+(?:[^\d.)]|[.)]\S)"
-    return Stops(search, re.compile(rf"`{opening}|\n(?!\s{{0,64}}+{item}(?:{told}))").search)
+    return starts | {word[0] for word in BLOCKS} if blocks else starts
 
 
 @lru_cache(64)

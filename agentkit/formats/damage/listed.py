@@ -22,6 +22,7 @@ REACH: Final = 8192
 _REACH_IN_PROSE: Final = 2048
 
 _SPACE: Final = r"\s{0,64}"
+_JUNK: Final = r"[^\[\]{}\n]"
 BLOCKS: Final = (
     "if", "elif", "else", "for", "while", "def", "class", "with", "try", "except", "finally", "async", "match", "case",
 )  # fmt: skip
@@ -101,6 +102,7 @@ class Listed:
     """
 
     __slots__ = (
+        "behind",
         "close",
         "damaged",
         "fence",
@@ -112,6 +114,7 @@ class Listed:
         "python",
         "strong",
         "told",
+        "unbalanced",
     )
 
     def __init__(self, section: Section, firsts: Sequence[FormatPart], names: Iterable[str], *, strong: bool) -> None:
@@ -121,6 +124,10 @@ class Listed:
         self.fence = strong and isinstance(section.open, str) and section.open.startswith("```")
         known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or "(?!)"
         self.damaged = re.compile(rf"{_SPACE}(?:{known})[^\w\s\],.;:!?-]").match
+        more = rf"(?:{known}){_SPACE}\(|(?P<name>[\w.-]{{0,128}}{_SPACE}\Z)"
+        self.unbalanced = re.compile(
+            rf"{_SPACE}(?:{known})[^()\[\]{{}}\n]{{0,256}}+(?:\){_SPACE}(?:,{_SPACE}(?:{more})|(?P<over>\Z))|(?P<item>\Z))"
+        ).match
         self.no_prose = re.compile(rf"{_SPACE}(?:(?:{known})\b|\w{{256}})").match
         start, mention = _how(first, known)
         mentions = [mention, *(_how(other, known)[1] for other in firsts[1:])]
@@ -149,6 +156,10 @@ class Listed:
         self.goes_on = re.compile(rf"[,;{'' if alone else chr(10)}]{_SPACE}(?:{start})")
         over = rf"(?:{edge})(?=\s{{0,1024}}(?:{opening}))"
         self.over = None if alone or not strong else re.compile(over, re.IGNORECASE)
+        junk = r"(?P<junk>[^\[\]{}\n]{1,64}?)"
+        self.behind = (
+            Delimiter(rf"{junk},{_SPACE}(?:{start})", rf"[^\[\]{{}}\n]{{0,196}}(?:{begun})?") if strong else None
+        )
 
     def reach(self, text: str, at: int, *, opened: bool) -> int:
         """How many characters are searched from this place; more if no prose begins like this."""
@@ -209,6 +220,9 @@ class Listed:
         """Whether a list in prose may be one of calls, by its first item; None while more text must decide."""
         if self.damaged(text):
             return True
+        call = self.unbalanced(text)  # its opening bracket is another character
+        if call is not None and (call.lastgroup is None or not whole):
+            return True if call.lastgroup is None else None
         item = _ITEM.match(text)
         if item is not None and (starts := self.starts(text[item.end() :], whole=whole)) is not False:
             return starts

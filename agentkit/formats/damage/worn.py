@@ -1,0 +1,152 @@
+"""What has the place of a call's opening token, and is none: worn, or a token that no format knows, before a call.
+
+A model writes `<|tool|>` for `<|tool_call|>`, or the token of another family. What follows it is written like a call of
+an offered tool, and no format reads it without its opening: a call is lost. Knows the declarations; reads nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from agentkit.formats.format import (
+    Braced,
+    CallId,
+    CountedName,
+    Envelope,
+    Format,
+    FormatPart,
+    Json,
+    KeyEnvelope,
+    Name,
+    PythonCall,
+    Shape,
+    Skip,
+    edge,
+)
+from agentkit.formats.reader import Delimiter, pattern
+
+_SPACE: Final = r"\s{0,64}"
+_OWN: Final = re.compile(r"<[^<>\s]+>|\[[A-Z_]+\]").match
+_TOKEN: Final = r"(?P<token><[^\s<>]{1,64}>|\[[A-Z_]{2,64}\])"
+_PIPED: Final = re.compile(r"<[|｜]").match
+_SECOND: Final = rf"\"\w{{0,64}}(?:\"{_SPACE})?"
+_FIRST: Final = rf"\"\w{{0,64}}(?:\"[\s:]{{0,64}}(?:\"[\w.-]{{0,256}}(?:\"[\s,]{{0,64}}(?:{_SECOND})?)?)?)?"
+_WORD: Final = r"[^\s{}\"]{1,256}+"
+_BEGUN: Final = (
+    rf"<[^\s<>]{{0,64}}|\[[A-Z_]{{0,64}}|"
+    rf"{_TOKEN}{_SPACE}+(?:{_WORD})?+(?:\s{{1,64}}+{_WORD}){{0,3}}+{_SPACE}+(?:\{{{_SPACE}(?:{_FIRST})?)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """What may follow a token: a call of this format, in this shape."""
+
+    format: Format
+    shape: Shape
+
+
+class Worn:
+    """Finds a token that has the place of an opening one before a call of an offered tool."""
+
+    __slots__ = ("_behind", "_own", "opens")
+
+    def __init__(self, formats: Iterable[Format], names: Mapping[str, object]) -> None:
+        known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or "(?!)"
+        shapes = [(format, shape) for format in formats for shape in format.shapes]
+        read = {_begins(_first(shape)) for _, shape in shapes if not _opening(shape)[0]} - {""}  # needs no opening
+        self._own: dict[str, None] = {}
+        behind: dict[str, Behind] = {}
+        for format, shape in shapes:
+            token, rest, parts = _opening(shape)
+            if token and _begins(parts[0]) not in read and (follows := _follows(rest, parts, known)):
+                self._own[token] = None
+                behind.setdefault(follows, Behind(format, shape))
+        self._behind = list(behind.values())
+        either = "|".join(f"(?P<b{n}>{follows})" for n, follows in enumerate(behind))
+        self.opens: Delimiter = Delimiter(rf"{_TOKEN}{_SPACE}(?:{either or '(?!)'})", _BEGUN if behind else "(?!)")
+
+    def at(self, found: re.Match[str], *, aside: bool) -> Behind | None:
+        """The call that is lost at a match of `opens`; None if the token has another meaning.
+
+        With `aside`, it begins what someone else says, and so must be what is left of an opening.
+        """
+        token = found["token"]
+        if (aside or not _PIPED(token)) and not any(_left_of(own, token) for own in self._own):
+            return None
+        return next(b for n, b in enumerate(self._behind) if found[f"b{n}"] is not None)
+
+
+def _first(shape: Shape) -> FormatPart:
+    """The first part of a call, white space left out."""
+    return next(part for part in shape.call if not isinstance(part, str) or part.strip())
+
+
+def _begins(part: FormatPart) -> str:
+    """How a call begins that a format may read without anything before it: by its name's key, or as Python."""
+    return part.name if isinstance(part, Envelope) else "(" if isinstance(part, PythonCall) else ""
+
+
+def _opening(shape: Shape) -> tuple[str, str, tuple[FormatPart, ...]]:
+    """The token that opens calls of this shape, the text after it, and the parts that follow; no token without one."""
+    text, parts = "", shape.call
+    if isinstance(parts[0], str) and (parts[0].strip() or shape.section is None):
+        text, parts = parts[0].strip(), parts[1:]
+    elif shape.section is not None:
+        text = edge(shape.section.open).strip()
+    found = _OWN(text)
+    return (found[0], text[found.end() :].strip(), parts) if found else ("", "", parts)
+
+
+def _follows(rest: str, parts: tuple[FormatPart, ...], known: str) -> str:
+    """A regular expression for a call of a known tool after its opening token; empty if that is not looked for."""
+    listed = rf"(?:\[{_SPACE}){{0,4}}" if rest in ("", "[") else rf"(?:{pattern(rest)})?{_SPACE}"
+    match parts:
+        case (Envelope(name=key, arguments=arguments), *_):
+            named = rf'\{{{_SPACE}"{re.escape(key)}"{_SPACE}:{_SPACE}"(?:{known})"{_SPACE}'
+            return rf'{listed}{named}(?:\}}|,{_SPACE}"(?:{"|".join(arguments)})"{_SPACE}:)'
+        case (KeyEnvelope(), *_):
+            return rf'{listed}\{{{_SPACE}"(?:{known})"{_SPACE}:{_SPACE}\{{'
+        case (PythonCall(), *_):
+            return rf"{listed}(?:{known}){_SPACE}\("
+        case (CountedName(prefix), *_):
+            return rf"{listed}(?:{re.escape(prefix)})?(?:{known}):\d"
+        case (CallId(), str(text), *more):
+            named = _follows("", tuple(more), known)
+            return rf"[^\s<>{{}}\[\]]{{1,64}}{_SPACE}{pattern(text.strip())}{_SPACE}{named}" if named else ""
+        case (Name(prefix), str(text), *more) if any(isinstance(part, Json) for part in more) and text.strip():
+            return rf"{listed}(?:{re.escape(prefix)})?(?:{known}){_SPACE}{pattern(text.strip())}"
+        case (Name(prefix), Skip(), str(text), *_):
+            return rf"{listed}(?:{re.escape(prefix)})?(?:{known})[^\n{{}}]{{0,128}}{pattern(text.strip())}"
+        case (Name(prefix), Json() | Braced(), *_):
+            return rf"{listed}(?:{re.escape(prefix)})?(?:{known}){_SPACE}\{{"
+        case _:
+            return ""
+
+
+def _left_of(own: str, token: str) -> bool:
+    """Whether this is what is left of a token in which characters are missing at one place."""
+    cuts = range(1, len(token))
+    return len(token) < len(own) and any(own.startswith(token[:n]) and own.endswith(token[n:]) for n in cuts)
+
+
+_BRACKETS: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\](){}"]', re.DOTALL)
+_IN_PYTHON: Final = re.compile(rf"'(?:[^'\\]|\\.)*+'|{_BRACKETS.pattern}|'", re.DOTALL)
+
+
+def end_of(text: str, at: int, *, python: bool) -> int:
+    """Where the first bracket from `at` on is closed; -1 if that is not in this text."""
+    depth = 0
+    for token in (_IN_PYTHON if python else _BRACKETS).finditer(text, at):
+        c = token[0]
+        if len(c) > 1:
+            continue
+        if c in "\"'":
+            return -1
+        depth += 1 if c in "[({" else -1
+        if depth <= 0:
+            return token.end()
+    return -1

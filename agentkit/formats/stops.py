@@ -1,0 +1,38 @@
+"""Where prose stops, to be looked at: a search made from what openers begin with. Knows no opener."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from agentkit.formats.reader import Search
+
+
+@dataclass(frozen=True, slots=True)
+class Stops:
+    """What finds where prose stops.
+
+    That is at openers, judged by their first two characters, and at backticks and line ends, which show what is quoted
+    and where a line starts. `search` is for prose at the start of a line or in a code span, `within` for all other
+    prose: there a line end needs no decision if what follows it opens nothing.
+    """
+
+    search: Search
+    within: Search
+
+
+def stops_of(behind: Mapping[str, Iterable[str]], starts: Iterable[str]) -> Stops:
+    """The stops for these openers.
+
+    Args:
+        behind: regular expressions for what may follow, by an opener's first character.
+        starts: letters that may begin a call at the start of a line.
+    """
+    firsts = "".join(sorted(behind))
+    opening = "".join(rf"|{re.escape(c)}(?={'|'.join(sorted(behind[c]))}|\Z)" for c in firsts)
+    search = re.compile(f"[`~\n]{opening}").search
+    stops = re.escape("`~" + firsts + "".join(sorted(starts)))
+    item = r"(?:(?:[-+*]|\d{1,9}[.)])[ \t]{1,8}+){0,4}+"  # markers of a list, whose item may begin with a fence
+    told = rf"[^\s{stops}\-+*\d]|[-+*]\S|\d{{1,9}}+(?:[^\d.)]|[.)]\S)"
+    return Stops(search, re.compile(rf"`{opening}|\n(?!\s{{0,64}}+{item}(?:{told}))").search)
