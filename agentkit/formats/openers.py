@@ -45,7 +45,7 @@ from agentkit.formats.reader import (
     pattern,
 )
 from agentkit.formats.remembered import Remembered
-from agentkit.formats.stops import stops_of
+from agentkit.formats.stops import BLOCK, line_start, stops_of
 from agentkit.formats.tags import folded, opening_tag, tag_of
 from agentkit.formats.valueends import Elements
 from agentkit.toolspec import Layout, ToolSpec
@@ -360,15 +360,19 @@ class Openers:
         self.table = table = Table(formats, tools)
         self._meant: dict[int, Meant] = {}
         self._expected: dict[int, Expected] = {}
-        self._worn: Worn | None = None
+        self._worn: tuple[Worn, list[Opener]] | None = None
         self.following: Final[dict[tuple[int, ...], Any]] = {}  # by the identities of openers: what `nextcall` knows
         self._closing: dict[tuple[str, str | Tag], Search] = {}
         self.fence = Opener("fence", formats[0], Shape(())) if formats else None
         alternatives = sorted(table.literals, key=len, reverse=True)
         self.literal = _one_of(tuple([table.spelt[key] for key in alternatives]))
         python = any(isinstance(part, PythonCall) for entry in table.lines for part in entry.shape.call)
-        block = _BLOCK if python and tools else None
-        self.line = LineStart(_line_start(table.words, tools), table.lines, block) if table.lines else None
+        block = BLOCK if python and tools else None
+        self.line = (
+            LineStart(line_start(table.words, [tool.name for tool in tools]), table.lines, block)
+            if table.lines
+            else None
+        )
         self.asides = Asides(table.taken(tools), table.literals.keys())
         for first, following in self.asides.behind():
             table.behind.setdefault(first, set()).add(following)
@@ -383,10 +387,11 @@ class Openers:
             found = self._meant[id(entry)] = Meant(entry, self.table)  # kept here, so that its id is not used again
         return found
 
-    def worn(self) -> Worn:
-        """What finds tokens in the place of an opening."""
+    def worn(self) -> tuple[Worn, list[Opener]]:
+        """What finds tokens in the place of an opening, and what is lost after each."""
         if (found := self._worn) is None:
-            found = self._worn = Worn(self.formats, self.table.named)
+            worn = Worn(self.formats, self.table.named)
+            found = self._worn = worn, [Opener("worn", b.format, b.shape) for b in worn.behind]
         return found
 
     def expected(self, tool: ToolSpec) -> Expected:
@@ -428,15 +433,6 @@ def _shown(parts: Sequence[FormatPart]) -> bool:
     return shown and isinstance(parts[2], Json) and not weak(str(parts[1]))
 
 
-def _line_start(words: Sequence[str], tools: Sequence[ToolSpec]) -> Delimiter:
-    """The words, and the tools' names if arguments follow, that open a call at the start of a line."""
-    names = sorted((tool.name for tool in tools), key=len, reverse=True)
-    calls = [rf"(?:{'|'.join(map(re.escape, names))})(?=\s*[({{])"] if names else []
-    part = [rf"{re.escape(name)}\s{{0,64}}" for name in names] + [beginnings(text) for text in (*names, *words)]
-    return Delimiter("|".join([*calls, *map(pattern, words)]) or "(?!)", "|".join(part) or "(?!)")
-
-
-_BLOCK: Final = Delimiter(rf"(?:{'|'.join(BLOCKS)})(?=[\s:(])", r"[a-z]{0,8}")
 _WORD_BEFORE_NAME: Final = re.compile(r"<[^<>]+>(\w+ ?:)").fullmatch
 _LABELLED: Final = re.compile(r"```\w*tool").match  # a fence whose label says that it contains calls
 _made: Remembered[Openers] = Remembered()

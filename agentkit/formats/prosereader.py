@@ -150,8 +150,8 @@ class ProseReader:
         if self.quoting.quoted and (yield from self._is_quoted()):
             return []
         entries: list[Opener] = []
-        aside = r.buf[r.at : r.at + 1] in _EDGES and not self.quoting.off
-        if aside and (found := (yield from r.sees(self.openers.asides.opens))):
+        edge = r.buf[r.at : r.at + 1] in _EDGES
+        if edge and not self.quoting.off and (found := (yield from r.sees(self.openers.asides.opens))):
             if worn := (yield from self._worn(aside=True)):
                 return [worn]
             return [Opener("aside", self.openers.formats[0], Shape(()), aside=self.openers.asides.at(found))]
@@ -161,16 +161,16 @@ class ProseReader:
             entries += self.openers.table.literals["".join(found[0].split())]
         if r.buf.startswith("<", r.at) and self._tag_may_open(entries) and (found := (yield from r.sees(TAG))):
             entries += self.openers.table.at_tag(found, loose=not entries)
-        if not entries and aside and (worn := (yield from self._worn(aside=False))):
+        if not entries and edge and (worn := (yield from self._worn(aside=False))):
             return [worn]
         return entries
 
     def _worn(self, *, aside: bool) -> Generator[None, None, Opener | None]:
         """The call that follows what has the place of an opening token here; what else begins here may be an aside."""
-        worn = self.openers.worn()
+        worn, openers = self.openers.worn()
         found = yield from self.r.sees(worn.opens)
-        behind = worn.at(found, aside=aside) if found else None
-        return Opener("worn", behind.format, behind.shape) if behind is not None else None
+        place = worn.at(found, aside=aside) if found else -1
+        return openers[place] if place >= 0 else None
 
     def _is_quoted(self) -> Generator[None, None, bool]:
         """Whether what is here is quoted, if a call may open here in a code span; the span may never be closed.

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from agentkit.formats.reader import Search
+from agentkit.formats.damage.listed import BLOCKS
+from agentkit.formats.reader import Delimiter, Search, beginnings, pattern
+
+BLOCK: Final = Delimiter(rf"(?:{'|'.join(BLOCKS)})(?=[\s:(])", r"[a-z]{0,8}")
+"""What starts a block of Python at the start of a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +41,11 @@ def stops_of(behind: Mapping[str, Iterable[str]], starts: Iterable[str]) -> Stop
     item = r"(?:(?:[-+*]|\d{1,9}[.)])[ \t]{1,8}+){0,4}+"  # markers of a list, whose item may begin with a fence
     told = rf"[^\s{stops}\-+*\d]|[-+*]\S|\d{{1,9}}+(?:[^\d.)]|[.)]\S)"
     return Stops(search, re.compile(rf"`{opening}|\n(?!\s{{0,64}}+{item}(?:{told}))").search)
+
+
+def line_start(words: Sequence[str], names: Iterable[str]) -> Delimiter:
+    """The words, and the tools' names if arguments follow, that open a call at the start of a line."""
+    names = sorted(names, key=len, reverse=True)
+    calls = [rf"(?:{'|'.join(map(re.escape, names))})(?=\s*[({{])"] if names else []
+    part = [rf"{re.escape(name)}\s{{0,64}}" for name in names] + [beginnings(text) for text in (*names, *words)]
+    return Delimiter("|".join([*calls, *map(pattern, words)]) or "(?!)", "|".join(part) or "(?!)")

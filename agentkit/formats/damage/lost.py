@@ -6,7 +6,6 @@ Knows the calls before, and skips the damage up to the next one.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import replace
 from typing import Final, Literal
 
 from agentkit.events import Markup
@@ -240,11 +239,11 @@ def goes_on_behind(calls: Calls, closed: Opener, held: str) -> Generator[None, N
 def worn(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
     """Report a call after a token that is not its opening, with all that is in its brackets."""
     r = calls.r
-    found = yield from r.sees(calls.openers.worn().opens)
+    found = yield from r.sees(calls.openers.worn()[0].opens)
     if found is None:
         return False
     r.open()
-    call = calls.fresh(replace(entry, kind="call"))
+    call = calls.fresh(calls.openers.meant(entry).inside)
     position, token = r.offset, found["token"]
     named = any(isinstance(part, Name | CountedName) for part in entry.shape.call)
     r.at += len(found[0]) - found[0].endswith("{") if named else len(token)

@@ -52,7 +52,7 @@ class Behind:
 class Worn:
     """Finds a token that has the place of an opening one before a call of an offered tool."""
 
-    __slots__ = ("_behind", "_own", "opens")
+    __slots__ = ("_own", "behind", "opens")
 
     def __init__(self, formats: Iterable[Format], names: Mapping[str, object]) -> None:
         known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or "(?!)"
@@ -65,19 +65,19 @@ class Worn:
             if token and _begins(parts[0]) not in read and (follows := _follows(rest, parts, known)):
                 self._own[token] = None
                 behind.setdefault(follows, Behind(format, shape))
-        self._behind = list(behind.values())
+        self.behind = tuple(behind.values())
         either = "|".join(f"(?P<b{n}>{follows})" for n, follows in enumerate(behind))
         self.opens: Delimiter = Delimiter(rf"{_TOKEN}{_SPACE}(?:{either or '(?!)'})", _BEGUN if behind else "(?!)")
 
-    def at(self, found: re.Match[str], *, aside: bool) -> Behind | None:
-        """The call that is lost at a match of `opens`; None if the token has another meaning.
+    def at(self, found: re.Match[str], *, aside: bool) -> int:
+        """Which of `behind` is lost at a match of `opens`; -1 if the token has another meaning.
 
         With `aside`, it begins what someone else says, and so must be what is left of an opening.
         """
         token = found["token"]
         if (aside or not _PIPED(token)) and not any(_left_of(own, token) for own in self._own):
-            return None
-        return next(b for n, b in enumerate(self._behind) if found[f"b{n}"] is not None)
+            return -1
+        return next(n for n, _ in enumerate(self.behind) if found[f"b{n}"] is not None)
 
 
 def _first(shape: Shape) -> FormatPart:
