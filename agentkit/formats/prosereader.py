@@ -161,7 +161,12 @@ class ProseReader:
             entries += self.openers.table.literals["".join(found[0].split())]
         if r.buf.startswith("<", r.at) and self._tag_may_open(entries) and (found := (yield from r.sees(TAG))):
             entries += self.openers.table.at_tag(found, loose=not entries)
-        if not entries and edge and (worn := (yield from self._worn(aside=False))):
+        if (
+            edge
+            and not entries
+            and self.openers.worn()[0].may_be(r.buf, r.at)
+            and (worn := (yield from self._worn(aside=False)))
+        ):
             return [worn]
         return entries
 

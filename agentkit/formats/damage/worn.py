@@ -30,15 +30,11 @@ from agentkit.formats.reader import Delimiter, pattern
 
 _SPACE: Final = r"\s{0,64}"
 _OWN: Final = re.compile(r"<[^<>\s]+>|\[[A-Z_]+\]").match
-_TOKEN: Final = r"(?P<token><[^\s<>]{1,64}>|\[[A-Z_]{2,64}\])"
 _PIPED: Final = re.compile(r"<[|｜]").match
 _SECOND: Final = rf"\"\w{{0,64}}(?:\"{_SPACE})?"
 _FIRST: Final = rf"\"\w{{0,64}}(?:\"[\s:]{{0,64}}(?:\"[\w.-]{{0,256}}(?:\"[\s,]{{0,64}}(?:{_SECOND})?)?)?)?"
 _WORD: Final = r"[^\s{}\"]{1,256}+"
-_BEGUN: Final = (
-    rf"<[^\s<>]{{0,64}}|\[[A-Z_]{{0,64}}|"
-    rf"{_TOKEN}{_SPACE}+(?:{_WORD})?+(?:\s{{1,64}}+{_WORD}){{0,3}}+{_SPACE}+(?:\{{{_SPACE}(?:{_FIRST})?)?"
-)
+_WORDS: Final = rf"(?:{_WORD})?+(?:\s{{1,64}}+{_WORD}){{0,3}}+"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +46,9 @@ class Behind:
 
 
 class Worn:
-    """Finds a token that has the place of an opening one before a call of an offered tool."""
+    """Finds a token that has the place of an opening one before a call of an offered tool: at `opens`, if `may_be`."""
 
-    __slots__ = ("_own", "behind", "opens")
+    __slots__ = ("_own", "behind", "may_be", "opens")
 
     def __init__(self, formats: Iterable[Format], names: Mapping[str, object]) -> None:
         known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or "(?!)"
@@ -60,14 +56,20 @@ class Worn:
         read = {_begins(_first(shape)) for _, shape in shapes if not _opening(shape)[0]} - {""}  # needs no opening
         self._own: dict[str, None] = {}
         behind: dict[str, Behind] = {}
+        words = False
         for format, shape in shapes:
             token, rest, parts = _opening(shape)
             if token and _begins(parts[0]) not in read and (follows := _follows(rest, parts, known)):
                 self._own[token] = None
                 behind.setdefault(follows, Behind(format, shape))
+                words |= rest not in ("", "[") or not isinstance(parts[0], Envelope | KeyEnvelope)
         self.behind = tuple(behind.values())
-        either = "|".join(f"(?P<b{n}>{follows})" for n, follows in enumerate(behind))
-        self.opens: Delimiter = Delimiter(rf"{_TOKEN}{_SPACE}(?:{either or '(?!)'})", _BEGUN if behind else "(?!)")
+        either = "|".join(f"(?P<b{n}>{follows})" for n, follows in enumerate(behind)) or "(?!)"
+        token, begun = _tokens(self._own)
+        between = _WORDS if words else r"[\[\s]{0,512}+"
+        part = rf"{begun}|{token}{_SPACE}+{between}{_SPACE}+(?:\{{{_SPACE}(?:{_FIRST})?)?"
+        self.opens: Delimiter = Delimiter(rf"{token}{_SPACE}(?:{either})", part)
+        self.may_be = re.compile(rf"{token}|(?:{begun})\Z" if behind else "(?!)").match
 
     def at(self, found: re.Match[str], *, aside: bool) -> int:
         """Which of `behind` is lost at a match of `opens`; -1 if the token has another meaning.
@@ -78,6 +80,14 @@ class Worn:
         if (aside or not _PIPED(token)) and not any(_left_of(own, token) for own in self._own):
             return -1
         return next(n for n, _ in enumerate(self.behind) if found[f"b{n}"] is not None)
+
+
+def _tokens(own: Iterable[str]) -> tuple[str, str]:
+    """Regular expressions for a token between pipes, or one of what an opening consists of; and for its beginnings."""
+    some = {first: "".join(sorted({c for token in own if token[0] == first for c in token[1:-1]})) for first in "<["}
+    tag, block = (re.escape(some[first]) or r"\0" for first in "<[")
+    whole = rf"(?P<token><(?:[|｜][^\s<>]{{1,64}}|[{tag}]{{1,64}})>|\[[{block}]{{2,64}}\])"
+    return whole, rf"<(?:[|｜][^\s<>]{{0,64}}|[{tag}]{{0,64}})|\[[{block}]{{0,64}}"
 
 
 def _first(shape: Shape) -> FormatPart:
