@@ -150,8 +150,8 @@ class ProseReader:
         if self.quoting.quoted and (yield from self._is_quoted()):
             return []
         entries: list[Opener] = []
-        edge = r.buf[r.at : r.at + 1] in _EDGES
-        if edge and not self.quoting.off and (found := (yield from r.sees(self.openers.asides.opens))):
+        aside = r.buf[r.at : r.at + 1] in _EDGES and not self.quoting.off
+        if aside and (found := (yield from r.sees(self.openers.asides.opens))):
             if worn := (yield from self._worn(aside=True)):
                 return [worn]
             return [Opener("aside", self.openers.formats[0], Shape(()), aside=self.openers.asides.at(found))]
@@ -161,12 +161,8 @@ class ProseReader:
             entries += self.openers.table.literals["".join(found[0].split())]
         if r.buf.startswith("<", r.at) and self._tag_may_open(entries) and (found := (yield from r.sees(TAG))):
             entries += self.openers.table.at_tag(found, loose=not entries)
-        if (
-            edge
-            and not entries
-            and self.openers.worn()[0].may_be(r.buf, r.at)
-            and (worn := (yield from self._worn(aside=False)))
-        ):
+        may_be = aside and not entries and self.openers.worn()[0].may_be(r.buf, r.at)
+        if may_be and (worn := (yield from self._worn(aside=False))):
             return [worn]
         return entries
 
@@ -261,9 +257,10 @@ class ProseReader:
                 r.heat(stop, Text)
                 yield
             elif closed := (yield from r.sees(end)):
+                size = len(closed[0])
                 opens = yield from self.entries()
                 if not any(entry.kind in ("call", "section") for entry in opens):  # what ends it may begin a call
-                    self.plain(closed.end())
+                    self.plain(r.at + size)
                 return True
             else:
                 self.plain(r.at + 1)

@@ -12,7 +12,7 @@ from agentkit.events import Markup
 from agentkit.formats.call import CallReader
 from agentkit.formats.damage.listed import REACH, Listed, Next, later, only_punctuation
 from agentkit.formats.damage.unread import Named, Unread
-from agentkit.formats.damage.worn import end_of
+from agentkit.formats.damage.worn import end_of, token_of
 from agentkit.formats.edges import edge_of, fenced
 from agentkit.formats.format import Braced, CountedName, Name, PythonCall, Tag
 from agentkit.formats.openers import Opener
@@ -244,7 +244,7 @@ def worn(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
         return False
     r.open()
     call = calls.fresh(calls.openers.meant(entry).inside)
-    position, token = r.offset, found["token"]
+    position, token = r.offset, token_of(found)
     named = any(isinstance(part, Name | CountedName) for part in entry.shape.call)
     r.at += len(found[0]) - found[0].endswith("{") if named else len(token)
     try:

@@ -7,7 +7,7 @@ an offered tool, and no format reads it without its opening: a call is lost. Kno
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,6 +34,8 @@ _PIPED: Final = re.compile(r"<[|｜]").match
 _SECOND: Final = rf"\"\w{{0,64}}(?:\"{_SPACE})?"
 _FIRST: Final = rf"\"\w{{0,64}}(?:\"[\s:]{{0,64}}(?:\"[\w.-]{{0,256}}(?:\"[\s,]{{0,64}}(?:{_SECOND})?)?)?)?"
 _WORD: Final = r"[^\s{}\"]{1,256}+"
+_NAME: Final = r"[\w.-]{1,256}+"
+_BRACKETS: Final = r"[\[\s]{0,512}+"
 _WORDS: Final = rf"(?:{_WORD})?+(?:\s{{1,64}}+{_WORD}){{0,3}}+"
 
 
@@ -48,46 +50,67 @@ class Behind:
 class Worn:
     """Finds a token that has the place of an opening one before a call of an offered tool: at `opens`, if `may_be`."""
 
-    __slots__ = ("_own", "behind", "may_be", "opens")
+    __slots__ = ("_known", "_own", "behind", "may_be", "opens")
 
-    def __init__(self, formats: Iterable[Format], names: Mapping[str, object]) -> None:
+    def __init__(self, formats: Sequence[Format], names: Mapping[str, object]) -> None:
         known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or "(?!)"
         shapes = [(format, shape) for format in formats for shape in format.shapes]
         read = {_begins(_first(shape)) for _, shape in shapes if not _opening(shape)[0]} - {""}  # needs no opening
         self._own: dict[str, None] = {}
         behind: dict[str, Behind] = {}
-        words = False
+        short: dict[str, None] = {}  # what can follow a tag, of which prose has many: no name before a literal
         for format, shape in shapes:
             token, rest, parts = _opening(shape)
             if token and _begins(parts[0]) not in read and (follows := _follows(rest, parts, known)):
                 self._own[token] = None
                 behind.setdefault(follows, Behind(format, shape))
-                words |= rest not in ("", "[") or not isinstance(parts[0], Envelope | KeyEnvelope)
+                if rest in ("", "[") and isinstance(parts[0], Envelope | KeyEnvelope | PythonCall):
+                    short[follows] = None
+        self._known = " ".join(text for format in formats for text in _fixed(format))
         self.behind = tuple(behind.values())
-        either = "|".join(f"(?P<b{n}>{follows})" for n, follows in enumerate(behind)) or "(?!)"
-        token, begun = _tokens(self._own)
-        between = _WORDS if words else r"[\[\s]{0,512}+"
-        part = rf"{begun}|{token}{_SPACE}+{between}{_SPACE}+(?:\{{{_SPACE}(?:{_FIRST})?)?"
-        self.opens: Delimiter = Delimiter(rf"{token}{_SPACE}(?:{either})", part)
-        self.may_be = re.compile(rf"{token}|(?:{begun})\Z" if behind else "(?!)").match
+        tag, block = _made_of(self._own, "<"), _made_of(self._own, "[")
+        piped, plain = rf"<[|｜][^\s<>]{{1,64}}>|\[[{block}]{{3,64}}\]", rf"<[{tag}]{{3,64}}>"
+        every = "|".join(f"(?P<b{n}>{follows})" for n, follows in enumerate(behind)) or "(?!)"
+        few = "|".join(f"(?P<c{n}>{follows})" for n, follows in enumerate(behind) if follows in short) or "(?!)"
+        python = any(isinstance(b.shape.first, PythonCall) for b in self.behind)
+        one = rf"{_BRACKETS}(?:{_NAME})?" if python else _BRACKETS
+        words = _WORDS if len(short) < len(behind) else one
+        begun = rf"<(?:[|｜][^\s<>]{{0,64}}|[{tag}]{{0,64}})|\[[{block}]{{0,64}}"
+        part = rf"(?:(?:{piped}){_SPACE}+{words}|{plain}{one}){_SPACE}+(?:\{{{_SPACE}(?:{_FIRST})?)?"
+        whole = rf"(?P<token>{piped}){_SPACE}(?:{every})|(?P<tag>{plain}){_SPACE}(?:{few})"
+        self.opens: Delimiter = Delimiter(whole, f"{begun}|{part}")
+        self.may_be = re.compile(rf"{piped}|{plain}|(?:{begun})\Z" if behind else "(?!)").match
 
     def at(self, found: re.Match[str], *, aside: bool) -> int:
         """Which of `behind` is lost at a match of `opens`; -1 if the token has another meaning.
 
         With `aside`, it begins what someone else says, and so must be what is left of an opening.
         """
-        token = found["token"]
-        if (aside or not _PIPED(token)) and not any(_left_of(own, token) for own in self._own):
+        token = token_of(found)
+        worn = any(_left_of(own, token) for own in self._own)
+        if token in self._known or not (worn or (_PIPED(token) and not aside)):
             return -1
-        return next(n for n, _ in enumerate(self.behind) if found[f"b{n}"] is not None)
+        groups = found.groupdict()
+        return next(n for n, _ in enumerate(self.behind) if groups[f"b{n}"] or groups.get(f"c{n}"))
 
 
-def _tokens(own: Iterable[str]) -> tuple[str, str]:
-    """Regular expressions for a token between pipes, or one of what an opening consists of; and for its beginnings."""
-    some = {first: "".join(sorted({c for token in own if token[0] == first for c in token[1:-1]})) for first in "<["}
-    tag, block = (re.escape(some[first]) or r"\0" for first in "<[")
-    whole = rf"(?P<token><(?:[|｜][^\s<>]{{1,64}}|[{tag}]{{1,64}})>|\[[{block}]{{2,64}}\])"
-    return whole, rf"<(?:[|｜][^\s<>]{{0,64}}|[{tag}]{{0,64}})|\[[{block}]{{0,64}}"
+def token_of(found: re.Match[str]) -> str:
+    """The token at a match of `opens`."""
+    return str(found["token"] or found["tag"])
+
+
+def _fixed(format: Format) -> Iterator[str]:
+    """The texts of a format in which its tokens are."""
+    yield from (*format.markup, *map(edge, format.ends), format.result.open, format.result.close)
+    yield from (text for pair in (*format.thinking, *format.answer) for text in pair)
+    for shape in format.shapes:
+        yield from (part for part in shape.call if isinstance(part, str))
+        yield from map(edge, (shape.section.open, shape.section.close) if shape.section is not None else ())
+
+
+def _made_of(tokens: Iterable[str], first: str) -> str:
+    """The characters of the tokens that begin like this, for a class."""
+    return re.escape("".join(sorted({c for token in tokens if token[0] == first for c in token[1:-1]}))) or r"\0"
 
 
 def _first(shape: Shape) -> FormatPart:
@@ -143,14 +166,14 @@ def _left_of(own: str, token: str) -> bool:
     return len(token) < len(own) and any(own.startswith(token[:n]) and own.endswith(token[n:]) for n in cuts)
 
 
-_BRACKETS: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\](){}"]', re.DOTALL)
-_IN_PYTHON: Final = re.compile(rf"'(?:[^'\\]|\\.)*+'|{_BRACKETS.pattern}|'", re.DOTALL)
+_TURNS: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\](){}"]', re.DOTALL)
+_IN_PYTHON: Final = re.compile(rf"'(?:[^'\\]|\\.)*+'|{_TURNS.pattern}|'", re.DOTALL)
 
 
 def end_of(text: str, at: int, *, python: bool) -> int:
     """Where the first bracket from `at` on is closed; -1 if that is not in this text."""
     depth = 0
-    for token in (_IN_PYTHON if python else _BRACKETS).finditer(text, at):
+    for token in (_IN_PYTHON if python else _TURNS).finditer(text, at):
         c = token[0]
         if len(c) > 1:
             continue
