@@ -63,8 +63,9 @@ def after_call(calls: Calls) -> Generator[None, None, list[Opener] | None]:
         if entries := (yield from _reopens(calls, calls.reopen)):
             return (yield from _behind_call(calls, entries, held + between))
         r.unread(between)
-    if calls.reopen is not None and calls.section is None and (yield from goes_on_behind(calls, calls.reopen, held)):
-        return [calls.openers.meant(calls.section).inside]
+    closed = calls.reopen if calls.section is None else None
+    if closed is not None and (yield from goes_on_behind(calls, closed, held)):
+        return [calls.openers.meant(closed).inside]
     separator = calls.last.format.separator.strip() if calls.last else ""
     found = (yield from r.sees(literal(separator))) if separator else None
     if found is None:

@@ -94,6 +94,7 @@ class Table:
         "spelt",
         "tags",
         "words",
+        "worn",
     )
 
     def __init__(self, formats: Sequence[Format], tools: Sequence[ToolSpec]) -> None:
@@ -107,6 +108,7 @@ class Table:
         self.behind: Final[dict[str, set[str]]] = {}  # by an opener's first character, what may follow it
         self.lines: Final[list[Opener]] = []
         self.words: Final[list[str]] = []
+        self.worn: tuple[Worn, list[Opener]] | None = None  # made when one may be here
         self.plain: Final[dict[int, Any]] = {}  # by an opener's identity: what `plaincalls` knows of it
         for format, shape in ((f, shape) for f in formats for shape in (*f.shapes, *lists_of(f))):
             self._add(format, shape, tools)
@@ -343,7 +345,6 @@ class Openers:
         "_closing",
         "_expected",
         "_meant",
-        "_worn",
         "asides",
         "fence",
         "following",
@@ -360,7 +361,6 @@ class Openers:
         self.table = table = Table(formats, tools)
         self._meant: dict[int, Meant] = {}
         self._expected: dict[int, Expected] = {}
-        self._worn: tuple[Worn, list[Opener]] | None = None
         self.following: Final[dict[tuple[int, ...], Any]] = {}  # by the identities of openers: what `nextcall` knows
         self._closing: dict[tuple[str, str | Tag], Search] = {}
         self.fence = Opener("fence", formats[0], Shape(())) if formats else None
@@ -389,9 +389,9 @@ class Openers:
 
     def worn(self) -> tuple[Worn, list[Opener]]:
         """What finds tokens in the place of an opening, and what is lost after each."""
-        if (found := self._worn) is None:
+        if (found := self.table.worn) is None:
             worn = Worn(self.formats, self.table.named)
-            found = self._worn = worn, [Opener("worn", b.format, b.shape) for b in worn.behind]
+            found = self.table.worn = worn, [Opener("worn", b.format, b.shape) for b in worn.behind]
         return found
 
     def expected(self, tool: ToolSpec) -> Expected:

@@ -81,12 +81,16 @@ class CallForms:
         begins: matches what may become one.
         mention: what can only be the name of one.
         token: brackets and strings, whole; in Python also words and comments.
+        unbalanced: matches calls of which the first has no opening bracket; a named group if more text must decide.
+        behind: something on one line, and a call after it; None if the section's opening is common in prose.
     """
 
     start: Search
     begins: Search
     mention: re.Pattern[str]
     token: re.Pattern[str]
+    unbalanced: Search
+    behind: Delimiter | None
 
 
 class Listed:
@@ -102,7 +106,6 @@ class Listed:
     """
 
     __slots__ = (
-        "behind",
         "close",
         "damaged",
         "fence",
@@ -114,7 +117,6 @@ class Listed:
         "python",
         "strong",
         "told",
-        "unbalanced",
     )
 
     def __init__(self, section: Section, firsts: Sequence[FormatPart], names: Iterable[str], *, strong: bool) -> None:
@@ -124,10 +126,6 @@ class Listed:
         self.fence = strong and isinstance(section.open, str) and section.open.startswith("```")
         known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or "(?!)"
         self.damaged = re.compile(rf"{_SPACE}(?:{known})[^\w\s\],.;:!?-]").match
-        more = rf"(?:{known}){_SPACE}\(|(?P<name>[\w.-]{{0,128}}{_SPACE}\Z)"
-        self.unbalanced = re.compile(
-            rf"{_SPACE}(?:{known})[^()\[\]{{}}\n]{{0,256}}+(?:\){_SPACE}(?:,{_SPACE}(?:{more})|(?P<over>\Z))|(?P<item>\Z))"
-        ).match
         self.no_prose = re.compile(rf"{_SPACE}(?:(?:{known})\b|\w{{256}})").match
         start, mention = _how(first, known)
         mentions = [mention, *(_how(other, known)[1] for other in firsts[1:])]
@@ -140,11 +138,18 @@ class Listed:
         if self.python:
             strings = rf'"""(?:[^\\]|\\.)*?"""|\'\'\'(?:[^\\]|\\.)*?\'\'\'|{strings}|\'(?:[^\'\\]|\\.)*\''
         words = r"|\w+|#[^\n]*" if self.python else ""
+        more = rf"(?:{known}){_SPACE}\(|(?P<name>[\w.-]{{0,128}}{_SPACE}\Z)"
+        unbalanced = re.compile(
+            rf"{_SPACE}(?:{known})[^()\[\]{{}}\n]{{0,256}}+(?:\){_SPACE}(?:,{_SPACE}(?:{more})|(?P<over>\Z))|(?P<item>\Z))"
+        ).match
+        junk, part = rf"(?P<junk>{_JUNK}{{1,64}}?),{_SPACE}(?:{start})", rf"{_JUNK}{{0,196}}(?:{begun})?"
         self.forms = CallForms(
             re.compile(start).match,
             re.compile(rf"(?:{begun})\Z").match,
             re.compile("|".join(mentions)),
             re.compile(rf"{strings}|[\[\](){{}}\"']{words}", re.DOTALL),
+            unbalanced,
+            Delimiter(junk, part) if strong else None,
         )
         close = section.close
         edge = pattern(close.strip()) if isinstance(close, str) else closing_tag(close.name)
@@ -156,10 +161,6 @@ class Listed:
         self.goes_on = re.compile(rf"[,;{'' if alone else chr(10)}]{_SPACE}(?:{start})")
         over = rf"(?:{edge})(?=\s{{0,1024}}(?:{opening}))"
         self.over = None if alone or not strong else re.compile(over, re.IGNORECASE)
-        junk = r"(?P<junk>[^\[\]{}\n]{1,64}?)"
-        self.behind = (
-            Delimiter(rf"{junk},{_SPACE}(?:{start})", rf"[^\[\]{{}}\n]{{0,196}}(?:{begun})?") if strong else None
-        )
 
     def reach(self, text: str, at: int, *, opened: bool) -> int:
         """How many characters are searched from this place; more if no prose begins like this."""
@@ -220,7 +221,7 @@ class Listed:
         """Whether a list in prose may be one of calls, by its first item; None while more text must decide."""
         if self.damaged(text):
             return True
-        call = self.unbalanced(text)  # its opening bracket is another character
+        call = self.forms.unbalanced(text)  # its opening bracket is another character
         if call is not None and (call.lastgroup is None or not whole):
             return True if call.lastgroup is None else None
         item = _ITEM.match(text)

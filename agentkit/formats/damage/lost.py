@@ -219,9 +219,9 @@ def goes_on_behind(calls: Calls, closed: Opener, held: str) -> Generator[None, N
     """
     r = calls.r
     listed = calls.openers.meant(closed).listed
-    if listed is None or listed.behind is None or calls.prose.quoting.quoted:
+    if listed is None or listed.forms.behind is None or calls.prose.quoting.quoted:
         return False
-    if (found := (yield from r.sees(listed.behind))) is None:
+    if (found := (yield from r.sees(listed.forms.behind))) is None:
         return False
     calls.before = held
     calls.say_before()

@@ -59,8 +59,11 @@ class Worn:
         self._own: dict[str, None] = {}
         behind: dict[str, Behind] = {}
         short: dict[str, None] = {}  # what can follow a tag, of which prose has many: no name before a literal
+        openings = {part.strip() for _, shape in shapes for part in shape.call[:1] if isinstance(part, str)} - {""}
         for format, shape in shapes:
             token, rest, parts = _opening(shape)
+            if any(opening in rest for opening in openings):
+                continue  # it is read without the token
             if token and _begins(parts[0]) not in read and (follows := _follows(rest, parts, known)):
                 self._own[token] = None
                 behind.setdefault(follows, Behind(format, shape))
