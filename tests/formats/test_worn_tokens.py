@@ -27,7 +27,10 @@ def opened_by_a_token(format: Format) -> bool:
     """Whether its calls are JSON or Python after a token, and are not read without one."""
     body = next(part for part in format.call if isinstance(part, CallBody | Envelope | KeyEnvelope | PythonCall))
     tokens = all(opening(shape) for shape in format.shapes)
-    return isinstance(body, Json | Envelope | KeyEnvelope | PythonCall) and tokens
+    written = "".join(part for part in format.call[:1] if isinstance(part, str)).strip()
+    firsts = [part.strip() for shape in format.shapes for part in shape.call[:1] if isinstance(part, str)]
+    needed = not any(first in written[1:] for first in firsts if first)
+    return isinstance(body, Json | Envelope | KeyEnvelope | PythonCall) and tokens and needed
 
 
 def opening(shape: Shape) -> str:

@@ -1,4 +1,4 @@
-"""What has the place of a call's opening token, and is none: worn, or a token that no format knows, before a call.
+"""A token in the place of the one that opens a call: what is left of that, or one that no format knows.
 
 A model writes `<|tool|>` for `<|tool_call|>`, or the token of another family. What follows it is written like a call of
 an offered tool, and no format reads it without its opening: a call is lost. Knows the declarations; reads nothing.
