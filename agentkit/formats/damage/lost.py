@@ -191,16 +191,16 @@ def _in_fence(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, 
     if entry is None or calls.prose.quoting.quoted or not r.may_rewind(r.offset):
         return False
     calls_in = calls.openers.meant(entry).fenced
+    end: int | None = None
     enough = 0
-    while True:
+    while end is None:
         size = len(r.buf) - r.at
         whole = r.ended or size >= REACH
         if whole or size >= enough:
-            if (end := calls_in.end(r.buf[r.at : r.at + REACH], whole=whole)) is not None:
-                break
-            enough = later(size) if size > _FEW else 0
-        yield
-    r.rewound += min(size, REACH)
+            end, enough = calls_in.end(r.buf[r.at : r.at + REACH], whole=whole), later(size) if size > _FEW else 0
+        if end is None:
+            yield
+    r.rewound += end or 1024  # an amount that does not depend on how the text is cut
     if not end:
         return False
     r.open()
