@@ -89,12 +89,17 @@ class Asides:
 
 @lru_cache(64)
 def _opens(tags: tuple[str, ...], declared: tuple[str, ...], texts: tuple[str, ...]) -> Delimiter:
-    """What starts an aside: a tag, unless it is exactly one that is `declared`, or a literal."""
+    """What starts an aside: a tag, unless it is exactly one that is `declared`, or a literal.
+
+    A role that more letters follow is another word.
+    """
     attributes = r"(?:\s[^<>]{0,255})?"
     not_declared = rf"(?!(?-i:{any_of(declared)})>)" if declared else ""
+    roles = any_of(text for text in texts if text[-1].isalpha())
+    others = any_of(text for text in texts if not text[-1].isalpha())
     return Delimiter(
-        rf"<{not_declared}(?P<tag>{any_of(tags)}){attributes}(?<!/)>|(?P<text>{any_of(texts)})",
-        rf"<(?:{any_of(tags)}{attributes}|{any_beginning(tags)})|{any_beginning(texts)}",
+        rf"<{not_declared}(?P<tag>{any_of(tags)}){attributes}(?<!/)>|(?P<text>{roles}(?=[\W\d])|{others})",
+        rf"<(?:{any_of(tags)}{attributes}|{any_beginning(tags)})|{roles}|{any_beginning(texts)}",
         re.IGNORECASE,
     )
 

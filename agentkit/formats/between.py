@@ -12,6 +12,7 @@ from typing import Final
 
 from agentkit.events import Markup, Text, Thinking
 from agentkit.formats.damage.listed import REACH
+from agentkit.formats.damage.lost import goes_on_behind
 from agentkit.formats.edges import begins, edge_of
 from agentkit.formats.format import Envelope, KeyEnvelope, Name, NameTag, PythonCall, Tag, ToolElement
 from agentkit.formats.openers import Opener
@@ -62,6 +63,9 @@ def after_call(calls: Calls) -> Generator[None, None, list[Opener] | None]:
         if entries := (yield from _reopens(calls, calls.reopen)):
             return (yield from _behind_call(calls, entries, held + between))
         r.unread(between)
+    closed = calls.reopen if calls.section is None else None
+    if closed is not None and (yield from goes_on_behind(calls, closed, held)):
+        return [calls.openers.meant(closed).inside]
     separator = calls.last.format.separator.strip() if calls.last else ""
     found = (yield from r.sees(literal(separator))) if separator else None
     if found is None:

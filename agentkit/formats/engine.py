@@ -16,7 +16,7 @@ from agentkit.foreign import renamed
 from agentkit.formats import between
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.damage import outside
-from agentkit.formats.damage.lost import answer
+from agentkit.formats.damage.lost import answer, worn
 from agentkit.formats.format import Format, Limits
 from agentkit.formats.nextcall import next_at_once
 from agentkit.formats.openers import Opener, openers_of
@@ -223,6 +223,8 @@ class Parser(Reader):
                 return outside.parameter(self.calls, entry)
             case "thinking" | "answer" | "markup":
                 return between.token(self.calls, entry)
+            case "worn":
+                return worn(self.calls, entry)
             case "aside":
                 return self.prose.aside(entry.aside)
             case "fence":

@@ -14,8 +14,10 @@ from typing import Any, Final, Literal
 from agentkit.formats.asides import Aside, Asides
 from agentkit.formats.callarguments import Expected
 from agentkit.formats.damage import unread
+from agentkit.formats.damage.fenced import Fenced
 from agentkit.formats.damage.listed import BLOCKS, Listed, formed
 from agentkit.formats.damage.unread import Unread
+from agentkit.formats.damage.worn import Worn
 from agentkit.formats.edges import begins, closers, edge_of, lists_of, opener, weak
 from agentkit.formats.format import (
     Braced,
@@ -43,6 +45,7 @@ from agentkit.formats.reader import (
     pattern,
 )
 from agentkit.formats.remembered import Remembered
+from agentkit.formats.stops import BLOCK, line_start, stops_of
 from agentkit.formats.tags import folded, opening_tag, tag_of
 from agentkit.formats.valueends import Elements
 from agentkit.toolspec import Layout, ToolSpec
@@ -65,7 +68,7 @@ class Opener:
     """
 
     kind: Literal[
-        "call", "section", "parameter", "close", "thinking", "answer", "markup", "fence", "fence_end", "aside"
+        "call", "section", "parameter", "close", "thinking", "answer", "markup", "fence", "fence_end", "aside", "worn"
     ]  # fmt: skip
     format: Format
     shape: Shape
@@ -91,6 +94,7 @@ class Table:
         "spelt",
         "tags",
         "words",
+        "worn",
     )
 
     def __init__(self, formats: Sequence[Format], tools: Sequence[ToolSpec]) -> None:
@@ -104,6 +108,7 @@ class Table:
         self.behind: Final[dict[str, set[str]]] = {}  # by an opener's first character, what may follow it
         self.lines: Final[list[Opener]] = []
         self.words: Final[list[str]] = []
+        self.worn: tuple[Worn, list[Opener]] | None = None  # made when one may be here
         self.plain: Final[dict[int, Any]] = {}  # by an opener's identity: what `plaincalls` knows of it
         for format, shape in ((f, shape) for f in formats for shape in (*f.shapes, *lists_of(f))):
             self._add(format, shape, tools)
@@ -293,6 +298,11 @@ class Meant:
         return Listed(section, firsts, self._table.named, strong=strong)
 
     @cached_property
+    def fenced(self) -> Fenced:
+        """What finds calls after the first object of a code fence."""
+        return Fenced(self.entry.shape, self._table.named)
+
+    @cached_property
     def unread(self) -> Unread | None:
         """What decides that an unreadable call was written here; None if what opens it is common in prose."""
         entry, table = self.entry, self._table
@@ -308,19 +318,6 @@ class Meant:
         own = [section.close] if section is not None and not weak(section.close) else []
         closing = [edge_of(edge).whole.pattern for edge in (*table.closers[entry.format.name], *own)]
         return unread.behind(*opening, table.named, table.own_calls(), "|".join(closing) or "(?!)")
-
-
-@dataclass(frozen=True, slots=True)
-class Stops:
-    """What finds where prose stops.
-
-    That is at openers, judged by their first two characters, and at backticks and line ends, which show what is quoted
-    and where a line starts. `search` is for prose at the start of a line or in a code span, `within` for all other
-    prose: there a line end needs no decision if what follows it opens nothing.
-    """
-
-    search: Search
-    within: Search
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,20 +367,31 @@ class Openers:
         alternatives = sorted(table.literals, key=len, reverse=True)
         self.literal = _one_of(tuple([table.spelt[key] for key in alternatives]))
         python = any(isinstance(part, PythonCall) for entry in table.lines for part in entry.shape.call)
-        block = _BLOCK if python and tools else None
-        self.line = LineStart(_line_start(table.words, tools), table.lines, block) if table.lines else None
+        block = BLOCK if python and tools else None
+        self.line = (
+            LineStart(line_start(table.words, [tool.name for tool in tools]), table.lines, block)
+            if table.lines
+            else None
+        )
         self.asides = Asides(table.taken(tools), table.literals.keys())
         for first, following in self.asides.behind():
             table.behind.setdefault(first, set()).add(following)
         either = "|".join(sorted({rf"{re.escape(name[0])}(?:\Z|{re.escape(name[1:2])})" for name in table.loose}))
         self.may_be_loose = re.compile(rf"<(?:\Z|{either})", re.IGNORECASE).match if either else None
-        self.stops = _stops(table, tools, blocks=block is not None)
+        self.stops = stops_of(table.behind, _line_starts(table, tools, blocks=block is not None))
         table.share_beginnings()
 
     def meant(self, entry: Opener) -> Meant:
         """What follows from an opener."""
         if (found := self._meant.get(id(entry))) is None:
             found = self._meant[id(entry)] = Meant(entry, self.table)  # kept here, so that its id is not used again
+        return found
+
+    def worn(self) -> tuple[Worn, list[Opener]]:
+        """What finds tokens in the place of an opening, and what is lost after each."""
+        if (found := self.table.worn) is None:
+            worn = Worn(self.formats, self.table.named)
+            found = self.table.worn = worn, [Opener("worn", b.format, b.shape) for b in worn.behind]
         return found
 
     def expected(self, tool: ToolSpec) -> Expected:
@@ -402,16 +410,10 @@ class Openers:
         return found
 
 
-def _stops(table: Table, tools: Sequence[ToolSpec], *, blocks: bool) -> Stops:
-    firsts = "".join(sorted(table.behind))
-    opening = "".join(rf"|{re.escape(c)}(?={'|'.join(sorted(table.behind[c]))}|\Z)" for c in firsts)
-    search = re.compile(f"[`~\n]{opening}").search
+def _line_starts(table: Table, tools: Sequence[ToolSpec], *, blocks: bool) -> set[str]:
+    """The letters of what may open at the start of a line."""
     starts = {word[0] for word in (*table.words, *(tool.name for tool in tools))} if table.lines else set()
-    starts |= {word[0] for word in BLOCKS} if blocks else set()
-    stops = re.escape("`~" + firsts + "".join(sorted(starts)))
-    item = r"(?:(?:>|(?:[-+*]|\d{1,9}[.)])[ \t])[ \t]{0,7}+){0,4}+"  # markers, after which a fence may begin
-    told = rf"[^\s{stops}>\-+*\d]|[-+*]\S|\d{{1,9}}+(?:[^\d.)]|[.)]\S)"
-    return Stops(search, re.compile(rf"`{opening}|\n(?!\s{{0,64}}+{item}(?:{told}))").search)
+    return starts | {word[0] for word in BLOCKS} if blocks else starts
 
 
 @lru_cache(64)
@@ -431,15 +433,6 @@ def _shown(parts: Sequence[FormatPart]) -> bool:
     return shown and isinstance(parts[2], Json) and not weak(str(parts[1]))
 
 
-def _line_start(words: Sequence[str], tools: Sequence[ToolSpec]) -> Delimiter:
-    """The words, and the tools' names if arguments follow, that open a call at the start of a line."""
-    names = sorted((tool.name for tool in tools), key=len, reverse=True)
-    calls = [rf"(?:{'|'.join(map(re.escape, names))})(?=\s*[({{])"] if names else []
-    part = [rf"{re.escape(name)}\s{{0,64}}" for name in names] + [beginnings(text) for text in (*names, *words)]
-    return Delimiter("|".join([*calls, *map(pattern, words)]) or "(?!)", "|".join(part) or "(?!)")
-
-
-_BLOCK: Final = Delimiter(rf"(?:{'|'.join(BLOCKS)})(?=[\s:(])", r"[a-z]{0,8}")
 _WORD_BEFORE_NAME: Final = re.compile(r"<[^<>]+>(\w+ ?:)").fullmatch
 _LABELLED: Final = re.compile(r"```\w*tool").match  # a fence whose label says that it contains calls
 _made: Remembered[Openers] = Remembered()

@@ -152,6 +152,8 @@ class ProseReader:
         entries: list[Opener] = []
         aside = r.buf[r.at : r.at + 1] in _EDGES and not self.quoting.off
         if aside and (found := (yield from r.sees(self.openers.asides.opens))):
+            if worn := (yield from self._worn(aside=True)):
+                return [worn]
             return [Opener("aside", self.openers.formats[0], Shape(()), aside=self.openers.asides.at(found))]
         while not r.ended and self.openers.literal.part.match(r.buf, r.at):
             yield  # this may be the beginning of a longer opener
@@ -159,7 +161,17 @@ class ProseReader:
             entries += self.openers.table.literals["".join(found[0].split())]
         if r.buf.startswith("<", r.at) and self._tag_may_open(entries) and (found := (yield from r.sees(TAG))):
             entries += self.openers.table.at_tag(found, loose=not entries)
+        may_be = aside and not entries and self.openers.worn()[0].may_be(r.buf, r.at)
+        if may_be and (worn := (yield from self._worn(aside=False))):
+            return [worn]
         return entries
+
+    def _worn(self, *, aside: bool) -> Generator[None, None, Opener | None]:
+        """The call that follows what has the place of an opening token here; what else begins here may be an aside."""
+        worn, openers = self.openers.worn()
+        found = yield from self.r.sees(worn.opens)
+        place = worn.at(found, aside=aside) if found else -1
+        return openers[place] if place >= 0 else None
 
     def _is_quoted(self) -> Generator[None, None, bool]:
         """Whether what is here is quoted, if a call may open here in a code span; the span may never be closed.
@@ -245,9 +257,10 @@ class ProseReader:
                 r.heat(stop, Text)
                 yield
             elif closed := (yield from r.sees(end)):
+                size = len(closed[0])
                 opens = yield from self.entries()
                 if not any(entry.kind in ("call", "section") for entry in opens):  # what ends it may begin a call
-                    self.plain(closed.end())
+                    self.plain(r.at + size)
                 return True
             else:
                 self.plain(r.at + 1)

@@ -15,9 +15,10 @@ from typing import Any
 from agentkit.errors import ErrorCode, FormatError
 from agentkit.formats import control
 from agentkit.formats.catalog import CATALOG
+from agentkit.formats.edges import weak
 from agentkit.formats.engine import get
 from agentkit.formats.escapes import attribute, tags
-from agentkit.formats.format import Format, Name, NameTag, Pairs, PythonCall, Shape, Tag, TagParameters
+from agentkit.formats.format import Envelope, Format, Name, NameTag, Pairs, PythonCall, Shape, Tag, TagParameters
 from agentkit.schemas.walk import words
 from agentkit.toolspec import ToolSpec
 
@@ -64,8 +65,7 @@ def _breaker(format: str | Format, tools: Sequence[ToolSpec]) -> Callable[[str],
     fixed = _markers(None if id(declared) in _CATALOGUED else declared)
     if not tools:
         return lambda text: fixed.sub(_broken, text)
-    bare = tuple(t.name for t in tools) if _has_bare_names(declared) else ()
-    named = _markers_of_tools(tuple(dict.fromkeys((*own, *made))), bare)
+    named = _markers_of_tools(tuple(dict.fromkeys((*own, *made))), tuple(t.name for t in tools), _bare(declared))
     return lambda text: named.sub(_broken, fixed.sub(_broken, text))
 
 
@@ -83,12 +83,33 @@ _BARE = r"\{(?=\s*\"(?:name|tool_name|tool_calls|type|function)\")|\[(?=\s*[^\W\
 
 
 @lru_cache(maxsize=256)
-def _markers_of_tools(tags_: tuple[str, ...], bare: tuple[str, ...]) -> re.Pattern[str]:
-    """The tools' own tags; and their names, if they start a call with nothing before them."""
-    every = [tags(tags_).pattern]
-    if bare:
-        every.append(rf"(?m:^\s*(?:{'|'.join(map(re.escape, bare))})(?=\s*[({{]))")
-    return re.compile("|".join(every), re.IGNORECASE)
+def _markers_of_tools(tags_: tuple[str, ...], names: tuple[str, ...], bare: tuple[str, ...]) -> re.Pattern[str]:
+    """The tools' own tags; and what shows a call of one of them by its name alone, in a format in which that counts."""
+    either = "|".join(map(re.escape, names))
+    return re.compile("|".join([tags(tags_).pattern, *(text.replace(_NAMES, either) for text in bare)]), re.IGNORECASE)
+
+
+_NAMES = "NAMES"
+_AT_LINE = rf"(?m:^[^\S\n]*(?:{_NAMES})(?=\s*[({{]))"
+_IN_LIST = rf"(?m:(?:(?<=[,;\[])|^)[^\S\n]*(?:default_api\.)?(?:{_NAMES})(?=\s*\())"
+_IN_OBJECT = rf"\"(?=KEY\"\s*:\s*\"(?:{_NAMES})\")"
+
+
+@lru_cache(maxsize=256)
+def _bare(format: Format) -> tuple[str, ...]:
+    """Regular expressions for where a tool's name alone shows a call: at the start of a line, or in a list in prose.
+
+    There a damaged call is an error as well, so that the others of the list have to be broken, too.
+    """
+    found = dict.fromkeys([_AT_LINE] if _has_bare_names(format) else [])
+    for shape in format.shapes:
+        if shape.section is not None and weak(shape.section.open):
+            match shape.first:
+                case PythonCall():
+                    found[_IN_LIST] = None
+                case Envelope(name=key):
+                    found[_IN_OBJECT.replace("KEY", re.escape(key))] = None
+    return tuple(found)
 
 
 @lru_cache(maxsize=64)

@@ -13,10 +13,12 @@ import pytest
 from format_tools import ADD, ASK, NOTE, PING
 from fuzz import SEEDS
 
+from agentkit import formats
 from agentkit.events import CallEnd, CallError, CallStart, Event, Markup, Text, merge
 from agentkit.formats import CATALOG, Format, Parser
 from agentkit.formats.edges import weak
 from agentkit.formats.format import NameTag, Tag, edge
+from agentkit.messages import ToolCall
 
 TOOLS = (PING, NOTE, ADD, ASK)
 SEED = int(os.environ.get("AGENTKIT_FUZZ_SEED", "0"))
@@ -207,3 +209,55 @@ def test_a_bracket_in_prose_is_no_list_of_calls_that_begins_with_damage(
     assert "".join(e.text for e in events if isinstance(e, Text)) == prose
     assert [e.call.name for e in events if isinstance(e, CallEnd | CallError)] == ["note", "ping"]
     assert not any(isinstance(e, CallError) for e in events)
+
+
+@pytest.mark.parametrize("format", ["pythonic", "llama4_pythonic"])
+@pytest.mark.parametrize("instead", ["9", "<", "{", " ", "=", "_", "-"])
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_a_bare_list_whose_first_call_has_another_character_for_its_bracket_is_one_of_calls(
+    format: str, instead: str, size: int
+) -> None:
+    events = read(format, f"[add{instead}a=1, b=2), ping()]", size)
+    assert [e.code for e in events if isinstance(e, CallError)] == ["invalid_json"]
+    assert [e.call.name for e in events if isinstance(e, CallEnd)] == ["ping"]
+    for prose in ("[adding, a=1), note", "[add it (now), ping", "[add, b=2), or ping()]", "[pinging), note]"):
+        assert not any(isinstance(e, CallEnd | CallError) for e in read(format, prose, size)), prose
+
+
+DAMAGED_FIRST = (
+    '{"nme": "ping", "arguments": {}}', '{"name": "pong", "arguments": {}}', '{"name" "ping", "arguments": {}},',
+    '{"name": "ping", "argments": {}, "b": 1}', '{"name": "ping" "arguments": {}}',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("first", DAMAGED_FIRST)
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_a_damaged_call_in_a_fence_is_an_error_if_another_call_is_in_it(first: str, size: int) -> None:
+    good = '{"name": "ping", "arguments": {}}'
+    text = f"So:\n```json\n{first}\n{good}\n```\nDone.\n```json\n{good}\n```"
+    events = read("json_fence", text, size)
+    assert [e.code for e in events if isinstance(e, CallError)] == ["invalid_json"]
+    assert [e.call.name for e in events if isinstance(e, CallEnd)] == ["ping"]
+    assert Text("\nDone.\n") in events
+    shown = (
+        f"```json\n{first}\n```",
+        '```json\n{"city": "Paris"}\n{"name": "Bob", "arguments": {}}\n```',
+        '```json\n{"name": "Bob", "age": 3}\n{"name": "ping", "description": "Ping."}\n```',
+    )
+    for text in shown if "pong" in first or "nme" in first else shown[1:]:
+        assert not any(isinstance(e, CallEnd | CallError) for e in read("json_fence", text, size)), text
+
+
+@pytest.mark.parametrize("format", ["phi4_mini_json", "granite", "nemotron_nano", "llama4_pythonic"])
+@pytest.mark.parametrize("junk", ["<cwd>/tmp</cwd>", "x", " and so"])
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_a_list_that_goes_on_after_its_end_and_something_else_is_one_list(format: str, junk: str, size: int) -> None:
+    whole = formats.render_calls(format, [ToolCall("", "ping", {})] * 2, TOOLS)
+    call = "ping()" if "ping()" in whole else '{"name": "ping", "arguments": {}}'
+    text = whole.replace(f"{call}, ", f"{call}]{junk}, ", 1)
+    events = read(format, text, size)
+    assert [e.code for e in events if isinstance(e, CallError)] == ["invalid_json"]
+    assert [e.call.name for e in events if isinstance(e, CallEnd)] == ["ping", "ping"]
+    for prose in (" That is all, ping me.", ", so {it} is", " x, [y"):
+        *_, last = read(format, formats.render_calls(format, [ToolCall("", "ping", {})], TOOLS) + prose, size)
+        assert last == Text(prose)

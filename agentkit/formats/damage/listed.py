@@ -22,6 +22,7 @@ REACH: Final = 8192
 _REACH_IN_PROSE: Final = 2048
 
 _SPACE: Final = r"\s{0,64}"
+_JUNK: Final = r"[^\[\]{}\n]"
 BLOCKS: Final = (
     "if", "elif", "else", "for", "while", "def", "class", "with", "try", "except", "finally", "async", "match", "case",
 )  # fmt: skip
@@ -81,12 +82,16 @@ class CallForms:
         begins: matches what may become one.
         mention: what can only be the name of one.
         token: brackets and strings, whole; in Python also words and comments.
+        unbalanced: matches calls of which the first has no opening bracket; a named group if more text must decide.
+        behind: something on one line, and a call after it; None if the section's opening is common in prose.
     """
 
     start: Search
     begins: Search
     mention: re.Pattern[str]
     token: re.Pattern[str]
+    unbalanced: Search
+    behind: Delimiter | None
 
 
 class Listed:
@@ -134,11 +139,18 @@ class Listed:
         if self.python:
             strings = rf'"""(?:[^\\]|\\.)*?"""|\'\'\'(?:[^\\]|\\.)*?\'\'\'|{strings}|\'(?:[^\'\\]|\\.)*\''
         words = r"|\w+|#[^\n]*" if self.python else ""
+        more = rf"(?:{known}){_SPACE}\(|(?P<name>[\w.-]{{0,128}}{_SPACE}\Z)"
+        unbalanced = re.compile(
+            rf"{_SPACE}(?:{known})[^()\[\]{{}}\n]{{0,256}}+(?:\){_SPACE}(?:,{_SPACE}(?:{more})|(?P<over>\Z))|(?P<item>\Z))"
+        ).match
+        junk, part = rf"(?P<junk>{_JUNK}{{1,64}}?),{_SPACE}(?:{start})", rf"{_JUNK}{{0,196}}(?:{begun})?"
         self.forms = CallForms(
             re.compile(start).match,
             re.compile(rf"(?:{begun})\Z").match,
             re.compile("|".join(mentions)),
             re.compile(rf"{strings}|[\[\](){{}}\"']{words}", re.DOTALL),
+            unbalanced,
+            Delimiter(junk, part) if strong else None,
         )
         close = section.close
         edge = pattern(close.strip()) if isinstance(close, str) else closing_tag(close.name)
@@ -210,6 +222,9 @@ class Listed:
         """Whether a list in prose may be one of calls, by its first item; None while more text must decide."""
         if self.damaged(text):
             return True
+        call = self.forms.unbalanced(text)  # its opening bracket is another character
+        if call is not None and (call.lastgroup is None or not whole):
+            return True if call.lastgroup is None else None
         item = _ITEM.match(text)
         if item is not None and (starts := self.starts(text[item.end() :], whole=whole)) is not False:
             return starts

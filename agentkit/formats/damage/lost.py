@@ -9,10 +9,12 @@ from collections.abc import Generator, Sequence
 from typing import Final, Literal
 
 from agentkit.events import Markup
-from agentkit.formats.damage.listed import Listed, Next, later, only_punctuation
+from agentkit.formats.call import CallReader
+from agentkit.formats.damage.listed import REACH, Listed, Next, later, only_punctuation
 from agentkit.formats.damage.unread import Named, Unread
-from agentkit.formats.edges import edge_of
-from agentkit.formats.format import Tag
+from agentkit.formats.damage.worn import end_of, token_of
+from agentkit.formats.edges import edge_of, fenced
+from agentkit.formats.format import Braced, CountedName, Name, PythonCall, Tag
 from agentkit.formats.openers import Opener
 from agentkit.formats.reader import Damage, Decline, Wait
 from agentkit.formats.sequence import Calls
@@ -23,7 +25,9 @@ _NO_CALL: Final = "expected one of the calls, or their end"
 
 def answer(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
     """Report what opens here and is not a readable call; False if it is text."""
-    return (yield from _over_damage(calls, entries)) or (yield from _unread(calls, entries))
+    if (yield from _over_damage(calls, entries)) or (yield from _unread(calls, entries)):
+        return True
+    return (yield from _in_fence(calls, entries))
 
 
 def _over_damage(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
@@ -178,3 +182,97 @@ def _opens(calls: Calls, entry: Opener, skip: int) -> bool:
     """Whether a section's opening is whole after this number of characters, or at the end of its tag."""
     tag = isinstance(entry.shape.section and entry.shape.section.open, Tag)
     return not tag or calls.r.buf[calls.r.at + skip :].lstrip().startswith(">")
+
+
+def _in_fence(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+    """Report a fence of calls whose first one cannot be read, if a later one in it can; False if it is text."""
+    r = calls.r
+    entry = next((e for e in entries if e.kind == "call" and fenced(e.shape.call[0])), None)
+    if entry is None or calls.prose.quoting.quoted or not r.may_rewind(r.offset):
+        return False
+    calls_in = calls.openers.meant(entry).fenced
+    end: int | None = None
+    enough = 0
+    while end is None:
+        size = len(r.buf) - r.at
+        whole = r.ended or size >= REACH
+        if whole or size >= enough:
+            end, enough = calls_in.end(r.buf[r.at : r.at + REACH], whole=whole), later(size) if size > _FEW else 0
+        if end is None:
+            yield
+    r.rewound += end or 1024  # an amount that does not depend on how the text is cut
+    if not end:
+        return False
+    r.open()
+    call = calls.fresh(entry)
+    position = r.offset + calls_in.opening(r.buf, r.at)
+    r.at += end
+    calls.refuse(call, Damage("invalid_json", _NO_CALL, position, got=True), r.raw())
+    calls.over(entry)
+    return True
+
+
+def goes_on_behind(calls: Calls, closed: Opener, held: str) -> Generator[None, None, bool]:
+    """Report what is written after the end of a list before its next call; the list then continues.
+
+    False, with nothing consumed, if no call follows; `held` is the white space before.
+    """
+    r = calls.r
+    listed = calls.openers.meant(closed).listed
+    if listed is None or listed.forms.behind is None or calls.prose.quoting.quoted:
+        return False
+    if (found := (yield from r.sees(listed.forms.behind))) is None:
+        return False
+    calls.before = held
+    calls.say_before()
+    r.open()
+    call = calls.fresh(closed)
+    position = r.offset
+    r.at += found.end("junk") + 1 - found.start()
+    yield from r.space()
+    calls.refuse(call, Damage("invalid_json", _NO_CALL, position, got=True), r.raw())
+    calls.over()
+    calls.section = calls.last = closed
+    return True
+
+
+def worn(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
+    """Report a call after a token that is not its opening, with all that is in its brackets."""
+    r = calls.r
+    found = yield from r.sees(calls.openers.worn()[0].opens)
+    if found is None:
+        return False
+    r.open()
+    call = calls.fresh(calls.openers.meant(entry).inside)
+    position, token = r.offset, token_of(found)
+    named = any(isinstance(part, Name | CountedName) for part in entry.shape.call)
+    r.at += len(found[0]) - found[0].endswith("{") if named else len(token)
+    try:
+        damage = yield from _behind_worn(calls, call, position, token)
+    except Damage as e:
+        damage = e
+    yield from calls.damaged(call, damage)
+    calls.over()
+    calls.last, calls.reopen = call.opener, None
+    return True
+
+
+def _behind_worn(calls: Calls, call: CallReader, position: int, token: str) -> Generator[None, None, Damage]:
+    """The error for a call after another token than its own; the call ends with its brackets."""
+    r, shape = calls.r, call.shape
+    message = f"a call begins here after {token!r}, which opens none"
+    if any(isinstance(part, Braced) for part in shape.call):
+        return Damage("invalid_json", message, position)
+    python = isinstance(shape.call[0], PythonCall)
+    enough = 0
+    while True:
+        size = len(r.buf) - r.at
+        if r.ended or size >= enough:
+            if (end := end_of(r.buf, r.at, python=python)) >= 0:
+                r.at = end
+                return Damage("invalid_json", message, position, end=r.offset)
+            enough = later(size) if size > _FEW else 0
+        if r.ended:
+            r.at = len(r.buf)
+            return Damage("truncated_call", f"the text ended: {message}", position, ended=True)
+        yield

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from agentkit.formats.damage.listed import later
@@ -53,7 +53,7 @@ def parameter(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
         return False
     if found.then == "more" and (calls.section is None or calls.section.format is not entry.format):
         return False
-    call = calls.fresh(replace(entry, kind="call"))
+    call = calls.fresh(calls.openers.meant(entry).inside)
     r.open()
     wanted = "expected a parameter only after the opening of a call"
     position = r.offset

@@ -1,0 +1,51 @@
+"""Where prose stops, to be looked at: a search made from what openers begin with. Knows no opener."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agentkit.formats.damage.listed import BLOCKS
+from agentkit.formats.reader import Delimiter, Search, beginnings, pattern
+
+BLOCK: Final = Delimiter(rf"(?:{'|'.join(BLOCKS)})(?=[\s:(])", r"[a-z]{0,8}")
+"""What starts a block of Python at the start of a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stops:
+    """What finds where prose stops.
+
+    That is at openers, judged by their first two characters, and at backticks and line ends, which show what is quoted
+    and where a line starts. `search` is for prose at the start of a line or in a code span, `within` for all other
+    prose: there a line end needs no decision if what follows it opens nothing.
+    """
+
+    search: Search
+    within: Search
+
+
+def stops_of(behind: Mapping[str, Iterable[str]], starts: Iterable[str]) -> Stops:
+    """The stops for these openers.
+
+    Args:
+        behind: regular expressions for what may follow, by an opener's first character.
+        starts: letters that may begin a call at the start of a line.
+    """
+    firsts = "".join(sorted(behind))
+    opening = "".join(rf"|{re.escape(c)}(?={'|'.join(sorted(behind[c]))}|\Z)" for c in firsts)
+    search = re.compile(f"[`~\n]{opening}").search
+    stops = re.escape("`~" + firsts + "".join(sorted(starts)))
+    item = r"(?:(?:>|(?:[-+*]|\d{1,9}[.)])[ \t])[ \t]{0,7}+){0,4}+"  # markers, after which a fence may begin
+    told = rf"[^\s{stops}>\-+*\d]|[-+*]\S|\d{{1,9}}+(?:[^\d.)]|[.)]\S)"
+    return Stops(search, re.compile(rf"`{opening}|\n(?!\s{{0,64}}+{item}(?:{told}))").search)
+
+
+def line_start(words: Sequence[str], names: Iterable[str]) -> Delimiter:
+    """The words, and the tools' names if arguments follow, that open a call at the start of a line."""
+    names = sorted(names, key=len, reverse=True)
+    calls = [rf"(?:{'|'.join(map(re.escape, names))})(?=\s*[({{])"] if names else []
+    part = [rf"{re.escape(name)}\s{{0,64}}" for name in names] + [beginnings(text) for text in (*names, *words)]
+    return Delimiter("|".join([*calls, *map(pattern, words)]) or "(?!)", "|".join(part) or "(?!)")
