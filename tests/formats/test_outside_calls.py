@@ -6,17 +6,18 @@ Over every format that has them.
 from __future__ import annotations
 
 import pytest
-from raw_values import LOOK, PARAMETERS, SAVE, TOOLS, between, made, outcomes, pieces, read
+from raw_values import LOOK, PARAMETERS, RAW, SAVE, TOOLS, between, holes, made, outcomes, pieces, read
 
 from agentkit import formats
 from agentkit.events import Text
 from agentkit.formats import CATALOG, Format
-from agentkit.formats.format import Braced, Pairs, TagParameters, TextArgument
+from agentkit.formats.format import Braced, Pairs, PythonCall, TagParameters, TextArgument
 from agentkit.messages import ToolCall
 from agentkit.toolspec import ToolSpec
 
 every_format = pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
 BRACED = [f for f in CATALOG if any(isinstance(p, Braced) for p in f.call)]
+PYTHON = [f for f in CATALOG if any(isinstance(p, PythonCall) for p in f.call)]
 CALLED = (*TOOLS, LOOK)
 PWD = ("bash", {"command": "pwd"}, ())
 
@@ -151,6 +152,16 @@ def test_content_does_not_take_in_a_call_of_which_the_tag_is_worn() -> None:
     assert made(outcomes(read(format, bare, CALLED))) == []
 
 
+@pytest.mark.parametrize("format", RAW, ids=lambda f: f.name)
+def test_content_takes_in_no_call_with_other_quotes_behind_a_closing_that_is_worn_or_missing(format: Format) -> None:
+    one = pieces(format, "bash", command="VALUE")
+    pwd = one.call("pwd")
+    for worn in dict.fromkeys(left for left in holes(one.close) if len(left) > 2 or not left):
+        for another in dict.fromkeys((pwd, pwd.replace('"', "'"))):
+            got = made(outcomes(read(format, f"{one.head}ls{worn}{one.tail}\n{another}")))
+            assert not [call for call in got if "pwd" in str(call) and call != PWD], (worn, got)
+
+
 @pytest.mark.parametrize("name", ["legacy"])
 def test_calls_that_cross_are_not_one(name: str) -> None:
     for space in ("", "\n", " "):
@@ -175,6 +186,17 @@ def test_a_string_with_quotes_inside_takes_in_no_other_call_or_argument(name: st
     for gone, left in (("write(", "write"), ("write(path=", "")):
         damaged = text.replace(gone, left).replace("'ls')", "'ls'oh")
         assert made(outcomes(read(name, damaged))) == [], damaged
+
+
+@pytest.mark.parametrize("format", PYTHON, ids=lambda f: f.name)
+def test_no_string_takes_in_a_parameter_behind_a_stray_quote(format: Format) -> None:
+    for value in ("ls", "it's", 'say "x" or y', "f'{x}' or \"\""):
+        for arguments in ({"text": value, "number": 912}, {"text": value}):
+            text = formats.render_calls(format, [ToolCall("", "look", arguments)], CALLED)
+            for at in range(len(text) + 1):
+                for quote in "\"'":
+                    got = made(outcomes(read(format, f"{text[:at]}{quote}{text[at:]}", CALLED)))
+                    assert not any("text=" in str(call) or "number=" in str(call) for call in got), (at, got)
 
 
 @pytest.mark.parametrize("name", ["xml", "cline"])
