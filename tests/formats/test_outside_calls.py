@@ -5,7 +5,10 @@ Over every format that has them.
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
+from format_tools import PING, attribute, spec
 from raw_values import LOOK, PARAMETERS, RAW, SAVE, TOOLS, between, holes, made, outcomes, pieces, read
 
 from agentkit import formats
@@ -13,7 +16,7 @@ from agentkit.events import Text
 from agentkit.formats import CATALOG, Format
 from agentkit.formats.format import Braced, Pairs, PythonCall, TagParameters, TextArgument
 from agentkit.messages import ToolCall
-from agentkit.toolspec import ToolSpec
+from agentkit.toolspec import Element, Node, ToolSpec
 
 every_format = pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
 BRACED = [f for f in CATALOG if any(isinstance(p, Braced) for p in f.call)]
@@ -160,6 +163,27 @@ def test_content_takes_in_no_call_with_other_quotes_behind_a_closing_that_is_wor
         for another in dict.fromkeys((pwd, pwd.replace('"', "'"))):
             got = made(outcomes(read(format, f"{one.head}ls{worn}{one.tail}\n{another}")))
             assert not [call for call in got if "pwd" in str(call) and call != PWD], (worn, got)
+
+
+@pytest.mark.parametrize("name", ["xml", "dr_tulu"])
+def test_a_call_that_opens_in_an_attribute_of_a_damaged_opening_does_not_run(name: str) -> None:
+    own = Element("bash", (Node("command", "content"),))
+    bash = ToolSpec("bash", "Bash.", {"type": "object", "properties": {"command": {"type": "string"}}}, own)
+    given = {"text": "AAA", "title": "BBB", "more": "CCC"}
+    nodes = (attribute("text"), attribute("title"), Node("more", "content"))
+    save = spec("save", Element("save", nodes), ("more",), more="string", text="string", title="string")
+    opening = formats.render_calls(name, [ToolCall("", "bash", {"command": "VALUE"})], (bash,)).split("VALUE")[0]
+    whole = formats.render_calls(name, [ToolCall("", "save", given)], (save,))
+    for value in ("AAA", "BBB"):
+        for inside in (opening, f"{value}{opening}", f"{value} {opening}{value}"):
+            text = whole.replace(value, inside)
+            head = text.index("CCC")
+            spaces = [at for at, c in enumerate(text[:head]) if c == " "]
+            gone = (itertools.combinations(spaces, n) for n in range(1, len(spaces) + 1))
+            damaged = ["".join(c for at, c in enumerate(text) if at not in left) for some in gone for left in some]
+            for hurt in (*damaged, *(f"{text[:at]}>{text[at + 1 :]}" for at in range(head))):
+                got = made(outcomes(read(name, hurt, (bash, save, PING))))
+                assert not any(call[0] == "bash" or '">' in str(call) for call in got), hurt  # type: ignore[index]
 
 
 @pytest.mark.parametrize("name", ["legacy"])

@@ -74,8 +74,11 @@ def tag_goes_on(text: str, tag: str, attributes: Iterable[str]) -> bool:
     if inside is not None and tag.endswith(inside["piece"] or ""):  # this tag opened inside the other one
         return True
     alone = r"(?:\"[^\"'<>\n]*>(?![^\n]*\")|'[^\"'<>\n]*>(?![^\n]*'))"  # nor closed after the tag
-    rest = rf"\s*(?:[\w.:-]*=)?{alone}|\s*(?:{own})\s*=\s*{value}{more}|\s*(?:[\w.:-]*=)?{value}{more}"
-    rest += rf"|[^<>\"'=\n]{{0,64}}[\"']{more}"
+    any_value = r"(?:\"[^\"\n]*\"|'[^'\n]*')"  # at the beginning, it may hold tags
+    any_more = more.replace(value, any_value)
+    rest = rf"\s*(?:[\w.:-]*=)?{alone}|\s*(?:(?:{own})\s*=\s*|[\w.:-]*=)?{any_value}{any_more}"
+    joined = rf"(?:\s*[\w.:-]+={value})*+/?>"  # without the spaces, as damage that removed one may remove others
+    rest += rf"|[^<>\"'=\n]{{0,64}}[\"']{more}|[^<>\"\n]{{0,256}}\"{joined}|[^<>'\n]{{0,256}}'{joined}"
     return re.match(rest, text) is not None or re.search(rf"<{re.escape(tag)}(?:{own})\s*=", text) is not None
 
 
