@@ -165,15 +165,32 @@ def test_content_takes_in_no_call_with_other_quotes_behind_a_closing_that_is_wor
             assert not [call for call in got if "pwd" in str(call) and call != PWD], (worn, got)
 
 
+PLAIN = ToolSpec(
+    "bash",
+    "Bash.",
+    {"type": "object", "properties": {"command": {"type": "string"}}},
+    Element("bash", (Node("command", "content"),)),
+)
+SAVED = spec(
+    "save",
+    Element("save", (attribute("text"), attribute("title"), Node("more", "content"))),
+    ("more",),
+    more="string",
+    text="string",
+    title="string",
+)
+
+
+def opened(name: str) -> tuple[str, str]:
+    """A call with two attributes, whose content is `CCC`; and the opening of another call."""
+    given = {"text": "AAA", "title": "BBB", "more": "CCC"}
+    other = formats.render_calls(name, [ToolCall("", "bash", {"command": "VALUE"})], (PLAIN,))
+    return formats.render_calls(name, [ToolCall("", "save", given)], (SAVED,)), other.split("VALUE")[0]
+
+
 @pytest.mark.parametrize("name", ["xml", "dr_tulu"])
 def test_a_call_that_opens_in_an_attribute_of_a_damaged_opening_does_not_run(name: str) -> None:
-    own = Element("bash", (Node("command", "content"),))
-    bash = ToolSpec("bash", "Bash.", {"type": "object", "properties": {"command": {"type": "string"}}}, own)
-    given = {"text": "AAA", "title": "BBB", "more": "CCC"}
-    nodes = (attribute("text"), attribute("title"), Node("more", "content"))
-    save = spec("save", Element("save", nodes), ("more",), more="string", text="string", title="string")
-    opening = formats.render_calls(name, [ToolCall("", "bash", {"command": "VALUE"})], (bash,)).split("VALUE")[0]
-    whole = formats.render_calls(name, [ToolCall("", "save", given)], (save,))
+    whole, opening = opened(name)
     for value in ("AAA", "BBB"):
         for inside in (opening, f"{value}{opening}", f"{value} {opening}{value}"):
             text = whole.replace(value, inside)
@@ -182,8 +199,19 @@ def test_a_call_that_opens_in_an_attribute_of_a_damaged_opening_does_not_run(nam
             gone = (itertools.combinations(spaces, n) for n in range(1, len(spaces) + 1))
             damaged = ["".join(c for at, c in enumerate(text) if at not in left) for some in gone for left in some]
             for hurt in (*damaged, *(f"{text[:at]}>{text[at + 1 :]}" for at in range(head))):
-                got = made(outcomes(read(name, hurt, (bash, save, PING))))
+                got = made(outcomes(read(name, hurt, (PLAIN, SAVED, PING))))
                 assert not any(call[0] == "bash" or '">' in str(call) for call in got), hurt  # type: ignore[index]
+
+
+@pytest.mark.parametrize("name", ["xml", "dr_tulu"])
+def test_a_call_that_opens_in_an_opening_that_lacks_a_quote_does_not_run(name: str) -> None:
+    whole, opening = opened(name)
+    quotes = [at for at, c in enumerate(whole) if c == '"']
+    for lacking in (whole[:at] + whole[at + 1 :] for at in quotes):
+        for at in range(1, lacking.index("CCC")):
+            text = f"{lacking[:at]}{opening}{lacking[at:]}"
+            got = made(outcomes(formats.parse(text, name, (PLAIN, SAVED, PING))))
+            assert not any(call[0] == "bash" for call in got), text  # type: ignore[index]
 
 
 @pytest.mark.parametrize("name", ["legacy"])

@@ -70,7 +70,8 @@ def tag_goes_on(text: str, tag: str, attributes: Iterable[str]) -> bool:
     value = r"(?:\"[^\"<>]*\"|'[^'<>]*')"
     more = rf"(?:\s+[\w.:-]+={value})*+\s*/?>"
     unclosed = rf"(?:{value}\s+[\w.:-]+=)*+[\"'][^\"'<>\n]*>"
-    inside = re.match(rf"\s*(?:(?P<piece>[\w.:-]+)\s+)?(?:{own})\s*=\s*(?:{value}{more}|{unclosed})", text)
+    odd = "|".join(rf"[^{q}<>\n]*{q}(?:[^{q}<>\n]*{q}[^{q}<>\n]*{q})*+[^{q}<>\n]*>" for q in "\"'")
+    inside = re.match(rf"\s*(?:(?P<piece>[\w.:-]+)\s+)?(?:{own})\s*=\s*(?:{value}{more}|{unclosed}|{odd})", text)
     if inside is not None and tag.endswith(inside["piece"] or ""):  # this tag opened inside the other one
         return True
     alone = r"(?:\"[^\"'<>\n]*>(?![^\n]*\")|'[^\"'<>\n]*>(?![^\n]*'))"  # nor closed after the tag
