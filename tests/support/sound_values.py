@@ -20,6 +20,7 @@ from agentkit.formats.format import CallBody, NameTag, NestedTags, Pairs, Shape,
 from agentkit.messages import ToolCall
 
 _PIECE = re.compile(r"</?[^<>\s]+>?|\S+")
+_TAG = re.compile(r"</?[^<>\n]+>?").fullmatch
 _MARKUP = re.compile(r"\w.*[<>|\[\]]|[<>|\[\]].*\w").search
 _STANDS_FOR = "zz{:02d}zz"
 
@@ -71,7 +72,13 @@ def _is_content(value: str, planned: Collection[str], shape: Shape) -> bool:
 
 def marked(text: str, shape: Shape) -> bool:
     """Whether a text has more than half of a literal or tag of such calls, or a tag of a declared tool or parameter."""
-    return _declared(shape).search(text) is not None or any(left in text.casefold() for left in _left(shape))
+    joined = _joined(text)
+    return _declared(shape).search(text) is not None or any(left in joined for left in _left(shape))
+
+
+def _joined(text: str) -> str:
+    """A text without differences that do not matter: white space, as some tags are read without it, and case."""
+    return "".join(text.split()).casefold()
 
 
 def _outside(text: str, shape: Shape) -> str | None:
@@ -155,9 +162,10 @@ def _left(shape: Shape) -> tuple[str, ...]:
     texts += [text for part in shape.call for text in _literals(part)]
     if shape.section is not None:
         texts += [edge(shape.section.open), edge(shape.section.close)]
-    pieces = {piece.casefold() for text in texts for piece in _PIECE.findall(text) if _MARKUP(piece)}
+    whole = (text.strip() for text in texts)
+    found = (piece for text in whole for piece in ([text] if _TAG(text) else _PIECE.findall(text)) if _MARKUP(piece))
     out = set()
-    for piece in pieces:
+    for piece in {_joined(piece) for piece in found}:
         size = len(piece) // 2 + 1
         out |= {piece[:size], piece[-size:]}
     return tuple(sorted(out))
