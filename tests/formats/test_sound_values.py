@@ -53,8 +53,8 @@ def faults(out: Written, events: Sequence[Event]) -> list[str]:
 def misread(out: Written, key: str, closing: str) -> list[Event]:
     """A reading in which the first call ends with the text, and its argument `key` with the last of such closings."""
     section, call, raw = out.plan.shape.section, out.calls[0], out.text
-    end = Markup(section.end) if section is not None else None  # type: ignore[arg-type]
-    start = Markup(section.start) if section is not None else None  # type: ignore[arg-type]
+    end = Markup(section.end) if section is not None else None
+    start = Markup(section.start) if section is not None else None
     raw = raw.removeprefix(section.start).removesuffix(section.end) if section is not None else raw
     value = str(call.arguments[key])
     value = raw[raw.index(value) : raw.rindex(closing)]

@@ -84,7 +84,8 @@ def _joined(text: str) -> str:
 def _outside(text: str, shape: Shape) -> str | None:
     """A text without what is balanced in it; None if anything that opens or closes there does not balance."""
     edges = _edges(shape)
-    out, opened, at = "", [], 0
+    out, at = "", 0
+    opened: list[int] = []
     for found in re.finditer("|".join(f"(?P<{e.name}>{e.pattern})" for e in edges), text, re.IGNORECASE):
         kind = next(e for e in edges if e.name == found.lastgroup)
         out += text[at : found.start()] if not opened else ""

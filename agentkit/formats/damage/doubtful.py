@@ -79,7 +79,8 @@ def tag_goes_on(text: str, tag: str, attributes: Iterable[str]) -> bool:
     any_more = more.replace(value, any_value)
     rest = rf"\s*(?:[\w.:-]*=)?{alone}|\s*(?:(?:{own})\s*=\s*|[\w.:-]*=)?{any_value}{any_more}"
     joined = rf"(?:\s*[\w.:-]+={value})*+/?>"  # without the spaces, as damage that removed one may remove others
-    rest += rf"|[^<>\"'=\n]{{0,64}}[\"']{more}|[^<>\"\n]{{0,256}}\"{joined}|[^<>'\n]{{0,256}}'{joined}"
+    for q in "\"'":  # which is not closed in its line: `print(">")` is code
+        rest += rf"|(?:[^<>\"'=\n]{{0,64}}{q}{more}|[^<>{q}\n]{{0,256}}{q}{joined})(?![^\n]*{q})"
     return re.match(rest, text) is not None or re.search(rf"<{re.escape(tag)}(?:{own})\s*=", text) is not None
 
 
