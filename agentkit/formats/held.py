@@ -135,7 +135,7 @@ class Later:
                 raise self.ambiguous()
             case "value" if not held.nest.open and self.tokens.is_missing(token):
                 return None
-            case "call" if self.seen.stray:  # the value seems to be closed there, and this call is the next one
+            case "call" | "other" if self.seen.stray:  # the value seems closed there: this is the next call
                 raise self.ambiguous()
             case "call" | "value":
                 held.nest.opened(kind)

@@ -325,11 +325,11 @@ def end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
     section = shape.section.close if shape.section is not None else ""
     ending = "" if isinstance(section, Tag) else section.strip()
     words = [text.split()[0] for text in (part.middle, *part.kind[:1])]
-    named = rf"""\s{{0,64}}(?P<name>[^<>"\n]{{1,256}}?)\s{{0,64}}(?={"|".join(map(pattern, words))})"""
+    named = rf"""\s{{0,64}}(?P<name>[^<>"\n]{{1,256}}?)\s{{0,64}}(?={_quoted("|".join(map(pattern, words)))})"""
     marks = Marks(
         close=pattern(close),
-        value=pattern(key) + named,
-        call=pattern(first) + _name_of(shape),
+        value=_quoted(pattern(key)) + named,
+        call=_quoted(pattern(first)) + _name_of(shape),
         end=pattern(rest[0]),
         follow=pattern(key),
         tail="|".join(map(pattern, rest[1:])),
@@ -337,9 +337,9 @@ def end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
     )
     trim = part.newlines == "both"
     texts = [*rest, *([ending] if ending else [])]
-    begun = [any_beginning((close, first, key, *texts))]
-    begun.append(rf"{pattern(key)}\s{{0,64}}[^<>\"\n]{{0,256}}\s{{0,64}}{any_beginning(words)}")
-    begun.append(rf"{pattern(first)}\s{{0,64}}")
+    begun = [_quoted(any_beginning((close, first, key, *texts)))]
+    begun.append(rf"{_quoted(pattern(key))}\s{{0,64}}[^<>\"\n]{{0,256}}\s{{0,64}}{_quoted(any_beginning(words))}")
+    begun.append(rf"{_quoted(pattern(first))}\s{{0,64}}")
     follow = "|".join(["\\\\", any_beginning((key, rest[0], *([ending] if ending else [])))])
     begun += [f"{pattern(close)}{_LAYOUT}(?:{follow})"]
     before = r"(?:\r?\n|\r)?" if trim else ""
@@ -356,6 +356,11 @@ def end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
     around = _sections(shape)
     own = marks.own()
     return ValueEnd(token, search, close, verbatim=verbatim, own=own, calls=whole, over=rest[0], sections=around)
+
+
+def _quoted(literals: str) -> str:
+    """The pattern of literals in which the quotes around an attribute may be single: what opens is still no content."""
+    return literals.replace('"', "[\"']")
 
 
 _WORD: Final = re.compile(r"(?<=\S)[\s\"']")  # the text before it names the literal

@@ -6,7 +6,7 @@ Over every format with raw values: what is left of a closing tag, a closing writ
 from __future__ import annotations
 
 import pytest
-from format_tools import spec
+from format_tools import ASK, spec
 from raw_values import PARAMETERS, RAW, SAVE, TOOLS, between, holes, made, outcomes, pieces, read, saved
 
 from agentkit import FormatError, formats
@@ -167,3 +167,10 @@ def test_no_value_without_its_closing_takes_in_the_next_call_whose_value_holds_t
     end = end_of_value(format.shapes[0], next(p for p in format.call if isinstance(p, Pairs | TagParameters))).over
     got = outcomes(read(format, f"{one.call('ls', closed=False)}\n{next_call.call(f'x{end}y')}"))
     assert [g for g in made(got) if "ls" in str(g) and "x" in str(g)] == [], got
+
+
+@pytest.mark.parametrize("name", ["xml", "legacy", "dr_tulu"])
+@pytest.mark.parametrize("code", ['print(">")', "grep '>' a.txt", 'cut -d ">" "$f"', 'x = ">"', 'f("<b>", "a")'])
+def test_code_with_a_quoted_bracket_is_no_rest_of_an_opening_tag(name: str, code: str) -> None:
+    opening, closing = formats.render_calls(name, [ToolCall("", "ask", {"text": "VALUE"})], (ASK,)).split("VALUE")
+    assert made(outcomes(read(name, f"{opening}{code}{closing}", (ASK,)))) == [("ask", {"text": code}, ())]

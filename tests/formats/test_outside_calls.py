@@ -5,18 +5,22 @@ Over every format that has them.
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
-from raw_values import LOOK, PARAMETERS, SAVE, TOOLS, between, made, outcomes, pieces, read
+from format_tools import PING, attribute, spec
+from raw_values import LOOK, PARAMETERS, RAW, SAVE, TOOLS, between, holes, made, outcomes, pieces, read
 
 from agentkit import formats
 from agentkit.events import Text
 from agentkit.formats import CATALOG, Format
-from agentkit.formats.format import Braced, Pairs, TagParameters, TextArgument
+from agentkit.formats.format import Braced, Pairs, PythonCall, TagParameters, TextArgument
 from agentkit.messages import ToolCall
-from agentkit.toolspec import ToolSpec
+from agentkit.toolspec import Element, Node, ToolSpec
 
 every_format = pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
 BRACED = [f for f in CATALOG if any(isinstance(p, Braced) for p in f.call)]
+PYTHON = [f for f in CATALOG if any(isinstance(p, PythonCall) for p in f.call)]
 CALLED = (*TOOLS, LOOK)
 PWD = ("bash", {"command": "pwd"}, ())
 
@@ -151,6 +155,65 @@ def test_content_does_not_take_in_a_call_of_which_the_tag_is_worn() -> None:
     assert made(outcomes(read(format, bare, CALLED))) == []
 
 
+@pytest.mark.parametrize("format", RAW, ids=lambda f: f.name)
+def test_content_takes_in_no_call_with_other_quotes_behind_a_closing_that_is_worn_or_missing(format: Format) -> None:
+    one = pieces(format, "bash", command="VALUE")
+    pwd = one.call("pwd")
+    for worn in dict.fromkeys(left for left in holes(one.close) if len(left) > 2 or not left):
+        for another in dict.fromkeys((pwd, pwd.replace('"', "'"))):
+            got = made(outcomes(read(format, f"{one.head}ls{worn}{one.tail}\n{another}")))
+            assert not [call for call in got if "pwd" in str(call) and call != PWD], (worn, got)
+
+
+PLAIN = ToolSpec(
+    "bash",
+    "Bash.",
+    {"type": "object", "properties": {"command": {"type": "string"}}},
+    Element("bash", (Node("command", "content"),)),
+)
+SAVED = spec(
+    "save",
+    Element("save", (attribute("text"), attribute("title"), Node("more", "content"))),
+    ("more",),
+    more="string",
+    text="string",
+    title="string",
+)
+
+
+def opened(name: str) -> tuple[str, str]:
+    """A call with two attributes, whose content is `CCC`; and the opening of another call."""
+    given = {"text": "AAA", "title": "BBB", "more": "CCC"}
+    other = formats.render_calls(name, [ToolCall("", "bash", {"command": "VALUE"})], (PLAIN,))
+    return formats.render_calls(name, [ToolCall("", "save", given)], (SAVED,)), other.split("VALUE")[0]
+
+
+@pytest.mark.parametrize("name", ["xml", "dr_tulu"])
+def test_a_call_that_opens_in_an_attribute_of_a_damaged_opening_does_not_run(name: str) -> None:
+    whole, opening = opened(name)
+    for value in ("AAA", "BBB"):
+        for inside in (opening, f"{value}{opening}", f"{value} {opening}{value}"):
+            text = whole.replace(value, inside)
+            head = text.index("CCC")
+            spaces = [at for at, c in enumerate(text[:head]) if c == " "]
+            gone = (itertools.combinations(spaces, n) for n in range(1, len(spaces) + 1))
+            damaged = ["".join(c for at, c in enumerate(text) if at not in left) for some in gone for left in some]
+            for hurt in (*damaged, *(f"{text[:at]}>{text[at + 1 :]}" for at in range(head))):
+                got = made(outcomes(read(name, hurt, (PLAIN, SAVED, PING))))
+                assert not any(call[0] == "bash" or '">' in str(call) for call in got), hurt  # type: ignore[index]
+
+
+@pytest.mark.parametrize("name", ["xml", "dr_tulu"])
+def test_a_call_that_opens_in_an_opening_that_lacks_a_quote_does_not_run(name: str) -> None:
+    whole, opening = opened(name)
+    quotes = [at for at, c in enumerate(whole) if c == '"']
+    for lacking in (whole[:at] + whole[at + 1 :] for at in quotes):
+        for at in range(1, lacking.index("CCC")):
+            text = f"{lacking[:at]}{opening}{lacking[at:]}"
+            got = made(outcomes(formats.parse(text, name, (PLAIN, SAVED, PING))))
+            assert not any(call[0] == "bash" for call in got), text  # type: ignore[index]
+
+
 @pytest.mark.parametrize("name", ["legacy"])
 def test_calls_that_cross_are_not_one(name: str) -> None:
     for space in ("", "\n", " "):
@@ -175,6 +238,17 @@ def test_a_string_with_quotes_inside_takes_in_no_other_call_or_argument(name: st
     for gone, left in (("write(", "write"), ("write(path=", "")):
         damaged = text.replace(gone, left).replace("'ls')", "'ls'oh")
         assert made(outcomes(read(name, damaged))) == [], damaged
+
+
+@pytest.mark.parametrize("format", PYTHON, ids=lambda f: f.name)
+def test_no_string_takes_in_a_parameter_behind_a_stray_quote(format: Format) -> None:
+    for value in ("ls", "it's", 'say "x" or y', "f'{x}' or \"\""):
+        for arguments in ({"text": value, "number": 912}, {"text": value}):
+            text = formats.render_calls(format, [ToolCall("", "look", arguments)], CALLED)
+            for at in range(len(text) + 1):
+                for quote in "\"'":
+                    got = made(outcomes(read(format, f"{text[:at]}{quote}{text[at:]}", CALLED)))
+                    assert not any("text=" in str(call) or "number=" in str(call) for call in got), (at, got)
 
 
 @pytest.mark.parametrize("name", ["xml", "cline"])

@@ -185,3 +185,17 @@ def test_of_a_call_behind_a_lone_backtick_no_quoted_call_is_made(name: str) -> N
     inner = formats.render_calls(name, [ToolCall("", "bash", {"command": "ls"})], TOOLS).strip()
     text = formats.render_calls(name, [ToolCall("", "write", {"path": "a", "content": inner})], TOOLS).strip()
     assert outcomes(read(name, f"`{text}\n\nDone.")) == [("write", {"path": "a", "content": inner}, ())]
+
+
+@pytest.mark.parametrize("format", RAW, ids=lambda f: f.name)
+def test_a_call_quoted_behind_a_call_whose_end_is_damaged_does_not_run(format: Format) -> None:
+    """The call that quotes it begins behind the damage: reading goes on there, not at what it quotes."""
+    inner = pieces(format, "bash", command="VALUE")
+    value = f"a {inner.call('quoted')} b"
+    for first, second in (("bash", "bash"), ("bash", "write"), ("write", "bash")):
+        one, two = (
+            pieces(format, name, **{"command" if name == "bash" else "content": "VALUE"}) for name in (first, second)
+        )
+        for at in range(len(one.tail)):
+            text = f"{one.head}{value}{one.close}{one.tail[:at]}{one.tail[at + 1 :]}\n{two.call(value)}"
+            assert ("bash", {"command": "quoted"}, ()) not in outcomes(formats.parse(text, format, TOOLS)), text

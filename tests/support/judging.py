@@ -13,6 +13,7 @@ from typing import Any
 from damaged_texts import BEGIN, CALLED, END, MARKS, Token, Written, thinking, write
 from format_tools import NOTE
 from meanings import TAG, agrees, balanced, leaves, plain, readings, says_python
+from sound_values import says_so
 
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Event, Markup, Text, Thinking
 from agentkit.formats.format import Braced, Envelope, Json, KeyEnvelope, TextArgument, ToolElement, edge
@@ -167,11 +168,11 @@ class Judge:
         found = [
             leaf for k, v in call.arguments.items() for leaf in (Leaf(k, k), *(Leaf(*leaf) for leaf in leaves(k, v)))
         ]
-        for leaf in found:
-            for kind in self._leaf(leaf, event):
-                yield kind, said
+        wrong = [(kind, said) for leaf in found for kind in self._leaf(leaf, event)]
         if ARITHMETIC not in event.repairs:  # of which a number with damage beside it is a part
-            yield from self._whole(call, found, said, made)
+            wrong += self._whole(call, found, said, made)
+        if wrong and not says_so(self.written, self.events, event):
+            yield from wrong
 
     def _begins_outside(self, raw: str) -> bool:
         """Whether this call was quoted in a value whose own call damage left without an opening.
@@ -383,7 +384,7 @@ class Judge:
             if hit is not None:
                 if hit.repairs and not any(equal(e.call, call) and not e.repairs for e in ends):
                     yield "a sound call is repaired", f"{hit.repairs} {call}"
-            elif self._quoted_more(number):
+            elif self._quoted_more(number) or self._said_otherwise(number):
                 continue
             elif self._covered(number, refused=True):
                 yield "a neighbour is lost in a call with invalid arguments", str(call)
@@ -420,6 +421,11 @@ class Judge:
         over = (e.call for e in self._made_of_damage(number))
         made = (c for c in over if nests or c.name in halves)
         return any(any(self._whole_markup(str(v)) for v in c.arguments.values()) for c in made)
+
+    def _said_otherwise(self, number: int) -> bool:
+        """Whether all of a call stands in one that was read, whose text soundly says what was read."""
+        over = [e for e in self._over(number) if not isinstance(e, Markup)]
+        return len(over) == 1 and isinstance(over[0], CallEnd) and says_so(self.written, self.events, over[0])
 
     def _hidden_from(self) -> int:
         """Where damage begins that may quote what stands behind it, or make it reasoning."""

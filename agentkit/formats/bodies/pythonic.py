@@ -284,9 +284,10 @@ _NEXT_ARGUMENT = re.compile(r"[\"']\s*,\s*[^\W\d]\w*\s*=\s*[\"'\[{\d]").search
 def _holds_call(call: CallReader, text: str) -> bool:
     """Whether a tool is called in a string whose quotes are unbalanced, or gets another argument there.
 
-    It may actually be the next call.
+    It may actually be the next call; and if the string begins with the name of a parameter, its first quote is stray.
     """
-    if _NEXT_ARGUMENT(text):
+    own = "|".join(map(re.escape, call.tool.parameters.get("properties", {}) if call.tool else ())) or "(?!)"
+    if _NEXT_ARGUMENT(text) or re.match(rf"[\"']\s*(?:{own})\s*=", text):
         return True
     for name, tool in call.tools.items():
         keys = "|".join(map(re.escape, tool.parameters.get("properties", {}))) or "(?!)"  # its bracket may be missing

@@ -70,12 +70,17 @@ def tag_goes_on(text: str, tag: str, attributes: Iterable[str]) -> bool:
     value = r"(?:\"[^\"<>]*\"|'[^'<>]*')"
     more = rf"(?:\s+[\w.:-]+={value})*+\s*/?>"
     unclosed = rf"(?:{value}\s+[\w.:-]+=)*+[\"'][^\"'<>\n]*>"
-    inside = re.match(rf"\s*(?:(?P<piece>[\w.:-]+)\s+)?(?:{own})\s*=\s*(?:{value}{more}|{unclosed})", text)
+    odd = "|".join(rf"[^{q}<>\n]*{q}(?:[^{q}<>\n]*{q}[^{q}<>\n]*{q})*+[^{q}<>\n]*>" for q in "\"'")
+    inside = re.match(rf"\s*(?:(?P<piece>[\w.:-]+)\s+)?(?:{own})\s*=\s*(?:{value}{more}|{unclosed}|{odd})", text)
     if inside is not None and tag.endswith(inside["piece"] or ""):  # this tag opened inside the other one
         return True
     alone = r"(?:\"[^\"'<>\n]*>(?![^\n]*\")|'[^\"'<>\n]*>(?![^\n]*'))"  # nor closed after the tag
-    rest = rf"\s*(?:[\w.:-]*=)?{alone}|\s*(?:{own})\s*=\s*{value}{more}|\s*(?:[\w.:-]*=)?{value}{more}"
-    rest += rf"|[^<>\"'=\n]{{0,64}}[\"']{more}"
+    any_value = r"(?:\"[^\"\n]*\"|'[^'\n]*')"  # at the beginning, it may hold tags
+    any_more = more.replace(value, any_value)
+    rest = rf"\s*(?:[\w.:-]*=)?{alone}|\s*(?:(?:{own})\s*=\s*|[\w.:-]*=)?{any_value}{any_more}"
+    joined = rf"(?:\s*[\w.:-]+={value})*+/?>"  # without the spaces, as damage that removed one may remove others
+    for q in "\"'":  # which is not closed in its line: `print(">")` is code
+        rest += rf"|(?:[^<>\"'=\n]{{0,64}}{q}{more}|[^<>{q}\n]{{0,256}}{q}{joined})(?![^\n]*{q})"
     return re.match(rest, text) is not None or re.search(rf"<{re.escape(tag)}(?:{own})\s*=", text) is not None
 
 
