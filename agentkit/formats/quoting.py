@@ -22,7 +22,7 @@ class Quoting:
     `opening` whether its first line is not over; `span` the number that opened the span; 0 outside; `shut`, whether it
     is known that the span does not end with its line. `blank` is whether the current line has nothing but white space
     so far; `lead`, what it has so far of the marker of a list's item, after white space and whole markers; None once
-    it has anything else; `off`, whether quoting does not count.
+    it has anything else, and no fence may open in it any more; `off`, whether quoting does not count.
     """
 
     off: bool = False
@@ -43,12 +43,7 @@ class Quoting:
     @property
     def inside(self) -> bool:
         """Whether this is inside a line, and a line break changes nothing once the next line has more text."""
-        return not (self.starts or self.span or self.opening)
-
-    @property
-    def starts(self) -> bool:
-        """Whether a fence may still open in this line: it has nothing but white space and list markers so far."""
-        return self.lead is not None
+        return self.lead is None and not (self.span or self.opening)
 
     def note(self, text: str) -> None:
         """Plain prose, without backticks, went by."""
@@ -61,8 +56,12 @@ class Quoting:
             self.lead = ""
             self.opening = False
             text = text[line + 1 :]
-        self.blank = self.blank and (not text or text.isspace())
-        if self.lead is not None:
+        if self.lead is None:
+            return
+        if text[:1].isalpha():  # as most lines begin: no marker has letters
+            self.blank, self.lead = False, None
+        elif text:
+            self.blank = self.blank and text.isspace()
             start = self.lead + text
             found = _MARKERS(start)
             lead = start[found.end() :] if found else start
