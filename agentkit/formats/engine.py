@@ -22,7 +22,7 @@ from agentkit.formats.nextcall import next_at_once
 from agentkit.formats.openers import Opener, openers_of
 from agentkit.formats.prosereader import ProseReader
 from agentkit.formats.quoting import Quoting
-from agentkit.formats.reader import Damage, Reader, Wait
+from agentkit.formats.reader import CONSUMED, Damage, Reader, Wait
 from agentkit.formats.repairs import REPAIRS
 from agentkit.formats.sequence import Calls
 from agentkit.toolspec import InCode, ToolSpec
@@ -98,9 +98,7 @@ class Parser(Reader):
             self._check(text)
             if not text:
                 return []
-        self.hot = None
-        self.accept(text)
-        return self._read_on()
+        return self._read_on(text)
 
     def _check(self, text: str) -> None:
         if self.ended:
@@ -118,21 +116,25 @@ class Parser(Reader):
         self._check(text)
         short = self.base + len(self.buf) + len(text) <= self.limits.call  # no call in it can be too long
         events = [] if short else self.take(text)
-        self.hot = None
-        self.accept(text if short else "")
-        self.ended = self.kept is None or not self.kept.surplus
-        events += self._read_on()
+        events += self._read_on(text if short else "", last=True)
         while not self.ended:  # a call that was too long has been abandoned; read what came after it
-            self.accept("")
-            self.ended = self.kept is None or not self.kept.surplus
-            events += self._read_on()
+            events += self._read_on("", last=True)
         return events
 
-    def _read_on(self) -> list[SourceEvent]:
-        """Read what has arrived, and return its events.
+    def _read_on(self, text: str, *, last: bool = False) -> list[SourceEvent]:
+        """Read what has arrived with this chunk, and return its events. A call never sees what is beyond its limit.
 
         The only guard around reading: what raises in it is a bug of ours, and costs one call at most.
         """
+        self.hot = None
+        kept = self.kept
+        if kept is not None and self.base + len(self.buf) + len(text) > kept.room:
+            text = kept.within(text, self.base + len(self.buf))
+        if self.at > CONSUMED:
+            self.drop()
+        self.buf += text
+        if last:
+            self.ended = kept is None or not kept.surplus
         lost: Damage | None = None
         while True:
             try:
@@ -146,7 +148,7 @@ class Parser(Reader):
                 _LOG.exception("agentkit failed to read a model's text, at position %d", self.offset)
                 self.run, lost = self._after_fault(fault), None
                 continue
-            if self.kept is None or not self.kept.surplus:
+            if (kept := self.kept) is None or not kept.surplus:
                 break
             lost = Damage("limit", f"the call is longer than {self.limits.call} characters", self.offset)
         events, self.out = self.out, []

@@ -231,7 +231,7 @@ def _json(shape: Shape, at: int) -> Read:
         if last and _goes_on(r, end):
             return False
         found.end, found.arguments = over.end(), value
-        found.deltas.append(_new(ArgumentDelta, (found.index, r.buf[start:end], None)))
+        found.deltas = [_new(ArgumentDelta, (found.index, r.buf[start:end], None))]
         return found.tool is None or openers.expected(found.tool).fits(value)
 
     return read

@@ -22,6 +22,7 @@ _EDGES: Final = ("<", "[")  # what an aside begins with
 _MARKS: Final = ("`", "~")
 _UNDECIDED: Final = re.compile(r".\s{0,64}\Z", re.DOTALL).match
 _SPAN: Final = 2048  # characters in which the end of a code span is looked for
+_new = tuple.__new__
 _SPACE_RUN: Final = 1024  # white space after a call that is held back until it is known whether another call follows
 
 
@@ -45,10 +46,11 @@ class ProseReader:
     def plain(self, end: int) -> None:
         """Consume up to `end` as visible text."""
         r = self.r
-        if self.silent and not r.buf[r.at : end].isspace():
-            self.silent = end <= r.at
-        self.quoting.note(r.buf[r.at : end])
-        r.say(Text, end)
+        if text := r.buf[r.at : end]:
+            self.silent = self.silent and text.isspace()
+            self.quoting.note(text)
+            r.out.append(_new(Text, (text,)))
+            r.at = end
 
     def to_opener(self) -> Generator[None, None, list[Opener] | None]:
         """Visible text up to something that may open; None at the text's end."""
@@ -82,7 +84,7 @@ class ProseReader:
         found = (self.openers.stops.within if inside else self.openers.stops.search)(r.buf, r.at)
         if found is None:
             self.plain(len(r.buf))
-            if not r.ended and not (self.quoting.starts or self.quoting.bare):
+            if not r.ended and self.quoting.lead is None and not self.quoting.bare:
                 r.heat(self.openers.stops.within if self.quoting.inside else self.openers.stops.search, Text)
             return ""
         if found[0] == "\n":  # the first line's end may need no decision once the line has been emitted

@@ -24,7 +24,7 @@ class Quoting:
     opened the span; 0 outside; `bare`, whether nothing but white space has followed it in its line; `shut`, whether it
     is known that the span does not end with its line. `blank` is whether the current line has nothing but white space
     so far; `lead`, what it has so far of the marker of a list's item or of a quotation, after white space and whole
-    markers; None once it has anything else; `off`, whether quoting does not count.
+    markers; None once it has anything else, and no fence may open in it; `off`, whether quoting does not count.
     """
 
     off: bool = False
@@ -47,12 +47,7 @@ class Quoting:
     @property
     def inside(self) -> bool:
         """Whether this is inside a line, and a line break changes nothing once the next line has more text."""
-        return not (self.starts or self.span or self.opening)
-
-    @property
-    def starts(self) -> bool:
-        """Whether a fence may still open in this line: it has nothing but white space and list markers so far."""
-        return self.lead is not None
+        return self.lead is None and not (self.span or self.opening)
 
     def note(self, text: str) -> None:
         """Plain prose, without backticks, went by."""
@@ -65,9 +60,14 @@ class Quoting:
             self.lead = ""
             self.opening = False
             text = text[line + 1 :]
-        if text and not text.isspace():
-            self.blank = self.bare = False
-        if self.lead is not None:
+        if self.bare and text and not text.isspace():
+            self.bare = False
+        if self.lead is None:
+            return
+        if text[:1].isalpha():  # as most lines begin: no marker has letters
+            self.blank, self.lead = False, None
+        elif text:
+            self.blank = self.blank and text.isspace()
             start = self.lead + text
             found = _MARKERS(start)
             lead = start[found.end() :] if found else start

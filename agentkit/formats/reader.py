@@ -30,6 +30,8 @@ _REWIND_FACTOR: Final = (
 )
 _REWIND_FREE: Final = 65_536
 _UNBOUNDED: Final = 1 << 62
+CONSUMED: Final = 256
+"""Characters that were consumed and may stay in the buffer: to take them from it costs more than to copy them."""
 
 
 class Decline(Exception):
@@ -267,23 +269,18 @@ class Reader:
         assert self.kept is not None
         return self.kept.mark
 
-    def accept(self, text: str) -> None:
-        """Add a chunk to the buffer; what was consumed leaves it. A call never sees what is beyond its limit."""
-        buf, kept, at = self.buf, self.kept, self.at
+    def drop(self) -> None:
+        """What was consumed leaves the buffer; what the open call needs of it is kept."""
+        kept, at = self.kept, self.at
         if kept is not None:
-            if kept.surplus or self.base + len(buf) + len(text) > kept.room:
-                text = kept.within(text, self.base + len(buf))
-            if at:
-                if kept.since < at:
-                    kept.pieces.append(buf[kept.since : at])
-                    if self.base + at > kept.full:
-                        kept.join(self.base + at)
-                kept.since = 0
-        if at:
-            buf = buf[at:]
-            self.base += at
-            self.at = 0
-        self.buf = buf + text if buf else text
+            if kept.since < at:
+                kept.pieces.append(self.buf[kept.since : at])
+                if self.base + at > kept.full:
+                    kept.join(self.base + at)
+            kept.since = 0
+        self.buf = self.buf[at:]
+        self.base += at
+        self.at = 0
 
     def heat(
         self, search: Search, kind: type[Text] | type[Thinking] | None, index: int = 0, key: str | None = None
@@ -293,7 +290,7 @@ class Reader:
         Only when everything before is consumed. `kind` None creates argument deltas of call `index`, parameter `key`.
         """
         if self.at:
-            self.accept("")
+            self.drop()
         self.hot = (search, kind, index, key)
 
     def feed(self, text: str) -> list[SourceEvent]:
@@ -305,12 +302,13 @@ class Reader:
         hot = self.hot
         if hot is not None:
             search, kind, index, key = hot
-            end, kept = self.base + len(text), self.kept
-            if search(text) is None and text and (kept is None or end <= kept.full or kept.join(end)):
-                self.base = end
-                if kept is not None:
-                    kept.pieces.append(text)
-                return [_new(ArgumentDelta, (index, text, key)) if kind is None else _new(kind, (text,))]
+            if search(text) is None and text:
+                end, kept = self.base + len(text), self.kept
+                if kept is None or end <= kept.full or kept.join(end):
+                    self.base = end
+                    if kept is not None:
+                        kept.pieces.append(text)
+                    return [_new(ArgumentDelta, (index, text, key)) if kind is None else _new(kind, (text,))]
         return self.take(text)
 
     def take(self, text: str) -> list[SourceEvent]:
@@ -411,9 +409,10 @@ class Reader:
         while True:
             if found := delimiter.match(self.buf, self.at):
                 return found
-            begun = self.at >= len(self.buf) or delimiter.part.match(self.buf, self.at) is not None
-            if self.ended or not begun:
-                self.cut = self.offset if begun else self.cut
+            if self.at < len(self.buf) and delimiter.part.match(self.buf, self.at) is None:
+                return None
+            if self.ended:
+                self.cut = self.base + self.at
                 return None
             yield
 

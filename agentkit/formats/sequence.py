@@ -19,7 +19,7 @@ from agentkit.formats.damage.missing_close import close_values
 from agentkit.formats.damage.resync import resync_at
 from agentkit.formats.edges import edge_of
 from agentkit.formats.format import Shape, Tag
-from agentkit.formats.jsontext import GOES_ON, goes_on
+from agentkit.formats.jsontext import ESCAPED_UNIT, GOES_ON, goes_on
 from agentkit.formats.openers import Opener, Openers
 from agentkit.formats.plaincalls import Found, plain_call
 from agentkit.formats.prosereader import ProseReader
@@ -111,7 +111,9 @@ class Calls:
     def at_once(self, entry: Opener) -> bool:
         """Read a whole call in one step; False, with nothing consumed, if its parts must read it."""
         r = self.r
-        if r.offset == self.lacking or (found := plain_call(r, entry, self.openers, self.count)) is None:
+        if self.lacking >= 0 and r.offset == self.lacking:
+            return False
+        if (found := plain_call(r, entry, self.openers, self.count)) is None:
             return False
         if self.before:
             r.out.append(Markup(self.before))
@@ -126,7 +128,8 @@ class Calls:
 
     def over(self, entry: Opener | None = None) -> None:
         """The open call has been reported; `entry` opened it, unless that is unknown."""
-        self.r.shut()
+        if self.r.kept is not None:
+            self.r.shut()
         if self.before:
             self.prose.quoting.note(self.before)
         self.call, self.before = None, ""
@@ -161,7 +164,7 @@ class Calls:
 
     def _done(self, call: CallReader | Found, arguments: dict[str, Any], raw: str, repairs: Sequence[str]) -> None:
         """Report that the call is complete."""
-        if not raw.isascii() or "\\u" in raw:
+        if not raw.isascii() or ESCAPED_UNIT(raw):
             arguments = values.encodable(arguments, raw)
             repairs = (*repairs, LONE_SURROGATE) if values.replaced(arguments, raw) else repairs
         done = call_as_read(call.id, call.name, arguments, call.opener.format.name, raw)

@@ -86,8 +86,11 @@ class Strings:
 
     def space(self) -> str:
         """Skip white space; returns the character after it, empty at the text's end."""
-        start, self.at = self.at, _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]  # it always matches
-        if self.at > start and _ODD_SPACE.search(self.text, start, self.at):
+        start, c = self.at, self.text[self.at : self.at + 1]
+        if not c.isspace():
+            return c
+        self.at = _SPACE.match(self.text, start).end()  # type: ignore[union-attr]  # it always matches
+        if _ODD_SPACE.search(self.text, start, self.at):
             self.repairs[PYTHON_LITERALS] = None
         return self.text[self.at : self.at + 1]
 
@@ -143,7 +146,7 @@ class Strings:
         while True:
             found = plain.match(self.text, self.at)
             assert found is not None
-            if found[0] and _RAW_CONTROL.search(found[0]):
+            if not found[0].isprintable() and _RAW_CONTROL.search(found[0]):
                 self.repairs[RAW_NEWLINES] = None
             pieces.add(self.unbraced(found[0]) if filled else found[0])
             self.at = found.end()

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
-from agentkit.formats.pieces import Pieces
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, beginnings
 
 SPACES: Final = r"\s{0,1024}"  # white space skipped before a delimiter; any more is content
@@ -130,9 +129,11 @@ class Attributes:
     """Read the rest of an opening tag, after its name.
 
     Until an attribute of `known` has been seen, bad syntax means that this is not a tag (`Decline`); after that it is
-    `Damage`. Subclasses may override `on_attribute`, called for each attribute as soon as its value starts, and
-    `on_piece`, called for each piece of a value.
+    `Damage`. Subclasses may override `on_attribute`, called for each attribute as soon as its value starts, and, if it
+    `streams`, `on_piece`, called for each piece of a value.
     """
+
+    streams = False
 
     def __init__(self, r: Reader, name: str, known: Collection[str]) -> None:
         self.r, self.name, self.known = r, name, known
@@ -151,6 +152,10 @@ class Attributes:
             return Decline()
         return Damage("invalid_arguments", f"{message} in <{self.name}>", self.r.offset, got=True, in_tag=True)
 
+    def nothing_here(self) -> bool:
+        """Whether there is only white space here so far, if anything."""
+        return self.r.at >= len(self.r.buf) or self.r.buf[self.r.at].isspace()
+
     def need(self, what: str) -> Iterable[None]:
         """Wait for a character; the text's end inside the tag is an error."""
         return () if self.r.at < len(self.r.buf) else self._arrival(what)
@@ -166,8 +171,9 @@ class Attributes:
         """Consume the tag up to and including its `>`."""
         r = self.r
         while True:
-            yield from r.space()
-            yield from self.need("in the tag")
+            if self.nothing_here():
+                yield from r.space()
+                yield from self.need("in the tag")
             c = r.buf[r.at]
             if c == ">":
                 r.at += 1
@@ -187,8 +193,9 @@ class Attributes:
         r = self.r
         key = yield from self.key()
         key = key.lower() if key not in self.known and key.lower() in self.known else key
-        yield from r.space()
-        yield from self.need("in the tag")
+        if self.nothing_here():
+            yield from r.space()
+            yield from self.need("in the tag")
         if key in self.opening.attributes:
             raise self.refuse(f"attribute {key!r} is given twice")
         if r.buf[r.at] != "=":
@@ -198,8 +205,9 @@ class Attributes:
             self.opening.attributes[key] = None
             return
         r.at += 1
-        yield from r.space()
-        yield from self.need(f"before the value of attribute {key!r}")
+        if self.nothing_here():
+            yield from r.space()
+            yield from self.need(f"before the value of attribute {key!r}")
         self.begin(key)
         self.opening.attributes[key] = yield from self.value(key)
 
@@ -226,23 +234,20 @@ class Attributes:
 
     def value(self, key: str) -> Generator[None, None, str]:
         """Consume a quoted value, decoding its entities."""
-        quote = self.r.buf[self.r.at]
+        r = self.r
+        quote = r.buf[r.at]
         if quote not in "\"'":
             return (yield from self.unquoted(key))
-        self.r.at += 1
-        pieces = Pieces()
-        stop = _QUOTED_STOP[quote]
-        size = 0
+        r.at += 1
+        start, stop = r.offset, _QUOTED_STOP[quote]
+        size, plain = 0, True
         while True:
-            r = self.r
             found = stop(r.buf, r.at)
-            end = found.start() if found else len(r.buf)
-            if end > r.at:
-                piece, r.at = r.buf[r.at : end], end
-                pieces.add(piece)
-                size += len(piece)
-                if self.committed:
-                    self.on_piece(key, piece)
+            if (end := found.start() if found else len(r.buf)) > r.at:
+                if self.streams and self.committed:
+                    self.on_piece(key, r.buf[r.at : end])
+                size += end - r.at
+                r.at = end
             if not self.committed and size > r.limits.name:
                 raise Decline
             if found is None:
@@ -251,13 +256,14 @@ class Attributes:
                 yield
                 continue
             if found[0] == quote:
+                text = r.text(start, r.offset)
                 r.at += 1
-                return pieces.text()
+                return text if plain else decoded(text)
+            plain = False
             entity = yield from r.sees(_ENTITY)
-            pieces.add(piece := _decode(entity[0][1:-1]) if entity else "&")
-            self.r.at += len(entity[0]) if entity else 1
-            if self.committed:
-                self.on_piece(key, piece)
+            if self.streams and self.committed:
+                self.on_piece(key, _decode(entity[0][1:-1]) if entity else "&")
+            r.at += len(entity[0]) if entity else 1
 
     def unquoted(self, key: str) -> Generator[None, None, str]:
         """Consume a value without quotes."""

@@ -112,6 +112,8 @@ def _refuse_doubtful(r: Reader, call: CallReader, value: Value, tag: str, attrib
 class _ElementAttributes(tags.Attributes):
     """The attributes of a tool's tag: the first that belongs to the tool commits the call."""
 
+    streams = True
+
     def __init__(self, r: Reader, call: CallReader, tool: ToolSpec) -> None:
         assert tool.element is not None
         self.call, self.tool = call, tool

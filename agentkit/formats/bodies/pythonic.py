@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Generator
 from typing import Any, Final
 
 from agentkit.formats import values
@@ -133,11 +132,13 @@ def _refuse_computed(r: Reader, call: CallReader) -> Wait:
     if call.blocked:
         message = f"{call.name!r} is called in a block, and only Python could determine whether it runs"
         raise Damage("invalid_arguments", f"{message}; write the call alone", r.mark)
+    section = call.shape.section
+    inline = section is not None and isinstance(section.open, str) and section.open.endswith("[")
+    if r.buf.startswith("]" if inline else "\n", r.at):  # as most calls end: no argument or expression goes on with it
+        return
     if (more := (yield from r.sees(_MORE))) and (more["given"] or _is_missing(call, more["name"])):
         message = f"expected the end of the call of {call.name!r} at its closing bracket, found an argument after it"
         raise Damage("invalid_arguments", message, r.offset, got=True)
-    section = call.shape.section
-    inline = section is not None and isinstance(section.open, str) and section.open.endswith("[")
     computed, cut_word = (_COMPUTED, _CUT_WORD) if inline else (_COMPUTED_LINE, _CUT_WORD_LINE)
     if (yield from r.sees(computed)) is None and not (r.ended and cut_word.match(r.buf, r.at)):
         return
@@ -196,7 +197,10 @@ class _Brackets:
     def string(self, quote: str) -> Wait:
         """Consume from after the opening quote up to and including the closing one."""
         r = self.r
-        triple = yield from self.triple(quote)
+        if len(r.buf) - r.at < 2:
+            yield from r.have(2)
+        if triple := r.buf.startswith(quote * 2, r.at):  # an empty string does not count
+            r.tell(r.at + 2, self.call.index, None)
         run, stop = _INSIDE[quote]
         while True:
             r.tell(run(r.buf, r.at).end(), self.call.index, None)  # type: ignore[union-attr]  # it matches the empty string
@@ -204,22 +208,13 @@ class _Brackets:
                 yield from self.wait(stop)
                 continue
             wanted = 2 if r.buf[r.at] == "\\" else 3 if triple else 1
-            if not (yield from r.have(wanted)):
+            if len(r.buf) - r.at < wanted and not (yield from r.have(wanted)):
                 r.tell(len(r.buf), self.call.index, None)
                 yield from self.wait(None)
             closes = r.buf.startswith(quote * wanted, r.at) and r.buf[r.at] == quote
             r.tell(r.at + (2 if r.buf[r.at] == "\\" else wanted if closes else 1), self.call.index, None)
             if closes:
                 return
-
-    def triple(self, quote: str) -> Generator[None, None, bool]:
-        """Whether two more quotes follow, which are consumed; an empty string does not count."""
-        r = self.r
-        yield from r.have(2)
-        if r.buf.startswith(quote * 2, r.at):
-            r.tell(r.at + 2, self.call.index, None)
-            return True
-        return False
 
 
 def _take(r: Reader, call: CallReader, text: str, start: int) -> None:
