@@ -266,6 +266,8 @@ def run_report(arguments: argparse.Namespace) -> int:
     from agentkit.rollout.report import Findings, write_page, write_png
 
     path = Path(arguments.records)
+    if path.is_dir():
+        raise ConfigError(f"{path}: expected a file of records, found a folder")
     targets = [Path(to) for to in arguments.to or (path.with_suffix(".html"), path.with_suffix(".png"))]
     for target in targets:
         if target.suffix not in (".html", ".png"):

@@ -5,6 +5,7 @@ Knows the parts by the names of their kinds; `format.py`, which declares them, a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final
@@ -23,7 +24,13 @@ def what_is_wrong(call: Sequence[Any], section: tuple[str, str] | None) -> str:
         return f"expected one part for a call's arguments, found {found or 'none'}"
     (at,) = bodies
     before, after = parts[:at], parts[at + 1 :]
-    return _names(parts, at) or _ends(parts) or _body(before, parts[at], after) or _section(section, after)
+    return (
+        _names(parts, at)
+        or _ends(parts)
+        or _body(before, parts[at], after)
+        or _section(section, after)
+        or _section_end(section, parts[at])
+    )
 
 
 def _kind(part: object) -> str:
@@ -66,6 +73,12 @@ def _body(before: Sequence[Any], body: Any, after: Sequence[Any]) -> str:
             for text in (*before, after[0]):
                 if _alike(body.close, text) or _alike(body.key, text):
                     return f"the literal {text!r} begins like the key or the close of Pairs, or that like it"
+            if after[0].lstrip().startswith("{"):
+                return (
+                    f"the literal {after[0]!r} after Pairs begins like JSON, which is read in place of keys and values"
+                )
+        case "TagParameters" if after and _like_a_tag(after[0], body.name):
+            return f"the literal {after[0]!r} after TagParameters begins like a tag <{body.name} …> of one more"
         case "Braced" if not body.quote.strip():
             return f"Braced(quote={body.quote!r}) is only white space"
         case "NestedTags" if not body.token.strip():
@@ -85,6 +98,22 @@ def _section(section: tuple[str, str] | None, after: Sequence[Any]) -> str:
     if any(_alike(first, part) for part in after):
         return f"Section(open={first!r}) cannot be distinguished from what ends a call: one begins the other"
     return ""
+
+
+def _section_end(section: tuple[str, str] | None, body: Any) -> str:
+    """About what ends a section where one more argument could begin."""
+    if section is not None and _kind(body) == "Pairs" and _alike(section[1], body.key):
+        return f"Section(close={section[1]!r}) begins like the key of Pairs, or that like it"
+    return ""
+
+
+def _like_a_tag(literal: object, name: str) -> bool:
+    """Whether a literal may be the beginning of a parameter's tag, or `<` with what no tag continues with."""
+    text = literal.strip() if isinstance(literal, str) else ""
+    tag = f"<{name}"
+    if not text.startswith("<"):
+        return False
+    return tag.startswith(text) or bool(re.match(rf"{re.escape(tag)}(?![\w:.-])|<(?![/|｜\w])", text))
 
 
 def _alike(one: str, other: object) -> bool:

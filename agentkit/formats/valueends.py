@@ -241,6 +241,8 @@ class Marks:
         """All of them as one regular expression; `newline` may precede what closes, `space` may follow a value."""
         shut = f"(?P<shut>{self.section})" if self.section else ""
         over = f"(?P<over>{'|'.join(filter(None, (self.end, shut)))})"
+        if not (self.end or shut):  # nothing ends the call: whatever follows may
+            over = "(?P<over>(?!))|"
         fit = f"(?P<fit>(?={space}(?:{over}|{self.follow})))"
         if self.odd:
             fit += f"|(?P<odd>(?={space}(?:{self.odd})))"
@@ -285,6 +287,7 @@ def end_of_parameter(shape: Shape, part: TagParameters) -> ValueEnd:
     calls = "|".join(re.escape(p.name) for p in shape.call if isinstance(p, NameTag)) or "(?!)"
     ends = [closing_tag(p.name) for p in shape.call[at:] if isinstance(p, Tag)]
     texts = [p.strip() for p in shape.call[at:] if isinstance(p, str) and p.strip()]
+    ended, tail = ("|".join(ends), texts) if ends or not texts else (pattern(texts[0]), texts[1:])
     close = shape.section.close if shape.section is not None else ""
     section = "" if isinstance(close, Tag) else close.strip()
     name = rf"""(?=[^<>]*?\s{re.escape(part.attribute)}\s{{0,64}}=\s{{0,64}}["']?(?P<name>[^"'<>]{{1,256}}))"""
@@ -292,9 +295,9 @@ def end_of_parameter(shape: Shape, part: TagParameters) -> ValueEnd:
         close=closing_tag(part.name),
         value=rf"<{PREFIX}{own}(?=[\s>]){name}{_INSIDE}(?<!/)>",
         call=_whole_tag(calls),
-        end="|".join(ends),
+        end=ended,
         follow=opening_tag(part.name),
-        tail="|".join(map(pattern, texts)),
+        tail="|".join(map(pattern, tail)),
         section=closing_tag(close.name) if isinstance(close, Tag) else pattern(section),
     )
     literals = [*texts, *([section] if section else [])]

@@ -285,6 +285,12 @@ def test_a_report_elsewhere(here: Path, say: Say) -> None:
     )
 
 
+@pytest.mark.parametrize("folder", [".", "/", ".."])
+def test_a_report_of_a_folder_is_refused(here: Path, say: Say, folder: str) -> None:
+    message = f"agentkit rollout: {folder}: expected a file of records, found a folder\n"
+    assert say("rollout", "report", folder) == (1, "", message)
+
+
 def test_a_report_of_nothing_is_refused(here: Path, say: Say) -> None:
     Path("empty.jsonl").touch()
     assert say("rollout", "report", "empty.jsonl")[2] == "agentkit rollout: empty.jsonl has no records\n"

@@ -40,7 +40,11 @@ LITERALS = [
     "\n", " ", "", "\n\n", "@@", "]]", "<<", "::", "=", ";", ",", "\n@@end", "@@call ", "<k>", "</k>", " -> ", "do ",
     "<call>", "</call>", "<v>\n", "(", ")", "|", "[CALL]", "#", "<|args|>",
 ]  # fmt: skip
-literals = st.sampled_from(LITERALS) | st.text(st.sampled_from("@#:;=|<>[]()%ab \n"), max_size=3)
+literals = (
+    st.sampled_from(LITERALS)
+    | st.text(st.sampled_from("@#:;=|<>[]()%ab \n"), max_size=3)
+    | st.text(st.sampled_from("{}<acdnpx-"), max_size=2)
+)
 words = st.sampled_from(["p", "call", "invoke", "parameter", "arg-x"])
 bodies: st.SearchStrategy[FormatPart] = st.one_of(
     st.builds(TagParameters, words, st.sampled_from(["n", "name"])),
@@ -120,6 +124,24 @@ def test_every_declaration_obeys_the_laws_or_is_refused(
         (("@@", Name(), " ", TagParameters("p", "n")), None, "nothing marks the end of Name"),
         (("@@", Name(), "]]"), None, "expected one part for a call's arguments, found none"),
         (("@@", Json()), None, "expected one part for the tool's name before Json"),
+        (
+            ("@@", Name(), "]]", Pairs("<k>", "<v>", "</v>"), "{end}"),
+            None,
+            "the literal '{end}' after Pairs begins like JSON, which is read in place of keys and values",
+        ),
+        (
+            ("@@", Name(), "]]", Pairs("<k>", "<v>", "</v>"), "@@end"),
+            Section("((", "<k"),
+            "Section(close='<k') begins like the key of Pairs",
+        ),
+        *(
+            (
+                ("@@", Name(), "]]", TagParameters("call", "n"), end),
+                None,
+                f"the literal {end!r} after TagParameters begins like a tag <call …> of one more",
+            )
+            for end in ("<", "<ca", "<call>", "<}", "<<")
+        ),
         (("@@", Envelope()), Section("#", "#"), "Section(close='#') begins with what opens the section"),
     ],
 )
@@ -127,6 +149,22 @@ def test_a_refusal_says_what_is_wrong(call: tuple[FormatPart, ...], section: Sec
     with pytest.raises(FormatError) as refused:
         Format("mine", call, section)
     assert str(refused.value).startswith(f"format 'mine' cannot be declared: {why}")
+
+
+@pytest.mark.parametrize(
+    "end", [("</call>",), ("<end>",), ("<calls>",), ("<|end|>",), ("@@end",), ("\n", "</call>"), ("::", ";;"), ()]
+)
+def test_a_literal_ends_a_call_of_several_parameters(end: tuple[str, ...]) -> None:
+    format = Format("mine", ("@@", Name(), "]]", TagParameters("call", "n"), *end))
+    text = render_calls(format, [ToolCall("", "add", {"a": 1, "b": 2})] * 2, TOOLS)
+    for size in range(len(text) + 1):
+        read(format, text[:size])
+    assert [c.arguments for c in calls(read(format, text))] == [{"a": 1, "b": 2}] * 2
+
+
+def test_braces_in_what_is_written_for_skipped_characters() -> None:
+    format = Format("mine", ("@@", Name(), ":", Skip("{ {number} }"), "::", Json(), "@@end"))
+    assert render_calls(format, [ToolCall("", "ping", {})], TOOLS) == "@@ping:{ 1 }::{}@@end"
 
 
 @pytest.mark.parametrize("end", [(), ("\n",)])

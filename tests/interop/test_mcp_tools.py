@@ -273,6 +273,11 @@ def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, text: str, said: str) -
         MCPTools.from_file(tmp_path / "servers.json")
 
 
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.json: cannot be read: No such file or directory\Z"):
+        MCPTools.from_file(tmp_path / "none.json")
+
+
 def test_without_a_hook_the_command_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "agentkit.mcp"), raw(tmp_path, "look", approve=None) as server:
         ToolRegistry(server)

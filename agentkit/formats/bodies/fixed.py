@@ -216,7 +216,7 @@ def _is_header(skipped: str, part: Skip) -> bool:
 
 def skips(part: Skip, following: str) -> bool:
     """Whether what is written in place of the skipped characters is skipped up to the text that follows."""
-    text = part.written.format(number=1)
+    text = part.written.replace("{number}", "1")
     over = f"{text}{following}".find(following) == len(text)
     return over and _in_no_skip(part)(text) is None and not _is_header(text, part)
 
@@ -260,7 +260,7 @@ def write_call_id(w: Writing, part: CallId) -> str:
 
 def write_skip(w: Writing, part: Skip) -> str:
     """The text in place of the skipped characters; it may count the calls."""
-    return part.written.format(number=w.number + 1)
+    return part.written.replace("{number}", str(w.number + 1))
 
 
 KINDS = (

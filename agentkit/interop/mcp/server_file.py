@@ -24,7 +24,9 @@ def read_server_file(path: Path) -> dict[str, Endpoint]:
     """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as e:
+    except OSError as e:
+        raise ConfigError(f"{path}: cannot be read: {e.strerror}") from e
+    except ValueError as e:
         raise ConfigError(f"{path}: cannot be read as JSON: {e}") from e
     servers = found.get("mcpServers", found.get("servers")) if isinstance(found, dict) else None
     if not isinstance(servers, dict) or not all(isinstance(entry, dict) for entry in servers.values()):

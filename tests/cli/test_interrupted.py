@@ -1,0 +1,88 @@
+"""Ctrl-C at any moment from its first imports to Python's end: it ends as an interrupted program, and quietly."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+
+BEGUN = """
+import sys
+
+def told(event, details):
+    if event == "import" and details[0] == "agentkit.cli":
+        print("begun", flush=True)
+
+sys.addaudithook(told)
+from agentkit.__main__ import main
+sys.exit(main())
+"""
+"""What the installed program does, and a sign when it begins to load: before, it is Python that starts."""
+
+ROOT = Path(__file__).parents[2]
+
+
+def interrupted(after: float, *words: str) -> tuple[int, str]:
+    """Press Ctrl-C so many seconds after it began to load: the status, and what was complained of."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", BEGUN, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    time.sleep(after)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    return process.returncode, err
+
+
+def ends_quietly(milliseconds: int) -> None:
+    status, err = interrupted(milliseconds / 1000, "threads", "list", "--store", "none.db")
+    assert "Traceback" not in err
+    assert len(err.splitlines()) <= 1
+    assert status in {130, -signal.SIGINT, *([1] if err else [])}, "only what had its answer has another status"
+
+
+@pytest.mark.parametrize("milliseconds", range(0, 600, 50))
+def test_ctrl_c_while_python_imports_is_quiet(milliseconds: int) -> None:
+    ends_quietly(milliseconds)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("milliseconds", range(0, 1000, 5))
+def test_ctrl_c_at_any_moment_is_quiet(milliseconds: int) -> None:
+    ends_quietly(milliseconds)
+
+
+def test_the_first_moment_ends_by_the_signal() -> None:
+    assert interrupted(0, "chat", "--model", "openai:m") == (-signal.SIGINT, "")
+
+
+def test_an_ignored_ctrl_c_stays_ignored() -> None:
+    """As in a background job of a shell."""
+    program = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n{BEGUN}"
+    process = subprocess.Popen([sys.executable, "-c", program, "--version"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out.split()[0]) == (0, "agentkit")
+
+
+def test_the_installed_program_begins_with_the_guard() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["scripts"] == {"agentkit": "agentkit.__main__:main"}
+    script = (
+        "import agentkit, sys; before = set(sys.modules); import agentkit.__main__; print(*set(sys.modules) - before)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert loaded.split() == ["agentkit.__main__"]
