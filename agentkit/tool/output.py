@@ -11,7 +11,7 @@
 | `datetime`, `date`, `time` | ISO 8601 |
 | `timedelta` | ISO 8601 duration, such as `PT90S` |
 | `bytes` | text if it is UTF-8, else base64 |
-| `Path`, `Decimal`, `UUID`, exceptions, and anything that defines `__str__` | that text |
+| `Path`, `Decimal`, `UUID`, exceptions, text of another class, and anything else that defines `__str__` | that text |
 | NaN and infinities | `"NaN"`, `"Infinity"`, `"-Infinity"` |
 | numpy arrays and scalars | their `tolist()` |
 | any other object | a JSON object of its public attributes, else a note with its class |
@@ -24,6 +24,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+from collections import UserString
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Generator, Iterable, Iterator, Mapping, Set
 from dataclasses import fields, is_dataclass
 from datetime import date, time, timedelta
@@ -111,22 +112,39 @@ def _opened(value: Any, within: tuple[int, ...]) -> Any:
             return render(value)
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name), within) for f in fields(value)}
-    if hasattr(value, "model_dump") and not isinstance(value, type):
+    if _has(value, "model_dump") and not isinstance(value, type):
         return plain(_dumped(value), within)
     if isinstance(value, Set):
         return sorted((plain(item, within) for item in value), key=json_text)
-    if hasattr(value, "tolist"):
+    if _has(value, "tolist"):
         return plain(value.tolist(), within)
-    if isinstance(value, Collection):
+    if isinstance(value, Collection) and not _endless(value):
         return [plain(item, within) for item in value]
     return _described(value, within)
+
+
+def _has(value: Any, name: str) -> bool:
+    """Whether an object has an attribute, unless it answers to any name whatever."""
+    return hasattr(value, name) and not hasattr(value, "no_object_has_this_attribute")
+
+
+def _endless(value: Any) -> bool:
+    """Whether the items of a value are of its own kind, and theirs again without end, as those of a text are."""
+    if isinstance(value, (list, tuple)):
+        return False
+    item = value
+    for _ in range(MAX_DEPTH):
+        item = next(iter(item), None)
+        if type(item) is not type(value):
+            return False
+    return True
 
 
 def _described(value: Any, within: tuple[int, ...]) -> Any:
     """An object of an unknown type: its own text, its public attributes, or a note; never its memory address."""
     if isinstance(value, BaseException):
         return f"{type(value).__name__}: {value}"
-    if hasattr(value, "__name__"):  # a class, a function, a module
+    if _has(value, "__name__"):  # a class, a function, a module
         return str(value.__name__)
     if any("__str__" in vars(cls) for cls in type(value).__mro__[:-1]):
         return str(value)
@@ -214,6 +232,6 @@ _SCALARS: Final[tuple[tuple[type | tuple[type, ...], Callable[[Any], str]], ...]
     ((bytes, bytearray, memoryview), _bytes),
     ((date, time), lambda value: str(value.isoformat())),
     (timedelta, _duration),
-    (PurePath, str),
+    ((PurePath, UserString), str),
 )
 """Types that become a single string (`datetime` is a `date`)."""

@@ -8,7 +8,8 @@ import enum
 import json
 import math
 import re
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict, UserList, UserString, deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -92,6 +93,29 @@ class Broken:
         raise RuntimeError("no text")
 
 
+class Rope(Sequence[Any]):
+    """Whose items are of its own kind, as those of a text are."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __getitem__(self, index: Any) -> Any:
+        return Rope(self._text[index])
+
+    def __len__(self) -> int:
+        return len(self._text)
+
+    def __str__(self) -> str:
+        return f"<{self._text}>"
+
+
+class Yielding:
+    """An object that has any attribute, such as one of another process."""
+
+    def __getattr__(self, name: str) -> Any:
+        return Yielding()
+
+
 READS: list[tuple[Any, str]] = [
     ("plain", "plain"),
     ("", ""),
@@ -150,6 +174,14 @@ READS: list[tuple[Any, str]] = [
     (Array(), '[1.0, "NaN"]'),
     (Plain, "Plain"),
     (len, "len"),
+    (UserString("text"), "text"),
+    (UserString(""), ""),
+    ({"a": [UserString("text")]}, '{"a": ["text"]}'),
+    (UserList([1]), "[1]"),
+    (Rope("text"), "<text>"),
+    (UserList([UserList([])]), "[[]]"),
+    (Yielding(), "(an object of class Yielding, without a readable value)"),
+    ([Yielding()], '["(an object of class Yielding, without a readable value)"]'),
     (Broken(), "(a Broken that cannot be shown: RuntimeError: no text)"),
     ("a\ud800b", "a\ufffdb"),
     (["\udc00"], '["\ufffd"]'),
