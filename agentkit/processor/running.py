@@ -9,6 +9,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -66,6 +67,7 @@ async def run_tool(
         KeyboardInterrupt: raised by a tool on the event loop, where it comes from the operator.
     """
     faults = Faults() if faults is None else faults
+    task = asyncio.current_task()
     try:
         if tool.is_async:
             value = await tool.invoke(arguments, context)
@@ -76,7 +78,7 @@ async def run_tool(
             return returned(tool, value, limit, keep, faults)
         done = await WORKERS.run(partial(_run_plain, tool, arguments, context, limit, keep, ended, faults), claim)
         return done if isinstance(done, Outcome) else returned(tool, await done, limit, keep, faults)
-    except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+    except (asyncio.CancelledError, KeyboardInterrupt):
         raise
     except Suspended as e:
         return Outcome(failed("denied", f"waits for the user's approval: {e}"), (), e)
@@ -86,8 +88,18 @@ async def run_tool(
         faults.raised(tool.where, e.__cause__ or e)
         return outcome(crashed(e.__cause__ or e), limit, keep)
     except BaseException as e:  # noqa: BLE001 - the boundary: a tool's error is data, even sys.exit() and a native panic
+        _let_go(e, task)
         faults.raised(tool.where, e)
         return outcome(crashed(e), limit, keep)
+
+
+def _let_go(error: BaseException, task: asyncio.Task[Any] | None) -> None:
+    """Raise the error again if it ends a coroutine that is thrown away, and does not come from a step of its task."""
+    if isinstance(error, GeneratorExit):
+        with suppress(RuntimeError):  # no loop runs
+            if asyncio.current_task() is task:
+                return
+        raise error
 
 
 def _run_plain(
@@ -169,6 +181,8 @@ async def ask_outcome(tool: BoundTool, arguments: Mapping[str, Any], context: To
             told = await WORKERS.run(partial(method, arguments, context))
             told = await told if waits(told) else told
         return None if told is None else ToolResult.of(told)
-    except Exception as e:  # noqa: BLE001 - the boundary: a tool's error is data
+    except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as e:  # noqa: BLE001 - the boundary: a tool's error is data
         Faults().raised(f"{tool.where}, asked by {tool.policy.reconcile},", e)
         return failed("interrupted", f"interrupted; its outcome could not be determined: {words(e)}")

@@ -53,7 +53,17 @@ class Arguments:
 
         Raises:
             InvalidArguments: they do not match the schema.
+            RuntimeError: a validator of the tool's author raised what would end the program, such as `SystemExit`.
+                What else it raises, except a `ValueError` or an `AssertionError`, is raised unchanged.
         """
+        try:
+            return self._validated(tool, arguments, lenient)
+        except (Exception, KeyboardInterrupt):
+            raise
+        except BaseException as e:
+            raise RuntimeError(f"a validator raised {type(e).__name__}: {e}") from e
+
+    def _validated(self, tool: str, arguments: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
         try:  # formats have already converted text to the declared types, so this is the common case in both modes
             if self.checker is None or self.checker.is_valid(arguments):
                 return self.accept(self.dump(arguments, inf_nan_mode="constants"), strict=True)

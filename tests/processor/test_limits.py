@@ -193,6 +193,8 @@ class Bank:
     async def was_sent(self, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         if arguments["amount"] < 0:
             raise LookupError("no such payment")
+        if not arguments["amount"]:
+            raise SystemExit("closed")
         return ToolResult(error="it bounced")
 
     @openapi_schema
@@ -213,6 +215,13 @@ class Bank:
             ToolResult(
                 error="interrupted; its outcome could not be determined: LookupError: no such payment",
                 code="interrupted",
+            ),
+        ),
+        (
+            "send",
+            0,
+            ToolResult(
+                error="interrupted; its outcome could not be determined: SystemExit: closed", code="interrupted"
             ),
         ),
         ("look", 5, None),

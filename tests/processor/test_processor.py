@@ -10,11 +10,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
-from typing import Any, TypeVar
+from contextlib import suppress
+from typing import Annotated, Any, TypeVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import AfterValidator
 
 from agentkit.errors import ConfigError, FormatError, ProviderError
 from agentkit.events import (
@@ -47,6 +49,7 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.processor import ProcessorConfig, ResponseProcessor, Turn, inbox, tooltask
+from agentkit.processor.running import run_tool
 from agentkit.processor.workers import Workers
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolContext, ToolResult
@@ -455,6 +458,7 @@ class Panic(BaseException):
         (ValueError(), "ValueError"),
         (SystemExit(2), "SystemExit: 2"),
         (asyncio.CancelledError(), "CancelledError"),
+        (GeneratorExit(), "GeneratorExit"),
         (Panic("at the disco"), "Panic: at the disco"),
         (
             ExceptionGroup("two", [ValueError("a"), KeyError("b")]),
@@ -466,6 +470,42 @@ class Panic(BaseException):
 def test_whatever_a_tool_raises_is_its_result(error: BaseException, text: str, is_async: bool) -> None:
     turn, _ = play(calls(call("fail"), call("echo", text="still here")), raising(error, is_async=is_async), echo)
     assert said(turn) == [("tool_error", text), (None, "still here")]
+
+
+@pytest.mark.parametrize("error", [GeneratorExit(), SystemExit(2), asyncio.CancelledError()], ids=repr)
+def test_what_an_async_tool_raises_is_not_said_twice(error: BaseException, caplog: pytest.LogCaptureFixture) -> None:
+    result_of(raising(error, is_async=True))
+    gc.collect()
+    assert [record.name for record in caplog.records] == ["agentkit.processor.tools"]
+
+
+def test_a_tool_that_is_thrown_away_while_it_waits_has_raised_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    async def wait() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    async def main() -> None:
+        task = asyncio.create_task(run_tool(ToolRegistry(wait).tools["wait"], {}, None, None))
+        await asyncio.sleep(0)
+        waiting: Any = task.get_coro()
+        waiting.close()
+        task.cancel()
+        with suppress(BaseException):
+            await task
+
+    run(main())
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize("error", [SystemExit(2), GeneratorExit(), asyncio.CancelledError(), Panic(), KeyError("x")])
+def test_whatever_a_validator_raises_is_the_calls_result(error: BaseException) -> None:
+    def refuse(value: int) -> int:
+        raise error
+
+    def fail(n: Annotated[int, AfterValidator(refuse)]) -> None: ...
+
+    turn, _ = play(calls(call("fail", n=1), call("echo", text="still here")), fail, echo)
+    assert [code for code, _ in said(turn)] == ["tool_error", None]
+    assert type(error).__name__ in str(said(turn)[0][1])
 
 
 @pytest.mark.parametrize("error", [StopIteration("x"), KeyboardInterrupt("x")])
