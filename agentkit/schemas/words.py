@@ -151,6 +151,7 @@ def pointer(steps: Sequence[str | int]) -> str:
 
 def unknown(name: str, known: Sequence[str], steps: Sequence[str | int]) -> Problem:
     """A name that the schema does not have: lists the known names and suggests the closest."""
+    known = [one for one in known if one != name]
     near = nearest(name, known)
     listed = "one of the names " + ", ".join(map(_json, known[:MAX_CHOICES])) if known else "no names"
     hint = f" (did you mean {_json(near)}?)" if near is not None else ""

@@ -6,9 +6,11 @@ function's own defaults apply, and validating it returns the keyword arguments d
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterable, Mapping
-from enum import Enum
+from collections.abc import Generator, Iterable, Mapping
+from enum import Enum, EnumType
+from functools import cache
 from types import UnionType
 from typing import (
     TYPE_CHECKING,
@@ -26,10 +28,11 @@ from typing import (
 from agentkit.errors import SchemaError
 from agentkit.schemas.walk import changed
 from agentkit.tool.docstrings import Docstring
+from agentkit.tool.narrowed import Core, narrowed, nodes
 from agentkit.tool.signature import NOTHING, NameScope, Parameter, Signature
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+    from pydantic.json_schema import GenerateJsonSchema
     from pydantic_core import SchemaValidator
 
 
@@ -40,10 +43,10 @@ def argument_type(signature: Signature) -> tuple[SchemaValidator, dict[str, Any]
         SchemaError: a hint that has no JSON Schema.
     """
     try:
-        adapter, schema = _built(signature.parameters, signature)
+        validator, schema = _built(signature.parameters, signature)
     except Exception as e:  # pydantic's own errors, and anything the author's types raise
         raise _blame(signature, e) from e
-    return adapter.validator, without_titles(schema)  # type: ignore[return-value]
+    return validator, without_titles(schema)
 
 
 def value_type(hint: Any) -> tuple[SchemaValidator, dict[str, Any]]:
@@ -57,10 +60,10 @@ def value_type(hint: Any) -> tuple[SchemaValidator, dict[str, Any]]:
     parameter = Parameter("value", hint, NOTHING, "")
     nowhere = Signature("output_type", (parameter,), (), (), Docstring(), NameScope({}, {}))
     try:
-        adapter, schema = _built(nowhere.parameters, nowhere)
+        validator, schema = _built(nowhere.parameters, nowhere)
     except Exception as e:  # pydantic's own errors, and anything the author's types raise
         raise SchemaError(f"output_type is {_type_name(hint)}, {_why(e, '')}") from e
-    return adapter.validator, without_titles(schema)  # type: ignore[return-value]
+    return validator, without_titles(schema)
 
 
 def _instead_of_type(hint: Any, write: str) -> str | None:
@@ -92,9 +95,11 @@ class _Unsendable(TypeError):
     """A type that has a schema, but no value that a model could send; the message completes "has type X,"."""
 
 
-def _built(parameters: tuple[Parameter, ...], signature: Signature) -> tuple[TypeAdapter[Any], dict[str, Any]]:
+def _built(parameters: tuple[Parameter, ...], signature: Signature) -> tuple[SchemaValidator, dict[str, Any]]:
     from pydantic import ConfigDict, TypeAdapter
 
+    for parameter in parameters:
+        _refuse_field(parameter)
     made: dict[type, type] = {}
     hints = {p.name: Any if p.hint is NOTHING else _sendable(p.hint, made) for p in parameters}
     fields = {p.name: hints[p.name] if p.required else NotRequired[hints[p.name]] for p in parameters}
@@ -102,8 +107,39 @@ def _built(parameters: tuple[Parameter, ...], signature: Signature) -> tuple[Typ
     arguments.__pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
     adapter: TypeAdapter[Any] = TypeAdapter(arguments)
     adapter.rebuild(force=True, _types_namespace={**signature.scope.module, **signature.scope.around})
-    _refuse_names(adapter.core_schema)
-    return adapter, {"type": "object", "properties": {}, "required": [], **adapter.json_schema()}
+    _refuse_unreadable(adapter.core_schema)
+    schema = {
+        "type": "object",
+        "properties": {},
+        "required": [],
+        **adapter.json_schema(schema_generator=_of_what_is_sent()),
+    }
+    if "$ref" in schema:
+        raise _Unsendable("which contains Self; write the name of the class")
+    return narrowed(adapter), schema
+
+
+@cache
+def _of_what_is_sent() -> type[GenerateJsonSchema]:
+    """Pydantic's generator of schemas, without the fields of a dataclass that its constructor does not take."""
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class OfWhatIsSent(GenerateJsonSchema):
+        def field_is_present(self, field: Any) -> bool:
+            return field.get("init", True) and super().field_is_present(field)
+
+    return OfWhatIsSent
+
+
+def _refuse_field(parameter: Parameter) -> None:
+    """Refuse what only a class's field can have: another name, or being left out without a default."""
+    if get_origin(parameter.hint) is NotRequired:
+        raise _Unsendable("which is for the fields of a TypedDict; a parameter is optional if it has a default")
+    for mark in getattr(parameter.hint, "__metadata__", ()):
+        alias = getattr(mark, "validation_alias", None) or getattr(mark, "alias", None)
+        if alias not in (None, parameter.name):
+            renamed = f"rename the parameter to {alias!r}" if isinstance(alias, str) else "rename the parameter"
+            raise _Unsendable(f"whose Field has another name for it, {alias!r}; {renamed}, or remove the alias")
 
 
 def _blame(signature: Signature, error: Exception) -> SchemaError:
@@ -121,6 +157,8 @@ def _blame(signature: Signature, error: Exception) -> SchemaError:
 
 
 def _type_name(hint: Any) -> str:
+    if get_origin(hint) is Annotated:
+        return _type_name(get_args(hint)[0])
     return str(hint).replace("typing.", "") if get_args(hint) else getattr(hint, "__name__", str(hint))
 
 
@@ -162,11 +200,11 @@ def _sendable(hint: Any, made: dict[type, type]) -> Any:
     """
     if sys.version_info < (3, 12) and type(hint).__module__ == "typing" and type(hint).__name__ == "_TypedDictMeta":
         return made.get(hint) or _rebuilt(hint, made)
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        _refuse_unsendable(hint)
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Literal and any(isinstance(value, Enum) for value in arguments):
-        raise _Unsendable("whose values no model can write; write the Enum class itself, or Literal of their values")
+        raise _Unsendable(_UNWRITABLE)
+    if Generator in (hint, origin) or hint == re.Pattern[bytes]:
+        raise _Unsendable(f"which no JSON value can be; write {'str' if origin is re.Pattern else 'a list'}")
     if not any(isinstance(a, type) or get_origin(a) is not None for a in arguments):
         return hint
     changed = tuple(_sendable(a, made) for a in arguments)
@@ -181,13 +219,9 @@ def _sendable(hint: Any, made: dict[type, type]) -> Any:
     return generic[changed if len(changed) > 1 else changed[0]]
 
 
-def _refuse_unsendable(enum: type[Enum]) -> None:
-    for member in enum:
-        if not isinstance(member.value, (str, int, float, bool, type(None))):
-            raise _Unsendable(
-                f"whose member {member.name} is {member.value!r}, which no model can write; use strings or numbers"
-            )
-
+_WRITABLE: Final = (str, int, float, bool, type(None))
+_UNWRITABLE: Final = "whose values no model can write; write the Enum class itself, or Literal of their values"
+_NAMED: Final = "name the classes in a Literal or an Enum, and look them up"
 
 _NOT_NAMES: Final = {
     **dict.fromkeys(("tuple", "list", "set", "frozenset", "named-tuple"), "an array"),
@@ -197,27 +231,30 @@ _NOT_NAMES: Final = {
 """Core schemas of pydantic that do not accept strings, and what they accept."""
 
 
-def _refuse_names(core: Any) -> None:
-    """Refuse a mapping, anywhere in a type, whose keys cannot be strings: in JSON, names are strings."""
-    definitions: dict[str, Any] = {}
-    mappings: list[Any] = []
-    todo: list[Any] = [core]
-    while todo:
-        match todo.pop():
-            case Mapping() as schema:
-                if schema.get("ref"):
-                    definitions[schema["ref"]] = schema
-                if schema.get("type") == "dict" and "keys_schema" in schema:
-                    mappings.append(schema["keys_schema"])
-                todo.extend(schema.values())
-            case list() | tuple() as several:
-                todo.extend(several)
-    for names in mappings:
-        if wanted := _not_a_name(names, definitions):
-            raise _Unsendable(
-                f"which contains an object whose names would have to be {wanted}; in JSON a name is a string: use str "
-                "for the keys, or a list of pairs"
-            )
+def _refuse_unreadable(core: Core) -> None:
+    """Refuse what no JSON value is valid for, anywhere in a type."""
+    found = list(nodes(core))
+    definitions = {node["ref"]: node for node in found if node.get("ref")}
+    for node in found:
+        match node.get("type"):
+            case "is-subclass":
+                raise _Unsendable(
+                    f"which contains type[{node['cls'].__name__}], and no JSON value is a class; {_NAMED}"
+                )
+            case "is-instance" if isinstance(node["cls"], EnumType):
+                raise _Unsendable(f"in which the Enum {node['cls'].__name__} has no members; give it some")
+            case "enum":
+                for member in node["members"]:
+                    if not isinstance(member.value, _WRITABLE):
+                        named = f"whose member {member.name} is {member.value!r}"
+                        raise _Unsendable(f"{named}, which no model can write; use strings or numbers")
+            case "literal" if not all(isinstance(value, _WRITABLE) for value in node["expected"]):
+                raise _Unsendable(_UNWRITABLE)
+            case "dict" if wanted := _not_a_name(node.get("keys_schema", {"type": "any"}), definitions):
+                raise _Unsendable(
+                    f"which contains an object whose names would have to be {wanted}; in JSON a name is a string: use "
+                    "str for the keys, or a list of pairs"
+                )
 
 
 def _not_a_name(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:

@@ -25,6 +25,7 @@ from pydantic_core import to_json
 from agentkit.errors import SchemaError
 from agentkit.schemas.words import InvalidArguments, Problem, shown
 from agentkit.tool.arguments import Arguments
+from agentkit.tool.declare import openapi_schema
 from agentkit.tool.hints import value_type
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.reply import Output
@@ -180,6 +181,19 @@ def test_a_value_is_never_said_not_to_be_what_it_is(wanted: Any, value: Any) -> 
 )
 def test_what_is_said(wanted: Any, value: Any, said: str) -> None:
     assert [str(problem) for problem in problems_of(wanted, value)] == [said]
+
+
+def test_a_name_is_never_suggested_for_itself() -> None:
+    """A hand-written schema can have what the class does not take."""
+
+    @openapi_schema(parameters={"box": {"type": "object", "properties": {"at": {}, "name": {}, "size": {}}}})
+    def f(box: Box) -> None: ...
+
+    with pytest.raises(InvalidArguments) as caught:
+        ToolRegistry(f).tools["f"].validate({"box": {"at": {"x": 1}, "name": "ab", "size": 1}}, lenient=False)
+    assert str(caught.value).splitlines()[1:] == [
+        '- /box/size: expected one of the names "at", "name", found the unknown name "size"'
+    ]
 
 
 def read_pair(text: str) -> tuple[int, int]:

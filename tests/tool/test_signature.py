@@ -202,6 +202,17 @@ def test_a_named_type_stands_in_defs(hint: Any, sent: Any, received: Any, name: 
     assert bound.validate({"x": sent}, lenient=False) == {"x": received}
 
 
+def test_a_field_that_a_constructor_does_not_take_is_not_shown() -> None:
+    @dataclass
+    class Box:
+        width: int
+        area: int = field(init=False, default=0)
+        unit: str = field(init=False, default_factory=str)
+
+    bound = tool(Box)
+    assert list(bound.spec.parameters["$defs"]["Box"]["properties"]) == ["width"]
+
+
 def test_a_recursive_type_refers_to_itself() -> None:
     assert tool(Tree).spec.parameters["$defs"] == {"Tree": TREE}
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import enum
 import re
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Union
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Self, TypedDict, Union
 
 import pytest
-from pydantic import Field
+from pydantic import AliasChoices, BaseModel, Field
 
 from agentkit.errors import ConfigError, SchemaError
 from agentkit.tool.declare import openapi_schema, xml_schema
@@ -575,6 +575,24 @@ class Plain(enum.Enum):
     A = "a"
 
 
+class Nothing(enum.Enum):
+    pass
+
+
+@dataclass
+class Tupling:
+    value: Tupled
+
+
+class Picked(BaseModel):
+    kind: Literal[Plain.A]
+
+
+@dataclass
+class Handler:
+    kind: type[Connection]
+
+
 Recursive = Union[int, list["Recursive"]]  # noqa: UP007 (a `|` of a string fails)
 
 
@@ -583,6 +601,22 @@ Recursive = Union[int, list["Recursive"]]  # noqa: UP007 (a `|` of a string fail
     [
         (Tupled, "whose member A is (1, 2), which no model can write; use strings or numbers"),
         (Literal[Plain.A], "whose values no model can write; write the Enum class itself, or Literal of their values"),
+        (Nothing, "in which the Enum Nothing has no members; give it some"),
+        (list[Tupling], "whose member A is (1, 2), which no model can write"),
+        (Picked, "whose values no model can write"),
+        (Literal[b"a"], "whose values no model can write"),
+        (type[int], "which contains type[int], and no JSON value is a class; name the classes in a Literal or an Enum"),
+        (Handler | None, "which contains type[Connection], and no JSON value is a class"),
+        (int | type[Plain], "which contains type[Plain], and no JSON value is a class"),
+        (re.Pattern[bytes], "which no JSON value can be; write str"),
+        (Generator[int, None, None], "which no JSON value can be; write a list"),
+        (NotRequired[int], "which is for the fields of a TypedDict; a parameter is optional if it has a default"),
+        (list[Self], "which contains Self; write the name of the class"),
+        (
+            Annotated[int, Field(alias="z")],
+            "has type int, whose Field has another name for it, 'z'; rename the parameter to 'z', or remove the alias",
+        ),
+        (Annotated[Any, Field(validation_alias=AliasChoices("z", "y"))], "rename the parameter, or remove the alias"),
         (list["Recursive"], "which contains itself; write the recursive type as a dataclass, TypedDict or"),
     ],
 )
