@@ -29,6 +29,7 @@ class Seen:
         closings: whether a closing of its own kind was read as content.
         passed: whether an end of the enclosing call was read as content, because a sentence continues after it.
         stray: whether, after the end of a quoted call, a value's closing came that nothing opens.
+        mixed: whether the section ends in it, and another one starts after that.
     """
 
     depth: int = 0
@@ -37,6 +38,7 @@ class Seen:
     closings: bool = False
     passed: bool = False
     stray: bool = False
+    mixed: bool = False
 
 
 @dataclass(slots=True)
@@ -219,6 +221,8 @@ class Later:
         if self.seen.closings and held.ends and self.tokens.end.unopened(self.text(self.start)) >= 0:
             return True
         if held.fits and self.tokens.end.open_section(self.text(self.start)):
+            return True
+        if held.fits and self.tokens.end.worn_opening(self.text(self.start)):
             return True
         return (bool(held.fits) or shut) and not self.tokens.end.balances(self.text(held.start))
 

@@ -238,9 +238,10 @@ class Literals(Strings):
         return pairs if opener == "{" else items
 
     def key(self) -> str:
-        """An object's key."""
+        """An object's key: one string, since several next to each other are a key and a value without their colon."""
+        start = self.at
         key = self.value()
-        if not isinstance(key, str):
+        if not isinstance(key, str) or self.joined >= start:
             raise self.bad("a string as the key")
         return key
 

@@ -15,8 +15,9 @@ from functools import cache
 from agentkit.formats.held import Held, Later, Seen
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait
 from agentkit.formats.tags import SPACES
-from agentkit.formats.valueends import ValueEnd, alike
+from agentkit.formats.valueends import ValueEnd
 from agentkit.formats.valuetokens import CDATA_CLOSE, CDATA_OPEN, ValueTokens
+from agentkit.formats.worn import alike
 
 _CDATA = Delimiter(rf"{SPACES}<!\[CDATA\[", rf"{SPACES}(?:<(?:!(?:\[(?:C(?:D(?:A(?:T(?:A)?)?)?)?)?)?)?)?")
 _BLANK = re.compile(r"\s*")
@@ -136,7 +137,7 @@ class Value:
                     self.refuse_stray(start, end)
                 if self.seen.crossed >= 0:
                     raise self.crossing(after)
-                if self.seen.closings and self.end.crossed(r.text(start, end)):
+                if self.seen.mixed or (self.seen.closings and self.end.crossed(r.text(start, end))):
                     raise self.tokens.unsure(start, after)
                 if self.unclosed and (newline := _LAST_NEWLINE(r.text(max(start, end - 2), end))):
                     end -= len(newline[0])
@@ -269,6 +270,7 @@ class Value:
         ends = yield from later.read()
         if later.over >= 0:
             self.unclosed, self.over = True, later.over
+        self.seen.mixed = self.end.crosses_sections(self.r.text(self.start, ends[0]))
         return ends
 
 

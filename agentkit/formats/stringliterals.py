@@ -79,6 +79,7 @@ class Strings:
     def __init__(self, text: str, at: int, *, after: re.Pattern[str] | None, python: bool) -> None:
         self.text, self.at, self.after, self.python = text, at, after, python
         self.repairs: dict[str, None] = {}
+        self.joined = -1  # where the last string began that consists of several
 
     def bad(self, wanted: str) -> NotALiteral:
         """The error for the text at this position."""
@@ -100,6 +101,7 @@ class Strings:
 
     def strings(self) -> str:
         """Adjacent strings, or strings joined by `+`, are one, as in Python; in JSON only joined ones are."""
+        start = self.at
         text = self.one_string()
         while True:
             at = self.at
@@ -114,6 +116,9 @@ class Strings:
                 return text
             if not self.python:
                 self.repairs[JOINED_STRINGS] = None
+            elif self.at == at and self.text[at - 1] == self.text[at]:
+                raise self.bad("a comma or a space between two strings")  # or one quote inside a string, written twice
+            self.joined = start
             text += self.one_string()
 
     def one_string(self) -> str:

@@ -272,9 +272,10 @@ class Attributes:
             found = _UNQUOTED.match(r.buf, r.at)
             if found and len(found[0]) <= r.limits.name and found.end() < len(r.buf) - (r.buf[-1] == "/"):
                 r.at = found.end()
+                text = decoded(found[0])
                 if self.committed:
-                    self.on_piece(key, found[0])
-                return found[0]
+                    self.on_piece(key, text)
+                return text
             if found is None and len(r.buf) - r.at > 1:
                 raise self.refuse(f"expected a value for attribute {key!r}")
             if len(r.buf) - r.at > r.limits.name:

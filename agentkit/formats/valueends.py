@@ -8,92 +8,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
-from difflib import SequenceMatcher
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import accumulate
 from typing import Final
 
 from agentkit.formats.format import Name, NameTag, Pairs, Shape, Tag, TagParameters
 from agentkit.formats.reader import Delimiter, Search, any_beginning, beginnings, may_begin, pattern
 from agentkit.formats.tags import PREFIX, SPACES, TAG_PART, closing_tag, either, opening_tag, spelt, tag
+from agentkit.formats.worn import begins_closing, halved, is_left
 from agentkit.toolspec import Element, ToolSpec
 
 _LAYOUT: Final = r"(?:\s|\\n){0,1024}"  # white space between pairs, where GLM models also write a newline as its escape
-_ALIKE: Final = 0.8  # of two strings, if one is the other misspelt
-_STRAY: Final = 64  # extra characters that may be inside a closing tag
-_LONGEST_TAG: Final = 512
-_LAST_TAG: Final = re.compile(r"<([/!?]?)([^<>]*)>\Z")
 _A_TAG: Final = re.compile(r"<(/?)([^\W\d][\w:.-]*)")
 _INSIDE: Final = r"[^<>]{0,512}"  # characters of an opening tag after its name; a longer one is content
-
-
-def alike(text: str, closing: str) -> bool:
-    """Whether a string is a misspelt closing tag."""
-    return SequenceMatcher(None, text, closing, autojunk=False).ratio() > _ALIKE
-
-
-def halved(text: str, closing: str) -> bool:
-    """Whether a string ends with the beginning or the end of a closing tag, or with one like it.
-
-    A closing tag with something extra inside it is like one. If only one or two characters are left of it, the string
-    ends with an angle bracket that is not part of a whole tag, or with an opening tag where the closing one belongs.
-    """
-    size, text = len(closing), text.rstrip()
-    last = text[-size - _STRAY :]
-    if any(last.endswith(closing[n:]) and closing[:n] in last[: n - size] for n in range(3, size)):
-        return True
-    begun = last.rfind(closing[: max(size // 2, 5)])
-    if begun >= 0 and "\n" not in last[begun:] and not last.startswith(closing, begun):
-        return True  # the rest of it is something else
-    pieces = (*(closing[:n] for n in range(2, size)), *(closing[n:] for n in range(1, size - 2)))
-    tail = text[-size - 1 :]
-    tail = tail[max(tail.find(closing[:2]), 0) :]
-    return text.endswith((*pieces, "<", "</")) or alike(tail, closing) or _ends_in_a_bracket(text, closing)
-
-
-def begins_closing(text: str, closing: str) -> bool:
-    """Whether a string ends with the beginning of a closing tag: at least three characters of it, and not all."""
-    text = text.rstrip()
-    return closing[:3] in text[-len(closing) :] and text.endswith(tuple(closing[:n] for n in range(3, len(closing))))
-
-
-def is_left(text: str, closing: str) -> bool:
-    """Whether a string is nothing but a part of a closing tag, or a closing tag misspelt; or empty."""
-    text = text.strip()
-    return closing.startswith(text) or closing.endswith(text) or alike(text, closing)
-
-
-def worn_closing(text: str, closing: str) -> int:
-    """The index after the first misspelt closing tag in a string that nothing there opens; -1 if there is none."""
-    if not closing.startswith("</"):
-        return -1
-    for found in _CLOSING_TAG.finditer(text):
-        if found[0] != closing and alike(found[0], closing) and f"<{found[1]}" not in text:
-            return found.end()
-    return -1
-
-
-def doubtful_end(text: str, closing: str) -> bool:
-    """Whether a string contains a part of a closing tag that may be taken for what ends it."""
-    return begins_closing(text, closing) or worn_closing(text, closing) >= 0
-
-
-_CLOSING_TAG: Final = re.compile(r"</([^<>\n]{1,64})>")
-
-
-def _ends_in_a_bracket(text: str, closing: str) -> bool:
-    """Whether a string ends with a bracket of a closing tag that closes nothing there.
-
-    `>` does at the end of a comment, of another closing tag and of a tag that closes itself.
-    """
-    if text.endswith("]") and closing.startswith("]"):
-        return text.count("]") > text.count("[")
-    if not text.endswith(">"):
-        return False
-    found = _LAST_TAG.search(text[-_LONGEST_TAG:])
-    if found is None or found[1] == "":
-        return found is None or not found[2].endswith(("/", "-"))
-    return found[1] == "/" and re.search(rf"<{re.escape(found[2].strip())}[\s>]", text) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +39,7 @@ class ValueEnd:
         calls: matches the end of a call (group `end`), or what looks like the opening of one.
         over: the end of the enclosing call as written; empty if that is not a single string.
         sections: matches the end of a section (group `end`), or the opening of one; None if these are not markup.
+        opens: the literals of a value's opening: before its name, and immediately before it, if that is a tag.
 
     Groups of the token: `close`, a value's closing; `fit`, something that may follow it does, and within it `over`, the
     end of the call, and within that `shut`, only its section's end; `odd`, an undeclared tag follows; `value` and
@@ -127,6 +56,12 @@ class ValueEnd:
     calls: re.Pattern[str] | None = None
     over: str = ""
     sections: re.Pattern[str] | None = None
+    opens: tuple[str, ...] = ()
+
+    def worn_opening(self, text: str) -> bool:
+        """Whether a part of what opens a value is in this text more often than all of it."""
+        found = sum(f["close"] is None for f in self.own.finditer(text)) if self.own is not None else 0
+        return any(text.count(part) > found for part in self.opens)
 
     def balances(self, text: str) -> bool:
         """Whether as many values and calls end in this text as start there."""
@@ -148,6 +83,12 @@ class ValueEnd:
         """Whether more sections start in this text than end there."""
         around = [f["end"] is not None for f in self.sections.finditer(text)] if self.sections is not None else []
         return 2 * sum(around) < len(around)
+
+    def crosses_sections(self, text: str) -> bool:
+        """Whether a section that does not start in this text ends there, and another one starts after it."""
+        around = [f["end"] is not None for f in self.sections.finditer(text)] if self.sections is not None else []
+        depths = enumerate(accumulate(-1 if ends else 1 for ends in around))
+        return not all(around[next((n for n, depth in depths if depth < 0), len(around)) :])
 
     def closes(self, text: str) -> bool:
         """Whether this text contains a value's closing, or ends with a part of one."""
@@ -358,7 +299,10 @@ def end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
     verbatim = part.newlines == "none"
     around = _sections(shape)
     own = marks.own()
-    return ValueEnd(token, search, close, verbatim=verbatim, own=own, calls=whole, over=rest[0], sections=around)
+    tag = f"<{close[2:]}" if close.startswith("</") else key
+    opens = (key, tag) if part.middle.rstrip().endswith(tag) else (key,)
+    end = ValueEnd(token, search, close, verbatim=verbatim, own=own, calls=whole, over=rest[0], sections=around)
+    return replace(end, opens=opens)
 
 
 def _quoted(literals: str) -> str:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Generator
 from typing import Final
 
-from agentkit.formats.reader import Damage, Reader
+from agentkit.formats.reader import Damage, Reader, Wait
 from agentkit.formats.valueends import ValueEnd
 
 CDATA_OPEN: Final = "<![CDATA["
@@ -18,6 +18,7 @@ _BLANK = re.compile(r"\s*")
 _LINE_OVER = re.compile(r"[ \t]*(?:\r|\n|\Z|[<\[\]])").match
 """After the end of a call: the line's end, or what may open or close something; not more of a sentence."""
 _SPACES_ONLY = re.compile(r"[ \t]*\r?\Z").match
+_LINE: Final = 256  # characters examined of the line after a section
 _TOLD: Final = ("fit", "call")  # they are complete: more text cannot make them something else
 
 
@@ -61,6 +62,8 @@ class ValueTokens:
         while True:
             behind = yield from self.token(ahead, over_space=True)
             if behind is None:
+                if token.groupdict().get("shut") is not None:
+                    yield from self.refuse_in_line(ahead)
                 return True
             if behind.lastgroup == "value" and self.is_missing(behind):
                 wanted = f"expected no parameter after the end of the call, which closes {self.key!r}"
@@ -68,6 +71,22 @@ class ValueTokens:
             if behind.lastgroup not in ("tail", "section"):
                 return behind.lastgroup not in ("close", "fit", "odd", "end")
             ahead = behind.end() - r.at
+
+    def refuse_in_line(self, ahead: int) -> Wait:
+        """Look at the line after a section's end by which the call is over, too.
+
+        Raises:
+            Damage: a value is closed there that nothing opens; it may be one of the call, in which the section ended.
+        """
+        r = self.r
+        while True:
+            line = r.buf[r.at + ahead : r.at + ahead + _LINE].partition("\n")[0]
+            if r.ended or len(line) == _LINE or r.at + ahead + len(line) < len(r.buf):
+                break
+            yield
+        if (found := self.end.unopened(line)) >= 0:
+            wanted = f"expected the end of the call before that of its section, and no {self.end.what} after that"
+            raise Damage("ambiguous_call", wanted, r.offset + ahead + found)
 
     def is_clean(self, token: re.Match[str]) -> Generator[None, None, bool]:
         """Whether the call may be over after this: its line ends there, or other markup follows."""

@@ -137,5 +137,10 @@ _JOINED = _Joined()
 
 
 def plain(text: str) -> str:
-    """A text as names are compared: without escapes, case, joiners and, as nothing can carry them, half surrogates."""
-    return re.sub(r"[_\\-]", "", str(without_surrogates(_unescaped(text)))).casefold()
+    """A text as names are compared: without escapes, case, joiners and, as nothing can carry them, half surrogates.
+
+    However many times it was escaped: a name that holds escapes is written with more of them.
+    """
+    while (once := _unescaped(text)) != text:
+        text = once
+    return re.sub(r"[_\\-]", "", str(without_surrogates(text))).casefold()

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any, Final
 
 from agentkit.errors import FormatError
@@ -17,13 +15,15 @@ from agentkit.events import ArgumentDelta
 from agentkit.formats import tags, valueends, values
 from agentkit.formats.bodies.pairs import noted, refuse_strays, value_of
 from agentkit.formats.call import CallReader
+from agentkit.formats.damage.crossing import crossing, refuse_crossing
 from agentkit.formats.damage.doubtful import doubt_of
 from agentkit.formats.damage.missing_close import unsure
 from agentkit.formats.escapes import attribute, cdata, raw_value, reads_as_null, text_of
 from agentkit.formats.format import NameTag, Tag, TextArgument, ToolElement
 from agentkit.formats.kind import OTHERS_AS_JSON, PartKind, Writing
 from agentkit.formats.rawvalue import Value
-from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait
+from agentkit.formats.reader import Damage, Decline, Reader, Wait
+from agentkit.formats.worn import doubtful_end
 from agentkit.schemas import walk
 from agentkit.toolspec import Element, Node, ToolSpec
 
@@ -157,27 +157,11 @@ def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
     if content:
         value = Value(r, call.index, content[0].parameter, valueends.end_of_content(element.tag))
         yield from value.read()
-        if value.seen.first_close >= 0 and (half := _half_of(value.text(), _other_tags(call, element))):
-            raise _crossing(half, content[0].parameter, value.seen.first_close, r.offset)
-        half = "" if value.verbatim or "<" not in value.text() else _half_of(value.text(), _other_tags(call, element))
-        if half and (yield from r.sees(_closing_behind(half))):
-            raise _crossing(half, content[0].parameter, r.offset, r.offset)
+        yield from refuse_crossing(r, value, _other_tags(call, element))
         yield from _refuse_doubtful(r, call, value, element.tag, tool.parameters.get("properties", {}))
         call.arguments.put(r, content[0].parameter, _stripped(element, value.text(), value), nulls=not value.verbatim)
     else:
         yield from _Children(r, call, tool, call.elements[part.layout]).read((element.tag,), group_of(tool))
-
-
-def _crossing(tag: str, parameter: str, at: int, end: int) -> Damage:
-    """The error for a value in which another tool's call opens, and does not end."""
-    message = f"<{tag}> opens inside the value of {parameter!r} and is not closed there"
-    return Damage("ambiguous_call", message, at, end=end)
-
-
-@cache
-def _closing_behind(tag: str) -> Delimiter:
-    """A closing tag over white space."""
-    return Delimiter(rf"\s{{0,64}}{tags.closing_tag(tag)}", rf"\s{{0,64}}(?:{tags.TAG_PART})?", re.IGNORECASE)
 
 
 def _stripped(element: Element, text: str, value: Value) -> str:
@@ -271,15 +255,6 @@ def _other_tags(call: CallReader, element: Element) -> tuple[str, ...]:
     return tuple(tag for tag in call.elements[part.layout].tags if tag != element.tag)
 
 
-def _half_of(text: str, tags: tuple[str, ...]) -> str:
-    """The first of these tags that opens in the text more often than it closes; empty if none does."""
-    found = Counter((f[1] or "", f[2].lower()) for f in _A_TAG.finditer(text))
-    return next((t for t in tags if found["", t.lower()] > found["/", t.lower()]), "")
-
-
-_A_TAG: Final = re.compile(r"<(/?)([^\W\d][\w.-]{0,255}+)(?![^<>]{0,512}/>)")
-
-
 def _swallowed(text: str, call: CallReader, group: Group, own: str) -> str:
     """The first sibling, not set so far, that starts in a value whose own end was missing; empty if none does."""
     taken = call.arguments.by_name
@@ -336,11 +311,11 @@ def write_element(w: Writing, part: ToolElement) -> str:
             attributes.append(f" {name}" if text is None else f' {name}="{attribute(text)}"')
         elif node.kind == "content":
             own = tool.parameters.get("properties", {})
-            marked = _to_the_letter(value, element) or doubt_of(text, tool, element.tag, own)
+            marked = _to_the_letter(value, element) or doubt_of(text, tool, element.tag, own) or crossing(text)
             content = cdata(text) if marked else raw_value(text, (element.tag,))
         else:
             hazards = (*node.path, element.tag)
-            doubtful = valueends.doubtful_end(text, f"</{node.path[-1]}>")
+            doubtful = doubtful_end(text, f"</{node.path[-1]}>")
             elements[key] = cdata(text) if doubtful or _to_the_letter(value, element) else raw_value(text, hazards)
     if elements:
         body = _child_texts(group_of(tool), elements)

@@ -20,7 +20,7 @@ from agentkit.formats.format import NestedTags, Tag
 from agentkit.formats.kind import STRINGS_AS_MEANT, PartKind, Writing
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait, beginnings, literal, may_begin, pattern
 from agentkit.formats.repairs import MISSING_CLOSE
-from agentkit.formats.valueends import halved
+from agentkit.formats.worn import halved
 from agentkit.schemas import walk
 
 _TAG = Delimiter(r"<(?P<slash>/?)(?P<name>[^\s<>/]{1,128})>", r"<(?:/?[^\s<>/]{0,128})")
@@ -51,7 +51,7 @@ def read_nested_tags(r: Reader, call: CallReader, part: NestedTags) -> Wait:
         if len(stack) == 1:
             yield from r.space()
             if (yield from r.sees(end)) is not None:
-                if unclosed and (yield from r.sees(_goes_on(closing.strip(), part.token))):
+                if unclosed and (yield from r.sees(_goes_on(closing.strip(), part.token, around))):
                     raise Damage("invalid_arguments", "expected no tag after the call's end", r.offset, got=True)
                 break
         elif edge := (yield from _edge(r, edges, part, stack)):
@@ -68,17 +68,23 @@ def read_nested_tags(r: Reader, call: CallReader, part: NestedTags) -> Wait:
         r.at = found.end()
         yield from _tag(r, call, stack, closing.strip())
     start = r.mark + call.lead.size
-    source = _Source(r.text(start, r.offset), start, call.arguments, r.repairs)
+    source = _Source(r.text(start, r.offset), start, call.arguments, r.repairs, _left_of(part.token))
     for node in stack[0].children:
         call.arguments.set(r, node.name, _value(node, source, *call.arguments.schema(node.name)))
 
 
 @cache
-def _goes_on(end: str, token: str) -> Delimiter:
-    """Text other than a token after a call's end, or a tag without a token: the elements still open continue."""
+def _goes_on(end: str, token: str, around: tuple[str | Tag, str | Tag]) -> Delimiter:
+    """What shows, after a call's end, that the elements still open continue.
+
+    Text other than a token, a tag without a token, or one that is neither another end of the call nor of its section.
+    """
     apart = rf"(?!{pattern(token)}|{beginnings(token)}\Z)"  # it may still become a token
-    whole = rf"{pattern(end)}(?:\s{{0,64}}</?[^\W\d]|{apart}\S)"
-    return Delimiter(whole, rf"{beginnings(end)}|{pattern(end)}(?:{beginnings(token)}|\s{{0,64}}(?:</?)?)")
+    edges = "|".join(pattern(edge.strip()) for edge in (end, *around) if isinstance(edge, str) and edge.strip())
+    tag = rf"\s{{0,64}}(?!{edges}){pattern(token)}</?[^\s<>/]{{1,128}}>"
+    whole = rf"{pattern(end)}(?:\s{{0,64}}</?[^\W\d]|{apart}\S|{tag})"
+    begun = rf"\s{{0,64}}(?:{beginnings(token)}|{pattern(token)}(?:</?[^\s<>/]{{0,128}})?|</?)?"
+    return Delimiter(whole, rf"{beginnings(end)}|{pattern(end)}{begun}")
 
 
 @cache
@@ -113,6 +119,9 @@ def _tag(r: Reader, call: CallReader, stack: list[_Node], closing: str) -> Wait:
         code = "truncated_call" if ended else "invalid_arguments"
         raise Damage(code, "expected a tag", r.offset, ended=ended, got=not ended)  # type: ignore[arg-type]
     r.at = tag.end()
+    part = call.shape.call[call.part]
+    if not tag["name"].isidentifier() and isinstance(part, NestedTags) and tag["name"] in part.token:
+        raise Damage("invalid_arguments", "expected a tag, got a part of a token", tag.start() + r.base, got=True)
     if not tag["slash"]:
         stack.append(_Node(tag["name"]))
         if len(stack) > r.limits.depth:
@@ -195,12 +204,30 @@ def _truncated(r: Reader, call: CallReader) -> Damage:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """The call's text, the offset at which it starts, its arguments so far, and the repairs that may be made."""
+    """The call's text, the offset at which it starts, its arguments so far, and the repairs that may be made.
+
+    `left` finds what is left of the token before a tag.
+    """
 
     raw: str
     mark: int
     arguments: CallArguments
     allowed: frozenset[str]
+    left: re.Pattern[str]
+
+
+@cache
+def _left_of(token: str) -> re.Pattern[str]:
+    """What is left of a token of which characters are missing at one place, but less than half at either end."""
+    half, whole = len(token) // 2 + 1, re.escape(token)
+    if len(token) < _LONG:  # what is left of it is nothing but punctuation, or a word
+        return re.compile(r"(?!)")
+    middle = f"{re.escape(token[:3])}[^<>]{{0,{len(token) - 7}}}{re.escape(token[-3:])}"
+    first, last = re.escape(token[:half]), rf"(?<!{re.escape(token[:-half])}){re.escape(token[-half:])}"
+    return re.compile(f"(?!{whole})(?:{first}|{middle})|{last}")
+
+
+_LONG = 8
 
 
 def _value(node: _Node, source: _Source, schema: walk.Schema, root: walk.Schema) -> Any:
@@ -210,6 +237,9 @@ def _value(node: _Node, source: _Source, schema: walk.Schema, root: walk.Schema)
         text = "".join([raw[a - mark : b - mark] for a, b in node.spans])
         if not text.strip() and plain and not values.accepts(text, schema, root):
             return [] if plain["type"] == "array" else {}
+        if source.left.search(text) is not None:
+            wanted = f"expected no part of a tag inside <{node.name}>, which contains what is left of one"
+            raise Damage("invalid_arguments", wanted, node.spans[0][0], got=True)
         text = text if node.closed else _LAST_NEWLINE.sub("", text)
         return source.arguments.read(text, schema, root, source.allowed, nulls=True)
     for start, end in node.spans:

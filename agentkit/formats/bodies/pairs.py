@@ -20,6 +20,7 @@ from agentkit.formats.kind import OTHERS_AS_JSON, STRINGS_AS_MEANT, PartKind, Wr
 from agentkit.formats.rawvalue import Value
 from agentkit.formats.reader import Damage, Reader, Wait, literal
 from agentkit.formats.repairs import MISSING_CLOSE
+from agentkit.formats.worn import doubtful_end
 from agentkit.schemas import walk
 
 
@@ -133,7 +134,7 @@ def _key_and_kind(r: Reader, part: Pairs) -> Generator[None, None, tuple[str, st
     if key is not None and part.kind and (found := (yield from r.sees(literal(part.kind[0].strip())))):
         r.at = found.end()
         middle = part.kind[1].strip()
-        kind = (yield from until(r, (middle.split()[0],), _IN_NO_KEY)) or ""
+        kind = (yield from until(r, (middle.split()[0],), _IN_NO_KIND)) or ""
         key = key if kind else None
     if key is None:
         over = ended(r, start) or r.cut >= start
@@ -148,6 +149,7 @@ def _key_and_kind(r: Reader, part: Pairs) -> Generator[None, None, tuple[str, st
 
 
 _IN_NO_KEY = re.compile("[<\n]").search  # the end of the key was forgotten
+_IN_NO_KIND = re.compile("[<\n\"']").search
 
 
 def _no_value(middle: str, start: int, *, over: bool) -> Damage:
@@ -185,7 +187,7 @@ def write_tag_parameters(w: Writing, part: TagParameters) -> str:
             start += f' {part.kind}="{"true" if isinstance(value, str) else "false"}"'
         else:
             text = text_of(value, key, w.tool)
-        marked = reads_as_null(value) or (text is not None and valueends.doubtful_end(text, f"</{part.name}>"))
+        marked = reads_as_null(value) or (text is not None and doubtful_end(text, f"</{part.name}>"))
         raw = text if text is None else cdata(text) if marked else raw_value(text, hazards)
         out.append(f"{start}/>\n" if raw is None else f"{start}>{raw}</{part.name}>\n")
     return "".join(out)
@@ -222,7 +224,7 @@ def _paired(text: str, part: Pairs, shape: Shape) -> str:
     both = part.newlines == "both"
     edges = [p for p in shape.call if isinstance(p, str) and p.strip()]
     marked = any(mark.strip() in text for mark in (part.close, part.key, edges[0], edges[-1]))
-    marked = marked or valueends.doubtful_end(text, part.close.strip())
+    marked = marked or doubtful_end(text, part.close.strip())
     if CDATA_AT_START.match(text) or marked or (both and text.endswith("\r")):
         return cdata(text)
     dropped = part.newlines != "none" and not part.middle.endswith("\n")

@@ -125,6 +125,7 @@ _MORE: Final = Delimiter(
     r"[ \t]{0,16}(?:,[ \t]{0,16})?(?:[^\W\d]\w{0,64}[ \t]{0,8}=?)?",
 )
 """One more argument, or its name, after the bracket that closes a call, which is doubled or in the wrong place."""
+_CUT_MORE = re.compile(r"[ \t]{0,16}(?:,[ \t]{0,16})?[^\W\d]\w{0,64}[ \t]{0,8}=\Z")
 
 
 def _refuse_computed(r: Reader, call: CallReader) -> Wait:
@@ -136,7 +137,9 @@ def _refuse_computed(r: Reader, call: CallReader) -> Wait:
     inline = section is not None and isinstance(section.open, str) and section.open.endswith("[")
     if r.buf.startswith("]" if inline else "\n", r.at):  # as most calls end: no argument or expression goes on with it
         return
-    if (more := (yield from r.sees(_MORE))) and (more["given"] or _is_missing(call, more["name"])):
+    more = yield from r.sees(_MORE)
+    again = more is not None and (more["given"] is not None or _is_missing(call, more["name"]))
+    if again or (r.ended and _CUT_MORE.match(r.buf, r.at)):
         message = f"expected the end of the call of {call.name!r} at its closing bracket, found an argument after it"
         raise Damage("invalid_arguments", message, r.offset, got=True)
     computed, cut_word = (_COMPUTED, _CUT_WORD) if inline else (_COMPUTED_LINE, _CUT_WORD_LINE)
@@ -303,7 +306,8 @@ def _quotes_inside(text: str, at: int) -> bool:
     if text[at : at + 1] not in ("'", '"'):
         return False
     try:
-        first.one_string()
+        if not first.one_string():
+            return False  # the first quote is written twice, or what was between the two is elsewhere
     except NotALiteral:
         return False
     return _OF_EXPRESSION.match(text, first.at) is None

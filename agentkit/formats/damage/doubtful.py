@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
+from agentkit.formats.worn import worn_closing
 from agentkit.toolspec import ToolSpec
 
 
@@ -21,6 +23,8 @@ def doubt_of(text: str, tool: ToolSpec | None, tag: str, attributes: Iterable[st
         return "begins with a part of another tag: write the call again"
     if worn_inside(text, tag, attributes):
         return "contains what is left of the opening tag of another call: write the call again"
+    if _half_closed(tag).search(text) or worn_closing(text, f"</{tag}>") >= 0:
+        return "contains a part of its closing tag: write the call again"
     if _ENDS_IN_TAG(text):
         return "ends inside another tag: write the call again"
     if tool is not None and _envelope(text, tool.name):
@@ -31,6 +35,13 @@ def doubt_of(text: str, tool: ToolSpec | None, tag: str, attributes: Iterable[st
 def _envelope(text: str, name: str) -> bool:
     """Whether a text begins with a call of this tool as JSON."""
     return text.lstrip()[:1] in ("{", "[") and re.match(rf"{_BEFORE_NAME}{re.escape(name)}\"", text) is not None
+
+
+@lru_cache(256)
+def _half_closed(tag: str) -> re.Pattern[str]:
+    """What is left of a closing tag, at least half of its name, where a line ends or another tag begins."""
+    names = (re.escape(tag[:n]) for n in range(len(tag), max(len(tag) // 2, 1), -1))
+    return re.compile(rf"</(?:{'|'.join(names)})(?![\w.-]|\s*>)[ \t]*(?=<|\r?\n)", re.IGNORECASE)
 
 
 _ENDS_IN_TAG: Final = re.compile(r"<[\w.:-]+\s[^<>]*=\s*(?:\"[^\"<>]*|'[^'<>]*)\Z").search
@@ -61,9 +72,11 @@ def tag_goes_on(text: str, tag: str, attributes: Iterable[str]) -> bool:
         tag: the element's tag.
         attributes: the names of which one comes first in it.
     """
+    own = "|".join(map(re.escape, attributes)) or r"(?!)"
+    if re.match(rf"(?:{own})\s{{0,8}}=\s{{0,8}}(?:\"[^\"<>]*\"|'[^'<>]*')\w", text) is not None:
+        return True  # the tag's end came before it
     if ">" not in text:
         return False
-    own = "|".join(map(re.escape, attributes)) or r"(?!)"
     begun = re.match(rf"\s*<(?P<piece>[\w.:-]*)\s+(?:{own})\s*=\s*[\"'][^<>\n]*>", text)
     if begun is not None and _left_of(tag, begun["piece"]):
         return True
@@ -96,7 +109,8 @@ def worn_inside(text: str, tag: str, attributes: Iterable[str]) -> bool:
     opened += rf"|\n[ \t]*(?P<bare>[\w.:-]+)\s+(?:{own})\s*=\s*[\"'][^<>\n]*>"
     for found in re.finditer(opened, text):
         piece = found["alone"] or found["bare"] or found["piece"]
-        if (_left_of(tag, piece) or piece == found["bare"] == tag) and f"</{piece}>" not in text:
+        worn = _left_of(tag, piece) or piece == tag * 2 or piece == found["bare"] == tag
+        if worn and f"</{piece}>" not in text:
             return True
     return False
 

@@ -35,6 +35,7 @@ _LIKE_A_CALL: Final = re.compile(
     rf"(?:{_TAG}(?P<mark>\Z)|(?:{_TAG}>)?"
     r"(?:[(){=\"'\[*+/%]|\][\w.-]{0,128}(?:(?<=[\w.-])[(=]|(?P<word>\Z))|(?P<open>\Z))))"
     r"|[\w.-]{0,128}[^\w\s\[\]()'\"][\w.-]{0,128}(?:\(|(?P<joined>\Z))"  # one character of its name is wrong
+    r"|,\s{0,64}[^\W\d]\w{0,128}(?:=[\w\"'\[{-]|(?P<argument>=?\Z))"  # an argument before the name
 )
 """What a list of calls begins with, even if the first one is damaged; a named group if more text must decide."""
 _ITEM: Final = re.compile(rf"\]?[^\w\],.;:!?-]{{0,64}}[\w.-]{{0,{REACH}}}\s{{0,64}},\s{{0,64}}")

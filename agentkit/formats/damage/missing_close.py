@@ -20,7 +20,8 @@ from agentkit.formats.format import Pairs, TagParameters
 from agentkit.formats.reader import Damage, Search, pattern
 from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.tags import closing_tag, opening_tag
-from agentkit.formats.valueends import ValueEnd, end_of_value, worn_closing
+from agentkit.formats.valueends import ValueEnd, end_of_value
+from agentkit.formats.worn import worn_closing
 
 
 def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None:
@@ -49,8 +50,11 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
         if _is_twice(value, edge):
             raise _twice(name, edge.what, end)
         behind = edge.unopened(value)
-        if behind >= 0 and (MISSING_CLOSE in call.arguments.repairs or edge.half(value[behind:])):
+        unclosed = MISSING_CLOSE in call.arguments.repairs
+        if behind >= 0 and (unclosed or edge.half(value[behind:])):
             raise _unopened(name, edge.what, end)
+        if unclosed and edge.half(value):
+            raise unsure(name, "a call", end, end)
     if known:
         _return_to(known, given, call, part, end, allowed)
 
@@ -163,9 +167,11 @@ def _twice(name: str, what: str, end: int) -> Damage:
 
 
 def _is_bare(value: str, part: Pairs | TagParameters) -> bool:
-    """Whether the opening tag of a parameter is in a value without the parameter's name, and is not closed."""
+    """Whether the opening tag of a parameter is in a value without its end, or without a name and not closed."""
     if not isinstance(part, TagParameters) or f"<{part.name}".casefold() not in value.casefold():
         return False
+    if re.search(rf"<{re.escape(part.name)}\s[^<>]{{0,512}}(?=<|\Z)", value, re.IGNORECASE) is not None:
+        return True
     bare = re.findall(rf"<{re.escape(part.name)}\s{{0,64}}>", value, re.IGNORECASE)
     return len(bare) > len(re.findall(closing_tag(part.name), value, re.IGNORECASE))
 

@@ -135,7 +135,7 @@ def _behind(end: ValueEnd, begins: Delimiter | None, text: str, *, whole: bool) 
     while True:
         closing, edge = end.own.search(text, at), end.calls.search(text, at)
         if edge is not None and (closing is None or edge.start() < closing.start()):
-            return _Outside("more", edge.start())
+            return _Outside("more", _opens_at(text, edge, begins))
         if closing is None and not whole:
             return False
         if closing is None or not closing["close"]:
@@ -150,3 +150,9 @@ def _behind(end: ValueEnd, begins: Delimiter | None, text: str, *, whole: bool) 
             undecided = undecided or (begins is not None and begins.part.match(text, at))
             return False if undecided and not whole else _Outside("more", closing.end())
         at = again.end()
+
+
+def _opens_at(text: str, edge: re.Match[str], begins: Delimiter | None) -> int:
+    """Where a call opens of which this is the tag: at what comes before that, if it is there."""
+    before = begins.whole.finditer(text, 0, edge.start()) if begins is not None and not edge["end"] else ()
+    return next((f.start() for f in before if not text[f.end() : edge.start()].strip()), edge.start())

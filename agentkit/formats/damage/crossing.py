@@ -1,0 +1,113 @@
+"""Content in which a part of another call is: a tag opens in it and is closed after it, or the other way round.
+
+Knows the reader and the tags of the offered tools, but not how a call is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Generator
+from functools import lru_cache
+from typing import Final
+
+from agentkit.formats.rawvalue import Value
+from agentkit.formats.reader import Damage, Delimiter, Reader, Wait
+from agentkit.formats.tags import PREFIX, folded, spelt
+
+
+def refuse_crossing(r: Reader, value: Value, others: tuple[str, ...]) -> Wait:
+    """Refuse content in which a call of another tool opens and ends outside of it, or the other way round.
+
+    Half a call in it is content, unless that is closed after it, or content before it was closed. A closing tag that
+    nothing there opens is content, unless that tag opens after it, or the content begins within another tag.
+    """
+    text, first_close = value.text(), value.seen.first_close
+    if not value.verbatim and text.endswith("<") and (yield from r.sees(_rest_of_tag(others))):
+        message = f"the value of {value.key!r} ends with the beginning of another call's opening tag"
+        raise Damage("ambiguous_call", message, r.offset, end=r.offset)
+    if (value.verbatim and first_close < 0) or not _any_of(others).search(text):
+        return
+    tag = ""
+    if halves := _halves_in(text, others):
+        tag = halves[0] if first_close >= 0 else (yield from _closed_behind(r, halves))
+    if tag:
+        message = f"<{tag}> opens inside the value of {value.key!r} and is not closed there"
+        raise Damage("ambiguous_call", message, first_close if first_close >= 0 else r.offset, end=r.offset)
+    if not value.verbatim and (tag := crossing(text, others)):
+        message = f"a part of {tag!r} is inside the value of {value.key!r}, and another part is not"
+        raise Damage("ambiguous_call", message, r.offset, end=r.offset)
+
+
+def _closed_behind(r: Reader, names: tuple[str, ...]) -> Generator[None, None, str]:
+    """The first of these tags that comes after this place, if it is a closing one; otherwise empty."""
+    start, name = r.offset, ""
+    search = _any_of(names).search
+    while True:
+        limit = start + _BEHIND - r.base
+        if (found := search(r.buf, r.at, limit)) is not None:
+            name, r.at = found[2] if found[1] else "", found.end()
+            break
+        if r.ended or len(r.buf) >= limit:
+            r.at = min(len(r.buf), limit)
+            break
+        r.at = max(r.at, len(r.buf) - _OVERLAP)
+        yield
+    r.back_to(start)  # by an amount that does not depend on how the text is cut
+    return name
+
+
+_BEHIND: Final = 8192  # characters searched after content in which a call of another tool opens
+_OVERLAP: Final = 512  # more than the beginning of a tag
+
+
+def _halves_in(text: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of these tags that open in the text more often than they close."""
+    found = Counter((f[1] or "", folded(f[2])) for f in _A_TAG.finditer(text))
+    return tuple(t for t in names if found["", folded(t)] > found["/", folded(t)])
+
+
+def crossing(text: str, names: Collection[str] | None = None) -> str:
+    """The first of these tags, or of any, of which a part is in this text and another part is outside; empty if none.
+
+    A closing tag that nothing in the text opens is one if the same tag opens after it, or if the text begins with the
+    end of a tag. So is the beginning of an opening tag at the text's end.
+    """
+    if "<" not in text:
+        return ""
+    wanted = None if names is None else {folded(name) for name in names}
+    opened: Counter[str] = Counter()
+    closed: dict[str, None] = {}
+    for found in _A_TAG.finditer(text):
+        name = folded(found[2])
+        if wanted is not None and name not in wanted:
+            continue
+        if not found[1] and name in closed:
+            return found[2]
+        opened[name] += -1 if found[1] else 1
+        if opened[name] < 0:
+            closed[name] = None
+    if closed and text.startswith((">", "/>")):
+        return next(iter(closed))
+    begun = _BEGUN_LAST(text, text.rfind("<"))
+    return begun[1] if begun is not None and (wanted is None or folded(begun[1]) in wanted) else ""
+
+
+@lru_cache(1024)
+def _any_of(names: tuple[str, ...]) -> re.Pattern[str]:
+    """Any tag of these names, opening or closing, up to its name's end: groups are the slash and the name."""
+    return re.compile(rf"<(/?){PREFIX}({'|'.join(map(spelt, names)) or '(?!)'})(?=[\s/>])", re.IGNORECASE)
+
+
+@lru_cache(1024)
+def _rest_of_tag(names: tuple[str, ...]) -> Delimiter:
+    """An opening tag of one of these names without its first character, up to an attribute or its end."""
+    return Delimiter(
+        rf"(?:{'|'.join(map(spelt, names)) or '(?!)'})\s{{0,64}}(?:/?>|[\w.-]{{1,64}}=)",
+        r"[\w.-]{0,128}\s{0,64}(?:/|[\w.-]{1,64})?",
+        re.IGNORECASE,
+    )
+
+
+_A_TAG: Final = re.compile(r"<(/?)([^\W\d][\w.-]{0,255}+)(?=[\s/>])(?![^<>]{0,512}/>)")
+_BEGUN_LAST: Final = re.compile(r"<([^\W\d][\w.:-]{0,255}+)\s[^<>]*\Z").match

@@ -1,0 +1,94 @@
+"""Closings in a value of which a part is missing, misspelt or in another place. Pure."""
+
+from __future__ import annotations
+
+import re
+from difflib import SequenceMatcher
+from functools import cache
+from itertools import permutations
+from typing import Final
+
+_ALIKE: Final = 0.8  # of two strings, if one is the other misspelt
+_STRAY: Final = 64  # extra characters that may be inside a closing tag
+_LONGEST_TAG: Final = 512
+_LAST_TAG: Final = re.compile(r"<([/!?]?)([^<>]*)>\Z")
+
+
+def alike(text: str, closing: str) -> bool:
+    """Whether a string is a misspelt closing tag."""
+    return SequenceMatcher(None, text, closing, autojunk=False).ratio() > _ALIKE
+
+
+def halved(text: str, closing: str) -> bool:
+    """Whether a string ends with the beginning or the end of a closing tag, or with one like it.
+
+    A closing tag with something extra inside it is like one. If only one or two characters are left of it, the string
+    ends with an angle bracket that is not part of a whole tag, or with an opening tag where the closing one belongs.
+    """
+    size, text = len(closing), text.rstrip()
+    last = text[-size - _STRAY :]
+    if any(last.endswith(closing[n:]) and closing[:n] in last[: n - size] for n in range(3, size)):
+        return True
+    if last.endswith(_scrambled(closing)):
+        return True
+    begun = last.rfind(closing[: max(size // 2, 5)])
+    if begun >= 0 and "\n" not in last[begun:] and not last.startswith(closing, begun):
+        return True  # the rest of it is something else
+    pieces = (*(closing[:n] for n in range(2, size)), *(closing[n:] for n in range(1, size - 2)))
+    tail = text[-size - 1 :]
+    tail = tail[max(tail.find(closing[:2]), 0) :]
+    return text.endswith((*pieces, "<", "</")) or alike(tail, closing) or _ends_in_a_bracket(text, closing)
+
+
+def begins_closing(text: str, closing: str) -> bool:
+    """Whether a string ends with the beginning of a closing tag: at least three characters of it, and not all."""
+    text = text.rstrip()
+    return closing[:3] in text[-len(closing) :] and text.endswith(tuple(closing[:n] for n in range(3, len(closing))))
+
+
+def is_left(text: str, closing: str) -> bool:
+    """Whether a string is nothing but a part of a closing tag, or a closing tag misspelt; or empty."""
+    text = text.strip()
+    return closing.startswith(text) or closing.endswith(text) or alike(text, closing)
+
+
+def worn_closing(text: str, closing: str) -> int:
+    """The index after the first misspelt closing tag in a string that nothing there opens; -1 if there is none."""
+    if not closing.startswith("</"):
+        return -1
+    seen = {closing}
+    for found in _CLOSING_TAG.finditer(text):
+        if found[0] not in seen and alike(found[0], closing) and f"<{found[1]}" not in text:
+            return found.end()
+        seen.add(found[0])
+    return -1
+
+
+def doubtful_end(text: str, closing: str) -> bool:
+    """Whether a string contains a part of a closing tag that may be taken for what ends it."""
+    return begins_closing(text, closing) or worn_closing(text, closing) >= 0
+
+
+_CLOSING_TAG: Final = re.compile(r"</([^<>\n]{1,64})>")
+
+
+def _ends_in_a_bracket(text: str, closing: str) -> bool:
+    """Whether a string ends with a bracket of a closing tag that closes nothing there.
+
+    `>` does at the end of a comment, of another closing tag and of a tag that closes itself.
+    """
+    if text.endswith("]") and closing.startswith("]"):
+        return text.count("]") > text.count("[")
+    if not text.endswith(">"):
+        return False
+    found = _LAST_TAG.search(text[-_LONGEST_TAG:])
+    if found is None or found[1] == "":
+        return found is None or not found[2].endswith(("/", "-"))
+    return found[1] == "/" and re.search(rf"<{re.escape(found[2].strip())}[\s>]", text) is None
+
+
+@cache
+def _scrambled(closing: str) -> tuple[str, ...]:
+    """The tokens and words of a closing literal in any other order."""
+    pieces = re.findall(r"<[^<>]*>|[^<>]+", closing)
+    return tuple({"".join(order) for order in permutations(pieces)} - {closing}) if len(pieces) < 5 else ()
