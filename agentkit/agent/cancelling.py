@@ -65,9 +65,9 @@ async def _obey(token: asyncio.Event, stop: Callable[[RunFinish], None]) -> None
 
 
 async def uncancelled(
-    work: Coroutine[Any, Any, None], again: Callable[[], Coroutine[Any, Any, None]] | None = None
-) -> None:
-    """Finish this even if the task is cancelled in the meantime; the cancellation is raised afterwards.
+    work: Coroutine[Any, Any, _T], again: Callable[[], Coroutine[Any, Any, _T]] | None = None
+) -> _T:
+    """Finish this even if the task is cancelled in the meantime, and return its result; the cancellation is raised then.
 
     Args:
         work: the coroutine to finish.
@@ -86,6 +86,7 @@ async def uncancelled(
         if again is None or not task.cancelled():
             break
         work, again = again(), None
-    task.result()
+    result = task.result()
     if cancelled is not None:
         raise cancelled
+    return result
