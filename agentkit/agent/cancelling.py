@@ -64,10 +64,8 @@ async def _obey(token: asyncio.Event, stop: Callable[[RunFinish], None]) -> None
     stop("cancelled")
 
 
-async def uncancelled(
-    work: Coroutine[Any, Any, _T], again: Callable[[], Coroutine[Any, Any, _T]] | None = None
-) -> _T:
-    """Finish this even if the task is cancelled in the meantime, and return its result; the cancellation is raised then.
+async def uncancelled(work: Coroutine[Any, Any, _T], again: Callable[[], Coroutine[Any, Any, _T]] | None = None) -> _T:
+    """Finish this even if the task is cancelled in the meantime, which is raised afterwards; returns its result.
 
     Args:
         work: the coroutine to finish.

@@ -171,9 +171,9 @@ class RunStream(EventStream[Event], Generic[OutputT]):
                 since = monotonic()
                 try:
                     async for event in turn:
-                        if type(event) in _TOOL_EVENTS and not journal.settled:  # before anyone sees it
-                            if not await self._record(turn, event, since):  # type: ignore[arg-type]
-                                continue
+                        recorded = type(event) not in _TOOL_EVENTS or journal.settled  # before anyone sees it
+                        if not (recorded or await self._record(turn, event, since)):  # type: ignore[arg-type]
+                            continue
                         if hooked:
                             await self._hooks.notify(event)
                         yield event

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agentkit import formats
 from agentkit.checks.bounds import Bounds, instance, or_none, refuse
 from agentkit.foreign.absent import explained
+from agentkit.formats.reserved import refuse_unread
 from agentkit.messages import Message, ToolCall
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.continuing import Made, Record
@@ -144,6 +145,7 @@ class ResponseProcessor:
         intake = Intake(self._ids, config.max_calls)
         if config.text_formats:
             specs = self.registry.specs()
+            refuse_unread(config.text_formats, specs)
 
             def new_parser(first: bool) -> TextReader:
                 thinking = first and config.starts_thinking

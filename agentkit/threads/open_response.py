@@ -1,8 +1,8 @@
 """The response that a run is writing to its thread: which of it is in the store, and how the rest gets there. Pure.
 
 A response and its calls are one entry; a call that is about to start is in the store before its tool starts, one that
-waits for a person before anyone can decide about it. The answer to a call that is not in the store yet is held back until
-its response is written. An answer that someone else has written in the meantime stays.
+waits for a person before anyone can decide about it. The answer to a call that is not in the store yet is held back
+until its response is written. An answer that someone else has written in the meantime stays.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class OpenResponse:
         self._written: dict[str, int] = {}  # the ordinals of its calls that are in the store
         self._open: dict[str, tuple[int, int]] = {}  # calls in the store without an answer; _NEWEST for a new entry
         self._held: dict[str, ToolMessage] = {}  # answers of calls not written yet
-        self._waits: dict[str, tuple[int, int]] = {}  # calls that wait for a person; inside them, then they are not open
+        self._waits: dict[
+            str, tuple[int, int]
+        ] = {}  # calls that wait for a person; inside them, then they are not open
         self.given: dict[str, ToolMessage] = {}
         """The answers that someone else has written in the meantime, by the ids of their calls."""
         self._keys: dict[str, str] = {}  # the idempotency keys of open calls

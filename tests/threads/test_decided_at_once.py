@@ -10,16 +10,16 @@ from typing import Any, Literal
 
 import pytest
 
-from agentkit.agent import Agent
+from agentkit.agent import Agent, RunFinish, RunStream
 from agentkit.errors import ConfigError
 from agentkit.events import ApprovalRequired, Event, SourceEvent, Text, ToolCompleted, ToolSkipped, ToolStarted
-from agentkit.messages import AssistantMessage, ToolCall, ToolMessage, user
+from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.models.base import ModelRequest
 from agentkit.processor import ProcessorConfig
 from agentkit.processor.config import Execute, Strategy
 from agentkit.testing import ScriptedModel
 from agentkit.threads import SQLiteStore, ThreadManager
-from agentkit.threads.store import Change, Log, Move
+from agentkit.threads.store import Change, Move
 from agentkit.tool.codec import to_json
 from agentkit.tool.declare import openapi_schema
 from agentkit.tool.registry import ToolRegistry
@@ -190,25 +190,25 @@ async def test_a_resumed_run_that_is_left_at_its_first_event_warns_of_nothing(
     await first.deny("t", "c1")
     await (first.approve("t", "c3") if waits else first.deny("t", "c3"))
     model = ScriptedModel(["Done."])
-    run = first.run_thread("t", model=model)
 
-    async def leave() -> None:
+    async def leave(run: RunStream[Any]) -> RunFinish:
         async with run:
             async for _ in run:
                 if how == "break":
                     break
-                elif how == "cancel":
+                if how == "cancel":
                     run.cancel()
                 else:
                     await asyncio.sleep(9)
+        return run.result.finish
 
-    task = asyncio.create_task(leave())
+    task = asyncio.create_task(leave(first.run_thread("t", model=model)))
     await asyncio.sleep(0.05)
     if how == "task":
         task.cancel()
     await asyncio.wait([task])
-    assert run.result.finish == "cancelled"
-    del run, task, leave
+    assert how == "task" or task.result() == "cancelled"
+    del task
     gc.collect()
     assert model.requests == []
     assert capsys.readouterr().err == ""
