@@ -163,7 +163,7 @@ class Journal(Protocol):
     ) -> ToolMessage | None:
         """A call is about to start, has its answer, or waits for a person.
 
-        Returns the answer of a call that was about to start or to wait, if someone else has answered it meanwhile.
+        Returns the answer of a call that was about to start or to wait, if someone else has answered it before that.
 
         Args:
             event: which of these happened.

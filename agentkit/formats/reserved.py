@@ -24,7 +24,7 @@ def refuse_reserved(format: Format, tools: Sequence[ToolSpec]) -> None:
             if element is not None and (found := own.get(folded(element.tag))) is not None:
                 raise FormatError(
                     f"format {format.name!r} cannot offer a tool with the tag <{element.tag}>: it reads <{found[0]}> "
-                    f"as the start of {found[1]}, so no call of the tool would run. Give the tool another name, such as "
+                    f"as the start of {found[1]}, so no call of it would run. Give the tool another name, such as "
                     f"{element.tag + '_tool'!r}, with @xml_schema(name=…) for its tag alone; or use a format in which "
                     "tools have no tags of their own, such as 'hermes'"
                 )

@@ -160,11 +160,12 @@ class OpenResponse:
         ids = {place: id for id, place in (self._waits | self._open).items()}
         left: list[Change] = []
         for change in changes:
-            place = (change.seq, change.ordinal) if isinstance(change, Move) else None
-            if place not in ids or (call := stored.get(place)) is None or call.status in change.expect:
+            call = stored.get((change.seq, change.ordinal)) if isinstance(change, Move) else None
+            id = None if call is None else ids.get((call.seq, call.ordinal))
+            if call is None or id is None or not isinstance(change, Move) or call.status in change.expect:
                 left.append(change)
             elif call.answer is not None:
-                self.given[ids[place]] = replace(answer_of(call), call_id=ids[place])
+                self.given[id] = replace(answer_of(call), call_id=id)
         return left
 
     # -------------------------------------------------------------- changes written

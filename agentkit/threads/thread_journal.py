@@ -132,19 +132,10 @@ class ThreadJournal:
             ConfigError: the thread has no message to answer.
         """
         await self.lease.take()
-        content, last = await self._content(), None
-        while True:
-            plan = settle(content.rest, registry)
-            ended = [(call_from_json(call.body), answer_of(call)) for call in untold(content.rest)]
-            answers = [*plan.answer, *[(call, await self._reconciled(call, registry)) for call in plan.ask]]
-            try:
-                await self._write(changes := _settled(plan, answers))
-                break
-            except StoreConflict as e:  # a call was decided or answered since it was read
-                content, last = await self._content(), content
-                if content.rest == last.rest:
-                    self.lease.void = e
-                    raise
+        content = await self._content()
+        while (settled := await self._settle(content, registry)) is None:  # a call was decided or answered since
+            content = await self._content()
+        plan, answers, ended, changes = settled
         if changes:
             content = await self._content()
         self._shrinking.open(registry, ask)
@@ -163,6 +154,26 @@ class ThreadJournal:
         )
         ended += [(call_from_json(call.body), answer) for call, answer in answers]
         return Unsettled(tuple(said for said, _ in reopened), approved, finish, waiting, tuple(ended))
+
+    async def _settle(
+        self, content: ThreadContent, registry: ToolRegistry
+    ) -> tuple[Settlement, list[tuple[Call, ToolMessage]], list[tuple[ToolCall, ToolMessage]], list[Change]] | None:
+        """Settle what is open: the plan, the answers given now and since the last run, and the changes written.
+
+        None if someone else was faster, so that the thread has to be read again.
+        """
+        plan = settle(content.rest, registry)
+        ended = [(call_from_json(call.body), answer_of(call)) for call in untold(content.rest)]
+        answers = [*plan.answer, *[(call, await self._reconciled(call, registry)) for call in plan.ask]]
+        changes = _settled(plan, answers)
+        try:
+            await self._write(changes)
+        except StoreConflict as e:
+            if (await self._content()).rest != content.rest:
+                return None
+            self.lease.void = e
+            raise
+        return plan, answers, ended, changes
 
     async def _reconciled(self, call: Call, registry: ToolRegistry) -> ToolMessage:
         """The answer to an interrupted call, from the tool that knows its outcome."""
@@ -300,17 +311,15 @@ class ThreadJournal:
 
     async def _write_response(self, changes: Sequence[Change]) -> None:
         """Write changes of the response; what someone else has decided or answered in the meantime stays."""
-        while True:
-            try:
-                places = await self._write(changes)
-                break
-            except StoreConflict as e:
-                before = min((change.seq for change in changes if isinstance(change, Move)), default=0) - 1
-                left = self._open.possible(changes, (await read_log(self._store, self.thread_id, after=before)).calls)
-                if len(left) == len(changes):
-                    self.lease.void = e
-                    raise
-                changes = left
+        try:
+            places = await self._write(changes)
+        except StoreConflict as e:
+            before = min((change.seq for change in changes if isinstance(change, Move)), default=0) - 1
+            left = self._open.possible(changes, (await read_log(self._store, self.thread_id, after=before)).calls)
+            if len(left) == len(changes):
+                self.lease.void = e
+                raise
+            return await self._write_response(left)
         self._open.written(changes, places)
 
     async def _write_new(self) -> None:

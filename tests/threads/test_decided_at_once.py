@@ -13,7 +13,7 @@ import pytest
 from agentkit.agent import Agent, RunFinish, RunStream
 from agentkit.errors import ConfigError
 from agentkit.events import ApprovalRequired, Event, SourceEvent, Text, ToolCompleted, ToolSkipped, ToolStarted
-from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
+from agentkit.messages import AssistantMessage, TextPart, ToolCall, ToolMessage
 from agentkit.models.base import ModelRequest
 from agentkit.processor import ProcessorConfig
 from agentkit.processor.config import Execute, Strategy
@@ -244,7 +244,7 @@ def moves(to: str) -> Callable[[Change], bool]:
 
 
 def late(id: str, name: str) -> ToolMessage:
-    return ToolMessage(id, name, "from outside")
+    return ToolMessage(id, name, (TextPart("from outside"),))
 
 
 async def test_a_call_that_is_decided_while_a_run_withdraws_it_keeps_the_decision(
@@ -255,7 +255,9 @@ async def test_a_call_that_is_decided_while_a_run_withdraws_it_keeps_the_decisio
     await other.run_thread("t", model=ScriptedModel([[PAY]]))
     await other.add_message("t", "Something else")
     record = (await other.get_log("t")).calls[0]
-    denied = to_json(ToolMessage("c1", "pay", "no", "denied"))  # by someone who had read the thread before the message
+    denied = to_json(
+        ToolMessage("c1", "pay", (TextPart("no"),), "denied")
+    )  # by someone who had read the thread before the message
     move = Move(record.seq, record.ordinal, "answered", ("waiting",), answer=denied)
     assert isinstance(overtaken.store, Overtaken)
     overtaken.store.when(moves("answered"), lambda: other.store.commit("t", [move]))
