@@ -14,7 +14,6 @@ from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import Usage
 from agentkit.foreign.renamed import TOOL_CHOICE
-from agentkit.formats.reserved import refuse_unread
 from agentkit.messages import AssistantMessage
 from agentkit.models.base import ModelRequest, continues
 from agentkit.processor import ProcessorConfig, Source
@@ -68,7 +67,10 @@ class Requests:
                 f"tool_choice={request.tool_choice!r} is not a tool of this agent: expected one of {', '.join(choices)}"
                 f"{did_you_mean(request.tool_choice, choices, TOOL_CHOICE)}"
             )
-        refuse_unread(self._plan.config.text_formats, request.tools)
+        if self._plan.config.text_formats:
+            from agentkit.formats.reserved import refuse_unread  # only a run with calls in text loads formats
+
+            refuse_unread(self._plan.config.text_formats, request.tools)
 
     async def prepare(self) -> bool:
         """Create the next request and the meter for its response; False if nothing is left of the budget."""

@@ -216,7 +216,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         if self._left:
             return
         if self._turn is not None:
-            self._turn.cancel()  # it has not begun if the run is left before that; else it is over
+            self._turn.cancel()  # it was not started if the run is left before that; otherwise it is over
         self._requests.settle()
         try:
             await uncancelled(self.journal.close(), again=self.journal.close)

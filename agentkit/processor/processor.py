@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 from agentkit import formats
 from agentkit.checks.bounds import Bounds, instance, or_none, refuse
 from agentkit.foreign.absent import explained
-from agentkit.formats.reserved import refuse_unread
 from agentkit.messages import Message, ToolCall
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.continuing import Made, Record
@@ -145,6 +144,8 @@ class ResponseProcessor:
         intake = Intake(self._ids, config.max_calls)
         if config.text_formats:
             specs = self.registry.specs()
+            from agentkit.formats.reserved import refuse_unread  # only a response with calls in text loads formats
+
             refuse_unread(config.text_formats, specs)
 
             def new_parser(first: bool) -> TextReader:
