@@ -64,10 +64,8 @@ async def _obey(token: asyncio.Event, stop: Callable[[RunFinish], None]) -> None
     stop("cancelled")
 
 
-async def uncancelled(
-    work: Coroutine[Any, Any, None], again: Callable[[], Coroutine[Any, Any, None]] | None = None
-) -> None:
-    """Finish this even if the task is cancelled in the meantime; the cancellation is raised afterwards.
+async def uncancelled(work: Coroutine[Any, Any, _T], again: Callable[[], Coroutine[Any, Any, _T]] | None = None) -> _T:
+    """Finish this even if the task is cancelled in the meantime, which is raised afterwards; returns its result.
 
     Args:
         work: the coroutine to finish.
@@ -86,6 +84,7 @@ async def uncancelled(
         if again is None or not task.cancelled():
             break
         work, again = again(), None
-    task.result()
+    result = task.result()
     if cancelled is not None:
         raise cancelled
+    return result

@@ -47,14 +47,15 @@ class Unsettled(NamedTuple):
         """The events of the calls that were answered; their indices follow those of the calls to run."""
         for index, (call, answer) in enumerate(self.answered, len(self.calls)):
             yield CallEnd(index, call)
-            yield _end(index, call, answer)
+            yield end_of(index, call, answer)
 
 
 _NOT_RUN: Final = ("denied", "cancelled", "skipped")
 """The codes of the answers to calls that did not start."""
 
 
-def _end(index: int, call: ToolCall, answer: ToolMessage) -> Event:
+def end_of(index: int, call: ToolCall, answer: ToolMessage) -> ToolCompleted | ToolFailed | ToolSkipped:
+    """The event of a call that has its answer without having run."""
     if answer.error is None:
         return ToolCompleted(index, call, ToolResult(content=answer.content), 0.0)
     result = ToolResult(error=answer.text, code=answer.error)
@@ -159,8 +160,10 @@ class Journal(Protocol):
 
     async def record(
         self, event: ToolEvent, said: AssistantMessage | None, answer: ToolMessage | None, response: Response | None
-    ) -> None:
+    ) -> ToolMessage | None:
         """A call is about to start, has its answer, or waits for a person.
+
+        Returns the answer of a call that was about to start or to wait, if someone else has answered it before that.
 
         Args:
             event: which of these happened.
@@ -292,7 +295,7 @@ class Conversation:
 
     async def record(
         self, event: ToolEvent, said: AssistantMessage | None, answer: ToolMessage | None, response: Response | None
-    ) -> None:
+    ) -> ToolMessage | None:
         """Do nothing: `respond` adds everything."""
 
     async def respond(self, said: AssistantMessage, answers: Sequence[ToolMessage], response: Response | None) -> None:

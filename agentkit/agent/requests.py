@@ -59,7 +59,7 @@ class Requests:
         self._continued = 0
 
     def check(self) -> None:
-        """Raise ConfigError if `tool_choice` names an unknown tool."""
+        """Raise ConfigError if `tool_choice` names an unknown tool, FormatError if a tool's calls would not be read."""
         request = self._request
         choices = ["auto", "required", "none", *(tool.name for tool in request.tools)]
         if request.tool_choice not in choices:
@@ -67,6 +67,10 @@ class Requests:
                 f"tool_choice={request.tool_choice!r} is not a tool of this agent: expected one of {', '.join(choices)}"
                 f"{did_you_mean(request.tool_choice, choices, TOOL_CHOICE)}"
             )
+        if self._plan.config.text_formats:
+            from agentkit.formats.reserved import refuse_unread  # only a run with calls in text loads formats
+
+            refuse_unread(self._plan.config.text_formats, request.tools)
 
     async def prepare(self) -> bool:
         """Create the next request and the meter for its response; False if nothing is left of the budget."""

@@ -19,7 +19,7 @@ from typing import Any, Final, Generic
 from agentkit.agent.cancelling import Brake, uncancelled, watch
 from agentkit.agent.ending import ending
 from agentkit.agent.hooks import Hooks
-from agentkit.agent.journal import Journal, Response, Unsettled
+from agentkit.agent.journal import Journal, Response, Unsettled, end_of
 from agentkit.agent.lifecycle import RunEnded, RunStarted, TurnEnded, TurnStarted
 from agentkit.agent.options import RunFinish
 from agentkit.agent.outcome import OutputT, RunResult
@@ -47,6 +47,7 @@ from agentkit.processor import EventStream, ResponseProcessor, Source, Turn
 from agentkit.tool.result import ToolContext
 
 _TOOL_EVENTS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
+_FIRST = frozenset((ToolStarted, ApprovalRequired))  # before these, the call is to be in the journal
 
 UNREAD: Final = 1.0
 """Seconds after which a run that is ended from outside no longer waits for its consumer."""
@@ -164,13 +165,15 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             turn, ended = await self._opened()
             for event in ended:
                 yield event
+            turn = await self._next() if turn is None else turn
             while turn is not None:
                 self._begin(turn)
                 since = monotonic()
                 try:
                     async for event in turn:
-                        if type(event) in _TOOL_EVENTS and not journal.settled:  # before anyone sees it
-                            await self._record(turn, event, since)  # type: ignore[arg-type]
+                        recorded = type(event) not in _TOOL_EVENTS or journal.settled  # before anyone sees it
+                        if not (recorded or await self._record(turn, event, since)):  # type: ignore[arg-type]
+                            continue
                         if hooked:
                             await self._hooks.notify(event)
                         yield event
@@ -192,9 +195,9 @@ class RunStream(EventStream[Event], Generic[OutputT]):
                     stop()
 
     async def _opened(self) -> tuple[Turn | None, Sequence[Event]]:
-        """The first turn; before it, the ends of the calls that were answered since the last run, told to the hooks."""
+        """A turn for the calls that an earlier run left, and the ends of those answered since, told to the hooks."""
         if self._brake.reason is not None:
-            return await self._next(), ()
+            return None, ()
         turn, unsettled = await self._open()
         ended = list(unsettled.ends())
         if ended and self._hooks.any:
@@ -202,7 +205,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
                 await self._hooks.notify(event)
             if turn is None:
                 await self._hooks.notify(_without_a_turn(unsettled))
-        return (await self._next() if turn is None else turn), ended
+        return turn, ended
 
     def _failed(self, error: BaseException) -> None:
         self.error = error
@@ -212,6 +215,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
     async def _conclude(self) -> None:
         if self._left:
             return
+        if self._turn is not None:
+            self._turn.cancel()  # it was not started if the run is left before that; otherwise it is over
         self._requests.settle()
         try:
             await uncancelled(self.journal.close(), again=self.journal.close)
@@ -276,7 +281,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         if not unsettled.calls or left == 0 or self._brake.reason is not None:
             return None, unsettled
         calls = [CallEnd(index, call) for index, call in enumerate(unsettled.calls)]
-        return self._processor.process(calls, approved=unsettled.approved), unsettled
+        self._turn = self._processor.process(calls, approved=unsettled.approved)
+        return self._turn, unsettled
 
     async def _instruct(self) -> bool:
         """Pass the instructions to the journal; False if the run was stopped before they were known."""
@@ -327,11 +333,14 @@ class RunStream(EventStream[Event], Generic[OutputT]):
 
     # -------------------------------------------------------------- what is recorded
 
-    async def _record(self, turn: Turn, event: ToolEvent, since: float) -> None:
-        """Record a tool event in the journal."""
+    async def _record(self, turn: Turn, event: ToolEvent, since: float) -> bool:
+        """Record a tool event in the journal. False if it does not happen: the call was answered from outside."""
         response = self._response(turn, since) if turn.complete else None
-        said = turn.message if response is not None or type(event) is ToolStarted else None
-        await self.journal.record(event, said, turn.answer(event.index), response)
+        said = turn.message if response is not None or type(event) in _FIRST else None
+        given = await self.journal.record(event, said, turn.answer(event.index), response)
+        if given is not None:
+            turn.settle(end_of(event.index, event.call, given), given)
+        return given is None
 
     async def _end(self, turn: Turn, since: float) -> None:
         """End a turn for whatever reason: record it, and then notify the hooks.

@@ -71,7 +71,7 @@ def _open_streams() -> None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as above
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows ? instead of aborting the run
+            stream.reconfigure(errors="backslashreplace")  # without UTF-8, a character is shown as its escape
     if hasattr(sys.stdin, "reconfigure"):
         sys.stdin.reconfigure(errors="surrogateescape")  # see `agentkit.cli.keyboard`
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from unicodedata import category, east_asian_width
@@ -64,10 +65,17 @@ def plain(text: str) -> str:
 def as_json(value: object, indent: int | None = None) -> str:
     r"""A value as JSON that is safe for a terminal: lossless, with everything that `plain` would alter escaped.
 
+    If the encoding of standard output lacks one of its characters, all but ASCII is escaped.
+
     >>> as_json({"name": "a\u202egnp.exe é"})
     '{"name": "a\\u202egnp.exe é"}'
     """
-    return json.dumps(value, ensure_ascii=False, indent=indent).translate(_JSON)
+    text = json.dumps(value, ensure_ascii=False, indent=indent).translate(_JSON)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(value, indent=indent).translate(_JSON)
+    return text
 
 
 def visible(text: str) -> str:

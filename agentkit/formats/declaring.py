@@ -33,6 +33,15 @@ def what_is_wrong(call: Sequence[Any], section: tuple[str, str] | None) -> str:
     )
 
 
+def unseen(**fields: Sequence[Any]) -> str:
+    """About the literals that are read outside of calls, by field: white space is everywhere, and ends nothing."""
+    for field, literals in fields.items():
+        for literal in literals:
+            if not all(text.strip() for text in ((literal,) if isinstance(literal, str) else literal)):
+                return f"{field} contains {literal!r}: expected literals that are not only white space"
+    return ""
+
+
 def _kind(part: object) -> str:
     return type(part).__name__
 

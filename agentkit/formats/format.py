@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from agentkit.errors import FormatError
-from agentkit.formats.declaring import what_is_wrong
+from agentkit.formats.declaring import unseen, what_is_wrong
 from agentkit.formats.literals import MAX_DEPTH
 from agentkit.toolspec import Layout
 
@@ -371,6 +371,8 @@ class Format:
             around = (edge(shape.section.open), edge(shape.section.close)) if shape.section is not None else None
             if wrong := what_is_wrong(shape.call, around):
                 raise FormatError(f"format {self.name!r} cannot be declared: {wrong}")
+        if wrong := unseen(thinking=self.thinking, answer=self.answer, markup=self.markup, ends=self.ends):
+            raise FormatError(f"format {self.name!r} cannot be declared: {wrong}")
 
     @property
     def shapes(self) -> tuple[Shape, ...]:

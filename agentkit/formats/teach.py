@@ -18,6 +18,7 @@ from agentkit.formats.format import Format
 from agentkit.formats.kind import IN_JSON_STRINGS
 from agentkit.formats.quarantined import Declared, render_result
 from agentkit.formats.remembered import Remembered
+from agentkit.formats.reserved import refuse_reserved
 from agentkit.formats.write import render_calls
 from agentkit.messages import ToolCall
 from agentkit.schemas import walk
@@ -54,8 +55,8 @@ def render_prompt(
         quarantined in it: regardless of their author, they cannot end the list of tools or begin a turn.
 
     Raises:
-        FormatError: a tool's or parameter's name, or a value of an `enum` or `const`, contains what a format or a
-            template reads as markup.
+        FormatError: a tool has a tag that the format uses for itself; or a tool's or parameter's name, or a value of an
+            `enum` or `const`, contains what a format or a template reads as markup.
     """
     declared = get(format)
     if not tools or tool_choice == "none":
@@ -68,6 +69,7 @@ _made: Remembered[str] = Remembered()
 
 
 def _prompt(declared: Format, tools: Sequence[ToolSpec], tool_choice: str, parallel: bool | None) -> str:
+    refuse_reserved(declared, tools)
     quarantined = Declared(declared, tools)
     shown = [quarantined.tool(tool) for tool in tools]
     kinds = [(KINDS[type(part)], part) for part in declared.call]

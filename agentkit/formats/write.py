@@ -19,6 +19,7 @@ from agentkit.formats.format import (
     ToolElement,
 )
 from agentkit.formats.kind import Writing
+from agentkit.formats.reserved import refuse_reserved
 from agentkit.messages import ToolCall
 from agentkit.toolspec import ToolSpec
 from agentkit.unicode import has_surrogate
@@ -75,6 +76,7 @@ def _check(format: Format, calls: Sequence[ToolCall], tools: Sequence[ToolSpec],
     got = [e.call for e in events if isinstance(e, CallEnd)]
     for i, call in enumerate(calls):
         if i >= len(got) or got[i].name != call.name or not _equal(got[i].arguments, call.arguments):
+            refuse_reserved(format, [_spec(format, call, known)])
             raise FormatError(
                 f"format {format.name!r} cannot represent this call of {call.name!r}: it would be read back as "
                 f"{got[i].name + ' ' + values.dump(got[i].arguments)[:200] if i < len(got) else 'no call'}"

@@ -184,6 +184,15 @@ class Execution:
         self.answers[index] = answer_as_made(call.id, call.name, done.parts, result.code)
         self._inbox.put((ToolCompleted if succeeded else ToolFailed)(index, call, result, took))
 
+    def settle(self, end: ToolCompleted | ToolFailed | ToolSkipped, answer: ToolMessage) -> None:
+        """A call that was about to start, or to wait for a person, was answered from outside."""
+        index = end.index
+        self.waiting.drop_one(index)
+        self.approvals.pending.pop(index, None)
+        self.approvals.suspended.pop(index, None)
+        self.answers[index] = answer
+        self._inbox.put(end)
+
     # -------------------------------------------------------------- the end
 
     def interrupt(self, *, waiting: bool) -> list[ToolEvent]:

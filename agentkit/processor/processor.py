@@ -144,6 +144,9 @@ class ResponseProcessor:
         intake = Intake(self._ids, config.max_calls)
         if config.text_formats:
             specs = self.registry.specs()
+            from agentkit.formats.reserved import refuse_unread  # only a response with calls in text loads formats
+
+            refuse_unread(config.text_formats, specs)
 
             def new_parser(first: bool) -> TextReader:
                 thinking = first and config.starts_thinking

@@ -344,6 +344,15 @@ class Turn(EventStream[Event]):
             self._inbox.stop()
             self._execution.cancel()
 
+    def settle(self, end: ToolCompleted | ToolFailed | ToolSkipped, answer: ToolMessage) -> None:
+        """A call was answered from outside while its `ToolStarted` or `ApprovalRequired` is yielded: it does neither.
+
+        Args:
+            end: the event to yield in its place.
+            answer: the answer.
+        """
+        self._execution.settle(end, answer)
+
     async def _close(self, *, early: bool) -> None:
         try:
             reading = self._inbox.reading

@@ -106,6 +106,11 @@ class WaitingCalls:
         self.calls.remove(admitted)
         self.leave_line(admitted.index)
 
+    def drop_one(self, index: int) -> None:
+        """The call with this index will not start, if it is one of these."""
+        for admitted in [a for a in self.calls if a.index == index]:
+            self.drop(admitted)
+
     def drop_all(self, after: int = -1) -> dict[int, ToolCall]:
         """Remove and return the calls after this one; none of them will start."""
         dropped = {a.index: a.call for a in self.calls if a.index > after}

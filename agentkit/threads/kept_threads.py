@@ -25,6 +25,7 @@ from agentkit.threads.children import all_waiting, child_id, located
 from agentkit.threads.entries import entries_of, one_message
 from agentkit.threads.fork import copied
 from agentkit.threads.known_threads import KnownThreads
+from agentkit.threads.open_response import UNANSWERED
 from agentkit.threads.reading import read_log
 from agentkit.threads.resume import waiting, waits_inside
 from agentkit.threads.store import Call, Log, Move, Store, Thread
@@ -187,10 +188,7 @@ class KeptThreads:
         names = await self._names(thread_id) if answers else {}
         one = one_message(message, names)
         if isinstance(one, ToolMessage):
-            call = await self._open_call(thread_id, one.call_id)
-            move = Move(call.seq, call.ordinal, "answered", (call.status,), answer=to_json(one))
-            await self.store.commit(thread_id, [move])
-            return call.seq
+            return await self._answer(thread_id, one)
         (entry,) = entries_of([one])
         (seq,) = await self.store.commit(thread_id, [replace(entry, key=client_id)])
         return seq
@@ -303,6 +301,17 @@ class KeptThreads:
         """The tool names of the calls that have no answer yet, by call id."""
         calls = (await self._known.changeable(thread_id)).calls
         return {call.id: str(call.body["name"]) for call in calls if call.status != "answered"}
+
+    async def _answer(self, thread_id: str, answer: ToolMessage) -> int:
+        """Answer a call, whatever becomes of it in the meantime, unless that is another answer."""
+        while True:
+            call = await self._open_call(thread_id, answer.call_id)
+            move = Move(call.seq, call.ordinal, "answered", UNANSWERED, answer=to_json(answer))
+            try:
+                await self.store.commit(thread_id, [move])
+                return call.seq
+            except StoreConflict:  # it was answered; an older one with its id may not be
+                continue
 
     async def _open_call(self, thread_id: str, call_id: str) -> Call:
         log = await self._known.changeable(thread_id)

@@ -117,13 +117,18 @@ class HeldLease:
     # -------------------------------------------------------------- writing under it
 
     async def commit(self, changes: Sequence[Change]) -> tuple[int, ...]:
-        """Make all of the changes or none; returns their positions, see `Store.commit`. A failure voids the lease."""
+        """Make all of the changes or none; returns their positions, see `Store.commit`.
+
+        A failure voids the lease, except for a `StoreConflict`: then nothing was written.
+        """
         if self.void is not None:
             raise self.void
         if not changes:
             return ()
         try:
             return await self._store.commit(self._thread_id, changes, fence=self.fence)
+        except StoreConflict:
+            raise
         except (StoreError, asyncio.CancelledError) as e:
             # It is unknown whether it was done: memory and store may differ. A write is cancelled only by an event loop
             # that is closing.

@@ -1,19 +1,22 @@
 """The response that a run is writing to its thread: which of it is in the store, and how the rest gets there. Pure.
 
-A response and its calls are one entry; a call that is about to start is in the store before its tool starts. The answer
-to a call that is not in the store yet is held back until its response is written.
+A response and its calls are one entry; a call that is about to start is in the store before its tool starts, one that
+waits for a person before anyone can decide about it. The answer to a call that is not in the store yet is held back
+until its response is written. An answer that someone else has written in the meantime stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Final
 
 from agentkit.agent.decisions import edited
 from agentkit.agent.journal import Response
 from agentkit.events import ApprovalRequired, ToolEvent, ToolStarted
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
+from agentkit.threads.conversation import answer_of
 from agentkit.threads.entries import planned_call
 from agentkit.threads.store import Append, Call, CallStatus, Change, EntryKind, Move, NewCall, Revise
 from agentkit.tool.codec import call_from_json, to_json
@@ -34,7 +37,12 @@ class OpenResponse:
         self._seq: int | None = None  # its entry, once it has one
         self._written: dict[str, int] = {}  # the ordinals of its calls that are in the store
         self._open: dict[str, tuple[int, int]] = {}  # calls in the store without an answer; _NEWEST for a new entry
-        self._held: dict[str, ToolMessage | None] = {}  # answers (None: waits for approval) of calls not written yet
+        self._held: dict[str, ToolMessage] = {}  # answers of calls not written yet
+        self._waits: dict[
+            str, tuple[int, int]
+        ] = {}  # calls that wait for a person; inside them, then they are not open
+        self.given: dict[str, ToolMessage] = {}
+        """The answers that someone else has written in the meantime, by the ids of their calls."""
         self._keys: dict[str, str] = {}  # the idempotency keys of open calls
         self._attempts: dict[str, int] = {}
         self._edits: dict[str, ToolCall] = {}
@@ -95,19 +103,24 @@ class OpenResponse:
                 return [Move(*self._open[id], "started", _STARTS_INSIDE if id in self._inside else _STARTS)]
             case ToolStarted():
                 assert said is not None
-                return [self._whole(said, read, "partial", starting=id)]
+                return [self._whole(said, read, "partial", now={id: "started"})]
             case ApprovalRequired() if id in self._open:
                 note = {"edited": True} if id in self._edits else {}
+                self._waits[id] = place = self._open[id]
                 if event.inside:
                     note["inside"] = True
-                return [Move(*self._open.pop(id), "waiting", _STARTS, note=note)]
+                    del self._open[id]  # a run that is cancelled leaves it: what waits inside it may be decided already
+                return [Move(*place, "waiting", _STARTS, note=note)]
             case ApprovalRequired():
-                self._held[id] = None
-                return []
+                assert said is not None
+                whole = self._whole(said, read, "partial", now={id: "waiting"})
+                self._waits[id] = self._open[id]
+                return [whole]
         changes: list[Change] = []
         if id in self._open:
             changes.append(self._answer(id, answer))
         else:
+            assert answer is not None
             self._held[id] = answer
         if response is not None:
             assert said is not None
@@ -136,6 +149,25 @@ class OpenResponse:
             if self._open.get(answer.call_id, (_NEWEST, 0))[0] != _NEWEST:
                 yield self._answer(answer.call_id, answer)
 
+    def possible(self, changes: Sequence[Change], calls: Sequence[Call]) -> list[Change]:
+        """The changes without those of calls that someone else has answered or approved in the meantime.
+
+        Args:
+            changes: refused by the store as they are.
+            calls: the same calls as they are in the store.
+        """
+        stored = {(call.seq, call.ordinal): call for call in calls}
+        ids = {place: id for id, place in (self._waits | self._open).items()}
+        left: list[Change] = []
+        for change in changes:
+            call = stored.get((change.seq, change.ordinal)) if isinstance(change, Move) else None
+            id = None if call is None else ids.get((call.seq, call.ordinal))
+            if call is None or id is None or not isinstance(change, Move) or call.status in change.expect:
+                left.append(change)
+            elif call.answer is not None:
+                self.given[id] = replace(answer_of(call), call_id=id)
+        return left
+
     # -------------------------------------------------------------- changes written
 
     def written(self, changes: Sequence[Change], places: Sequence[int]) -> None:
@@ -156,6 +188,8 @@ class OpenResponse:
         self._written.clear()
         self._open.clear()
         self._held.clear()
+        self._waits.clear()
+        self.given.clear()
 
     def _whole(
         self,
@@ -163,9 +197,9 @@ class OpenResponse:
         read: int,
         kind: EntryKind = "message",
         response: Response | None = None,
-        starting: str = "",
+        now: Mapping[str, CallStatus] = MappingProxyType({}),
     ) -> Change:
-        """The response so far, with those of its calls that are not in the store yet; one of them may start now."""
+        """The response so far, with those of its calls that are not in the store yet; one may start or wait `now`."""
         seq = _NEWEST if self._seq is None else self._seq
         new: list[NewCall] = []
         for call in said.calls:
@@ -176,19 +210,21 @@ class OpenResponse:
             self._keys[call.id] = body["key"]
             if call.id not in self._held:
                 self._open[call.id] = (seq, ordinal)
-                new.append(NewCall(call.id, body, "started" if call.id == starting else "planned"))
-            elif (answer := self._held.pop(call.id)) is None:
-                new.append(NewCall(call.id, body, "waiting"))
+                new.append(NewCall(call.id, body, now.get(call.id, "planned")))
             else:
-                new.append(NewCall(call.id, body, "answered", to_json(answer)))
+                new.append(NewCall(call.id, body, "answered", to_json(self._held.pop(call.id))))
         content: dict[str, Any] = {"message": to_json(said), "read": read}
         if response is not None:
             content["response"] = response._asdict() | {"usage": list(response.usage)}
         return Append(content, kind, calls=new) if self._seq is None else Revise(seq, content, kind, new)
 
     def _answer(self, id: str, answer: ToolMessage | None) -> Move:
-        """A call's answer; with the arguments that it was run with, if a person changed them."""
+        """A call's answer; with the arguments that it was run with, if a person changed them.
+
+        A run that is cancelled withdraws the calls that still wait for a person: one that is approved stays so.
+        """
         assert answer is not None
+        withdrawn = id in self._waits and answer.error == "cancelled"
         if id in self._edits:
             answer = edited(answer, self._edits[id].arguments)
-        return Move(*self._open[id], "answered", UNANSWERED, answer=to_json(answer))
+        return Move(*self._open[id], "answered", ("waiting",) if withdrawn else UNANSWERED, answer=to_json(answer))

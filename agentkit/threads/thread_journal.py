@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentkit.agent.cancelling import uncancelled
 from agentkit.agent.journal import Ask, LeftOpen, Response, Unsettled
-from agentkit.errors import ConfigError, ThreadExists
+from agentkit.errors import ConfigError, StoreConflict, ThreadExists
 from agentkit.events import ToolCompleted, ToolEvent, ToolFailed, ToolSkipped
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, user
 from agentkit.models.rendered_once import Rendered
@@ -132,11 +132,11 @@ class ThreadJournal:
             ConfigError: the thread has no message to answer.
         """
         await self.lease.take()
-        plan = settle((content := await self._content()).rest, registry)
-        ended = [(call_from_json(call.body), answer_of(call)) for call in untold(content.rest)]
-        answers = [*plan.answer, *[(call, await self._reconciled(call, registry)) for call in plan.ask]]
-        if changes := _settled(plan, answers):
-            await self._write(changes)
+        content = await self._content()
+        while (settled := await self._settle(content, registry)) is None:  # a call was decided or answered since
+            content = await self._content()
+        plan, answers, ended, changes = settled
+        if changes:
             content = await self._content()
         self._shrinking.open(registry, ask)
         self._view.weigh(registry)
@@ -154,6 +154,26 @@ class ThreadJournal:
         )
         ended += [(call_from_json(call.body), answer) for call, answer in answers]
         return Unsettled(tuple(said for said, _ in reopened), approved, finish, waiting, tuple(ended))
+
+    async def _settle(
+        self, content: ThreadContent, registry: ToolRegistry
+    ) -> tuple[Settlement, list[tuple[Call, ToolMessage]], list[tuple[ToolCall, ToolMessage]], list[Change]] | None:
+        """Settle what is open: the plan, the answers given now and since the last run, and the changes written.
+
+        None if someone else was faster, so that the thread has to be read again.
+        """
+        plan = settle(content.rest, registry)
+        ended = [(call_from_json(call.body), answer_of(call)) for call in untold(content.rest)]
+        answers = [*plan.answer, *[(call, await self._reconciled(call, registry)) for call in plan.ask]]
+        changes = _settled(plan, answers)
+        try:
+            await self._write(changes)
+        except StoreConflict as e:
+            if (await self._content()).rest != content.rest:
+                return None
+            self.lease.void = e
+            raise
+        return plan, answers, ended, changes
 
     async def _reconciled(self, call: Call, registry: ToolRegistry) -> ToolMessage:
         """The answer to an interrupted call, from the tool that knows its outcome."""
@@ -237,19 +257,21 @@ class ThreadJournal:
 
     async def record(
         self, event: ToolEvent, said: AssistantMessage | None, answer: ToolMessage | None, response: Response | None
-    ) -> None:
+    ) -> ToolMessage | None:
         """Write the event before the consumer sees it; together with the response, once that is over.
 
         A caller that is cancelled in the meantime still knows what was written.
         """
-        await uncancelled(self._record(event, said, answer, response))
+        return await uncancelled(self._record(event, said, answer, response))
 
     async def _record(
         self, event: ToolEvent, said: AssistantMessage | None, answer: ToolMessage | None, response: Response | None
-    ) -> None:
+    ) -> ToolMessage | None:
         await self._write_response(self._open.changes(event, said, answer, response, self._places.sent))
         if isinstance(event, (ToolCompleted, ToolFailed, ToolSkipped)):
             self._open.answered(event.call.id, complete=response is not None)
+            return None
+        return self._open.given.get(event.call.id)
 
     async def respond(self, said: AssistantMessage, answers: Sequence[ToolMessage], response: Response | None) -> None:
         """Write the response, complete, and the answers that are not in the store yet, in one transaction."""
@@ -257,6 +279,7 @@ class ThreadJournal:
             await self.lease.save(self._open.saved(answers))
             raise self.lease.void
         await self._write_response(self._open.rest(said, answers, response, self._places.sent))
+        answers = [self._open.given.get(answer.call_id, answer) for answer in answers]
         self._open.end()
         if response is None:
             self._read(await self._content())
@@ -287,7 +310,17 @@ class ThreadJournal:
         return places
 
     async def _write_response(self, changes: Sequence[Change]) -> None:
-        self._open.written(changes, await self._write(changes))
+        """Write changes of the response; what someone else has decided or answered in the meantime stays."""
+        try:
+            places = await self._write(changes)
+        except StoreConflict as e:
+            before = min((change.seq for change in changes if isinstance(change, Move)), default=0) - 1
+            left = self._open.possible(changes, (await read_log(self._store, self.thread_id, after=before)).calls)
+            if len(left) == len(changes):
+                self.lease.void = e
+                raise
+            return await self._write_response(left)
+        self._open.written(changes, places)
 
     async def _write_new(self) -> None:
         """The run's own messages."""

@@ -284,6 +284,20 @@ def test_what_is_typed_arrives_whatever_the_environment_says_of_it(tmp_path: Pat
         assert server.requests[-1].body["messages"][-1]["content"] == "caf\u00e9"
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_what_the_output_cannot_hold_is_escaped(tmp_path: Path, encoding: str) -> None:
+    call = '<tool_call>{"name": "delete", "arguments": {"path": "\u00e9\U0001f600"}}</tool_call>'
+    words = [*AGENTKIT, "parse", "--format", "hermes"]
+    status, out, err = program(words, "", tmp_path, call.encode(), PYTHONIOENCODING=encoding, PYTHONUTF8="0")
+    assert (status, err.count("Traceback")) == (0, 0)
+    [read] = json.loads(out)["calls"]
+    assert (read["arguments"], read["raw"]) == ({"path": "\u00e9\U0001f600"}, call)
+    with ReplayServer([said("\u00e9\u20ac")]) as server:
+        status, out, _ = program(command(server), "", tmp_path, b"Hi\n", PYTHONIOENCODING=encoding, PYTHONUTF8="0")
+    shown = {"ascii": "\\xe9\\u20ac\n", "latin-1": "\ufffd\\u20ac\n", "utf-8": "\u00e9\u20ac\n"}
+    assert (status, out) == (0, shown[encoding])
+
+
 def test_what_is_no_text_is_told_and_not_sent(tmp_path: Path) -> None:
     with ReplayServer([said("Hello.")]) as server:
         status, _, err = program(command(server), "", tmp_path, b"a\xff\n")

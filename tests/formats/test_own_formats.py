@@ -171,3 +171,12 @@ def test_braces_in_what_is_written_for_skipped_characters() -> None:
 @pytest.mark.parametrize("text", ["@@do]]\n\nDone.", "@@do]]", '@@do]]<p n="text">x</p>\n\n'])
 def test_white_space_after_a_call_that_nothing_ends(end: tuple[str, ...], text: str) -> None:
     assert calls(read(Format("mine", ("@@", Name(), "]]", TagParameters("p", "n"), *end)), text))
+
+
+@pytest.mark.parametrize("nothing", ["", " ", "\n", "\r\n\t"])
+@pytest.mark.parametrize("field", ["ends", "markup", "thinking", "answer"])
+def test_what_is_read_outside_of_calls_is_not_only_white_space(field: str, nothing: str) -> None:
+    declared: Any = [nothing] if field in ("ends", "markup") else [(nothing, "</t>"), ("<t>", nothing)]
+    for literal in declared:
+        with pytest.raises(FormatError, match=rf"'mine' cannot be declared: {field} contains .*only white space"):
+            Format("mine", ("@@call ", Name(), "::", Json(), "@@"), **{field: (literal,)})

@@ -42,13 +42,15 @@ def test_a_call_is_written_with_its_response_before_it_starts_and_its_answer_wit
     assert one.rest(AssistantMessage(PAY), [PAID], WHOLE, read=0) == []
 
 
-def test_a_second_call_joins_the_entry_and_an_answer_that_comes_before_that_is_held_for_it() -> None:
+def test_a_second_call_joins_the_entry_and_waits_there_before_anyone_knows() -> None:
     one = OpenResponse()
     begin = one.changes(ToolStarted(0, PAY), AssistantMessage(PAY), None, None, read=0)
     one.written(begin, [4])
-    assert one.changes(ApprovalRequired(1, LOOK), None, None, None, read=0) == []
+    wait = one.changes(ApprovalRequired(1, LOOK), AssistantMessage((PAY, LOOK)), None, None, read=0)
+    assert told(wait) == [(4, "partial", [("l", "waiting")])]
+    one.written(wait, [4])
     rest = one.rest(AssistantMessage((PAY, LOOK)), [PAID], WHOLE, read=0)
-    assert told(rest) == [(4, "message", [("l", "waiting")]), (4, 0, "answered")]
+    assert told(rest) == [(4, "message", []), (4, 0, "answered")]
 
 
 def test_of_a_response_that_started_nothing_all_is_written_at_its_end() -> None:
