@@ -147,8 +147,7 @@ def _names_a_tool(calls: Calls, looker: Unread) -> Generator[None, None, Named |
     while True:
         size = len(r.buf) - r.at
         if r.ended or size >= enough:
-            cut = r.ended and r.cut >= r.offset
-            if (named := looker.named(r.buf, r.at, ended=r.ended, cut=cut)) is not None:
+            if (named := looker.named(r.buf, r.at, ended=r.ended)) is not None:
                 return named
             enough = later(size) if size > _FEW else 0
         yield

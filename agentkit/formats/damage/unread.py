@@ -41,25 +41,13 @@ class Unread:
         self._part = re.compile(rf"(?:{part})\Z").match
         self._tool = tool
 
-    def named(self, text: str, at: int, *, ended: bool, cut: bool = False) -> Named | Literal[False] | None:
-        """The tool that is named after the opening here; False if there is none, None while more text must decide.
-
-        Args:
-            text: the text so far.
-            at: where the opening is.
-            ended: whether that is all of it.
-            cut: whether its end is why the call could not be read. What shows that before the end is not an end.
-        """
-        if not cut and (found := self._whole(text, at)):
-            return self._named(found)
-        if ended and (found := self._cut(text, at)):
-            return self._named(found, ended=True)
-        if cut and (found := self._whole(text, at)):
-            return self._named(found)
+    def named(self, text: str, at: int, *, ended: bool) -> Named | Literal[False] | None:
+        """The tool that is named after the opening here; False if there is none, None while more text must decide."""
+        if cut := self._cut(text, at):
+            return Named(len(cut["open"]), self._tool or cut["joined"] or cut["apart"], ended=True) if ended else None
+        if found := self._whole(text, at):
+            return Named(len(found["open"]), self._tool or found["joined"] or found["apart"])
         return None if not ended and self._part(text, at) else False
-
-    def _named(self, found: re.Match[str], *, ended: bool = False) -> Named:
-        return Named(len(found["open"]), self._tool or found["joined"] or found["apart"], ended)
 
 
 def behind(opening: str, begun: str, names: Iterable[str], openings: str, ends: str) -> Unread:
