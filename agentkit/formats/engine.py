@@ -50,6 +50,9 @@ def get(name: str | Format) -> Format:
     raise FormatError(f"no format is called {name!r}{then(hint, listed)}")
 
 
+_STUCK: Final = 64  # steps that consume nothing, as an empty end of a section does; a fault of ours has no end of them
+
+
 class Parser(Reader):
     """Find calls in one response, whole or streamed. One parser per response; never reused.
 
@@ -180,8 +183,12 @@ class Parser(Reader):
         """Text and calls in turn, to the text's end; it may start inside `thinking`."""
         if thinking:
             yield from self.prose.region(Thinking, thinking)
-        after_call = False
+        after_call, before, stuck = False, -1, 0
         while not (after_call and self.ended and self.at >= len(self.buf)):
+            stuck = stuck + 1 if self.offset == before else 0
+            if stuck > _STUCK:
+                raise RuntimeError("a reader of calls reads nothing, again and again")
+            before = self.offset
             entries = next_at_once(self.calls) if after_call else None
             if entries is None:
                 entries = yield from (between.after_call(self.calls) if after_call else self.prose.to_opener())

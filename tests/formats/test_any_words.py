@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit.events import CallEnd, CallError, Event, Markup, Text, Thinking, merge
-from agentkit.formats import CATALOG, Format, Parser, get, render_calls
+from agentkit.formats import CATALOG, Format, Limits, Parser, get, render_calls
 from agentkit.messages import ToolCall
 
 EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "20")) * 2
@@ -75,3 +75,17 @@ def test_any_words_of_a_format_are_read_the_same_however_they_come(format: Forma
     runs = st.tuples(st.integers(0, len(own) - 1), st.integers(1, 8)).map(lambda run: "".join(own[run[0] :][: run[1]]))
     text = data.draw(st.lists(runs | runs | st.sampled_from(COMMON), min_size=2, max_size=8).map("".join))
     is_read_the_same(format, text)
+
+
+@pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
+@settings(max_examples=EXAMPLES // 2)
+@given(data=st.data(), limit=st.integers(1, 200))
+def test_with_any_limit_reading_comes_to_an_end(format: Format, data: st.DataObject, limit: int) -> None:
+    own = words(format)
+    runs = st.tuples(st.integers(0, len(own) - 1), st.integers(1, 20)).map(lambda run: "".join(own[run[0] :][: run[1]]))
+    text = data.draw(st.lists(runs | st.sampled_from(COMMON), min_size=2, max_size=8).map("".join))
+    parser = Parser(format, TOOLS, limits=Limits(call=limit))
+    for at in range(0, len(text), 3):
+        parser.feed(text[at : at + 3])
+    parser.close()
+    assert parser.offset >= len(text)

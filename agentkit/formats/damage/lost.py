@@ -262,7 +262,7 @@ def _behind_worn(calls: Calls, call: CallReader, position: int, token: str) -> G
     r, shape = calls.r, call.shape
     message = f"a call begins here after {token!r}, which opens none"
     if any(isinstance(part, Braced) for part in shape.call):
-        return Damage("invalid_json", message, position)
+        return Damage("invalid_json", message, r.offset)
     python = isinstance(shape.call[0], PythonCall)
     enough = 0
     while True:
