@@ -94,6 +94,7 @@ def tag_goes_on(text: str, tag: str, attributes: Iterable[str]) -> bool:
     joined = rf"(?:\s*[\w.:-]+={value})*+/?>"  # without the spaces, as damage that removed one may remove others
     for q in "\"'":  # which is not closed in its line: `print(">")` is code
         rest += rf"|(?:[^<>\"'=\n]{{0,64}}{q}{more}|[^<>{q}\n]{{0,256}}{q}{joined})(?![^\n]*{q})"
+        rest += rf"|[^<>{q}\n]{{0,256}}{q}>[^<>{q}\n]{{0,256}}{q}{more}"  # the end of the other tag, and then of this
     return re.match(rest, text) is not None or re.search(rf"<{re.escape(tag)}(?:{own})\s*=", text) is not None
 
 
