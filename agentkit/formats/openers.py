@@ -17,7 +17,7 @@ from agentkit.formats.damage import unread
 from agentkit.formats.damage.fenced import Fenced
 from agentkit.formats.damage.listed import BLOCKS, Listed, formed
 from agentkit.formats.damage.unread import Unread
-from agentkit.formats.damage.worn import Worn
+from agentkit.formats.damage.worn_tokens import Worn
 from agentkit.formats.edges import begins, closers, edge_of, lists_of, opener, weak
 from agentkit.formats.format import (
     Braced,

@@ -12,7 +12,7 @@ from agentkit.events import Markup
 from agentkit.formats.call import CallReader
 from agentkit.formats.damage.listed import REACH, Listed, Next, later, only_punctuation
 from agentkit.formats.damage.unread import Named, Unread
-from agentkit.formats.damage.worn import end_of, token_of
+from agentkit.formats.damage.worn_tokens import end_of, token_of
 from agentkit.formats.edges import edge_of, fenced
 from agentkit.formats.format import Braced, CountedName, Name, PythonCall, Tag
 from agentkit.formats.openers import Opener
