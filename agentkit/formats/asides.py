@@ -73,6 +73,7 @@ class Asides:
     def __init__(self, taken: Collection[str], literals: Collection[str]) -> None:
         tags = tuple([tag for tag in _TAGS if tag not in taken and (_TAGS[tag] not in literals or tag in THOUGHTS)])
         self.literals = {text: aside for text, aside in _LITERALS.items() if text not in literals}
+        self._any_case = {text.lower(): aside for text, aside in self.literals.items()}
         self.opens = _opens(tags, tuple([tag for tag in THOUGHTS if _TAGS[tag] in literals]), tuple(self.literals))
 
     def behind(self) -> Iterator[tuple[str, str]]:
@@ -84,7 +85,7 @@ class Asides:
         """The aside that starts at a match of `opens`."""
         if (tag := found["tag"]) is not None:
             return Aside((f"</{tag.lower()}>",), paragraph=tag.lower() not in _ANSWERS)
-        return self.literals["".join(found[0].split())]
+        return self._any_case["".join(found[0].split()).lower()]
 
 
 @lru_cache(64)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from agentkit.events import CallEnd, CallError, Event, Markup, Text, Thinking, merge
 from agentkit.formats import CATALOG, Format, Limits, Parser, get, render_calls
+from agentkit.formats.asides import Asides
 from agentkit.messages import ToolCall
 
 EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "20")) * 2
@@ -21,6 +22,7 @@ CALLS = [
     ToolCall("", "note", {"text": "x y"}),
 ]
 COMMON = re.findall(r"\S+|\s", "[ ] ( ) { } \" ' , : = ping add note text a 1 \n < /> > </ x ``` ` \\ |")
+ROLES = [word for text in Asides((), ()).literals for word in (text, text.upper())]
 
 
 def words(format: Format) -> list[str]:
@@ -49,6 +51,7 @@ def read(format: Format, text: str, size: int) -> list[Event]:
 def is_read_the_same(format: Format, text: str) -> None:
     whole = merge(Parser(format, TOOLS).close(text))
     assert "".join(map(said, whole)) == text
+    assert not [event for event in whole if isinstance(event, CallError) and event.code == "internal_error"]
     for size in (1, 2, 7, len(text)):
         assert read(format, text, size) == whole
 
@@ -61,6 +64,7 @@ def is_read_the_same(format: Format, text: str) -> None:
         ("deepseek_v41", "<｜DSML｜ invoke\n<｜DSML｜ invoke name="),
         ("seed_oss", '<function=note"'),
         ("llama4_pythonic", "<|python_start|>ping'"),
+        ("hermes", "<|TOOL|>ping"),
     ],
 )
 def test_what_once_was_not(name: str, text: str) -> None:
@@ -73,7 +77,8 @@ def test_what_once_was_not(name: str, text: str) -> None:
 def test_any_words_of_a_format_are_read_the_same_however_they_come(format: Format, data: st.DataObject) -> None:
     own = words(format)
     runs = st.tuples(st.integers(0, len(own) - 1), st.integers(1, 8)).map(lambda run: "".join(own[run[0] :][: run[1]]))
-    text = data.draw(st.lists(runs | runs | st.sampled_from(COMMON), min_size=2, max_size=8).map("".join))
+    odd = st.sampled_from([*COMMON, *ROLES]) | st.sampled_from(own).map(str.upper)
+    text = data.draw(st.lists(runs | runs | odd, min_size=2, max_size=8).map("".join))
     is_read_the_same(format, text)
 
 

@@ -152,10 +152,10 @@ def _follows(rest: str, parts: tuple[FormatPart, ...], known: str) -> str:
             return rf"{listed}(?:{re.escape(prefix)})?(?:{known}):\d"
         case (CallId(), str(text), *more):
             named = _follows("", tuple(more), known)
-            return rf"[^\s<>{{}}\[\]]{{1,64}}{_SPACE}{pattern(text.strip())}{_SPACE}{named}" if named else ""
+            return rf"[^\s<>{{}}\[\]\"]{{1,64}}{_SPACE}{pattern(text.strip())}{_SPACE}{named}" if named else ""
         case (Name(prefix), str(text), *more) if any(isinstance(part, Json) for part in more) and text.strip():
             return rf"{listed}(?:{re.escape(prefix)})?(?:{known}){_SPACE}{pattern(text.strip())}"
-        case (Name(prefix), Skip(), str(text), *_):
+        case (Name(prefix), Skip(), str(text), *more) if any(isinstance(part, Json) for part in more):
             return rf"{listed}(?:{re.escape(prefix)})?(?:{known})[^\n{{}}]{{0,128}}{pattern(text.strip())}"
         case (Name(prefix), Json() | Braced(), *_):
             return rf"{listed}(?:{re.escape(prefix)})?(?:{known}){_SPACE}\{{"
