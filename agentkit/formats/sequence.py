@@ -181,7 +181,7 @@ class Calls:
         r = self.r
         # another shape of the format might have read what the text's end cut off from an earlier place
         nothing_read = call.arguments.body == damage.position
-        while nothing_read and not r.ended and _LAST_WORD(r.buf, r.at):
+        while nothing_read and not r.ended and (r.at >= len(r.buf) or _LAST_WORD(r.buf, r.at)):
             yield
         unread = r.ended and nothing_read
         cut = damage.position == r.cut or (unread and (damage.position < r.cut or _LAST_WORD(r.buf, r.at)))

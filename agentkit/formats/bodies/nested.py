@@ -222,7 +222,9 @@ def _left_of(token: str) -> re.Pattern[str]:
     half, whole = len(token) // 2 + 1, re.escape(token)
     if len(token) < _LONG:  # what is left of it is nothing but punctuation, or a word
         return re.compile(r"(?!)")
-    middle = f"{re.escape(token[:3])}[^<>]{{0,{len(token) - 7}}}{re.escape(token[-3:])}"
+    name = token[3:-3]
+    rests = sorted({name[:i] + name[j:] for j in range(1, len(name) + 1) for i in range(j)}, key=len, reverse=True)
+    middle = f"{re.escape(token[:3])}(?:{'|'.join(map(re.escape, rests))}){re.escape(token[-3:])}"
     first, last = re.escape(token[:half]), rf"(?<!{re.escape(token[:-half])}){re.escape(token[-half:])}"
     return re.compile(f"(?!{whole})(?:{first}|{middle})|{last}")
 
