@@ -135,9 +135,7 @@ def _refuse_computed(r: Reader, call: CallReader) -> Wait:
         raise Damage("invalid_arguments", f"{message}; write the call alone", r.mark)
     section = call.shape.section
     inline = section is not None and isinstance(section.open, str) and section.open.endswith("[")
-    if r.buf.startswith(
-        "]" if inline else "\n", r.at
-    ):  # as most calls end: no argument or expression continues with it
+    if r.buf.startswith("]" if inline else "\n", r.at):  # as most calls end: nothing follows
         return
     more = yield from r.sees(_MORE)
     again = more is not None and (more["given"] is not None or _is_missing(call, more["name"]))
