@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from corpora import source
 from format_tools import ADD, ANYTHING, ASK, CREATE_FILE, NOTE, PING, STR_REPLACE, TOOLS, WEB_SEARCH, spec
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from agentkit import formats
@@ -282,7 +282,11 @@ def test_law_8_no_text_makes_the_parser_raise(format: Format) -> None:
 def test_law_8_calls_before_the_damage_survive(format: Format) -> None:
     def law(good: ToolCall, data: st.DataObject) -> None:
         first, second = written(format, good), written(format, data.draw(one_call))
-        got = calls_of(formats.parse(f"{first}\n{slip(data.draw, second)}", format, TOOLS))  # type: ignore[arg-type]
+        damaged = slip(data.draw, second)  # type: ignore[arg-type]
+        tags = [tool.element.tag for tool in TOOLS if tool.element is not None]
+        crossed = any(f"<{tag}" in str(good.arguments) and f"</{tag}" in damaged.lower() for tag in tags)
+        assume(not crossed)  # what opens in the first call is closed after it: either may be the damaged one
+        got = calls_of(formats.parse(f"{first}\n{damaged}", format, TOOLS))
         assert got[:1] == ([(good.name, dict(good.arguments))] if first else got[:1])
 
     hold(format, law, good=one_call, data=st.data())
