@@ -38,9 +38,7 @@ class OpenResponse:
         self._written: dict[str, int] = {}  # the ordinals of its calls that are in the store
         self._open: dict[str, tuple[int, int]] = {}  # calls in the store without an answer; _NEWEST for a new entry
         self._held: dict[str, ToolMessage] = {}  # answers of calls not written yet
-        self._waits: dict[
-            str, tuple[int, int]
-        ] = {}  # calls that wait for a person; inside them, then they are not open
+        self._waits: dict[str, tuple[int, int]] = {}  # calls that wait for a person; if inside them, they are not open
         self.given: dict[str, ToolMessage] = {}
         """The answers that someone else has written in the meantime, by the ids of their calls."""
         self._keys: dict[str, str] = {}  # the idempotency keys of open calls
