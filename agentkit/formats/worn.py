@@ -1,4 +1,4 @@
-"""Closings in a value of which a part is missing, misspelt or in another place. Pure."""
+"""Tags and tokens of which a part is missing, misspelt or in another place. Pure."""
 
 from __future__ import annotations
 
@@ -50,6 +50,12 @@ def is_left(text: str, closing: str) -> bool:
     """Whether a string is nothing but a part of a closing tag, or a closing tag misspelt; or empty."""
     text = text.strip()
     return closing.startswith(text) or closing.endswith(text) or alike(text, closing)
+
+
+def lacks_some(piece: str, whole: str) -> bool:
+    """Whether a string is what is left of a tag's name or of a token in which characters are missing at one place."""
+    cuts = range(len(piece) + 1)
+    return len(piece) < len(whole) and any(whole.startswith(piece[:n]) and whole.endswith(piece[n:]) for n in cuts)
 
 
 def worn_closing(text: str, closing: str) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from agentkit.formats.worn import worn_closing
+from agentkit.formats.worn import lacks_some, worn_closing
 from agentkit.toolspec import ToolSpec
 
 
@@ -78,7 +78,7 @@ def tag_goes_on(text: str, tag: str, attributes: Iterable[str]) -> bool:
     if ">" not in text:
         return False
     begun = re.match(rf"\s*<(?P<piece>[\w.:-]*)\s+(?:{own})\s*=\s*[\"'][^<>\n]*>", text)
-    if begun is not None and _left_of(tag, begun["piece"]):
+    if begun is not None and lacks_some(begun["piece"], tag):
         return True
     value = r"(?:\"[^\"<>]*\"|'[^'<>]*')"
     more = rf"(?:\s+[\w.:-]+={value})*+\s*/?>"
@@ -110,16 +110,10 @@ def worn_inside(text: str, tag: str, attributes: Iterable[str]) -> bool:
     opened += rf"|\n[ \t]*(?P<bare>[\w.:-]+)\s+(?:{own})\s*=\s*[\"'][^<>\n]*>"
     for found in re.finditer(opened, text):
         piece = found["alone"] or found["bare"] or found["piece"]
-        worn = _left_of(tag, piece) or piece == tag * 2 or piece == found["bare"] == tag
+        worn = lacks_some(piece, tag) or piece == tag * 2 or piece == found["bare"] == tag
         if worn and f"</{piece}>" not in text:
             return True
     return False
-
-
-def _left_of(tag: str, piece: str) -> bool:
-    """Whether this is what is left of a tag's name in which characters are missing at one place."""
-    cuts = range(len(piece) + 1)
-    return len(piece) < len(tag) and any(tag.startswith(piece[:n]) and tag.endswith(piece[n:]) for n in cuts)
 
 
 def _closed_at(text: str, opened: re.Match[str]) -> int:

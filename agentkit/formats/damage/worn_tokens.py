@@ -27,6 +27,7 @@ from agentkit.formats.format import (
     edge,
 )
 from agentkit.formats.reader import Delimiter, pattern
+from agentkit.formats.worn import lacks_some
 
 _SPACE: Final = r"\s{0,64}"
 _OWN: Final = re.compile(r"<[^<>\s]+>|\[[A-Z_]+\]").match
@@ -90,7 +91,7 @@ class Worn:
         With `aside`, it begins what someone else says, and so must be what is left of an opening.
         """
         token = token_of(found)
-        worn = any(_left_of(own, token) for own in self._own)
+        worn = any(lacks_some(token, own) for own in self._own)
         if token in self._known or not (worn or (_PIPED(token) and not aside)):
             return -1
         groups = found.groupdict()
@@ -161,12 +162,6 @@ def _follows(rest: str, parts: tuple[FormatPart, ...], known: str) -> str:
             return rf"{listed}(?:{re.escape(prefix)})?(?:{known}){_SPACE}\{{"
         case _:
             return ""
-
-
-def _left_of(own: str, token: str) -> bool:
-    """Whether this is what is left of a token in which characters are missing at one place."""
-    cuts = range(1, len(token))
-    return len(token) < len(own) and any(own.startswith(token[:n]) and own.endswith(token[n:]) for n in cuts)
 
 
 _TURNS: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\](){}"]', re.DOTALL)
