@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, Final
 
 from agentkit.formats import values
+from agentkit.formats.literals import A_NUMBER
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, text_run
 from agentkit.unicode import has_surrogate, without_surrogates
 
@@ -196,9 +197,12 @@ class _Scan:
             self.r.heat(search, None, self.index)
 
     def bad(self, state: int) -> Damage:
+        return self.refused(_EXPECTED[state])
+
+    def refused(self, wanted: str) -> Damage:
         at = self.r.base + self.p
         self.settle()
-        return Damage("invalid_json", f"expected {_EXPECTED[state]}", at, got=True)
+        return Damage("invalid_json", f"expected {wanted}", at, got=True)
 
     def run(self) -> Generator[None, None, Span]:
         start = self.r.offset
@@ -243,9 +247,7 @@ class _Scan:
 
     def enter(self, c: str) -> int:
         if len(self.stack) >= self.r.limits.depth:
-            at = self.r.base + self.p
-            self.settle()
-            raise Damage("invalid_json", f"expected nesting of at most {self.r.limits.depth}", at, got=True)
+            raise self.refused(f"nesting of at most {self.r.limits.depth}")
         self.stack.append("}" if c == "{" else "]")
         self.p += 1
         return _KEY_OR_END if c == "{" else _ITEM
@@ -276,9 +278,7 @@ class _Scan:
                 yield
                 self.p = self.r.at
             else:
-                at = self.r.base + self.p
-                self.settle()
-                raise Damage("invalid_json", "expected a JSON escape", at, got=True)
+                raise self.refused("a JSON escape")
 
     def scalar(self, state: int) -> Generator[None, None, None]:
         while True:
@@ -288,8 +288,10 @@ class _Scan:
             whole = found.end() < len(self.r.buf) or self.r.ended
             if self.r.ended and found.end() >= len(self.r.buf):
                 self.r.cut = self.r.base + self.p
-            if (whole and _SCALAR.match(found[0]) is None) or found.end() - self.p > values.MAX_NUMBER:
+            if whole and _SCALAR.match(found[0]) is None:
                 raise self.bad(state)
+            if found.end() - self.p > values.MAX_NUMBER:
+                raise self.refused(A_NUMBER if found[0].lstrip("-")[:1].isdigit() else _EXPECTED[state])
             if whole:
                 self.p = found.end()
                 return
