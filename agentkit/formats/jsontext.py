@@ -21,6 +21,7 @@ from agentkit.unicode import has_surrogate, without_surrogates
 UNREAD: Final[Any] = object()
 
 _SPACE = re.compile(r"[ \t\n\r]*")
+_DIGITS = re.compile(r"-?[0-9][0-9.eE+-]*")
 _TOKEN = re.compile(r'[^\s,:\[\]{}"]+')
 _SCALAR = re.compile(r"(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)\Z")
 _in_string, _STRING_STOP = text_run(r'[^"\\\x00-\x1f]', r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
@@ -288,10 +289,11 @@ class _Scan:
             whole = found.end() < len(self.r.buf) or self.r.ended
             if self.r.ended and found.end() >= len(self.r.buf):
                 self.r.cut = self.r.base + self.p
+            if found.end() - self.p > values.MAX_NUMBER:  # judged by what has arrived at the latest when it is too long
+                number = _DIGITS.fullmatch(found[0], 0, values.MAX_NUMBER)
+                raise self.refused(A_NUMBER if number else _EXPECTED[state])
             if whole and _SCALAR.match(found[0]) is None:
                 raise self.bad(state)
-            if found.end() - self.p > values.MAX_NUMBER:
-                raise self.refused(A_NUMBER if found[0].lstrip("-")[:1].isdigit() else _EXPECTED[state])
             if whole:
                 self.p = found.end()
                 return
