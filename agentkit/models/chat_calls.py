@@ -88,9 +88,7 @@ class WhichCall:
         self._unplaced: list[NativeCall] = []
         self._unfinished: list[NativeCall] = []  # incomplete calls in whose place another one starts with this piece
         self._rivals: list[tuple[NativeCall, NativeCall]] = []  # an incomplete call, and one that started in its place
-        self._joints: dict[
-            int, tuple[NativeCall, int, bool]
-        ] = {}  # where a call was named again when complete; whether by its id
+        self._joints: dict[int, tuple[NativeCall, int, str]] = {}  # where a call was named again when complete, and how
         self._first: dict[int, tuple[str, bool]] = {}  # how each call started: its name; whether under its own id
         self._ids_again = False  # whether an id was repeated: then ids tell calls apart
         self._without_id: set[int] = set()  # calls that had a piece without an id
@@ -137,7 +135,7 @@ class WhichCall:
             return known, known
         if id and known.id and clean(id) != known.id and id not in self._ids:
             return known, known if self._goes_on(known, index, name, text) else None
-        if known.name and self._begins(known, name, text, same_id=bool(id and known.id)):
+        if known.name and self._begins(known, name, text, id):
             return known, None
         return known, known
 
@@ -163,15 +161,18 @@ class WhichCall:
         waiting = self._unplaced[-1] if self._unplaced else None
         return waiting if waiting and (not name or (name == waiting.name and not waiting.text)) else None
 
-    def _begins(self, known: NativeCall, name: str, text: str, *, same_id: bool) -> bool:
+    def _begins(self, known: NativeCall, name: str, text: str, id: str) -> bool:
         """Whether a piece that names a tool starts another call although there is one that it might continue."""
         if name == known.name:
             values = known.values
             if values is None:
                 return False
-            begins = text.lstrip()[:1] in ("{", '"') and (not same_id or _contradicts(values, text))
+            begins = text.lstrip()[:1] in ("{", '"') and (
+                not known.id or (bool(id) and _contradicts(values, text))  # where calls have ids, another has its own
+            )
             if not begins:
-                self._joints.setdefault(known.index, (known, len(known.text), same_id))
+                how = "" if not known.id else "id" if id else "name"
+                self._joints.setdefault(known.index, (known, len(known.text), how))
             return begins
         fragment = self._names.fits(known.name + name)
         if known.text.strip():
@@ -208,9 +209,9 @@ class WhichCall:
         for other in self._all:
             for first in self._all[: other.index]:
                 self._judge_both(first, other)
-        for call, at, same_id in self._joints.values():
+        for call, at, how in self._joints.values():
             twice = call.name * 2 in self._names and bool(call.text[at:].strip())
-            if twice or self._is_torn(call.text, at, same_id):
+            if twice or self._is_torn(call.text, at, how):
                 call.doubt = call.doubt or "it was named again once it was complete, with other arguments after it"
 
     def _judge_both(self, first: NativeCall, other: NativeCall) -> None:
@@ -256,10 +257,11 @@ class WhichCall:
         return all(places) and places[0].isdisjoint(places[1])
 
     @staticmethod
-    def _is_torn(text: str, at: int, same_id: bool) -> bool:
-        """Whether what came since a call was named again is more than a repetition."""
+    def _is_torn(text: str, at: int, how: str) -> bool:
+        """Whether what came since a call was named again is more than a repetition, or than what may follow `{}`."""
         rest = text[at:].strip()
-        return bool(rest) and not (same_id and _read(rest) == _read(text[:at]))
+        before = _read(text[:at])
+        return bool(rest) and not (how and before == _read(rest)) and not (how == "name" and before == {})
 
 
 MIXED: Final = "another call started in its place before it was complete; their pieces cannot be told apart"
