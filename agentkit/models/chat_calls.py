@@ -81,7 +81,6 @@ class WhichCall:
 
     def __init__(self, tools: Iterable[str] = ()) -> None:
         self._names = ToolNames(tools)
-        self._last: NativeCall | None = None
         self._all: list[NativeCall] = []
         self._placed: dict[int, list[NativeCall]] = {}
         self._ids: dict[str, list[NativeCall]] = {}
@@ -99,8 +98,7 @@ class WhichCall:
         self._unfinished = []
         if id not in self._ids and text.strip() and call.index < len(self._all):
             self._doubt_unnamed(call)
-        if self._last is None or call.index > self._last.index:
-            self._last = call
+        if call.index == len(self._all):
             self._all.append(call)
             self._unplaced += [call] if index is None else []
             self._first[call.index] = name, bool(id) and id not in self._ids
@@ -155,11 +153,18 @@ class WhichCall:
 
     def _by_place(self, index: int | None, name: str) -> NativeCall | None:
         if index is None:
-            return self._last
+            return self._repeated(self._all, name)
         if index in self._placed:
-            return self._placed[index][-1]
+            return self._repeated(self._placed[index], name)
         waiting = self._unplaced[-1] if self._unplaced else None
         return waiting if waiting and (not name or (name == waiting.name and not waiting.text)) else None
+
+    @staticmethod
+    def _repeated(here: list[NativeCall], name: str) -> NativeCall | None:
+        """The last of these calls; or if that is complete and ids tell them apart, the last one with this name."""
+        if not here or here[-1].name == name or not here[-1].id or here[-1].values is None:
+            return here[-1] if here else None
+        return next((call for call in reversed(here) if call.id and call.name == name), here[-1])
 
     def _begins(self, known: NativeCall, name: str, text: str, id: str) -> bool:
         """Whether a piece that names a tool starts another call although there is one that it might continue."""

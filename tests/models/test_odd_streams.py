@@ -330,6 +330,8 @@ def chat_streams(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
         style = style._replace(name="once")
     if style.id != "own":  # then what is given twice may be two calls
         style = style._replace(given="once")
+    if style.given == "after {}" and style.id_again:  # named again with its id it may be another; that is an error
+        style = style._replace(name="once")
     if style.id == "one" and style.index != "own":  # what is said twice of one call is one call
         calls = list({call.name: call for call in calls}.values())
     threads = [draw(pieces(call, at, style)) for at, call in enumerate(calls)]
@@ -353,7 +355,7 @@ def odder_chat_streams(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
     if style.id != "own":
         style = style._replace(given="once")
     threads = [draw(pieces(call, at, style)) for at, call in enumerate(calls)]
-    events = draw(woven(threads)) if draw(st.booleans()) else [event for thread in threads for event in thread]
+    events = draw(woven(threads)) if style.given == "once" and draw(st.booleans()) else [event for thread in threads for event in thread]
     return calls, [*events, chunk(finish="tool_calls")]
 
 
