@@ -335,7 +335,8 @@ def chat_streams(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
     if style.id == "one" and style.index != "own":  # what is said twice of one call is one call
         calls = list({call.name: call for call in calls}.values())
     threads = [draw(pieces(call, at, style)) for at, call in enumerate(calls)]
-    apart = style.index == "own" or (style.id == "own" and style.id_again)
+    whole = style.name in ("once", "again")  # fragments of several names at one place may make up another name
+    apart = style.index == "own" or (style.id == "own" and style.id_again and whole)
     events = draw(woven(threads)) if apart else [event for thread in threads for event in thread]
     return calls, [*events, chunk(finish="tool_calls")]
 
@@ -355,7 +356,8 @@ def odder_chat_streams(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
     if style.id != "own":
         style = style._replace(given="once")
     threads = [draw(pieces(call, at, style)) for at, call in enumerate(calls)]
-    events = draw(woven(threads)) if style.given == "once" and draw(st.booleans()) else [event for thread in threads for event in thread]
+    mixed = style.given == "once" and draw(st.booleans())
+    events = draw(woven(threads)) if mixed else [event for thread in threads for event in thread]
     return calls, [*events, chunk(finish="tool_calls")]
 
 
