@@ -7,6 +7,7 @@ import itertools
 import random
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from typing import Any, get_args
 
 import pytest
@@ -120,6 +121,64 @@ def test_a_lost_connection_is_an_error_and_the_next_operation_connects_again(pos
     asyncio.run(run())
 
 
+async def end_connections(dsn: str) -> None:
+    """End all connections to a server but this one."""
+    import asyncpg
+
+    other = await asyncpg.connect(dsn)
+    await other.fetch(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+        "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+    )
+    await other.close()
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_connection_that_the_server_ends_is_told_as_lost(postgres_dsn: str, moment: str) -> None:
+    """At every statement, and between two operations; never in the words of the driver about its own states."""
+    left = -1  # statements until the connection is ended; not if negative
+
+    def hook(now: str, sql: str) -> None:
+        nonlocal left
+        if now == moment:
+            left -= 1
+            if left == 0:
+                ending = Thread(target=lambda: asyncio.run(end_connections(postgres_dsn)))
+                ending.start()
+                ending.join()
+
+    async def run() -> list[str]:
+        nonlocal left
+        seen = []
+        schema = f"ended_{moment}"
+        async with PostgresStore(postgres_dsn, schema=schema, connections=1, on_statement=hook) as store:
+            await store.create("t")
+            for number in range(30):
+                try:
+                    await store.commit("t", [Append({"text": "a"})])
+                    left = number // 2 + 1  # each twice: at first statements take more than one round trip
+                    await store.commit("t", [Append({"text": "a"})])
+                except StoreError as e:
+                    seen.append(str(e))
+                left = -1
+                if number % 3 == 0:
+                    await end_connections(postgres_dsn)
+        return seen
+
+    seen = asyncio.run(run())
+    lost = "postgresql:///postgres: the connection was lost, so nothing was changed: "
+    unknown = (
+        "postgresql:///postgres: the connection broke during COMMIT, so it is unknown whether the changes were made"
+    )
+    told = [
+        "terminating connection due to administrator command",
+        "connection was closed in the middle of operation",
+        "the server or the network closed it",
+    ]
+    assert len(seen) > 3
+    assert set(seen) <= {f"{lost}{why}" for why in told} | {f"{unknown} ({why})" for why in told}
+
+
 @pytest.mark.parametrize("way", get_args(Way))
 def test_what_an_error_says_of_a_broken_connection_is_true(postgres_dsn: str, way: Way) -> None:
     """At every statement of a commit: nothing was changed, or it is said that nobody knows."""
@@ -163,7 +222,7 @@ def test_what_an_error_says_of_a_broken_connection_is_true(postgres_dsn: str, wa
     assert len(early) > 2
     for _, changed, error in early:
         assert not changed
-        assert "postgresql:///postgres cannot be reached, so nothing was changed: " in error
+        assert "postgresql:///postgres: the connection was lost, so nothing was changed: " in error
     unknown = (
         "postgresql:///postgres: the connection broke during COMMIT, so it is unknown whether the changes were made"
     )

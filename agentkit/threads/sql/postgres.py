@@ -207,7 +207,7 @@ class PoolThread:
             if not self._is_lost(e):
                 raise
             lost = "the connection broke during COMMIT, so it is unknown whether the changes were made"
-            raise StoreError(f"{self._name}: {lost} ({str(e) or type(e).__name__})") from e
+            raise StoreError(f"{self._name}: {lost} ({self._cause(e)})") from e
 
     async def _drive(self, connection: Any, steps: Steps[Any]) -> Any:
         try:
@@ -239,12 +239,29 @@ class PoolThread:
         unreachable = (OSError, TimeoutError, UnicodeError)  # the last one: resolving a host name
         return isinstance(e, (*ended, *met, *unreachable)) and not isinstance(e, refused)
 
+    def _was_there(self, e: BaseException) -> bool:
+        """Whether a lost connection had been made; one that is ended while it is made counts as made."""
+        d = self._driver
+        ended = (d.AdminShutdownError, d.CrashShutdownError, d.DatabaseDroppedError)
+        broken = (d.ConnectionDoesNotExistError, d.ConnectionFailureError, d.InterfaceError, d.InternalClientError)
+        return isinstance(e, (*ended, *broken, ConnectionResetError, BrokenPipeError))
+
+    def _cause(self, e: BaseException) -> str:
+        """Why a connection was lost; not in asyncpg's words about its own states, in which it notices only later."""
+        met: BaseException | None = e
+        while isinstance(met, (self._driver.InterfaceError, self._driver.InternalClientError)):
+            met = met.__cause__ or met.__context__
+        if isinstance(met, (self._driver.PostgresError, OSError, TimeoutError, UnicodeError)):
+            return str(met) or type(met).__name__
+        return "the server or the network closed it"
+
     def _explain(self, e: BaseException) -> BaseException:
         """An error with agentkit's message; errors that are not from the database are unchanged."""
         if type(e) is StoreError:
             return e if self._name in str(e) else StoreError(f"{self._name}: {e}")
         if self._is_lost(e):
-            return _caused(f"{self._name} cannot be reached, so nothing was changed: {str(e) or type(e).__name__}", e)
+            how = ": the connection was lost" if self._was_there(e) else " cannot be reached"
+            return _caused(f"{self._name}{how}, so nothing was changed: {self._cause(e)}", e)
         if isinstance(e, (self._driver.PostgresError, self._driver.InterfaceError)):
             return _caused(f"{self._name}: PostgreSQL error, nothing was changed: {e}", e)
         return e
