@@ -127,6 +127,18 @@ def test_at_its_deadline_code_is_interrupted_and_shows_where(session: Python) ->
     assert result.text.endswith("[stopped after 0.5 s, its time limit]")
 
 
+@pytest.mark.parametrize("keep_state", [False, True])
+def test_an_interrupt_that_the_code_sends_itself_is_not_its_deadline(keep_state: bool) -> None:
+    tool = Python(timeout=30, keep_state=keep_state)
+    result = ran(tool, "import signal\nsignal.raise_signal(signal.SIGINT)")
+    again = ran(tool, "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(9)")
+    tool.close()
+    for one in (result, again):
+        assert one.ok
+        assert "\nKeyboardInterrupt" in one.text
+        assert "stopped" not in one.text
+
+
 def test_code_that_catches_the_interrupt_is_killed() -> None:
     tool = Python(timeout=0.5)
     code = "import time\nprint('before')\nwhile True:\n    try:\n        time.sleep(60)\n    except BaseException: pass"

@@ -217,6 +217,7 @@ class Watch:
     def run(self, request: Request) -> Done:
         """Run one request to its end."""
         started = time.monotonic()
+        request["deadline"] = started + request["timeout"]  # by the clock that the child has, too
         if self.session is None:
             child = Child(request, self.tell, self.channel, self.code)
         else:
@@ -224,7 +225,7 @@ class Watch:
             child.send(request)
         child.begin(request)
         self.session = child if request["session"] else None
-        timed_out = self.follow(child, started + request["timeout"], lambda: request["session"] and child.said)
+        timed_out = self.follow(child, request["deadline"], lambda: request["session"] and child.said)
         for stream in child.streams:
             stream.finish()
         while child.take_report():
