@@ -11,6 +11,7 @@ import pytest
 
 from agentkit import ToolResult
 from agentkit_tools.files import Files
+from agentkit_tools.folder.changing import CRLF_KEPT
 from agentkit_tools.folder.textfiles import MAX_BYTES
 
 
@@ -39,6 +40,10 @@ def tree(files: Files) -> dict[str, bytes]:
         (b"a b a\na\n", "a", "c", b"c b c\nc\n", "replaced 3 occurrences in f, lines 1, 1, 2"),
         (b"aaaa", "aa", "b", b"bb", "replaced 2 occurrences in f, lines 1, 1"),
         (b"a\r\nb\r\na\r\nb\r\n", "a\nb", "x", b"x\r\nx\r\n", "replaced 2 occurrences in f, lines 1, 3"),
+        (b"a\r\n", "a", "x\ny", b"x\r\ny\r\n", f"replaced 1 occurrence in f, line 1{CRLF_KEPT}"),
+        (b"a\r\na\r\n", "a", "\n", b"\r\n\r\n\r\n\r\n", f"replaced 2 occurrences in f, lines 1, 2{CRLF_KEPT}"),
+        (b"a\r\n", "a", "x\r\ny", b"x\r\ny\r\n", "replaced 1 occurrence in f, line 1"),
+        (b"a\r\na\n", "a\n", "x\ny\n", b"a\r\nx\ny\n", "replaced 1 occurrence in f, line 2"),
         (b"one", "one", "", b"", "replaced 1 occurrence in f, line 1"),
         (b"x\n" * 12, "x", "y", b"y\n" * 12, "replaced 12 occurrences in f, lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …"),
     ],

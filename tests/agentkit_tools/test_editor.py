@@ -11,6 +11,7 @@ from agentkit import Agent, ToolRegistry
 from agentkit.messages import ToolMessage
 from agentkit.testing import ScriptedModel
 from agentkit_tools.editor import StrReplaceEditor
+from agentkit_tools.folder.changing import CRLF_KEPT
 
 
 @pytest.fixture
@@ -89,7 +90,9 @@ def test_insert_puts_whole_lines(
     editor: StrReplaceEditor, content: bytes, line: int, text: str, after: bytes, parameter: str
 ) -> None:
     (editor.root / "f").write_bytes(content)
-    assert editor.str_replace_editor("insert", "f", insert_line=line, **{parameter: text}).ok
+    done = editor.str_replace_editor("insert", "f", insert_line=line, **{parameter: text})
+    told = CRLF_KEPT if after.count(b"\r") else ""
+    assert done.text.startswith(f"changed f{told}; lines 1-")
     assert (editor.root / "f").read_bytes() == after
 
 

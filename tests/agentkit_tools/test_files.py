@@ -407,7 +407,14 @@ def test_changes_in_parallel_are_all_kept(files: Files) -> None:
     assert files.read_file("a").text == "".join(f"[{n}]\n" for n in range(20))
 
 
-@given(before=st.binary(max_size=20), old=st.text("ab\n\r", min_size=1, max_size=4), new=st.text("ab\n\r", max_size=4))
+LINES = st.lists(st.sampled_from([b"a\r\n", b"b\r\n", b"ab\r\n"]), max_size=4).map(b"".join)
+
+
+@given(
+    before=st.binary(max_size=20) | LINES,
+    old=st.text("ab\n\r", min_size=1, max_size=4),
+    new=st.text("ab\n\r", max_size=4),
+)
 def test_a_change_is_one_exact_replacement_or_none(
     tmp_path_factory: pytest.TempPathFactory, before: bytes, old: str, new: str
 ) -> None:
@@ -418,5 +425,7 @@ def test_a_change_is_one_exact_replacement_or_none(
     crlf = {(old.encode(), new.encode()), (old.replace("\n", "\r\n").encode(), new.replace("\n", "\r\n").encode())}
     if done.ok:
         assert after in {content.replace(o, n) for o, n in crlf if content.count(o) == 1}
+        given = {content.replace(o, new.encode()) for o, _ in crlf if content.count(o) == 1}
+        assert ("end with CRLF" in done.text) == (after not in given)  # never another text in silence
     else:
         assert after == content

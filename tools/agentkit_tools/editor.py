@@ -73,7 +73,8 @@ class StrReplaceEditor(Tool):
             path: file or folder, relative to the working folder
             file_text: for create, the complete text of the file
             old_str: for str_replace, the text to replace, exactly as in the file, without line numbers
-            new_str: for str_replace, the replacement; omit it to delete the piece
+            new_str: for str_replace, the replacement; omit it to delete the piece. In a file of CRLF lines its
+                lines and those of insert_text end so, too
             insert_line: for insert, the line after which to put the text; 0 for the beginning of the file
             insert_text: for insert, the text; new_str is taken, too
             view_range: for view of a file, the first and last line, such as [11, 20]; -1 as the last means the end
@@ -184,12 +185,14 @@ def inserted(content: bytes, line: int, text: bytes, path: str) -> Edit:
         lines.pop()
     if not 0 <= line <= len(lines):
         raise Refusal(f"insert_line {line} does not exist: {path!r} has {len(lines)} lines; 0 means before the first")
-    (text,) = changing.with_ends_of(content, text.removesuffix(b"\n") + b"\n")
+    given = text.removesuffix(b"\n") + b"\n"
+    (text,) = changing.with_ends_of(content, given)
+    ends = changing.CRLF_KEPT if text != given else ""
     place = sum(len(before) + 1 for before in lines[:line])
     if place > len(content):  # the last line has no end
         end = b"\r\n" if text.endswith(b"\r\n") else b"\n"
-        return Edit(content + end + text.removesuffix(end), [line + 1])
-    return Edit(content[:place] + text + content[place:], [line + 1])
+        return Edit(content + end + text.removesuffix(end), [line + 1], ends=ends)
+    return Edit(content[:place] + text + content[place:], [line + 1], ends=ends)
 
 
 def _told(path: str, done: Edit, height: int) -> str:
@@ -198,4 +201,4 @@ def _told(path: str, done: Edit, height: int) -> str:
     first = max(1, line - AROUND)
     lines = lines_of(done.content)[first - 1 : line + height - 1 + AROUND]
     shown = "".join(fitting(numbered(lines, first)))
-    return f"changed {path}; lines {first}-{first + len(lines) - 1} are now:\n{shown}".rstrip("\n")
+    return f"changed {path}{done.ends}; lines {first}-{first + len(lines) - 1} are now:\n{shown}".rstrip("\n")

@@ -78,7 +78,7 @@ class Files(Tool):
         Args:
             file_path: path relative to the working folder
             old_str: the text to replace, exactly as in the file, with enough context to occur only once
-            new_str: the replacement; empty to delete the piece
+            new_str: the replacement; empty to delete the piece. In a file of CRLF lines its lines end so, too
             replace_all: replace every occurrence instead of exactly one
         """
         return answer(lambda: self._replace(file_path, old_str, new_str, replace_all))
@@ -174,9 +174,9 @@ class Files(Tool):
             self._place, names, file_path, changing.exchanged(old_str, new_str, file_path, every=every)
         )
         if done.times == 1:
-            return f"replaced 1 occurrence in {file_path}, line {done.lines[0]}"
+            return f"replaced 1 occurrence in {file_path}, line {done.lines[0]}{done.ends}"
         lines = ", ".join(map(str, done.lines)) + (", …" if done.times > len(done.lines) else "")
-        return f"replaced {done.times} occurrences in {file_path}, lines {lines}"
+        return f"replaced {done.times} occurrences in {file_path}, lines {lines}{done.ends}"
 
     def _move(self, file_path: str, new_path: str) -> str:
         changing.move(self._place, file_path, new_path)

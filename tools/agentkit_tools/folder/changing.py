@@ -18,6 +18,7 @@ from agentkit_tools.folder.rooted import Confined, Refusal, encoded, kind, refus
 from agentkit_tools.folder.textfiles import MAX_BYTES, line_of, opened
 
 ATTEMPTS = 5  # to change a file that other programs keep changing without taking the lock
+CRLF_KEPT = "; the new lines end with CRLF, as all lines of the file do"
 
 
 def create(place: Confined, path: str, text: str, parameter: str = "file_contents") -> int:
@@ -68,11 +69,19 @@ def rewrite(place: Confined, path: str, text: str) -> int:
 
 
 class Edit(NamedTuple):
-    """The new contents of a file, and the lines, counted from 1, at which something was changed."""
+    """The new contents of a file, and the lines, counted from 1, at which something was changed.
+
+    Attributes:
+        content: the new contents.
+        lines: the first of these lines.
+        times: how often something was replaced.
+        ends: what to say if the new text has the file's line ends and not those that were given; empty otherwise.
+    """
 
     content: bytes
     lines: list[int]
     times: int = 1
+    ends: str = ""
 
 
 def edit(place: Confined, names: list[str], path: str, change: Callable[[bytes], Edit]) -> Edit:
@@ -109,7 +118,8 @@ def exchanged(old_str: str, new_str: str, path: str, *, every: bool = False) -> 
         size = len(content) + times * (len(new) - len(old))
         if size > MAX_BYTES:
             raise Refusal(f"{path!r} would have {size} bytes; only files of up to {MAX_BYTES} can be written")
-        return Edit(content.replace(old, new), [line_of(content, start) for start in first(content, old)], times)
+        ends = CRLF_KEPT if new != given_new else ""
+        return Edit(content.replace(old, new), [line_of(content, start) for start in first(content, old)], times, ends)
 
     return change
 
