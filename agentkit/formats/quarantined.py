@@ -64,9 +64,16 @@ def _breaker(format: str | Format, tools: Sequence[ToolSpec]) -> Callable[[str],
     declared = get(format)
     fixed = _markers(None if id(declared) in _CATALOGUED else declared)
     if not tools:
-        return lambda text: fixed.sub(_broken, text)
+        return lambda text: _break(fixed, text)
     named = _markers_of_tools(tuple(dict.fromkeys((*own, *made))), tuple(t.name for t in tools), _bare(declared))
-    return lambda text: named.sub(_broken, fixed.sub(_broken, text))
+    return lambda text: _break(named, _break(fixed, text))
+
+
+def _break(markers: re.Pattern[str], text: str) -> str:
+    """The text with all its markers broken, also one that begins within another: `]!d~[/INST]`."""
+    while (broken := markers.sub(_broken, text)) != text:
+        text = broken
+    return text
 
 
 def _broken(found: re.Match[str]) -> str:

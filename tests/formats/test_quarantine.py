@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -62,6 +63,23 @@ def test_no_control_token_stays_whole_in_a_result(format: Format) -> None:
         frame = formats.render_result(format, "note", "call_1", "", None, TOOLS)
         assert shown.count(token) == frame.count(token), token
         assert control.token_in(formats.quarantine(f"x{token}{token}", format, TOOLS)) == "", token
+
+
+def overlapping() -> Iterator[str]:
+    """Two control tokens of which the second begins within the first, and three of which each does."""
+    tokens = control.tokens()
+    for first in tokens:
+        for second in tokens:
+            for size in range(1, min(len(first), len(second))):
+                if first[-size:] == second[:size]:
+                    yield first + second[size:]
+                    yield first + second[size:] + second[size:]
+
+
+@every_format
+def test_nor_does_one_that_begins_within_another(format: Format) -> None:
+    for text in overlapping():
+        assert control.token_in(formats.quarantine(f"x{text} y", format, TOOLS)) == "", text
 
 
 @pytest.mark.skipif(not rows("rendered_templates.jsonl"), reason=ABSENT)
