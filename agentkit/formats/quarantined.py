@@ -137,7 +137,8 @@ def _markers(format: Format | None) -> re.Pattern[str]:
         starting.setdefault(literal[0].lower(), []).append(re.escape(literal))
     # one look at a character decides about all markers that begin with it
     every = [f"(?={re.escape(first)})(?:{'|'.join(those)})" for first, those in starting.items()]
-    return re.compile("|".join([*every, _BARE]), re.IGNORECASE)
+    # only its first character is taken: another marker may begin inside it, as with its last one
+    return re.compile(f"(?={'|'.join([*every, _BARE])}).", re.IGNORECASE)
 
 
 @lru_cache(maxsize=256)
