@@ -183,11 +183,16 @@ Group = dict[str, "Group | Node"]
 
 
 def group_of(tool: ToolSpec) -> Group:
-    """The tool's child elements as a tree; parameters without their own node may also be written as elements."""
+    """The tool's child elements as a tree; parameters without their own node may also be written as elements.
+
+    Not those whose name is where another parameter is.
+    """
     assert tool.element is not None
-    root: Group = {name: Node(name, "element", (name,)) for name in tool.parameters.get("properties", {})}
-    for node in tool.element.of("element"):
-        root.pop(node.parameter, None)
+    nodes = tool.element.of("element")
+    taken = {name for node in nodes for name in (node.parameter, node.path[0])}
+    own = (name for name in tool.parameters.get("properties", {}) if name not in taken)
+    root: Group = {name: Node(name, "element", (name,)) for name in own}
+    for node in nodes:
         group = root
         for step in node.path[:-1]:
             below = group.setdefault(step, {})
