@@ -64,16 +64,9 @@ def _breaker(format: str | Format, tools: Sequence[ToolSpec]) -> Callable[[str],
     declared = get(format)
     fixed = _markers(None if id(declared) in _CATALOGUED else declared)
     if not tools:
-        return lambda text: _break(fixed, text)
+        return lambda text: fixed.sub(_broken, text)
     named = _markers_of_tools(tuple(dict.fromkeys((*own, *made))), tuple(t.name for t in tools), _bare(declared))
-    return lambda text: _break(named, _break(fixed, text))
-
-
-def _break(markers: re.Pattern[str], text: str) -> str:
-    """The text with all its markers broken, also one that begins within another: `]!d~[/INST]`."""
-    while (broken := markers.sub(_broken, text)) != text:
-        text = broken
-    return text
+    return lambda text: named.sub(_broken, fixed.sub(_broken, text))
 
 
 def _broken(found: re.Match[str]) -> str:
@@ -144,7 +137,8 @@ def _markers(format: Format | None) -> re.Pattern[str]:
         starting.setdefault(literal[0].lower(), []).append(re.escape(literal))
     # one look at a character decides about all markers that begin with it
     every = [f"(?={re.escape(first)})(?:{'|'.join(those)})" for first, those in starting.items()]
-    return re.compile("|".join([*every, _BARE]), re.IGNORECASE)
+    # only its first character is taken: another marker may begin inside it, as with its last one
+    return re.compile(f"(?={'|'.join([*every, _BARE])}).", re.IGNORECASE)
 
 
 @lru_cache(maxsize=256)

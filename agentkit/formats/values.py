@@ -1,7 +1,7 @@
 """Text to typed values and back, by JSON Schema. Pure; never raises on a model's text.
 
-A string parameter receives exactly the characters written. Everything else is read first as JSON, then as a Python
-literal; an array may also be written as comma-separated items. Text that is clearly JSON of a type other than the
+A string parameter receives exactly the characters written. Everything else is read as JSON, an array or an object then
+as a Python literal; an array may also be written as comma-separated items. Text that is clearly JSON of a type other than the
 schema's becomes that value, and text that cannot be read stays a string; validation refuses both.
 """
 
@@ -304,7 +304,7 @@ def _array(text: str, schema: Schema, root: Schema) -> Any:
         return _UNREAD
     if not text:
         return []
-    if not _PLAIN_ITEMS(text):
+    if text in NULLS or not _PLAIN_ITEMS(text):
         return _UNREAD
     items = schema.get("items")
     items = items if isinstance(items, Mapping) else {"type": "string"}
@@ -312,12 +312,12 @@ def _array(text: str, schema: Schema, root: Schema) -> Any:
 
 
 _PLAIN_ITEMS = re.compile(
-    r"""(?!(?:[-*+•]|\d{1,9}[.)])\s)  # not a bullet
+    r"""(?!,|(?:[-*+•]|\d{1,9}[.)])\s)  # not a bullet
     (?>[^"{}\[\]()<,\r\n]++ | <(?![\w/!?]) | \([^"{}\[\]()<,\r\n]*+\) | ,\s*+(?![,\s]|\Z))*+\Z""",
     re.VERBOSE,
 ).match
 """Items on one line, or each after a comma on its own line. Text with a bracket or a quote is damaged JSON, with a tag
-or a bullet it is a list of another kind, and without an item after a comma its meaning is unknown."""
+or a bullet it is a list of another kind, and without an item before or after a comma its meaning is unknown."""
 
 
 def _json(text: str) -> Any:

@@ -6,7 +6,8 @@ loaded on first use. Knows no registry.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -85,6 +86,9 @@ class Arguments:
         if self.checker is not None:
             found = of_written(self.checker.iter_errors(given), given, self.schema)
             problems = {problem.path: problem for problem in found}
+        if lenient:
+            for problem in _codes(given, self.schema, self.schema, ""):
+                problems.setdefault(problem.path, problem)
         accepted: dict[str, Any] = {}
         try:
             accepted = self.accept(self.dump(given, inf_nan_mode="constants"), strict=not lenient)
@@ -140,6 +144,26 @@ def _normalize(value: Any, schema: Any, root: Mapping[str, Any], depth: int) -> 
         for name, item in value.items()
         if item is not None or not _left_out(name, meant[0], root)
     }
+
+
+_CODE: Final = re.compile(r"\s*[+-]?(?:0+[1-7][0-7]+|0[0-9]*_[0-9_]*)\s*\Z").match
+"""A number that may be octal: `0644` is 420 or 644. Pydantic reads its text as a decimal one."""
+
+
+def _codes(value: Any, schema: Any, root: Mapping[str, Any], path: str) -> Iterator[Problem]:
+    """Texts where numbers are expected that have two readings as a number."""
+    if not isinstance(schema, Mapping) or path.count("/") > 32:  # more deeply nested arguments are left to pydantic
+        return
+    if isinstance(value, str):
+        allowed = types_of(schema, root)
+        if _CODE(value) and not allowed.isdisjoint(("integer", "number")) and "string" not in allowed:
+            kind = "number" if "number" in allowed else "integer"
+            yield Problem(path, f"{kind} without a leading zero", shown(value))
+    elif isinstance(value, list | dict):
+        for option in alternatives(schema, root):
+            if option.get("type") == type_of(value):
+                for step, item in value.items() if isinstance(value, dict) else enumerate(value):
+                    yield from _codes(item, child(option, step), root, f"{path}/{step}")
 
 
 def _left_out(name: str, owner: Mapping[str, Any], root: Mapping[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from raw_values import LOOK, PARAMETERS, RAW, SAVE, TOOLS, between, holes, made,
 from agentkit import formats
 from agentkit.events import Text
 from agentkit.formats import CATALOG, Format
-from agentkit.formats.format import Braced, Pairs, PythonCall, TagParameters, TextArgument
+from agentkit.formats.format import Braced, NestedTags, Pairs, PythonCall, Tag, TagParameters, TextArgument
 from agentkit.messages import ToolCall
 from agentkit.toolspec import Element, Node, ToolSpec
 
@@ -82,6 +82,48 @@ def test_a_parameter_that_is_only_mentioned_is_text(format: Format, then: str) -
         assert all(isinstance(e, Text) for e in read(format, f"Write {mention}{then}")), mention
         got = outcomes(read(format, f"Write {mention} so.\n\n{one.call('pwd')}"))
         assert got == [PWD], mention
+
+
+MORE = [f for f in RAW if not any(isinstance(p, NestedTags) for p in f.call)]
+
+
+@pytest.mark.parametrize("format", MORE, ids=lambda f: f.name)
+@pytest.mark.parametrize("then", ["", "\n", "\n\n"])
+def test_a_parameter_behind_the_end_of_its_call_is_not_left_out(format: Format, then: str) -> None:
+    """The end of the call is there twice: before its last parameter, and after that."""
+    first, rest = formats.render_calls(format, [ToolCall("", "look", {"text": "ls -a"})], CALLED).split("ls -a")
+    section = format.shapes[0].section
+    edge = section.close if section is not None else ""
+    last = f"</{edge.name}>" if isinstance(edge, Tag) else edge.strip()
+    whole = formats.render_calls(format, [ToolCall("", "look", {"text": "ls -a", "number": 912})], CALLED)
+    close = rest[: next(n for n in range(len(rest), -1, -1) if whole.startswith(f"{first}ls -a{rest[:n]}"))]
+    close = close[: close.rindex(">") + 1] if ">" in close else close
+    more = whole[len(f"{first}ls -a{close}") : len(whole) - len(rest) + len(close)]
+    end = rest[len(close) : rest.rindex(last) if last else len(rest)]
+    text = f"{first}ls -a{close}{end}{then}{more.strip()}{rest[len(close) :]}"
+    got = outcomes(read(format, f"{text}\nDone.", CALLED))
+    assert made(got) == [], text
+    assert got, text
+    kept = outcomes(read(format, f"{first}ls -a{rest}{then} Write {more.strip()} so.", CALLED))
+    assert kept == [("look", {"text": "ls -a"}, ())], kept
+
+
+@pytest.mark.parametrize("name", ["xml", "cline"])
+def test_an_element_behind_a_tag_that_closes_itself_is_not_left_out(name: str) -> None:
+    for text in ('<look text="a"/><number>912</number></look>', '<look text="a"/>\n<number>912</number>\n</look>'):
+        got = outcomes(read(name, text, CALLED))
+        assert made(got) == [], got
+        assert got
+    for then in ("", "\n<number>", "\n<number>912</number>", "\n<number>912</number> is it.</look>", "</look>", "<b/>"):
+        assert made(outcomes(read(name, f'<look text="a"/>{then}', CALLED))) == [("look", {"text": "a"}, ())], then
+
+
+@pytest.mark.parametrize("name", ["xml", "cline"])
+def test_elements_without_the_opening_of_their_call_are_an_error(name: str) -> None:
+    for text in ("<text>a</text></look>", "So:\n<text>a</text>\n<number>912</number>\n</look>\n"):
+        assert outcomes(read(name, text, CALLED)) == ["invalid_arguments"]
+    for text in ("<text>a</text>", "<text>a</text></bash>", "<b>a</b></look>", "`<text>a</text></look>`", "<text>a"):
+        assert outcomes(read(name, text, CALLED)) == [], text
 
 
 # ---------------------------------------------------------------- left of delimiters

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pytest
@@ -63,23 +63,6 @@ def test_no_control_token_stays_whole_in_a_result(format: Format) -> None:
         frame = formats.render_result(format, "note", "call_1", "", None, TOOLS)
         assert shown.count(token) == frame.count(token), token
         assert control.token_in(formats.quarantine(f"x{token}{token}", format, TOOLS)) == "", token
-
-
-def overlapping() -> Iterator[str]:
-    """Two control tokens of which the second begins within the first, and three of which each does."""
-    tokens = control.tokens()
-    for first in tokens:
-        for second in tokens:
-            for size in range(1, min(len(first), len(second))):
-                if first[-size:] == second[:size]:
-                    yield first + second[size:]
-                    yield first + second[size:] + second[size:]
-
-
-@every_format
-def test_nor_does_one_that_begins_within_another(format: Format) -> None:
-    for text in overlapping():
-        assert control.token_in(formats.quarantine(f"x{text} y", format, TOOLS)) == "", text
 
 
 @pytest.mark.skipif(not rows("rendered_templates.jsonl"), reason=ABSENT)
@@ -215,3 +198,24 @@ def test_a_tool_s_name_in_a_result_is_broken_only_where_it_may_show_a_call() -> 
 def test_breaking_many_empty_lines_takes_no_longer_than_other_text(format: Format) -> None:
     text = "\n" * 200_000
     assert formats.quarantine(text, format, TOOLS) == text
+
+
+def overlapping() -> list[str]:
+    """Two control tokens that share what the first ends and the second begins with, for each pair of which one does."""
+    found = []
+    for first, second in product(control.tokens(), repeat=2):
+        shared = [n for n in range(1, min(len(first), len(second))) if first.endswith(second[:n])]
+        found += [first + second[n:] for n in shared]
+    return found
+
+
+def test_control_tokens_that_share_a_character_are_all_broken() -> None:
+    texts = [*overlapping(), "[e~[e~[e~[e~[", "<|x[INST]|>", "x]!d~[/TOOL_RESULTS] so"]
+    assert len(texts) > 200
+    for text in texts:
+        once = formats.quarantine(text, "mistral")
+        assert control.token_in(once) == "", text
+        assert formats.quarantine(once, "mistral") == once
+        assert once.replace("\u2060", "").replace("&lt;", "<") == text
+        shown = formats.render_result("mistral", "fetch", "c1", text, None)
+        assert shown.count("[/TOOL_RESULTS]") == 1, text

@@ -15,6 +15,7 @@ from agentkit.events import ArgumentDelta
 from agentkit.formats import tags, valueends, values
 from agentkit.formats.bodies.pairs import noted, refuse_strays, value_of
 from agentkit.formats.call import CallReader
+from agentkit.formats.damage.childless import refuse_behind
 from agentkit.formats.damage.crossing import crossing, refuse_crossing
 from agentkit.formats.damage.doubtful import doubt_of
 from agentkit.formats.damage.missing_close import unsure
@@ -151,17 +152,26 @@ def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
         call.begin(r, tool.name)
     for key, text in opening.attributes.items():
         _attribute(r, call, attributes.parameter(key), text)
-    if opening.empty:
-        return
     content = element.of("content")
-    if content:
+    if opening.empty:
+        yield from refuse_behind(r, element.tag, _missing(call, {} if content else group_of(tool)))
+    elif content:
         value = Value(r, call.index, content[0].parameter, valueends.end_of_content(element.tag))
         yield from value.read()
         yield from refuse_crossing(r, value, _other_tags(call, element))
         yield from _refuse_doubtful(r, call, value, element.tag, tool.parameters.get("properties", {}))
         call.arguments.put(r, content[0].parameter, _stripped(element, value.text(), value), nulls=not value.verbatim)
     else:
-        yield from _Children(r, call, tool, call.elements[part.layout]).read((element.tag,), group_of(tool))
+        group = group_of(tool)
+        yield from _Children(r, call, tool, call.elements[part.layout]).read((element.tag,), group)
+        yield from refuse_behind(r, element.tag, _missing(call, group))
+
+
+def _missing(call: CallReader, group: Group) -> set[str]:
+    """The names of child elements, as `folded`, whose parameters were not passed."""
+    taken = call.arguments.by_name
+    nodes = ((name, node) for name, node in group.items() if isinstance(node, Node))
+    return {tags.folded(name) for name, node in nodes if node.parameter not in taken}
 
 
 def _stripped(element: Element, text: str, value: Value) -> str:
@@ -173,11 +183,16 @@ Group = dict[str, "Group | Node"]
 
 
 def group_of(tool: ToolSpec) -> Group:
-    """The tool's child elements as a tree; parameters without their own node may also be written as elements."""
+    """The tool's child elements as a tree; parameters without their own node may also be written as elements.
+
+    Not those whose name is where another parameter is.
+    """
     assert tool.element is not None
-    root: Group = {name: Node(name, "element", (name,)) for name in tool.parameters.get("properties", {})}
-    for node in tool.element.of("element"):
-        root.pop(node.parameter, None)
+    nodes = tool.element.of("element")
+    taken = {name for node in nodes for name in (node.parameter, node.path[0])}
+    own = (name for name in tool.parameters.get("properties", {}) if name not in taken)
+    root: Group = {name: Node(name, "element", (name,)) for name in own}
+    for node in nodes:
         group = root
         for step in node.path[:-1]:
             below = group.setdefault(step, {})
