@@ -287,8 +287,10 @@ class Reader:
     ) -> None:
         """Promise: while `search` finds nothing in a chunk, the chunk as a whole is one event.
 
-        Only when everything before is consumed. `kind` None creates argument deltas of call `index`, parameter `key`.
+        Only when everything before is consumed. `kind` None creates argument deltas of the open call `index`, parameter
+        `key`; all other text that needs no decision is outside calls.
         """
+        assert (kind is None) == (self.kept is not None)
         if self.at:
             self.drop()
         self.hot = (search, kind, index, key)
@@ -303,12 +305,15 @@ class Reader:
         if hot is not None:
             search, kind, index, key = hot
             if search(text) is None and text:
-                end, kept = self.base + len(text), self.kept
-                if kept is None or end <= kept.full or kept.join(end):
+                end = self.base + len(text)
+                if kind is not None:
                     self.base = end
-                    if kept is not None:
-                        kept.pieces.append(text)
-                    return [_new(ArgumentDelta, (index, text, key)) if kind is None else _new(kind, (text,))]
+                    return [_new(kind, (text,))]
+                kept = self.kept
+                if kept is not None and (end <= kept.full or kept.join(end)):
+                    self.base = end
+                    kept.pieces.append(text)
+                    return [_new(ArgumentDelta, (index, text, key))]
         return self.take(text)
 
     def take(self, text: str) -> list[SourceEvent]:
