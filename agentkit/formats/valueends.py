@@ -345,7 +345,9 @@ class Elements:
     def add(self, element: Element) -> None:
         """Add the element of one tool."""
         self.tags.append(element.tag)
-        self.children.update((node.path[0], None) for node in element.nodes if node.kind == "element")
+        for node in element.nodes:
+            if node.kind == "element":
+                self.children[node.path[0]] = None
 
     def others(self, tag: str) -> tuple[str, ...]:
         """The tags of all other tools."""
