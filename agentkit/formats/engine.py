@@ -11,7 +11,7 @@ from typing import Final, assert_never
 
 from agentkit.checks.spelling import did_you_mean, then
 from agentkit.errors import FormatError
-from agentkit.events import SourceEvent, Thinking
+from agentkit.events import SourceEvent, Text, Thinking
 from agentkit.foreign import renamed
 from agentkit.formats import between
 from agentkit.formats.catalog import CATALOG
@@ -139,22 +139,18 @@ class Parser(Reader):
         self.buf += text
         if last:
             self.ended = kept is None or not kept.surplus
-        lost: Damage | None = None
         while True:
             try:
-                if lost is None:
-                    next(self.run)
-                else:
-                    self.run.throw(lost)
+                next(self.run)
             except StopIteration:
                 break
             except Exception as fault:  # noqa: BLE001 - any bug costs one call, and ends no run
                 _LOG.exception("agentkit failed to read a model's text, at position %d", self.offset)
-                self.run, lost = self._after_fault(fault), None
+                self.run = self._after_fault(fault)
                 continue
             if (kept := self.kept) is None or not kept.surplus:
                 break
-            lost = Damage("limit", f"the call is longer than {self.limits.call} characters", self.offset)
+            self.run = self._after_too_long()
         events, self.out = self.out, []
         return events
 
@@ -179,6 +175,18 @@ class Parser(Reader):
         self.calls.over()
         if self.at < len(self.buf) or not self.ended:
             yield from self._text()
+
+    def _after_too_long(self) -> Wait:
+        """Answer for a call that is longer than it may be; what follows may be inside it, so that all of it is text."""
+        message = f"the call is longer than {self.limits.call} characters; what follows is not read"
+        self.hot, self.at = None, len(self.buf)
+        self.calls.refuse(self.calls.call or self.calls.unknown(), Damage("limit", message, self.offset), self.raw())
+        self.calls.over()
+        while True:
+            self.say(Text, len(self.buf))
+            if self.ended:
+                return
+            yield
 
     def _text(self, thinking: str | None = None) -> Wait:
         """Text and calls in turn, to the text's end; it may start inside `thinking`."""

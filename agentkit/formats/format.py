@@ -8,8 +8,9 @@ is a separate part, never an option that is used once.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
+from agentkit.checks.bounds import refuse, whole
 from agentkit.errors import FormatError
 from agentkit.formats.declaring import unseen, what_is_wrong
 from agentkit.formats.literals import MAX_DEPTH
@@ -411,13 +412,22 @@ class Limits:
     """Bounds on what a parser accepts.
 
     Args:
-        call: characters of one call.
-        depth: levels of nested JSON.
-        space: white space skipped before a delimiter, in characters.
-        name: characters of a tool's or parameter's name.
+        call: characters of one call; 10,000 or more, as this many may be searched for the end of a damaged call.
+        depth: levels of nested JSON; 1 or more.
+        space: white space skipped before a delimiter, in characters; 0 or more.
+        name: characters of a tool's or parameter's name; 1 or more.
+
+    Raises:
+        ConfigError: a limit is out of range.
     """
 
     call: int = 16_000_000
     depth: int = MAX_DEPTH
     space: int = 1024
     name: int = 256
+
+    def __post_init__(self) -> None:
+        refuse("Limits", {name: getattr(self, name) for name in _LIMITS}, _LIMITS)
+
+
+_LIMITS: Final = {"call": whole(10_000, "characters"), "depth": whole(1), "space": whole(0), "name": whole(1)}

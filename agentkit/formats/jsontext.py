@@ -14,12 +14,14 @@ from functools import cache
 from typing import Any, Final
 
 from agentkit.formats import values
+from agentkit.formats.literals import A_NUMBER
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, text_run
 from agentkit.unicode import has_surrogate, without_surrogates
 
 UNREAD: Final[Any] = object()
 
 _SPACE = re.compile(r"[ \t\n\r]*")
+_DIGITS = re.compile(r"-?[0-9][0-9.eE+-]*")
 _TOKEN = re.compile(r'[^\s,:\[\]{}"]+')
 _SCALAR = re.compile(r"(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)\Z")
 _in_string, _STRING_STOP = text_run(r'[^"\\\x00-\x1f]', r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
@@ -196,9 +198,12 @@ class _Scan:
             self.r.heat(search, None, self.index)
 
     def bad(self, state: int) -> Damage:
+        return self.refused(_EXPECTED[state])
+
+    def refused(self, wanted: str) -> Damage:
         at = self.r.base + self.p
         self.settle()
-        return Damage("invalid_json", f"expected {_EXPECTED[state]}", at, got=True)
+        return Damage("invalid_json", f"expected {wanted}", at, got=True)
 
     def run(self) -> Generator[None, None, Span]:
         start = self.r.offset
@@ -243,9 +248,7 @@ class _Scan:
 
     def enter(self, c: str) -> int:
         if len(self.stack) >= self.r.limits.depth:
-            at = self.r.base + self.p
-            self.settle()
-            raise Damage("invalid_json", f"expected nesting of at most {self.r.limits.depth}", at, got=True)
+            raise self.refused(f"nesting of at most {self.r.limits.depth}")
         self.stack.append("}" if c == "{" else "]")
         self.p += 1
         return _KEY_OR_END if c == "{" else _ITEM
@@ -276,9 +279,7 @@ class _Scan:
                 yield
                 self.p = self.r.at
             else:
-                at = self.r.base + self.p
-                self.settle()
-                raise Damage("invalid_json", "expected a JSON escape", at, got=True)
+                raise self.refused("a JSON escape")
 
     def scalar(self, state: int) -> Generator[None, None, None]:
         while True:
@@ -288,7 +289,10 @@ class _Scan:
             whole = found.end() < len(self.r.buf) or self.r.ended
             if self.r.ended and found.end() >= len(self.r.buf):
                 self.r.cut = self.r.base + self.p
-            if (whole and _SCALAR.match(found[0]) is None) or found.end() - self.p > values.MAX_NUMBER:
+            if found.end() - self.p > values.MAX_NUMBER:  # judged by what has arrived at the latest when it is too long
+                number = _DIGITS.fullmatch(found[0], 0, values.MAX_NUMBER)
+                raise self.refused(A_NUMBER if number else _EXPECTED[state])
+            if whole and _SCALAR.match(found[0]) is None:
                 raise self.bad(state)
             if whole:
                 self.p = found.end()

@@ -39,6 +39,8 @@ _NOT_JSON = re.compile(r"\+|-?0[xXoObB]|.*_|-?\.|.*\.(?:\Z|[eE])")
 _TWO_DIGITS = re.compile(r"0[0-9]\Z")  # a month, a day, an hour: LFM2 and others write `month=07`
 _LEADING_ZERO = re.compile(r"[+-]?0+[0-9]+\Z")
 _MAX_DIGITS: Final = 5_000  # characters of a number
+A_NUMBER: Final = "a number of at most 4,300 digits, or below 1.8e308 if it has a fraction or an exponent"
+"""What is wanted where a number is too long, or too large for a float: the interpreter's own limits."""
 _MAX_BITS: Final = 14_000  # of an integer: 4,215 digits; the interpreter itself writes at most 4,300
 _OPERATOR = re.compile(r"\s*(?:([*/])(?![*/])|([+-]))\s*")
 _COMPUTE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
@@ -198,7 +200,7 @@ class Literals(Strings):
         except (ValueError, OverflowError):
             value = math.inf
         if value.bit_length() > _MAX_BITS if isinstance(value, int) else not math.isfinite(value):
-            raise self.bad("a number of a usual size")
+            raise self.bad(A_NUMBER)
         self.at = found.end()
         return value
 

@@ -270,6 +270,11 @@ class Reader:
         assert self.kept is not None
         return self.kept.mark
 
+    @property
+    def all_here(self) -> bool:
+        """Whether no more will arrive: the text has ended, or the open call is as long as a call can be."""
+        return self.ended or (self.kept is not None and bool(self.kept.surplus))
+
     def drop(self) -> None:
         """What was consumed leaves the buffer; what the open call needs of it is kept."""
         kept, at = self.kept, self.at

@@ -14,13 +14,14 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from agentkit.errors import FormatError
-from agentkit.formats.literals import MAX_DEPTH, literal_value
+from agentkit.formats.literals import A_NUMBER, MAX_DEPTH, literal_value
 from agentkit.schemas.walk import TYPES, Schema, alternatives
 from agentkit.unicode import has_surrogate, without_surrogates
 
 MAX_NUMBER = 5_000  # characters; the interpreter itself refuses integers with more than 4,300 digits
 _NOT_OCTAL = r"(?!0+[1-7][0-7]+\Z)"  # 0644 may mean 420 or 644; 007 and 0189 have only one reading
 _INTEGER = re.compile(rf"[+-]?{_NOT_OCTAL}\d{{1,4300}}\Z")  # the interpreter's own limit for int(str)
+_TOO_LONG = re.compile(r"\d{4301}")
 _NUMBER = re.compile(rf"[+-]?{_NOT_OCTAL}(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z")
 _WORDS: Mapping[str, bool] = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
 NULLS = frozenset(("null", "None", "NULL"))
@@ -35,7 +36,7 @@ def _refuse_constant(name: str) -> NoReturn:
 def _finite(text: str) -> float:
     value = float(text) if len(text) <= MAX_NUMBER else math.inf
     if not math.isfinite(value):
-        raise ValueError(f"{text} is out of range")
+        raise ValueError(f"expected {A_NUMBER}, got {text[:20]!r}")
     return value
 
 
@@ -78,6 +79,10 @@ def load(text: str, *, strict: bool = True, depth: int = MAX_DEPTH) -> Any:
         value = (DECODER if strict else LOOSE).decode(text)
     except RecursionError:
         raise ValueError("nested too deep") from None
+    except ValueError as e:
+        if type(e) is ValueError and (digits := _TOO_LONG.search(text)):  # its own words name settings
+            raise ValueError(f"expected {A_NUMBER}, got {digits[0][:20]!r}") from None
+        raise
     if too_deep(value, text, depth):
         raise ValueError(f"nested deeper than {depth} arrays and objects")
     return without_surrogates(value) if "\\u" in text or has_surrogate(text) else value

@@ -81,16 +81,13 @@ class WhichCall:
 
     def __init__(self, tools: Iterable[str] = ()) -> None:
         self._names = ToolNames(tools)
-        self._last: NativeCall | None = None
         self._all: list[NativeCall] = []
         self._placed: dict[int, list[NativeCall]] = {}
         self._ids: dict[str, list[NativeCall]] = {}
         self._unplaced: list[NativeCall] = []
         self._unfinished: list[NativeCall] = []  # incomplete calls in whose place another one starts with this piece
         self._rivals: list[tuple[NativeCall, NativeCall]] = []  # an incomplete call, and one that started in its place
-        self._joints: dict[
-            int, tuple[NativeCall, int, bool]
-        ] = {}  # where a call was named again when complete; whether by its id
+        self._joints: dict[int, tuple[NativeCall, int, str]] = {}  # where a call was named again when complete, and how
         self._first: dict[int, tuple[str, bool]] = {}  # how each call started: its name; whether under its own id
         self._ids_again = False  # whether an id was repeated: then ids tell calls apart
         self._without_id: set[int] = set()  # calls that had a piece without an id
@@ -101,8 +98,7 @@ class WhichCall:
         self._unfinished = []
         if id not in self._ids and text.strip() and call.index < len(self._all):
             self._doubt_unnamed(call)
-        if self._last is None or call.index > self._last.index:
-            self._last = call
+        if call.index == len(self._all):
             self._all.append(call)
             self._unplaced += [call] if index is None else []
             self._first[call.index] = name, bool(id) and id not in self._ids
@@ -137,7 +133,7 @@ class WhichCall:
             return known, known
         if id and known.id and clean(id) != known.id and id not in self._ids:
             return known, known if self._goes_on(known, index, name, text) else None
-        if known.name and self._begins(known, name, text, same_id=bool(id and known.id)):
+        if known.name and self._begins(known, name, text, id):
             return known, None
         return known, known
 
@@ -157,21 +153,31 @@ class WhichCall:
 
     def _by_place(self, index: int | None, name: str) -> NativeCall | None:
         if index is None:
-            return self._last
+            return self._repeated(self._all, name)
         if index in self._placed:
-            return self._placed[index][-1]
+            return self._repeated(self._placed[index], name)
         waiting = self._unplaced[-1] if self._unplaced else None
         return waiting if waiting and (not name or (name == waiting.name and not waiting.text)) else None
 
-    def _begins(self, known: NativeCall, name: str, text: str, *, same_id: bool) -> bool:
+    @staticmethod
+    def _repeated(here: list[NativeCall], name: str) -> NativeCall | None:
+        """The last of these calls; or if that is complete and ids tell them apart, the last one with this name."""
+        if not here or here[-1].name == name or not here[-1].id or here[-1].values is None:
+            return here[-1] if here else None
+        return next((call for call in reversed(here) if call.id and call.name == name), here[-1])
+
+    def _begins(self, known: NativeCall, name: str, text: str, id: str) -> bool:
         """Whether a piece that names a tool starts another call although there is one that it might continue."""
         if name == known.name:
             values = known.values
             if values is None:
                 return False
-            begins = text.lstrip()[:1] in ("{", '"') and (not same_id or _contradicts(values, text))
+            begins = text.lstrip()[:1] in ("{", '"') and (
+                not known.id or (bool(id) and _contradicts(values, text))  # where calls have ids, another has its own
+            )
             if not begins:
-                self._joints.setdefault(known.index, (known, len(known.text), same_id))
+                how = "" if not known.id else "id" if id else "name"
+                self._joints.setdefault(known.index, (known, len(known.text), how))
             return begins
         fragment = self._names.fits(known.name + name)
         if known.text.strip():
@@ -208,9 +214,9 @@ class WhichCall:
         for other in self._all:
             for first in self._all[: other.index]:
                 self._judge_both(first, other)
-        for call, at, same_id in self._joints.values():
+        for call, at, how in self._joints.values():
             twice = call.name * 2 in self._names and bool(call.text[at:].strip())
-            if twice or self._is_torn(call.text, at, same_id):
+            if twice or self._is_torn(call.text, at, how):
                 call.doubt = call.doubt or "it was named again once it was complete, with other arguments after it"
 
     def _judge_both(self, first: NativeCall, other: NativeCall) -> None:
@@ -256,10 +262,11 @@ class WhichCall:
         return all(places) and places[0].isdisjoint(places[1])
 
     @staticmethod
-    def _is_torn(text: str, at: int, same_id: bool) -> bool:
-        """Whether what came since a call was named again is more than a repetition."""
+    def _is_torn(text: str, at: int, how: str) -> bool:
+        """Whether what came since a call was named again is more than a repetition, or than what may follow `{}`."""
         rest = text[at:].strip()
-        return bool(rest) and not (same_id and _read(rest) == _read(text[:at]))
+        before = _read(text[:at])
+        return bool(rest) and not (how and before == _read(rest)) and not (how == "name" and before == {})
 
 
 MIXED: Final = "another call started in its place before it was complete; their pieces cannot be told apart"

@@ -145,7 +145,9 @@ class NativeCalls:
         self._bare = bare
         self._marks_ends = marks_ends
         self._whole_names = whole_names
-        self._marked: list[NativeCall] = []  # complete, and the response has not continued after them
+        self._marked: list[NativeCall] = []  # over, and the response has not continued after them
+        self._over: set[int] = set()  # over, but perhaps an earlier one is not: they end in the order of their starts
+        self._first = 0  # the first call that has not ended, if any
 
     def begin(self, id: str, name: str) -> tuple[NativeCall, list[SourceEvent]]:
         """A new call; its name may still be to come."""
@@ -167,7 +169,7 @@ class NativeCalls:
         if piece:
             call.pieces.add(piece)
         if not call.started:
-            return self._start(call) if call.name and (self._whole_names or call.text) else []
+            return self._start_in_order() if call.name and (self._whole_names or call.text) else []
         return [ArgumentDelta(call.index, piece)] if piece else []
 
     def tell(self, call: NativeCall, whole: str) -> list[SourceEvent]:
@@ -202,7 +204,8 @@ class NativeCalls:
         if self._marks_ends:
             self._marked.append(call)
             return events
-        return events + self._complete(call)
+        self._over.add(call.index)
+        return events + self._end_in_order()
 
     def go_on(self) -> list[SourceEvent]:
         """The response continues after the calls that were marked as over, or finishes well: they end.
@@ -211,15 +214,29 @@ class NativeCalls:
         """
         if not self._marked or self.held:
             return []
-        marked, self._marked = self._marked, []
-        return [event for call in marked if not (call.ended or call.doubt) for event in self._complete(call)]
+        self._over.update(call.index for call in self._marked)
+        self._marked = []
+        return self._end_in_order()
+
+    def _end_in_order(self) -> list[SourceEvent]:
+        """End the calls that are over and complete, up to the first one that is not."""
+        events: list[SourceEvent] = []
+        for call in self.all[self._first :]:
+            if not call.ended:
+                if call.doubt or call.index not in self._over:
+                    break
+                events += self._complete(call)
+                if not call.ended:
+                    break
+            self._first = call.index + 1
+        return events
 
     def _complete(self, call: NativeCall) -> list[SourceEvent]:
         try:
             arguments = read_arguments(call.text)
         except ArgumentsError:
             return []
-        if not arguments.values:
+        if not (arguments.values or (call.name in self._bare and call.told)):
             return []
         return self._close(call, CallEnd(call.index, call.call(arguments.values), arguments.repairs))
 
@@ -262,6 +279,16 @@ class NativeCalls:
         """Whether a call whose arguments can be read was nevertheless cut: no arguments may mean none so far."""
         marked = call.stopped if self._marks_ends else not broken
         return not marked or (call is self.all[-1] and not arguments)
+
+    def _start_in_order(self) -> list[SourceEvent]:
+        """Start the calls that are known, up to the first whose name is still to come."""
+        events: list[SourceEvent] = []
+        for call in self.all[self._first :]:
+            if not call.started:
+                if not (call.name and (self._whole_names or call.text)):
+                    break
+                events += self._start(call)
+        return events
 
     def _start(self, call: NativeCall) -> list[SourceEvent]:
         call.started = True

@@ -41,19 +41,21 @@ def said(event: Event) -> str:
     return ""
 
 
-def read(format: Format, text: str, size: int) -> list[Event]:
-    parser, events = Parser(format, TOOLS), list[Event]()
+def read(format: Format, text: str, size: int, limits: Limits | None = None) -> list[Event]:
+    parser, events = Parser(format, TOOLS, limits=limits), list[Event]()
     for at in range(0, len(text), size):
         events += parser.feed(text[at : at + size])
     return merge(events + parser.close())
 
 
-def is_read_the_same(format: Format, text: str) -> None:
-    whole = merge(Parser(format, TOOLS).close(text))
+def is_read_the_same(
+    format: Format, text: str, sizes: tuple[int, ...] = (1, 2, 7), limits: Limits | None = None
+) -> None:
+    whole = merge(Parser(format, TOOLS, limits=limits).close(text))
     assert "".join(map(said, whole)) == text
     assert not [event for event in whole if isinstance(event, CallError) and event.code == "internal_error"]
-    for size in (1, 2, 7, len(text)):
-        assert read(format, text, size) == whole
+    for size in (*sizes, len(text)):
+        assert read(format, text, size, limits) == whole
 
 
 @pytest.mark.parametrize(
@@ -83,14 +85,11 @@ def test_any_words_of_a_format_are_read_the_same_however_they_come(format: Forma
 
 
 @pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
-@settings(max_examples=EXAMPLES // 2)
-@given(data=st.data(), limit=st.integers(1, 200))
-def test_with_any_limit_reading_comes_to_an_end(format: Format, data: st.DataObject, limit: int) -> None:
+@settings(max_examples=EXAMPLES // 8)
+@given(data=st.data(), limit=st.integers(10_000, 10_100))
+def test_also_where_a_call_is_longer_than_its_limit(format: Format, data: st.DataObject, limit: int) -> None:
     own = words(format)
     runs = st.tuples(st.integers(0, len(own) - 1), st.integers(1, 20)).map(lambda run: "".join(own[run[0] :][: run[1]]))
-    text = data.draw(st.lists(runs | st.sampled_from(COMMON), min_size=2, max_size=8).map("".join))
-    parser = Parser(format, TOOLS, limits=Limits(call=limit))
-    for at in range(0, len(text), 3):
-        parser.feed(text[at : at + 3])
-    parser.close()
-    assert parser.offset >= len(text)
+    pieces = data.draw(st.lists(runs | st.sampled_from(COMMON), min_size=4, max_size=8))
+    pieces.insert(data.draw(st.integers(0, 4)), "one two " * 1250)
+    is_read_the_same(format, "".join(pieces), (3, 1009), Limits(call=limit))

@@ -328,13 +328,13 @@ def test_whatever_part_of_reading_is_broken_the_parser_raises_nothing_and_loses_
 
 
 def test_what_is_damaged_and_never_ends_is_given_up_at_the_limit() -> None:
-    text = '<tool_call>{"name": "note", x' + "y" * 5000
-    parser = Parser("hermes", TOOLS, limits=Limits(call=200))
+    text = '<tool_call>{"name": "note", x' + "y" * 20_000
+    parser = Parser("hermes", TOOLS, limits=Limits(call=10_000))
     events = [e for c in text for e in parser.feed(c)]
     events = merge([*events, *parser.close()])
     assert source(events) == text
     (error,) = (e for e in events if isinstance(e, CallError))
-    assert error.code == "invalid_json"
+    assert error.code == "limit"
 
 
 def test_a_fault_in_the_public_door_is_an_error_event_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from format_tools import NOTE, TOOLS
 
 from agentkit import formats
 from agentkit.errors import FormatError
-from agentkit.events import CallEnd, CallError, CallStart, Text
+from agentkit.events import CallEnd, CallError, CallStart, Text, merge
 from agentkit.formats import CATALOG, Format, Limits, Parser
 from agentkit.messages import ToolCall
 
@@ -280,11 +280,17 @@ def test_sixteen_thousand_openers_are_read_at_once(text: str) -> None:
         assert time.process_time() - start < 10  # seconds: 0.1 is usual, a quadratic reader takes minutes
 
 
-def test_a_call_longer_than_its_limit_is_given_up_and_reading_goes_on() -> None:
-    parser = Parser("invoke", TOOLS, limits=Limits(call=1000))
-    events = parser.feed(note("invoke", "x" * 5000) + note("invoke")) + parser.close()
-    assert [e.code for e in events if isinstance(e, CallError)] == ["limit"]
-    assert calls_of(events) == [("note", {"text": "x"})]
+@every_format
+def test_a_call_longer_than_its_limit_ends_the_reading_as_what_follows_may_be_in_its_value(format: Format) -> None:
+    quoted = formats.render_calls(format, [ToolCall("", "ping", {})], TOOLS)
+    call = ToolCall("", "note", {"text": "word " * 2500 + f"\n{quoted}\n"})
+    text = f"Before. {formats.render_calls(format, [call, ToolCall('', 'ping', {})], TOOLS)} After."
+    for size in (7, 5000, len(text)):
+        parser = Parser(format, TOOLS, limits=Limits(call=10_000))
+        events = merge([e for i in range(0, len(text), size) for e in parser.feed(text[i : i + size])] + parser.close())
+        assert source(events) == text
+        assert [e.code for e in events if isinstance(e, CallError)] == ["limit"]
+        assert calls_of(events) == []
 
 
 @every_format

@@ -105,8 +105,9 @@ def test_a_repair_is_left_to_the_parts() -> None:
 
 
 def test_a_call_longer_than_the_limit_is_refused_also_if_it_is_plain() -> None:
-    text = formats.render_calls("hermes", CALLS[:1], [CREATE_FILE])
-    parser = Parser("hermes", [CREATE_FILE], limits=Limits(call=60))
+    call = ToolCall("", "create_file", {"file_path": "a", "file_contents": "word " * 2000})
+    text = formats.render_calls("hermes", [call], [CREATE_FILE])
+    parser = Parser("hermes", [CREATE_FILE], limits=Limits(call=10_000))
     [error] = [e for e in parser.close(text) if isinstance(e, CallError)]
     assert error.code == "limit"
 

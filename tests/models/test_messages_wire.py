@@ -185,7 +185,7 @@ def test_broken_json_costs_its_own_call_only() -> None:
         stop(1),
         *end("tool_use"),
     )
-    assert [(type(e), e.index) for e in events if isinstance(e, CallEnd | CallError)] == [(CallEnd, 1), (CallError, 0)]
+    assert [(type(e), e.index) for e in events if isinstance(e, CallEnd | CallError)] == [(CallError, 0), (CallEnd, 1)]
     assert [(e.code, e.position) for e in events if isinstance(e, CallError)] == [("invalid_json", 9)]
 
 

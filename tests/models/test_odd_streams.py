@@ -276,18 +276,24 @@ def chunk(*pieces: dict[str, Any], finish: str | None = None) -> WireEvent:
 
 
 class Style(NamedTuple):
-    """How a server names a call in its pieces: its place, its id, its name in the first piece or in several."""
+    """How a server names a call in its pieces: its place, its id, its name in the first piece or in several.
+
+    And how often it gives the arguments: once, in pieces; all of them twice; or first those of a call without any.
+    """
 
     index: str = "own"  # zero, none
     id: str = "own"  # one, empty, none, changing
     id_again: bool = False
     name: str = "once"  # again, fragments, growing
+    given: str = "once"  # twice, after {}
 
 
 @st.composite
 def pieces(draw: st.DrawFn, call: Said, at: int, style: Style) -> list[WireEvent]:
     whole = style.index != "own" and style.id in ("one", "empty", "none")  # nothing names the call that goes on
     texts = [call.text] if whole else draw(cut(call.text))
+    if style.given != "once":
+        texts = [call.text if style.given == "twice" else "{}", call.text]
     index = {"own": at, "zero": 0, "none": None}[style.index]
     names: list[str | None] = [call.name]
     if style.name in ("fragments", "growing") and len(call.name) > 1:
@@ -310,6 +316,7 @@ STYLES = st.builds(
     st.sampled_from(["own", "one", "empty", "none", "changing"]),
     st.booleans(),
     st.sampled_from(["once", "again", "fragments", "growing"]),
+    st.sampled_from(["once", "once", "twice", "after {}"]),
 )
 
 
@@ -321,10 +328,15 @@ def chat_streams(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
         style = style._replace(name="once")
     if style.id == "changing":  # with a name in each piece, each would be a call of its own
         style = style._replace(name="once")
+    if style.id != "own":  # then what is given twice may be two calls
+        style = style._replace(given="once")
+    if style.given == "after {}" and style.id_again:  # named again with its id it may be another; that is an error
+        style = style._replace(name="once")
     if style.id == "one" and style.index != "own":  # what is said twice of one call is one call
         calls = list({call.name: call for call in calls}.values())
     threads = [draw(pieces(call, at, style)) for at, call in enumerate(calls)]
-    apart = style.index == "own" or (style.id == "own" and style.id_again)
+    whole = style.name in ("once", "again")  # fragments of several names at one place may make up another name
+    apart = style.index == "own" or (style.id == "own" and style.id_again and whole)
     events = draw(woven(threads)) if apart else [event for thread in threads for event in thread]
     return calls, [*events, chunk(finish="tool_calls")]
 
@@ -341,8 +353,11 @@ def test_chat(stream: tuple[list[Said], list[WireEvent]]) -> None:
 def odder_chat_streams(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
     """Everything at once: ids that change under repeated names, several calls under one id, woven or not."""
     calls, style = draw(CALLS), draw(STYLES)
+    if style.id != "own":
+        style = style._replace(given="once")
     threads = [draw(pieces(call, at, style)) for at, call in enumerate(calls)]
-    events = draw(woven(threads)) if draw(st.booleans()) else [event for thread in threads for event in thread]
+    mixed = style.given == "once" and draw(st.booleans())
+    events = draw(woven(threads)) if mixed else [event for thread in threads for event in thread]
     return calls, [*events, chunk(finish="tool_calls")]
 
 

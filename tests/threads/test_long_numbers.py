@@ -8,7 +8,7 @@ import pytest
 
 from agentkit import formats
 from agentkit.formats import CATALOG, Format
-from agentkit.messages import ToolCall
+from agentkit.messages import ToolCall, ToolMessage
 from agentkit.testing.scripted import ScriptedModel
 from agentkit.threads import SQLiteStore, ThreadManager
 from agentkit.tool.registry import ToolRegistry
@@ -54,3 +54,17 @@ async def test_in_a_text_call(format: Format) -> None:
 async def test_in_a_native_models_text(number: str) -> None:
     assert await ran(f"The address space ends at\ncheck(n={number})", None) == [BIG]
     assert await ran(f"[check(n={number})]", None) == [BIG]
+
+
+@pytest.mark.parametrize("number", ["7" * 4_301, "-" + "7" * 20_000, "7e999"])
+@pytest.mark.parametrize("format", CATALOG, ids=lambda format: format.name)
+async def test_one_too_long_to_be_read_is_told_as_such(format: Format, number: str) -> None:
+    written = formats.render_calls(format, [ToolCall("", "check", {"n": 777})], REGISTRY.specs())
+    threads = ThreadManager(SQLiteStore(":memory:"), REGISTRY)
+    thread = await threads.create_thread(messages="Go.")
+    model = ScriptedModel([written.replace("777", number), "Done."], format=format, chunk=7)
+    result = await threads.run_thread(thread, model=model).finished()
+    await threads.aclose()
+    (answer,) = [message.text for message in result.messages if isinstance(message, ToolMessage)]
+    assert "a number of at most 4,300 digits, or below 1.8e308" in answer or "expected integer, found string" in answer
+    assert number[:20] in answer or "at position" in answer

@@ -267,7 +267,7 @@ def _behind_worn(calls: Calls, call: CallReader, position: int, token: str) -> G
     enough = 0
     while True:
         size = len(r.buf) - r.at
-        if r.ended or size >= enough:
+        if r.all_here or size >= enough:
             if (end := end_of(r.buf, r.at, python=python)) >= 0:
                 r.at = end
                 return Damage("invalid_json", message, position, end=r.offset)

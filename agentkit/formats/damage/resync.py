@@ -135,7 +135,7 @@ def _in_list(r: Reader, listed: Listed, call: CallReader, damage: Damage) -> Gen
     text = known
     while found is None:
         text = known + r.buf[r.at :]
-        whole = r.ended or len(text) >= REACH
+        whole = r.all_here or len(text) >= REACH
         if whole or len(text) >= enough:
             found, enough = listed.next(text[:REACH], whole=whole, opened=True, inside=inside), later(len(text))
         if found is None:
