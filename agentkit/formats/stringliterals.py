@@ -155,18 +155,15 @@ class Strings:
                 self.repairs[RAW_NEWLINES] = None
             piece = self.unbraced(found[0]) if filled else found[0]
             self.at = found.end()
-            closes = self.text.startswith(quote, self.at)
-            if closes:
+            if closes := self.text.startswith(quote, self.at):
                 self.at += len(quote)
-            if closes and pieces is None and self.after is None:
-                return piece
+                if self.after is None or self.after.match(self.text, self.at):
+                    return piece if pieces is None else pieces.text() + piece
+                self.repairs[INNER_QUOTES] = None
+                piece += quote
             pieces = pieces or Pieces()
             pieces.add(piece)
             if closes:
-                if self.after is None or self.after.match(self.text, self.at):
-                    return pieces.text()
-                self.repairs[INNER_QUOTES] = None
-                pieces.add(quote)
                 continue
             if self.at >= len(self.text):
                 self.at = start
