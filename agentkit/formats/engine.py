@@ -122,6 +122,7 @@ class Parser(Reader):
         events += self._read_on(text if short else "", last=True)
         while not self.ended:  # a call that was too long has been abandoned; read what came after it
             events += self._read_on("", last=True)
+        del self.calls, self.prose  # they refer to this parser: without them its memory is free at once
         return events
 
     def _read_on(self, text: str, *, last: bool = False) -> list[SourceEvent]:

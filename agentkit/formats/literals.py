@@ -85,18 +85,17 @@ class Literals(Strings):
         Raises:
             NotALiteral: there is no value here.
         """
-        self.space()
+        c = self.space()
         start = self.at
-        value = self.operand()
+        value = self.operand(c)
         if isinstance(value, bool) or not isinstance(value, int | float) or not _OPERATOR.match(self.text, self.at):
             if self.text.startswith("(", start):  # not the parentheses of an expression
                 self.repairs[PYTHON_LITERALS] = None
             return value
         return self.sum(value, start)
 
-    def operand(self) -> Any:
-        """A value without any arithmetic after it."""
-        c = self.space()
+    def operand(self, c: str) -> Any:
+        """A value, which starts here with this character, without any arithmetic after it."""
         if c in QUOTES or self.prefixed():
             return self.strings()
         if c in ("{", "[", "("):
@@ -162,7 +161,7 @@ class Literals(Strings):
     def factor(self) -> int | float:
         """A number, or one in parentheses."""
         at = self.at
-        value = self.operand()
+        value = self.operand(self.space())
         if isinstance(value, bool) or not isinstance(value, int | float):
             self.at = at
             raise self.bad("a number")

@@ -210,6 +210,8 @@ class ProseReader:
     def over_space(self) -> Generator[None, None, str]:
         """Consume a bounded run of white space; returns it."""
         r = self.r
+        if r.at < len(r.buf) and not r.buf[r.at].isspace():
+            return ""
         taken = ""
         while True:
             taken += self.consume(r.space_end(_SPACE_RUN - len(taken)))

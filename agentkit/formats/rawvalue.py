@@ -54,6 +54,8 @@ class Value:
 
     def text(self) -> str:
         """The value, byte-exact except for the newlines and CDATA marks that are not part of it."""
+        if len(self.spans) == 1:  # as in nearly all
+            return self.r.text(*self.spans[0])
         return "".join([self.r.text(start, end) for start, end in self.spans])
 
     def read(self) -> Generator[None, None, None]:

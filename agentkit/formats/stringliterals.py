@@ -146,21 +146,24 @@ class Strings:
             self.repairs[PYTHON_QUOTES] = None
         start = self.at
         self.at += len(quote)
-        pieces = Pieces()
+        pieces: Pieces | None = None  # nearly all strings are one piece
         plain = _STRING[quote]
         while True:
             found = plain.match(self.text, self.at)
             assert found is not None
             if not found[0].isprintable() and _RAW_CONTROL.search(found[0]):
                 self.repairs[RAW_NEWLINES] = None
-            pieces.add(self.unbraced(found[0]) if filled else found[0])
+            piece = self.unbraced(found[0]) if filled else found[0]
             self.at = found.end()
-            if self.text.startswith(quote, self.at):
+            if closes := self.text.startswith(quote, self.at):
                 self.at += len(quote)
                 if self.after is None or self.after.match(self.text, self.at):
-                    return pieces.text()
+                    return piece if pieces is None else pieces.text() + piece
                 self.repairs[INNER_QUOTES] = None
-                pieces.add(quote)
+                piece += quote
+            pieces = pieces or Pieces()
+            pieces.add(piece)
+            if closes:
                 continue
             if self.at >= len(self.text):
                 self.at = start

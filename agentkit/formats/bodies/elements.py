@@ -158,7 +158,7 @@ def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
     elif content:
         value = Value(r, call.index, content[0].parameter, valueends.end_of_content(element.tag))
         yield from value.read()
-        yield from refuse_crossing(r, value, _other_tags(call, element))
+        yield from refuse_crossing(r, value, call.elements[part.layout].others(element.tag))
         yield from _refuse_doubtful(r, call, value, element.tag, tool.parameters.get("properties", {}))
         call.arguments.put(r, content[0].parameter, _stripped(element, value.text(), value), nulls=not value.verbatim)
     else:
@@ -262,12 +262,6 @@ def _unknown(call: CallReader, name: str, wanted: str, position: int) -> Damage:
     return Damage(
         "invalid_arguments", f"<{name}> is not a parameter of {call.name!r}, expected {wanted}", position, got=True
     )
-
-
-def _other_tags(call: CallReader, element: Element) -> tuple[str, ...]:
-    """The tags of the other tools."""
-    part = next(p for p in call.shape.call if isinstance(p, ToolElement))
-    return tuple(tag for tag in call.elements[part.layout].tags if tag != element.tag)
 
 
 def _swallowed(text: str, call: CallReader, group: Group, own: str) -> str:

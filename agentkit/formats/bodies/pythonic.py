@@ -167,6 +167,7 @@ class _Brackets:
         while self.stack:
             found = _OUTSIDE(r.buf, r.at)
             if found is None:
+                r.tell(len(r.buf), self.call.index, None)
                 yield from self.wait(_OUTSIDE)
                 continue
             c = found[0]
@@ -187,8 +188,8 @@ class _Brackets:
                 yield from self.string(c)
 
     def wait(self, search: Search | None) -> Wait:
+        """Wait for more, once everything is consumed; text in which `search` finds nothing needs no decision."""
         r = self.r
-        r.tell(len(r.buf) if search else r.at, self.call.index, None)
         if r.ended:
             raise Damage(
                 "truncated_call", f"the text ended inside the call of {self.call.name!r}", r.offset, ended=True
@@ -206,11 +207,15 @@ class _Brackets:
             r.tell(r.at + 2, self.call.index, None)
         run, stop = _INSIDE[quote]
         while True:
-            r.tell(run(r.buf, r.at).end(), self.call.index, None)  # type: ignore[union-attr]  # it matches the empty string
+            end = run(r.buf, r.at).end()  # type: ignore[union-attr]  # it matches the empty string
+            if not triple and r.buf.startswith(quote, end):
+                r.tell(end + 1, self.call.index, None)
+                return
+            r.tell(end, self.call.index, None)
             if r.at >= len(r.buf):
                 yield from self.wait(stop)
                 continue
-            wanted = 2 if r.buf[r.at] == "\\" else 3 if triple else 1
+            wanted = 2 if r.buf[r.at] == "\\" else 3
             if len(r.buf) - r.at < wanted and not (yield from r.have(wanted)):
                 r.tell(len(r.buf), self.call.index, None)
                 yield from self.wait(None)
