@@ -11,13 +11,8 @@ from collections.abc import Collection, Iterator
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
+from agentkit.formats.declaring import THOUGHTS
 from agentkit.formats.reader import Delimiter, Search, any_beginning, any_of, beginnings, may_begin, pattern
-
-REASONING: Final = ("reasoning", "thought", "scratchpad")
-"""Tags around reasoning that many prompts request and no family's template contains."""
-
-THOUGHTS: Final = ("think", "thinking", *REASONING)
-"""Tags around reasoning, in any case; where a format declares one, its exact letters mean `Thinking` instead."""
 
 _SHOWN: Final = ("pre", "code", "example")
 _ANSWERS: Final = (
