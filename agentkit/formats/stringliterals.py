@@ -189,9 +189,10 @@ class Strings:
         """One escape; an unknown one keeps its backslash, as in Python."""
         found = _ESCAPED.match(self.text, self.at + 1)
         c = found[0] if found else ""
-        if not python and c in _JSON_ESCAPES:
-            self.at += 2
-            return _JSON_ESCAPES[c]
+        plain = _PYTHON_ESCAPES if python else _JSON_ESCAPES
+        if c in plain:
+            self.at += 1 + len(c)
+            return plain[c]
         found = _HEX.match(self.text, self.at + 1)
         if found and (python or found[2]):
             self.at = found.end()
@@ -207,7 +208,7 @@ class Strings:
         if c in ("x", "u", "U", "N"):
             raise self.bad("a complete escape")
         self.at += 1 + len(c)
-        return _PYTHON_ESCAPES.get(c, "\\" + c)
+        return "\\" + c
 
     def no_escape(self, c: str) -> str:
         """What JSON has no escape for keeps its backslash, except the other quote: a path or a pattern is meant."""
