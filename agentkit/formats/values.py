@@ -1,8 +1,8 @@
 """Text to typed values and back, by JSON Schema. Pure; never raises on a model's text.
 
 A string parameter receives exactly the characters written. Everything else is read as JSON, an array or an object then
-as a Python literal; an array may also be written as comma-separated items. Text that is clearly JSON of a type other than the
-schema's becomes that value, and text that cannot be read stays a string; validation refuses both.
+as a Python literal; an array may also be written as comma-separated items. Text that is clearly JSON of a type other
+than the schema's becomes that value, and text that cannot be read stays a string; validation refuses both.
 """
 
 from __future__ import annotations
