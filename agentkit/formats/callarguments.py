@@ -82,7 +82,30 @@ class CallArguments:
         if text is None:
             self.set(r, parameter, None if values.accepts_null(schema, root) else values.read("", schema, root))
         else:
-            self.set(r, parameter, self.read(text, schema, root, r.repairs, nulls=nulls))
+            self._put_read(r, parameter, text, schema, root, nulls=nulls)
+
+    def put_typed(self, r: Reader, parameter: str, text: str, kind: str) -> None:
+        """Add an argument whose type is written next to its text."""
+        self._put_read(r, parameter, text, {"type": kind}, {}, nulls=False)
+
+    def _put_read(
+        self, r: Reader, parameter: str, text: str, schema: walk.Schema, root: walk.Schema, *, nulls: bool
+    ) -> None:
+        value = self.read(text, schema, root, r.repairs, nulls=nulls)
+        if isinstance(value, str) and self.doubt is None and value.lstrip()[:1] in ("{", "["):
+            self._refuse_repeated(r, parameter, value, schema, root)
+        self.set(r, parameter, value)
+
+    def _refuse_repeated(self, r: Reader, parameter: str, text: str, schema: walk.Schema, root: walk.Schema) -> None:
+        """Note that JSON stayed text because it repeats a key, if the parameter may not be a string."""
+        if not schema or values.accepts("", schema, root):
+            return
+        try:
+            values.load(text)
+        except values.GivenTwice as e:
+            self.doubt = Damage("ambiguous_call", f"in {parameter!r}, {e}", r.offset)
+        except ValueError:
+            pass
 
     def read(
         self, text: str, schema: walk.Schema, root: walk.Schema, allowed: frozenset[str], *, nulls: bool = False

@@ -33,8 +33,10 @@ ESCAPED_UNIT: Final = re.compile(r"\\[u]").search
 """Finds what may be half a surrogate pair; written so, it searches in two thirds of the time that `in` takes."""
 _CUT: Final = 16  # characters: more than any literal or escape that a window may cut in two
 
-GOES_ON: Final = Delimiter(r'\s{0,16},\s{0,16}"', r"\s{0,16}(?:,\s{0,16})?")
-"""More of an object after the brace that closes it: after a doubled brace, nothing may be lost."""
+GOES_ON: Final = Delimiter(
+    r'\s{0,16}(?:,\s{0,16}"|"[\w.-]{1,64}"\s{0,16}:)', r'\s{0,16}(?:,\s{0,16}|"[\w.-]{0,64}(?:"\s{0,16})?)?'
+)
+"""More of an object after the brace that closes it: after a doubled brace, nothing may be lost. Its comma may lack."""
 
 
 @cache

@@ -293,6 +293,8 @@ def _settles(r: Reader, call: CallReader, found: Found) -> bool:
         call.repair(r)
     except Damage:
         return False
+    if call.arguments.doubt is not None:
+        return False
     found.deltas = [delta for delta in found.deltas if delta.text]
     found.arguments, found.repairs = call.arguments.by_name, call.arguments.repairs
     return True
@@ -337,7 +339,7 @@ def _put(r: Reader, call: CallReader, part: Pairs | TagParameters, key: str, tex
     if key in words or kind == ("string" if isinstance(part, Pairs) else "true"):
         arguments.by_name[key] = text
     elif kind is not None and isinstance(part, Pairs):
-        arguments.by_name[key] = arguments.read(text, {"type": kind}, {}, r.repairs)
+        arguments.put_typed(r, key, text, kind)
     elif kind is not None and not (tool and tool.declares(key)):
         arguments.by_name[key] = values.read(text, {}, {})
     else:

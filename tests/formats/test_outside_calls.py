@@ -9,12 +9,12 @@ import itertools
 
 import pytest
 from format_tools import PING, attribute, spec
-from raw_values import LOOK, PARAMETERS, RAW, SAVE, TOOLS, between, holes, made, outcomes, pieces, read
+from raw_values import LOOK, PARAMETERS, RAW, SAVE, TOOLS, between, holes, made, outcomes, pieces, read, saved
 
 from agentkit import formats
 from agentkit.events import Text
 from agentkit.formats import CATALOG, Format
-from agentkit.formats.format import Braced, NestedTags, Pairs, PythonCall, Tag, TagParameters, TextArgument
+from agentkit.formats.format import Braced, Json, NestedTags, Pairs, PythonCall, Tag, TagParameters, TextArgument
 from agentkit.messages import ToolCall
 from agentkit.toolspec import Element, Node, ToolSpec
 
@@ -122,8 +122,10 @@ def test_an_element_behind_a_tag_that_closes_itself_is_not_left_out(name: str) -
 def test_elements_without_the_opening_of_their_call_are_an_error(name: str) -> None:
     for text in ("<text>a</text></look>", "So:\n<text>a</text>\n<number>912</number>\n</look>\n"):
         assert outcomes(read(name, text, CALLED)) == ["invalid_arguments"]
-    for text in ("<text>a</text>", "<text>a</text></bash>", "<b>a</b></look>", "`<text>a</text></look>`", "<text>a"):
+    for text in ("<text>a</text>", "<text>a</text></bash>", "<b>a</b></look>", "`<text>a</text></look>`", "<text>"):
         assert outcomes(read(name, text, CALLED)) == [], text
+    call = "<look><text>a</text></look>"
+    assert outcomes(read(name, f"<text>\n{call}", CALLED)) == [("look", {"text": "a"}, ())]
 
 
 # ---------------------------------------------------------------- left of delimiters
@@ -183,6 +185,29 @@ def test_no_string_takes_in_a_parameter_whose_quote_token_is_worn(format: Format
                 got = outcomes(read(format, damaged, CALLED))
                 assert made(got) == [], (damaged, got)
                 assert got
+
+
+@pytest.mark.parametrize("name", ["xml", "legacy", "dr_tulu"])
+def test_no_content_ends_with_the_beginning_of_its_closing(name: str) -> None:
+    opening, closing = saved(name)
+    for size in range(3, len(closing)):
+        value = f"GAMMA{closing[:size]}"
+        assert outcomes(read(name, f"{opening}{value}{closing}", (SAVE,))) == ["ambiguous_call"], value
+        kept = formats.render_calls(name, [ToolCall("", "save", {"more": value})], (SAVE,))
+        assert outcomes(read(name, kept, (SAVE,))) == [("save", {"more": value}, ())]
+
+
+@pytest.mark.parametrize("format", [f for f in CATALOG if isinstance(f.call[-1], Json)], ids=lambda f: f.name)
+def test_a_call_of_which_only_json_says_the_end_has_no_more_of_it_behind_that(format: Format) -> None:
+    whole = formats.render_calls(format, [ToolCall("", "look", {"text": "ls"})], CALLED)
+    at = whole.rindex("}") + 1
+    for more in (', "number": 912}', ' "number": 912}', '"number": 912}', '\n "number" : 912'):
+        assert made(outcomes(read(format, whole[:at] + more + whole[at:], CALLED))) == [], more
+        damaged = whole[: at - 1] + ",}" + more + whole[at:]
+        assert made(outcomes(read(format, damaged, CALLED))) == [], damaged
+    for more in (' "Done."', ' "a b": so', "\n\nDone: so.", ' "x"'):
+        got = outcomes(read(format, whole[:at] + more + whole[at:], CALLED))
+        assert got == [("look", {"text": "ls"}, ())], more
 
 
 def test_content_does_not_take_in_a_call_of_which_the_tag_is_worn() -> None:

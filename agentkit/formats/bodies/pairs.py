@@ -113,7 +113,7 @@ def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
         if kind == "string":
             call.arguments.set(r, key, text)
         elif kind:
-            call.arguments.set(r, key, call.arguments.read(text, {"type": kind}, {}, r.repairs))
+            call.arguments.put_typed(r, key, text, kind)
         else:
             call.arguments.put(r, key, text, nulls=not value.verbatim)
 

@@ -51,6 +51,8 @@ def childless(text: str, is_tool: Callable[[str], bool]) -> Childless | None:
         closing = re.compile(closing_tag(tag["name"]), re.IGNORECASE).search(text, tag.end())
         if closing is None:
             return None
+        if any(is_tool(folded(f["name"])) for f in ANY_OPENING.whole.finditer(text, tag.end(), closing.start())):
+            return Childless(names, "more")  # what is closed there is inside that call
         at = _SPACE(text, closing.end()).end()  # type: ignore[union-attr]  # it matches nothing too
     if names and (end := _ANY_CLOSING.match(text, at)):
         return Childless(names, "end", folded(end["name"]), end.end())

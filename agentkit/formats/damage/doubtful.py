@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from agentkit.formats.worn import lacks_some, worn_closing
+from agentkit.formats.worn import doubtful_end, lacks_some
 from agentkit.toolspec import ToolSpec
 
 
@@ -24,7 +24,7 @@ def doubt_of(text: str, tool: ToolSpec | None, tag: str, attributes: Iterable[st
         return "begins with a part of another tag: write the call again"
     if worn_inside(text, tag, attributes):
         return "contains what is left of the opening tag of another call: write the call again"
-    if _half_closed(tag).search(text) or worn_closing(text, f"</{tag}>") >= 0:
+    if _half_closed(tag).search(text) or doubtful_end(text, f"</{tag}>"):
         return "contains a part of its closing tag: write the call again"
     if _ENDS_IN_TAG(text, text.rfind("<")):
         return "ends inside another tag: write the call again"
