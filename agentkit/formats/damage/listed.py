@@ -22,6 +22,9 @@ REACH: Final = 8192
 _REACH_IN_PROSE: Final = 2048
 
 _SPACE: Final = r"\s{0,64}"
+_ARGUMENT: Final = r"[^\W\d]\w{0,127}="
+_FOR_A_PARENTHESIS: Final = re.compile(rf"\)|{_ARGUMENT}|(?P<open>[^\W\d]\w{{0,127}}\Z)").match
+"""What follows a bracket in the place of a call's own."""
 _JUNK: Final = r"[^\[\]{}\n]"
 BLOCKS: Final = (
     "if", "elif", "else", "for", "while", "def", "class", "with", "try", "except", "finally", "async", "match", "case",
@@ -127,7 +130,7 @@ class Listed:
         self.strong = strong
         self.fence = strong and isinstance(section.open, str) and section.open.startswith("```")
         known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or "(?!)"
-        self.damaged = re.compile(rf"{_SPACE}(?:{known})[^\w\s\],.;:!?-]").match
+        self.damaged = re.compile(rf"{_SPACE}(?:{known})(?:[^\w\s\],.;:!?-]|[\],.;:!?-]{_ARGUMENT})").match
         self.no_prose = re.compile(rf"{_SPACE}(?:(?:{known})\b|\w{{256}})").match
         start, mention = _how(first, known)
         mentions = [mention, *(_how(other, known)[1] for other in firsts[1:])]
@@ -142,7 +145,7 @@ class Listed:
         words = r"|\w+|#[^\n]*" if self.python else ""
         more = rf"(?:{known}){_SPACE}\(|(?P<name>[\w.-]{{0,128}}{_SPACE}\Z)"
         unbalanced = re.compile(
-            rf"{_SPACE}(?:{known})[^()\[\]{{}}\n]{{0,256}}+(?:\){_SPACE}(?:,{_SPACE}(?:{more})|(?P<over>\Z))|(?P<item>\Z))"
+            rf"{_SPACE}(?:{known})[^()\[\]{{}}\n]{{0,256}}+\]?(?:\){_SPACE}(?:,{_SPACE}(?:{more})|(?P<over>\Z))|(?P<item>\Z))"
         ).match
         junk, part = rf"(?P<junk>{_JUNK}{{1,64}}?),{_SPACE}(?:{start})", rf"{_JUNK}{{0,196}}(?:{begun})?"
         self.forms = CallForms(
@@ -296,7 +299,9 @@ class Listed:
                 past = at
                 break  # nothing after it is known to be outside a string
             if c == "]" and self.close is None and not depth and not lists:
-                return False, at
+                instead = _FOR_A_PARENTHESIS(text, token.end()) if self.python else None
+                if instead is None or instead["open"] is not None:
+                    return False, -1 if instead is not None and not whole else at
             depth, lists, past = *_counted(c, depth, lists), token.end()
         else:
             depth = 0
