@@ -92,6 +92,27 @@ def test_closings_that_stand_together_are_refused_as_nothing_tells_which_are_con
     assert outcomes(read(format, main.call(marked))) == [("write", {"path": "a", "content": value}, ())]
 
 
+@pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
+def test_a_closing_that_ends_a_line_as_closings_do_makes_the_value_ambiguous_and_one_elsewhere_is_content(
+    format: Format,
+) -> None:
+    one, pwd = pieces(format, "bash", command="VALUE"), ("bash", {"command": "pwd"}, ())
+    alone = one.close[:1].isspace()  # here each closing has a line of its own
+    for end in ("\n", "\r\n", " \n\n"):
+        got = outcomes(read(format, f"{one.call(f'ls{one.close.strip()}{end}-a')}\n{one.call('pwd')}"))
+        assert got == (["ambiguous_call", pwd] if not alone else [("bash", got[0][1], ()), pwd])  # type: ignore[index]
+    for value in (
+        f"a\n{one.close.strip()}\nb",
+        f"a {one.close.strip()}\nb",
+        f"a{one.close.strip()} b",
+        f"`{one.close.strip()}`\nb",
+    ):
+        assert outcomes(read(format, f"{one.call(value)}\n{one.call('pwd')}")) == [
+            ("bash", {"command": value}, ()),
+            pwd,
+        ]
+
+
 @every_format
 def test_a_text_that_is_cut_off_in_a_value_that_quotes_a_call_makes_no_call_while_it_is_quoted(format: Format) -> None:
     main = pieces(format, "write", path="a", content="VALUE")

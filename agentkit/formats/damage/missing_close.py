@@ -51,7 +51,7 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
             raise _twice(name, edge.what, end)
         behind = edge.unopened(value)
         unclosed = MISSING_CLOSE in call.arguments.repairs
-        if behind >= 0 and (unclosed or edge.half(value[behind:])):
+        if behind >= 0 and (unclosed or edge.half(value[behind:]) or _ends_line(value, behind, edge, part)):
             raise _unopened(name, edge.what, end)
         if unclosed and edge.half(value):
             raise unsure(name, "a call", end, end)
@@ -101,6 +101,18 @@ def _return_to(
             text = _trimmed(part, value[start:stop], first=not start, last=stop == len(value))
             call.arguments.by_name[key] = call.arguments.read(text, *call.arguments.schema(key), allowed)
         call.arguments.note(MISSING_CLOSE)
+
+
+def _ends_line(value: str, behind: int, edge: ValueEnd, part: Pairs | TagParameters) -> bool:
+    """Whether the closing that ends here is joined to text before it, and is the last thing in its line.
+
+    So closings are written, unless each one is on a line of its own: what follows it may be another value.
+    """
+    if isinstance(part, Pairs) and part.close[:1].isspace():
+        return False
+    closing = next((f for f in edge.own.finditer(value) if f.end() == behind), None) if edge.own is not None else None
+    before = value[closing.start() - 1 : closing.start()] if closing is not None else ""
+    return bool(before.strip()) and _LINE_END(value, behind) is not None
 
 
 @lru_cache(256)
@@ -188,6 +200,7 @@ def _misspelt(value: str, edge: ValueEnd, missing: Sequence[str]) -> bool:
     return False
 
 
+_LINE_END: Final = re.compile(r"[ \t]*\r?\n\s*\S").match
 _NO_SPACE: Final = dict.fromkeys(
     (*range(9, 14), *range(28, 33), 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)
 )
