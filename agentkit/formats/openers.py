@@ -295,8 +295,7 @@ class Meant:
             return None
         strong = not entry.weak or _LABELLED(str(section.open)) is not None
         alike = [s.call[0] for s in entry.format.shapes if s.section == section and s.call[0] != first]
-        firsts = (first, *(p for p in alike if isinstance(p, Envelope | KeyEnvelope | PythonCall)))
-        return Listed(section, firsts, self._table.named, strong=strong)
+        return Listed(section, (first, *alike), self._table.named, strong=strong)
 
     @cached_property
     def fenced(self) -> Fenced:

@@ -96,6 +96,15 @@ def test_a_call_that_opens_and_ends_and_names_no_tool_does_not_take_its_neighbou
         assert len([e for e in events if isinstance(e, CallEnd | CallError)]) == len(CALLS)
 
 
+@every_section
+def test_what_is_quoted_behind_damage_at_the_beginning_of_a_section_is_not_made(format: Format) -> None:
+    quoted = '<tool_call>\n{"name": "ping", "arguments": {}}\n</tool_call>'
+    text = formats.render_calls(format, [ToolCall("", "note", {"text": f"a {quoted} b"}), CALLS[2]], TOOLS)
+    ((start, _), *_) = places(format, text)
+    for junk in ("x", "x</parameter>\n", "~ "):
+        assert ("ping", {}) not in made(read(format, text[:start] + junk + text[start:])), junk
+
+
 @pytest.mark.parametrize("format", [f for f in SECTIONED if not listed(f)], ids=lambda f: f.name)
 def test_prose_in_a_section_is_text(format: Format) -> None:
     text = formats.render_calls(format, CALLS, TOOLS)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, Literal
 
-from agentkit.formats.format import Envelope, FormatPart, KeyEnvelope, PythonCall, Section
+from agentkit.formats.format import Envelope, FormatPart, KeyEnvelope, NameTag, PythonCall, Section
 from agentkit.formats.reader import Delimiter, Search, pattern
 from agentkit.formats.tags import closing_tag, opening_tag
 
@@ -105,7 +105,8 @@ class Listed:
 
     Args:
         section: what is around the calls.
-        firsts: what its calls can begin with; the first entry is what these calls begin with.
+        firsts: what its calls can begin with; the first entry is what these calls begin with. Up to a tag, no more of
+            them come: such a call is recognizable alone.
         names: the offered tools' names.
         strong: whether what opens the section is uncommon in prose.
     """
@@ -133,7 +134,8 @@ class Listed:
         self.damaged = re.compile(rf"{_SPACE}(?:{known})(?:[^\w\s\],.;:!?-]|[\],.;:!?-]{_ARGUMENT})").match
         self.no_prose = re.compile(rf"{_SPACE}(?:(?:{known})\b|\w{{256}})").match
         start, mention = _how(first, known)
-        mentions = [mention, *(_how(other, known)[1] for other in firsts[1:])]
+        bodies = (other for other in firsts[1:] if isinstance(other, Envelope | KeyEnvelope | PythonCall))
+        mentions = [mention, *(_how(other, known)[1] for other in bodies)]
         if self.python and not strong:
             mentions = [rf"[,;\[\n]{_SPACE}(?:{known}){_SPACE}\("]
         begun = r"[\w.-]{0,128}\s{0,64}"
@@ -160,7 +162,8 @@ class Listed:
         edge = pattern(close.strip()) if isinstance(close, str) else closing_tag(close.name)
         alone = isinstance(close, str) and len(close.strip()) < 2
         self.told = alone and not strong and not self.python
-        self.close = None if alone else re.compile(edge, re.IGNORECASE)
+        tagged = [opening_tag(other.name) for other in firsts if isinstance(other, NameTag)]
+        self.close = None if alone else re.compile("|".join([edge, *tagged]), re.IGNORECASE)
         opening = pattern(section.open.strip()) if isinstance(section.open, str) else opening_tag(section.open.name)
         self.open = re.compile(opening if strong else rf"{opening}{_SPACE}(?:{start})", re.IGNORECASE)
         self.goes_on = re.compile(rf"[,;{'' if alone else chr(10)}]{_SPACE}(?:{start})")

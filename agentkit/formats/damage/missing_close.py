@@ -21,7 +21,7 @@ from agentkit.formats.reader import Damage, Search, pattern
 from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.tags import closing_tag, opening_tag
 from agentkit.formats.valueends import ValueEnd, end_of_value
-from agentkit.formats.worn import worn_closing
+from agentkit.formats.worn import begins_closing, worn_closing
 
 
 def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None:
@@ -81,6 +81,8 @@ def _return_to(
         if shut or _misspelt(value, edge, known):
             raise _unopened(name, edge.what, end, known[0])
         found = list(opening.finditer(value))
+        if any(begins_closing(value[: f.start()], edge.what) for f in found):
+            raise _unopened(name, edge.what, end, known[0])
         closed = closing.search(value, found[0].end()) if found else None
         balanced = closed is not None and edge.opened(value) <= 0
         if balanced and closed is not None and not value[found[0].end() : closed.start()].strip():
@@ -126,12 +128,13 @@ def _marked(part: Pairs | TagParameters) -> Search:
 def _opened_again(value: str, edge: ValueEnd, names: Collection[str]) -> str:
     """The first of these parameters that opens in a value and is not closed there; empty if none does.
 
-    Half a quoted call is content, unless a call ends before it: then one call is over there, and another one begins.
+    Half a quoted call is content, unless a call ends before it: then one call is over there, and another one begins,
+    of which the opening may be missing. It may be one of another tool.
     """
     if edge.own is None or edge.opened(value) <= 0 or (edge.half(value) and not edge.ends_first(value)):
         return ""
     found = ((f.groupdict().get("name") or "").strip() for f in edge.own.finditer(value) if f["close"] is None)
-    another = edge.ends_first(value) and edge.in_a_call(value, len(value))  # it may be a call of another tool
+    another = edge.ends_first(value)
     return next((name for name in found if name in names or another), "")
 
 
