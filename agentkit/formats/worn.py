@@ -22,7 +22,7 @@ def alike(text: str, closing: str) -> bool:
 def halved(text: str, closing: str) -> bool:
     """Whether a string ends with the beginning or the end of a closing tag, or with one like it.
 
-    So it is with its inside. A closing tag with something extra inside it is like one. If only one or two characters are
+    Its inside is one, too. A closing tag with something extra inside it is like one. If only one or two characters are
     left of it, the string ends with an angle bracket that is not part of a whole tag, or with an opening tag where the
     closing one belongs.
     """
