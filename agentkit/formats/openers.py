@@ -304,7 +304,7 @@ class Meant:
 
     @cached_property
     def worn(self) -> WornOpening | None:
-        """What finds a call behind a worn opening in a section; None where that is not looked for."""
+        """What finds a call after a worn opening in a section; None where that is not looked for."""
         return worn_opening(self.entry.format, self.entry.shape, self._table.named)
 
     @cached_property

@@ -187,7 +187,7 @@ def _in_section(calls: Calls, entries: Sequence[Opener], *, nameless: bool = Fal
 def _named_ahead(
     calls: Calls, look: Callable[..., Named | Literal[False] | None], skip: int
 ) -> Generator[None, None, Named | Literal[False]]:
-    """The tool that is named so many characters ahead."""
+    """The tool that is named this many characters ahead."""
     r = calls.r
     enough = 0
     while True:

@@ -1,7 +1,7 @@
 """The opening of a call in a section, worn: in another case, or with characters missing, added or changed.
 
 Without the section such a text says nothing of a call. In one it stands where a call belongs, is like what opens calls
-there, and an offered tool's name is behind it. Knows the declarations; reads nothing.
+there, and an offered tool's name is after it. Knows the declarations; reads nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class WornOpening:
         self._ends: Final = re.compile("|".join([*_starts(shapes), *_ends(shapes)]) or "(?!)", re.IGNORECASE)
 
     def named(self, text: str, *, whole: bool) -> Named | Literal[False] | None:
-        """The tool that is named behind a worn opening, with which this text begins; False if there is none.
+        """The tool that is named after a worn opening, with which this text begins; False if there is none.
 
         Args:
             text: what stands where a call may.
