@@ -219,7 +219,7 @@ class Parser(Reader):
         """Nothing that was tried here is a call: at least one character is text; True if a call is answered for."""
         if (yield from answer(self.calls, entries)):
             return True
-        self.calls.section = None
+        self.calls.section = self.calls.outer = None
         if self.calls.before:
             self.unread(self.calls.before)
             self.calls.before = ""

@@ -22,8 +22,9 @@ def alike(text: str, closing: str) -> bool:
 def halved(text: str, closing: str) -> bool:
     """Whether a string ends with the beginning or the end of a closing tag, or with one like it.
 
-    A closing tag with something extra inside it is like one. If only one or two characters are left of it, the string
-    ends with an angle bracket that is not part of a whole tag, or with an opening tag where the closing one belongs.
+    Its inside is one, too. A closing tag with something extra inside it is like one. If only one or two characters are
+    left of it, the string ends with an angle bracket that is not part of a whole tag, or with an opening tag where the
+    closing one belongs.
     """
     size, text = len(closing), text.rstrip()
     last = text[-size - _STRAY :]
@@ -34,7 +35,8 @@ def halved(text: str, closing: str) -> bool:
     begun = last.rfind(closing[: max(size // 2, 5)])
     if begun >= 0 and "\n" not in last[begun:] and not last.startswith(closing, begun):
         return True  # the rest of it is something else
-    pieces = (*(closing[:n] for n in range(2, size)), *(closing[n:] for n in range(1, size - 2)))
+    inner = (closing[n:-1] for n in range(1, size // 2) if not closing[n:-1].isalnum())
+    pieces = (*(closing[:n] for n in range(2, size)), *(closing[n:] for n in range(1, size - 2)), *inner)
     tail = text[-size - 1 :]
     tail = tail[max(tail.find(closing[:2]), 0) :]
     return text.endswith((*pieces, "<", "</")) or alike(tail, closing) or _ends_in_a_bracket(text, closing)

@@ -132,6 +132,15 @@ def test_elements_without_the_opening_of_their_call_are_an_error(name: str) -> N
 
 
 @every_format
+def test_what_begins_like_the_tag_of_a_call_is_read_the_same_in_any_cutting(format: Format) -> None:
+    one = pieces(format, "bash", command="VALUE")
+    outside = one.head[one.head.index(key_of(format)) :]
+    for more in ("s", "_calls", "_calls x", ""):
+        read(format, f"{outside}a{opening_of(format)}{more}>\nb{one.close}{one.tail}")
+        read(format, f"{outside}a{one.close}{opening_of(format)}{more}>\nb{one.close}{one.tail}")
+
+
+@every_format
 def test_no_value_ends_with_the_beginning_of_its_closing(format: Format) -> None:
     one, close = pieces(format, "bash", command="VALUE"), close_of(format)
     for size in range(3, len(close)):

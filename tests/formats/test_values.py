@@ -92,6 +92,49 @@ def test_closings_that_stand_together_are_refused_as_nothing_tells_which_are_con
     assert outcomes(read(format, main.call(marked))) == [("write", {"path": "a", "content": value}, ())]
 
 
+@pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
+def test_a_closing_that_ends_a_line_as_closings_do_makes_the_value_ambiguous_and_one_elsewhere_is_content(
+    format: Format,
+) -> None:
+    one, pwd = pieces(format, "bash", command="VALUE"), ("bash", {"command": "pwd"}, ())
+    alone = one.close[:1].isspace()  # here each closing has a line of its own
+    for end in ("\n", "\r\n", " \n\n"):
+        got = outcomes(read(format, f"{one.call(f'ls{one.close.strip()}{end}-a')}\n{one.call('pwd')}"))
+        assert got == (["ambiguous_call", pwd] if not alone else [("bash", got[0][1], ()), pwd])  # type: ignore[index]
+    for value in (
+        f"a\n{one.close.strip()}\nb",
+        f"a {one.close.strip()}\nb",
+        f"a{one.close.strip()} b",
+        f"`{one.close.strip()}`\nb",
+    ):
+        assert outcomes(read(format, f"{one.call(value)}\n{one.call('pwd')}")) == [
+            ("bash", {"command": value}, ()),
+            pwd,
+        ]
+
+
+@pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
+def test_no_value_holds_the_end_of_its_call_and_a_parameter_of_another_tool_that_is_closed_for_it(
+    format: Format,
+) -> None:
+    one = pieces(format, "bash", command="VALUE")
+    key = formats.render_calls(format, [ToolCall("", "look", {"text": "VALUE"})], (LOOK,)).split("VALUE")[0]
+    part = next(p for p in format.call if isinstance(p, Pairs | TagParameters))
+    key = key[key.rindex(part.key.strip() if isinstance(part, Pairs) else f"<{part.name}") :]
+    end = one.tail.strip().split("\n")[0]
+    got = made(outcomes(read(format, f"{one.head}ls\n{end}So.\n\n{key}a{one.close}{one.tail}")))
+    assert all("So." not in str(call) for call in got), got
+
+
+@pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
+def test_no_value_holds_a_missing_parameter_behind_the_beginning_of_its_closing(format: Format) -> None:
+    head, close, middle, rest = between(format)
+    for size in range(3, len(close.strip())):
+        text = f"{head}{close.strip()[:size]}\n{middle.strip()}{rest.partition(close.strip())[0]}{close}"
+        got = made(outcomes(read(format, text + close + rest.partition(close.strip())[2], (*TOOLS, LOOK))))
+        assert all("912" not in str(call[1].get("text")) for call in got), (size, got)  # type: ignore[index]
+
+
 @every_format
 def test_a_text_that_is_cut_off_in_a_value_that_quotes_a_call_makes_no_call_while_it_is_quoted(format: Format) -> None:
     main = pieces(format, "write", path="a", content="VALUE")

@@ -96,13 +96,17 @@ def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], reade
 def _swallowed(tool: ToolSpec | None, quote: str, read: Mapping[str, Any]) -> str:
     """The first parameter that was not passed, and whose beginning is in a string, with what is left of a quote token.
 
-    Empty if there is none.
+    Or with all of a number or a word as its value, at the string's end: the token may have been meant before it. Empty
+    if there is none.
     """
     known = tool.parameters.get("properties", {}) if tool is not None else {}
     missing = "|".join(map(re.escape, sorted(known.keys() - read.keys())))
-    worn = (text for text in _strings(read) if any(piece in text for piece in _worn(quote))) if missing else ()
-    found = (re.search(rf"(?<!\w)({missing})\s?:", text) for text in worn)
-    return next((f[1] for f in found if f is not None), "")
+    for text in _strings(read) if missing else ():
+        worn = any(piece in text for piece in _worn(quote))
+        begun = rf"(?<!\w)({missing})\s?:" if worn else rf",({missing}):(?:-?[\d.]{{1,32}}|true|false|null)\Z"
+        if found := re.search(begun, text):
+            return found[1]
+    return ""
 
 
 def _strings(value: Any) -> Iterator[str]:

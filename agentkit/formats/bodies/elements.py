@@ -247,7 +247,7 @@ class _Children:
         value = value_of(r, call, parameter, self.elements.end(self.tool, name, group, parents))
         yield from value.read()
         text = noted(call, value)
-        if value.unclosed and (swallowed := _swallowed(text, call, group, name)):
+        if swallowed := _swallowed(text, call, group, name, unclosed=value.unclosed):
             raise unsure(parameter, swallowed, r.offset, -1)
         call.arguments.put(r, parameter, _stripped(element, text, value), nulls=not value.verbatim)
 
@@ -264,11 +264,22 @@ def _unknown(call: CallReader, name: str, wanted: str, position: int) -> Damage:
     )
 
 
-def _swallowed(text: str, call: CallReader, group: Group, own: str) -> str:
-    """The first sibling, not set so far, that starts in a value whose own end was missing; empty if none does."""
+def _swallowed(text: str, call: CallReader, group: Group, own: str, *, unclosed: bool) -> str:
+    """The first sibling, not set so far, that starts in a value whose own end was missing; empty if none does.
+
+    In one that is closed, where an element of its own name ends before the sibling, and that is not closed.
+    """
+    if "<" not in text:
+        return ""
     taken = call.arguments.by_name
+    begins = "" if unclosed else rf"{tags.closing_tag(own)}\s{{0,64}}"
+    ends = "" if unclosed else r"[^<>]*>[^<>]*\Z"
     names = (n for n, below in group.items() if isinstance(below, Node) and below.parameter not in taken)
-    return next((n for n in names if n != own and re.search(tags.opening_tag(n), text, re.IGNORECASE)), "")
+    return next((n for n in names if n != own and _found(f"{begins}{tags.opening_tag(n)}{ends}", text)), "")
+
+
+def _found(written: str, text: str) -> bool:
+    return re.search(written, text, re.IGNORECASE) is not None
 
 
 # ---------------------------------------------------------------- written

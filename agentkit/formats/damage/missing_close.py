@@ -21,7 +21,7 @@ from agentkit.formats.reader import Damage, Search, pattern
 from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.tags import closing_tag, opening_tag
 from agentkit.formats.valueends import ValueEnd, end_of_value
-from agentkit.formats.worn import worn_closing
+from agentkit.formats.worn import begins_closing, worn_closing
 
 
 def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None:
@@ -51,7 +51,7 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
             raise _twice(name, edge.what, end)
         behind = edge.unopened(value)
         unclosed = MISSING_CLOSE in call.arguments.repairs
-        if behind >= 0 and (unclosed or edge.half(value[behind:])):
+        if behind >= 0 and (unclosed or edge.half(value[behind:]) or _ends_line(value, behind, edge, part)):
             raise _unopened(name, edge.what, end)
         if unclosed and edge.half(value):
             raise unsure(name, "a call", end, end)
@@ -81,6 +81,8 @@ def _return_to(
         if shut or _misspelt(value, edge, known):
             raise _unopened(name, edge.what, end, known[0])
         found = list(opening.finditer(value))
+        if any(begins_closing(value[: f.start()], edge.what) for f in found):
+            raise _unopened(name, edge.what, end, known[0])
         closed = closing.search(value, found[0].end()) if found else None
         balanced = closed is not None and edge.opened(value) <= 0
         if balanced and closed is not None and not value[found[0].end() : closed.start()].strip():
@@ -103,6 +105,18 @@ def _return_to(
         call.arguments.note(MISSING_CLOSE)
 
 
+def _ends_line(value: str, behind: int, edge: ValueEnd, part: Pairs | TagParameters) -> bool:
+    """Whether the closing that ends here is joined to text before it, and is the last thing in its line.
+
+    So closings are written, unless each one is on a line of its own: what follows it may be another value.
+    """
+    if isinstance(part, Pairs) and part.close[:1].isspace():
+        return False
+    closing = next((f for f in edge.own.finditer(value) if f.end() == behind), None) if edge.own is not None else None
+    before = value[closing.start() - 1 : closing.start()] if closing is not None else ""
+    return bool(before.strip()) and _LINE_END(value, behind) is not None
+
+
 @lru_cache(256)
 def _marked(part: Pairs | TagParameters) -> Search:
     """Finds one of some characters, without which a value has no part of an opening or a closing that is looked for."""
@@ -114,12 +128,13 @@ def _marked(part: Pairs | TagParameters) -> Search:
 def _opened_again(value: str, edge: ValueEnd, names: Collection[str]) -> str:
     """The first of these parameters that opens in a value and is not closed there; empty if none does.
 
-    Half a quoted call is content, unless a call ends before it: then one call is over there, and another one begins.
+    Half a quoted call is content, unless a call ends before it: then one call is over there, and another one begins,
+    of which the opening may be missing. It may be one of another tool.
     """
     if edge.own is None or edge.opened(value) <= 0 or (edge.half(value) and not edge.ends_first(value)):
         return ""
     found = ((f.groupdict().get("name") or "").strip() for f in edge.own.finditer(value) if f["close"] is None)
-    another = edge.ends_first(value) and edge.in_a_call(value, len(value))  # it may be a call of another tool
+    another = edge.ends_first(value)
     return next((name for name in found if name in names or another), "")
 
 
@@ -188,6 +203,7 @@ def _misspelt(value: str, edge: ValueEnd, missing: Sequence[str]) -> bool:
     return False
 
 
+_LINE_END: Final = re.compile(r"[ \t]*\r?\n\s*\S").match
 _NO_SPACE: Final = dict.fromkeys(
     (*range(9, 14), *range(28, 33), 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)
 )

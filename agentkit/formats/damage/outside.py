@@ -20,6 +20,8 @@ from agentkit.formats.tags import folded
 from agentkit.formats.valueends import ValueEnd, end_of_value
 
 _SPACE: Final = re.compile(r"\s*").match
+_IN_A_NAME: Final = re.compile(r"<[^<>\n]{0,160}\Z").match
+"""The beginning of a tag at the end of a text: its name may be a longer one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,8 @@ def _behind(end: ValueEnd, begins: Delimiter | None, text: str, *, whole: bool) 
     first = end.own.match(text)
     if first is None or first["close"]:
         return False if not whole and end.token.part.match(text) else None
+    if not whole and _IN_A_NAME(text, text.rfind("<")):
+        return False
     at = first.end()
     while True:
         closing, edge = end.own.search(text, at), end.calls.search(text, at)
