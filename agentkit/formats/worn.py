@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from difflib import SequenceMatcher
 from functools import cache
 from itertools import permutations
 from typing import Final
 
+Search = Callable[..., re.Match[str] | None]
 _ALIKE: Final = 0.8  # of two strings, if one is the other misspelt
 _STRAY: Final = 64  # extra characters that may be inside a closing tag
+_LEFT: Final = 5  # characters by which a part of a closing tag is told from other text
 _LONGEST_TAG: Final = 512
 _LAST_TAG: Final = re.compile(r"<([/!?]?)([^<>]*)>\Z")
 
@@ -46,6 +49,23 @@ def begins_closing(text: str, closing: str) -> bool:
     return closing[:3] in text[-len(closing) :] and text.endswith(tuple(closing[:n] for n in range(3, len(closing))))
 
 
+def torn_closing(text: str, closing: str) -> bool:
+    """Whether a string contains the beginning of a closing tag, cut off where a line ends or another tag begins.
+
+    At least five characters of it, or more than half.
+    """
+    size = min((len(closing) + 3) // 2, _LEFT)
+    return closing[:size].casefold() in text.casefold() and _torn(closing, size)(text) is not None
+
+
+@cache
+def _torn(closing: str, size: int) -> Search:
+    rest = ""
+    for c in reversed(closing[size:-1]):
+        rest = f"(?:{re.escape(c)}{rest})?+"
+    return re.compile(rf"{re.escape(closing[:size])}{rest}(?![\w.-]|\s*>)(?=<|[ \t]*\r?\n)", re.IGNORECASE).search
+
+
 def is_left(text: str, closing: str) -> bool:
     """Whether a string is nothing but a part of a closing tag, or a closing tag misspelt; or empty."""
     text = text.strip()
@@ -72,7 +92,7 @@ def worn_closing(text: str, closing: str) -> int:
 
 def doubtful_end(text: str, closing: str) -> bool:
     """Whether a string contains a part of a closing tag that may be taken for what ends it."""
-    return begins_closing(text, closing) or worn_closing(text, closing) >= 0
+    return begins_closing(text, closing) or worn_closing(text, closing) >= 0 or torn_closing(text, closing)
 
 
 _CLOSING_TAG: Final = re.compile(r"</([^<>\n]{1,64})>")

@@ -125,6 +125,8 @@ _MORE: Final = Delimiter(
     r"[ \t]{0,16}(?:,[ \t]{0,16})?(?:[^\W\d]\w{0,64}[ \t]{0,8}=?)?",
 )
 """One more argument, or its name, after the bracket that closes a call, which is doubled or in the wrong place."""
+_AGAIN: Final = Delimiter(r"\w[^\s\"'()]{0,255}[\"']\s{0,16}[,)\]}]", r"(?:\w[^\s\"'()]{0,255}(?:[\"']\s{0,16})?)?")
+"""A word that is joined to the bracket that closes a call, and ends as its last string, which was closed too early."""
 _CUT_MORE = re.compile(r"[ \t]{0,16}(?:,[ \t]{0,16})?[^\W\d]\w{0,64}[ \t]{0,8}=\Z")
 
 
@@ -142,6 +144,11 @@ def _refuse_computed(r: Reader, call: CallReader) -> Wait:
     if again or (r.ended and _CUT_MORE.match(r.buf, r.at)):
         message = f"expected the end of the call of {call.name!r} at its closing bracket, found an argument after it"
         raise Damage("invalid_arguments", message, r.offset, got=True)
+    if (yield from r.sees(_AGAIN)):
+        message = (
+            f"{call.name!r} is closed again after more of a string: write one quote at each end of a string"
+        )
+        raise Damage("ambiguous_call", message, r.offset)
     computed, cut_word = (_COMPUTED, _CUT_WORD) if inline else (_COMPUTED_LINE, _CUT_WORD_LINE)
     if (yield from r.sees(computed)) is None and not (r.ended and cut_word.match(r.buf, r.at)):
         return

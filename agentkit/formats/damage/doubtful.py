@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Final
 
-from agentkit.formats.worn import lacks_some, worn_closing
+from agentkit.formats.worn import lacks_some, torn_closing, worn_closing
 from agentkit.toolspec import ToolSpec
 
 
@@ -23,7 +22,7 @@ def doubt_of(text: str, tool: ToolSpec | None, tag: str, attributes: Iterable[st
         return "begins with a part of another tag: write the call again"
     if worn_inside(text, tag, attributes):
         return "contains what is left of the opening tag of another call: write the call again"
-    if _half_closed(tag).search(text) or worn_closing(text, f"</{tag}>") >= 0:
+    if torn_closing(text, f"</{tag}>") or worn_closing(text, f"</{tag}>") >= 0:
         return "contains a part of its closing tag: write the call again"
     if _ENDS_IN_TAG(text):
         return "ends inside another tag: write the call again"
@@ -35,13 +34,6 @@ def doubt_of(text: str, tool: ToolSpec | None, tag: str, attributes: Iterable[st
 def _envelope(text: str, name: str) -> bool:
     """Whether a text begins with a call of this tool as JSON."""
     return text.lstrip()[:1] in ("{", "[") and re.match(rf"{_BEFORE_NAME}{re.escape(name)}\"", text) is not None
-
-
-@lru_cache(256)
-def _half_closed(tag: str) -> re.Pattern[str]:
-    """What is left of a closing tag, at least half of its name, where a line ends or another tag begins."""
-    names = (re.escape(tag[:n]) for n in range(len(tag), max(len(tag) // 2, 1), -1))
-    return re.compile(rf"</(?:{'|'.join(names)})(?![\w.-]|\s*>)[ \t]*(?=<|\r?\n)", re.IGNORECASE)
 
 
 _ENDS_IN_TAG: Final = re.compile(r"<[\w.:-]+\s[^<>]*=\s*(?:\"[^\"<>]*|'[^'<>]*)\Z").search

@@ -45,13 +45,13 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
     edge = end_of_value(call.shape, part)
     known = [n for n in call.tool.parameters.get("properties", {}) if n not in by_name]
     for name, value in given:
-        if swallowed := _opened_again(value, edge, call.arguments.by_name):
+        if swallowed := _opened_again(value, edge, by_name) or _of_another(value, edge, call):
             raise unsure(name, swallowed, end, end)
         if _is_twice(value, edge):
             raise _twice(name, edge.what, end)
         behind = edge.unopened(value)
         unclosed = MISSING_CLOSE in call.arguments.repairs
-        if behind >= 0 and (unclosed or edge.half(value[behind:])):
+        if behind >= 0 and (unclosed or edge.half(value[behind:]) or _nearly_opens(value, edge, part)):
             raise _unopened(name, edge.what, end)
         if unclosed and edge.half(value):
             raise unsure(name, "a call", end, end)
@@ -123,6 +123,23 @@ def _opened_again(value: str, edge: ValueEnd, names: Collection[str]) -> str:
     return next((name for name in found if name in names or another), "")
 
 
+def _of_another(value: str, edge: ValueEnd, call: CallReader) -> str:
+    """The first parameter of another tool that opens at the start of a line in a value; empty if none does.
+
+    Not if all that opens there is closed, or half a quoted call is there.
+    """
+    if edge.own is None or call.tool is None or edge.opened(value) <= 0 or edge.half(value):
+        return ""
+    own = call.tool.parameters.get("properties", {})
+    others = {name for tool in call.tools.values() for name in tool.parameters.get("properties", {}) if name not in own}
+    for found in edge.own.finditer(value):
+        name = (found.groupdict().get("name") or "").strip()
+        before = value[max(found.start() - _LINE, 0) : found.start()].rstrip(" \t")
+        if found["close"] is None and name in others and before[-1:] in ("", "\n"):
+            return name
+    return ""
+
+
 def unsure(name: str, swallowed: str, at: int, end: int) -> Damage:
     """The error for a value in which another parameter starts, so that its own end may be missing."""
     return Damage(
@@ -153,6 +170,22 @@ def _is_twice(value: str, edge: ValueEnd) -> bool:
     last = max((f.start() for f in edge.own.finditer(value, 0, behind)), default=0)
     before = value[:last].strip()
     return bool(before) and value[behind:].rstrip().endswith(before)
+
+
+def _nearly_opens(value: str, edge: ValueEnd, part: Pairs | TagParameters) -> bool:
+    """Whether something that is nearly the opening of a parameter comes after a closing, with nothing between them.
+
+    Of that opening one character is another one, too many or missing, or its rest is.
+    """
+    begun = "".join((part.key if isinstance(part, Pairs) else f"<{part.name}").split())
+    for closed in edge.own.finditer(value) if edge.own is not None else ():
+        at = _SPACE(value, closed.end()).end()  # type: ignore[union-attr]  # it matches nothing too
+        text = value[at : at + 2 * len(begun)].translate(_NO_SPACE)
+        if closed["close"] is None or text.startswith("</") or edge.own.match(value, at) is not None:
+            continue
+        if text.startswith(begun) or _but_for_one(text, begun):
+            return True
+    return False
 
 
 def _twice(name: str, what: str, end: int) -> Damage:
@@ -333,6 +366,7 @@ def _trimmed(part: Pairs | TagParameters, text: str, *, first: bool, last: bool)
 
 _TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
 _SPACE = re.compile(r"\s*").match
+_LINE: Final = 64  # characters examined of a line before a tag
 _SENTENCE = re.compile(r"[ \t]+[^\s<]|[,.;:!?]+(?:[\s<]|\Z)|\\[nrt\"'\\]").match
 """After a tag, how a sentence or a line of code continues."""
 _MARKS = {'"': '"', "'": "'", "`": "`", "(": ")", "[": "]", "{": "}", "\\": "\\"}
