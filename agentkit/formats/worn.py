@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from difflib import SequenceMatcher
 from functools import cache
 from itertools import permutations
 from typing import Final
 
-Search = Callable[..., re.Match[str] | None]
 _ALIKE: Final = 0.8  # of two strings, if one is the other misspelt
 _STRAY: Final = 64  # extra characters that may be inside a closing tag
 _LEFT: Final = 5  # characters by which a part of a closing tag is told from other text
@@ -54,16 +52,24 @@ def torn_closing(text: str, closing: str) -> bool:
 
     At least five characters of it, or more than half.
     """
-    size = min((len(closing) + 3) // 2, _LEFT)
-    return closing[:size].casefold() in text.casefold() and _torn(closing, size)(text) is not None
+    text, closing = text.casefold(), closing.casefold()
+    begun = closing[: min((len(closing) + 3) // 2, _LEFT)]
+    at = text.find(begun)
+    while at >= 0:
+        end = at + alike_up_to(text[at : at + len(closing)], closing)
+        if end - at < len(closing) and _OVER(text, end) is not None:
+            return True
+        at = text.find(begun, end)
+    return False
 
 
-@cache
-def _torn(closing: str, size: int) -> Search:
-    rest = ""
-    for c in reversed(closing[size:-1]):
-        rest = f"(?:{re.escape(c)}{rest})?+"
-    return re.compile(rf"{re.escape(closing[:size])}{rest}(?![\w.-]|\s*>)(?=<|[ \t]*\r?\n)", re.IGNORECASE).search
+def alike_up_to(text: str, wanted: str) -> int:
+    """How many characters two strings have in common at their start."""
+    size = min(len(text), len(wanted))
+    return next((n for n in range(size) if text[n] != wanted[n]), size)
+
+
+_OVER: Final = re.compile(r"(?!\s*>)(?=<|[ \t]*\r?\n)").match
 
 
 def is_left(text: str, closing: str) -> bool:

@@ -237,9 +237,7 @@ class _Braced:
         self.at = end + len(self.quote)
         text = self.text[start:end]
         if (behind := _crossed(text, self.edges)) >= 0:
-            message = (
-                f"a string has the end of a call, and another call after it: write {self.quote} after each string"
-            )
+            message = f"a string has the end of a call, and another call after it: write {self.quote} after each string"
             at = self.offset + start + behind
             raise Damage("ambiguous_call", message, at, end=at)
         return text

@@ -145,9 +145,7 @@ def _refuse_computed(r: Reader, call: CallReader) -> Wait:
         message = f"expected the end of the call of {call.name!r} at its closing bracket, found an argument after it"
         raise Damage("invalid_arguments", message, r.offset, got=True)
     if (yield from r.sees(_AGAIN)):
-        message = (
-            f"{call.name!r} is closed again after more of a string: write one quote at each end of a string"
-        )
+        message = f"{call.name!r} is closed again after more of a string: write one quote at each end of a string"
         raise Damage("ambiguous_call", message, r.offset)
     computed, cut_word = (_COMPUTED, _CUT_WORD) if inline else (_COMPUTED_LINE, _CUT_WORD_LINE)
     if (yield from r.sees(computed)) is None and not (r.ended and cut_word.match(r.buf, r.at)):

@@ -21,7 +21,7 @@ from agentkit.formats.reader import Damage, Search, pattern
 from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.tags import closing_tag, opening_tag
 from agentkit.formats.valueends import ValueEnd, end_of_value
-from agentkit.formats.worn import worn_closing
+from agentkit.formats.worn import alike_up_to, worn_closing
 
 
 def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None:
@@ -288,7 +288,7 @@ def _beside(text: str, piece: str) -> Iterator[str]:
 
 def _but_for_one(text: str, wanted: str) -> bool:
     """Whether a text begins like this, with one character that is wrong, too many or missing."""
-    n = next((i for i, (a, b) in enumerate(zip(text, wanted, strict=False)) if a != b), min(len(text), len(wanted)))
+    n = alike_up_to(text, wanted)
     ways = ((text[n + 1 :], wanted[n + 1 :]), (text[n:], wanted[n + 1 :]), (text[n + 1 :], wanted[n:]))
     return n < len(wanted) and any(have.startswith(rest) for have, rest in ways)
 
