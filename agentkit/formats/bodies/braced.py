@@ -82,12 +82,15 @@ _TOKEN: Final = re.compile(r"<[^<>\s]+>").match
 
 
 def _crossed(text: str, edges: tuple[str, str]) -> int:
-    """The index after the first end of a call in a text that nothing there opens, if a call opens after it; else -1."""
+    """The index after the first end of a call in a text that nothing there opens, if a call opens after it; else -1.
+
+    Such an end is behind a brace, and after such an opening comes a name with one.
+    """
     first, last = edges
     if not first or not last or last not in text:
         return -1
     depth, behind = 0, -1
-    for found in re.finditer(f"{re.escape(first)}|({re.escape(last)})", text):
+    for found in re.finditer(rf"{re.escape(first)}[^<>{{}}]{{1,512}}\{{|\}}\s{{0,64}}({re.escape(last)})", text):
         if found[1] is None and behind >= 0:
             return behind
         depth += -1 if found[1] else 1
