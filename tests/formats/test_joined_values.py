@@ -63,6 +63,20 @@ def test_the_beginning_of_a_closing_at_the_end_of_a_line_is_part_of_no_value(
 
 
 @every_format
+@every_tools
+def test_an_opening_of_which_the_rest_is_missing_is_part_of_no_value(
+    format: Format, tools: tuple[ToolSpec, ...]
+) -> None:
+    """The closing before it is worn, or missing, too."""
+    head, close, opening, rest = between(format)
+    opening = opening.strip()
+    for cut in range(opening.index("number"), len(opening)):
+        for left in ("", close.strip()[-3:], close.strip()[:3]):
+            text = f"{head}{left}\n{opening[:cut]}{rest}"
+            assert joined(format, text, tools) == [], text
+
+
+@every_format
 def test_another_tools_parameter_that_opens_at_the_start_of_a_line_is_part_of_no_value(format: Format) -> None:
     head, _, opening, rest = between(format)
     for space in ("\n", "\n  ", "\r\n\n"):

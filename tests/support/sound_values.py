@@ -42,7 +42,8 @@ def says_so(written: Written, events: Sequence[Event], event: CallEnd) -> bool:
     planned = set(written.values.values())
     more = {k: v for k, v in event.call.arguments.items() if isinstance(v, str) and v not in planned}
     if event.repairs:
-        return event.repairs == (MISSING_CLOSE,) and not more and _writes_but_a_closing(written, event.call)
+        whole = all(value.strip("\r\n") in planned for value in more.values())  # of two line ends one may be left
+        return event.repairs == (MISSING_CLOSE,) and whole and _writes_but_a_closing(written, event.call)
     content = all(_is_content(value, planned, shape) for value in more.values())
     return bool(more) and content and _writes(written, event.call, more)
 

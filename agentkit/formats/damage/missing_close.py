@@ -55,6 +55,8 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
             raise _unopened(name, edge.what, end)
         if unclosed and edge.half(value):
             raise unsure(name, "a call", end, end)
+        if _half_opens(value, edge, part):
+            raise unsure(name, _begun(part), end, end)
     if known:
         _return_to(known, given, call, part, end, allowed)
 
@@ -186,6 +188,26 @@ def _nearly_opens(value: str, edge: ValueEnd, part: Pairs | TagParameters) -> bo
         if text.startswith(begun) or _but_for_one(text, begun):
             return True
     return False
+
+
+def _half_opens(value: str, edge: ValueEnd, part: Pairs | TagParameters) -> bool:
+    """Whether a line of a value starts with the opening of a parameter, of which the rest is missing.
+
+    Not if half a quoted call is there.
+    """
+    begun = _begun(part)
+    at = value.find(begun)
+    while at >= 0 and edge.own is not None:
+        alone = value[max(at - _LINE, 0) : at].rstrip(" \t")[-1:] in ("", "\n")
+        if alone and edge.own.match(value, at) is None:
+            return not edge.half(value)
+        at = value.find(begun, at + 1)
+    return False
+
+
+def _begun(part: Pairs | TagParameters) -> str:
+    """What opens a parameter, before its name."""
+    return part.key.strip() if isinstance(part, Pairs) else f'<{part.name} {part.attribute}="'
 
 
 def _twice(name: str, what: str, end: int) -> Damage:
