@@ -66,36 +66,35 @@ def read_braced(r: Reader, call: CallReader, part: Braced) -> Wait:
             raise Damage("invalid_json", f"expected nesting of at most {r.limits.depth}", r.offset)
         if depth <= 0 and not string:
             break
-    reader = _Braced(r.text(start, r.offset), part.quote, start, _edges(call.shape.call))
+    reader = _Braced(r.text(start, r.offset), part.quote, start, call.shape.call)
     _take(r, call, part, reader.object(), reader)
     call.complete = True
 
 
-def _edges(parts: tuple[FormatPart, ...]) -> tuple[str, str]:
-    """The token that opens a call, and the literal that ends one; empty for what it does not have."""
-    first, last = (part.strip() if isinstance(part, str) else "" for part in (parts[0], parts[-1]))
-    token = _TOKEN(first)
-    return token[0] if token else first, last
-
-
-_TOKEN: Final = re.compile(r"<[^<>\s]+>").match
-
-
-def _crossed(text: str, edges: tuple[str, str]) -> int:
+def _crossed(text: str, parts: tuple[FormatPart, ...]) -> int:
     """The index after the first end of a call in a text that nothing there opens, if a call opens after it; else -1.
 
     Such an end is behind a brace, and after such an opening comes a name with one.
+
+    Args:
+        text: a string between quote tokens.
+        parts: those of a call.
     """
-    first, last = edges
-    if not first or not last or last not in text:
+    if not isinstance(parts[0], str) or not isinstance(parts[-1], str) or not (last := parts[-1].strip()):
+        return -1
+    token = _TOKEN(parts[0].strip())
+    if token is None or last not in text:
         return -1
     depth, behind = 0, -1
-    for found in re.finditer(rf"{re.escape(first)}[^<>{{}}]{{1,512}}\{{|\}}\s{{0,64}}({re.escape(last)})", text):
+    for found in re.finditer(rf"{re.escape(token[0])}[^<>{{}}]{{1,512}}\{{|\}}\s{{0,64}}({re.escape(last)})", text):
         if found[1] is None and behind >= 0:
             return behind
         depth += -1 if found[1] else 1
         behind = found.end() if depth < 0 and behind < 0 else behind
     return -1
+
+
+_TOKEN: Final = re.compile(r"<[^<>\s]+>").match
 
 
 def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], reader: _Braced) -> None:
@@ -174,10 +173,11 @@ def _settled(value: Any) -> Any:
 
 
 class _Braced:
-    """The value of a complete body. The call's end, one of `edges`, is in no key and in no value without quotes."""
+    """The value of a complete body. The last of the call's `parts` is in no key and in no value without quotes."""
 
-    def __init__(self, text: str, quote: str, offset: int, edges: tuple[str, str]) -> None:
-        self.text, self.quote, self.offset, self.edges, self.at = text, quote, offset, edges, 0
+    def __init__(self, text: str, quote: str, offset: int, parts: tuple[FormatPart, ...]) -> None:
+        self.text, self.quote, self.offset, self.parts, self.at = text, quote, offset, parts, 0
+        self.end = parts[-1].strip() if isinstance(parts[-1], str) else ""
         self.plain_quotes = ""  # quotes of another language that were found around a string
         self.odd_escapes = False  # whether such a string has escapes that JSON does not have
 
@@ -186,7 +186,7 @@ class _Braced:
 
     def ends_in(self, text: str) -> bool:
         """Whether the end of the call is in a text: then it is half a call, or markup of a damaged one."""
-        return bool(self.edges[1]) and self.edges[1] in text
+        return bool(self.end) and self.end in text
 
     def space(self) -> str:
         self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]  # it matches the empty string
@@ -239,7 +239,7 @@ class _Braced:
             raise self.bad("the end of the string")
         self.at = end + len(self.quote)
         text = self.text[start:end]
-        if (behind := _crossed(text, self.edges)) >= 0:
+        if self.ends_in(text) and (behind := _crossed(text, self.parts)) >= 0:
             message = f"a string has the end of a call, and another call after it: write {self.quote} after each string"
             at = self.offset + start + behind
             raise Damage("ambiguous_call", message, at, end=at)
@@ -296,7 +296,7 @@ def write_braced(w: Writing, part: Braced) -> str:
     arguments: Mapping[str, Any] = w.call.arguments
     if name := _swallowed(w.tool, part.quote, arguments):
         raise FormatError(f"{w.tool.name}: a string has a part of {part.quote!r}, and {name!r} as if it started there")
-    if any(_crossed(text, _edges(w.format.call)) >= 0 for text in _strings(arguments)):
+    if any(_crossed(text, w.format.call) >= 0 for text in _strings(arguments)):
         raise FormatError(f"{w.tool.name}: a string has the end of a call, and another call after it")
     if not part.typed:
         arguments = {k: values.write(v, *w.schema(k), nulls=v is None) for k, v in arguments.items()}
