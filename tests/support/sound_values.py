@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from damaged_texts import CALLED, Written, call_text
@@ -53,6 +53,8 @@ def _writes_but_a_closing(written: Written, call: ToolCall) -> bool:
 
     Then the text says these values under these names, and damage gave each name to the other one's value.
     """
+    places = sorted(call.arguments, key=lambda key: call.raw.find(str(call.arguments[key])))
+    call = replace(call, arguments={key: call.arguments[key] for key in places})  # as the text has them
     closings = [p.close.strip() for p in written.plan.shape.call if isinstance(p, Pairs)]
     closings += [f"</{p.name}>" for p in written.plan.shape.call if isinstance(p, TagParameters)]
     for number in range(len(written.calls) + 1):

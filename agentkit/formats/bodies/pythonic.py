@@ -319,11 +319,16 @@ def _quotes_inside(text: str, at: int) -> bool:
 
 
 def _comma(r: Reader, call: CallReader, reader: Literals) -> None:
-    """The comma after an argument; it may be missing before the name of the next one."""
+    """The comma after an argument; it may be missing before the name of the next one.
+
+    Not after a string that ends with one: the quote and the comma have changed places.
+    """
+    end = reader.at
     c = reader.space()
+    exchanged = reader.text[max(end - 2, 0) : end] in (",'", ',"')
     if c == ",":
         reader.at += 1
-    elif c and MISSING_COMMA in r.repairs and _KEY.match(reader.text, reader.at):
+    elif c and not exchanged and MISSING_COMMA in r.repairs and _KEY.match(reader.text, reader.at):
         call.arguments.note(MISSING_COMMA)
     elif c:
         raise reader.bad("',' or ')'")
