@@ -257,7 +257,6 @@ def test_strings_beside_each_other_are_one_value_only_with_a_space(format: Forma
 def test_a_comma_that_has_changed_places_with_a_quote_is_not_added_again(
     format: Format, quote: str, space: str
 ) -> None:
-    tool = spec("look", None, (), text="string", number="integer")
     text = formats.render_calls(format, [ToolCall("", "look", {"text": "VALUE", "number": 912})], (LOOK,))
     damaged = re.sub(r"(['\"])VALUE\1, ", f"{quote}VALUE,{quote}{space}", text)
     assert damaged != text
