@@ -74,7 +74,7 @@ def read_braced(r: Reader, call: CallReader, part: Braced) -> Wait:
 def _crossed(text: str, parts: tuple[FormatPart, ...]) -> int:
     """The index after the first end of a call in a text that nothing there opens, if a call opens after it; else -1.
 
-    Such an end is behind a brace, and after such an opening comes a name with one.
+    A brace precedes such an end, and after such an opening comes a name with one.
 
     Args:
         text: a string between quote tokens.

@@ -179,8 +179,10 @@ def _nearly_opens(value: str, edge: ValueEnd, part: Pairs | TagParameters) -> bo
 
     Of that opening one character is another one, too many or missing, or its rest is.
     """
+    if edge.own is None:
+        return False
     begun = "".join((part.key if isinstance(part, Pairs) else f"<{part.name}").split())
-    for closed in edge.own.finditer(value) if edge.own is not None else ():
+    for closed in edge.own.finditer(value):
         at = _SPACE(value, closed.end()).end()  # type: ignore[union-attr]  # it matches nothing too
         text = value[at : at + 2 * len(begun)].translate(_NO_SPACE)
         if closed["close"] is None or text.startswith("</") or edge.own.match(value, at) is not None:
