@@ -39,6 +39,17 @@ GOES_ON: Final = Delimiter(
 """More of an object after the brace that closes it: after a doubled brace, nothing may be lost. Its comma may lack."""
 
 
+_AGAIN: Final = r"[}\]]{0,16}+(?=[^\s<\[{}\],])\"?[^\n\"]{0,256}\""
+NOT_OVER: Final = Delimiter(
+    rf'{GOES_ON.whole.pattern}|{_AGAIN}\s{{0,16}}(?:,\s{{0,16}}"|[}}\]])',
+    rf"{GOES_ON.begun[3:-3]}|[}}\]]{{0,16}}+(?:[^\s<\[{{}}\],][^\n\"]{{0,256}}|{_AGAIN}\s{{0,16}}(?:,\s{{0,16}})?)?",
+)
+"""The same, or text that is joined to that brace, with no white space between, and ends as a string of an object does.
+
+Then a string was closed too early: `{"code": "print("}") and more"}`. At most a line of such text is examined.
+"""
+
+
 @cache
 def goes_on(keys: tuple[str, ...]) -> Delimiter:
     """More of a JSON value after what seemed to end it, where its brackets were still open.

@@ -10,6 +10,7 @@ from typing import Final
 
 _ALIKE: Final = 0.8  # of two strings, if one is the other misspelt
 _STRAY: Final = 64  # extra characters that may be inside a closing tag
+_LEFT: Final = 5  # characters by which a part of a closing tag is told from other text
 _LONGEST_TAG: Final = 512
 _LAST_TAG: Final = re.compile(r"<([/!?]?)([^<>]*)>\Z")
 
@@ -48,6 +49,31 @@ def begins_closing(text: str, closing: str) -> bool:
     return closing[:3] in text[-len(closing) :] and text.endswith(tuple(closing[:n] for n in range(3, len(closing))))
 
 
+def torn_closing(text: str, closing: str) -> bool:
+    """Whether a string contains the beginning of a closing tag, cut off where a line ends or another tag begins.
+
+    At least five characters of it, or more than half.
+    """
+    text, closing = text.casefold(), closing.casefold()
+    begun = closing[: min((len(closing) + 3) // 2, _LEFT)]
+    at = text.find(begun)
+    while at >= 0:
+        end = at + alike_up_to(text[at : at + len(closing)], closing)
+        if end - at < len(closing) and _OVER(text, end) is not None:
+            return True
+        at = text.find(begun, end)
+    return False
+
+
+def alike_up_to(text: str, wanted: str) -> int:
+    """How many characters two strings have in common at their start."""
+    size = min(len(text), len(wanted))
+    return next((n for n in range(size) if text[n] != wanted[n]), size)
+
+
+_OVER: Final = re.compile(r"(?!\s*>)(?=<|[ \t]*\r?\n)").match
+
+
 def is_left(text: str, closing: str) -> bool:
     """Whether a string is nothing but a part of a closing tag, or a closing tag misspelt; or empty."""
     text = text.strip()
@@ -74,7 +100,7 @@ def worn_closing(text: str, closing: str) -> int:
 
 def doubtful_end(text: str, closing: str) -> bool:
     """Whether a string contains a part of a closing tag that may be taken for what ends it."""
-    return begins_closing(text, closing) or worn_closing(text, closing) >= 0
+    return begins_closing(text, closing) or worn_closing(text, closing) >= 0 or torn_closing(text, closing)
 
 
 _CLOSING_TAG: Final = re.compile(r"</([^<>\n]{1,64})>")

@@ -285,6 +285,20 @@ def test_strings_beside_each_other_are_one_value_only_with_a_space(format: Forma
 
 
 @every_python
+@pytest.mark.parametrize("quote", ["'", '"'])
+@pytest.mark.parametrize("space", ["", " "])
+def test_a_comma_that_has_changed_places_with_a_quote_is_not_added_again(
+    format: Format, quote: str, space: str
+) -> None:
+    text = formats.render_calls(format, [ToolCall("", "look", {"text": "VALUE", "number": 912})], (LOOK,))
+    damaged = re.sub(r"(['\"])VALUE\1, ", f"{quote}VALUE,{quote}{space}", text)
+    assert damaged != text
+    assert made(outcomes(read(format, damaged, (LOOK,)))) == []
+    lacking = re.sub(r"(['\"])VALUE\1, ", f"{quote}VALUE{quote} ", text)
+    assert outcomes(read(format, lacking, (LOOK,))) == [("look", {"text": "VALUE", "number": 912}, ("missing_comma",))]
+
+
+@every_python
 def test_a_key_is_one_string(format: Format) -> None:
     text = formats.render_calls(format, [ToolCall("", "anything", {"object": {"k": "VALUE", "n": None}})], OBJECTS)
     for damaged in (text.replace("': 'VALUE', '", "' 'VALUE' '"), text.replace("'k'", "'k' 'l'")):

@@ -103,8 +103,9 @@ def _refuse_doubtful(r: Reader, call: CallReader, value: Value, tag: str, attrib
     if value.verbatim:
         return
     doubt = doubt_of(value.text(), call.tool, tag, attributes)
-    if not doubt and not value.text().strip() and call.tool is not None and (yield from value.closed_again()):
-        doubt = f"is empty, and </{tag}> comes again after it: write the call again"
+    if not doubt and call.tool is not None and (yield from value.closed_again()):
+        again = f"</{tag}> comes again after it: write the call again"
+        doubt = f"is closed, and {again}" if value.text().strip() else f"is empty, and {again}"
     if doubt:
         message = f"the value of {value.key!r} {doubt}, or put it in <![CDATA[ … ]]>"
         raise Damage("ambiguous_call", message, r.offset, end=r.offset)

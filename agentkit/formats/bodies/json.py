@@ -58,7 +58,7 @@ def read_json(r: Reader, call: CallReader, part: Json) -> Wait:
         return  # only what closes the call says that it has none: before another call it was broken off
     if fenced:
         yield from _out_of_fence(r)
-    elif call.part == len(call.shape.call) - 1 and (yield from r.sees(jsontext.GOES_ON)):
+    elif call.part == len(call.shape.call) - 1 and (yield from r.sees(jsontext.NOT_OVER)):
         raise Damage("invalid_arguments", "expected the arguments to end at their closing brace", r.offset, got=True)
     call.complete = True
 

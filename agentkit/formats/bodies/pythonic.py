@@ -125,6 +125,8 @@ _MORE: Final = Delimiter(
     r"[ \t]{0,16}(?:,[ \t]{0,16})?(?:[^\W\d]\w{0,64}[ \t]{0,8}=?)?",
 )
 """One more argument, or its name, after the bracket that closes a call, which is doubled or in the wrong place."""
+_AGAIN: Final = Delimiter(r"\w[^\s\"'()]{0,255}[\"']\s{0,16}[,)\]}]", r"(?:\w[^\s\"'()]{0,255}(?:[\"']\s{0,16})?)?")
+"""A word that is joined to the bracket that closes a call, and ends as its last string, which was closed too early."""
 _CUT_MORE = re.compile(r"[ \t]{0,16}(?:,[ \t]{0,16})?[^\W\d]\w{0,64}[ \t]{0,8}=\Z")
 
 
@@ -142,6 +144,9 @@ def _refuse_computed(r: Reader, call: CallReader) -> Wait:
     if again or (r.ended and _CUT_MORE.match(r.buf, r.at)):
         message = f"expected the end of the call of {call.name!r} at its closing bracket, found an argument after it"
         raise Damage("invalid_arguments", message, r.offset, got=True)
+    if (yield from r.sees(_AGAIN)):
+        message = f"{call.name!r} is closed again after more of a string: write one quote at each end of a string"
+        raise Damage("ambiguous_call", message, r.offset)
     computed, cut_word = (_COMPUTED, _CUT_WORD) if inline else (_COMPUTED_LINE, _CUT_WORD_LINE)
     if (yield from r.sees(computed)) is None and not (r.ended and cut_word.match(r.buf, r.at)):
         return
@@ -319,11 +324,16 @@ def _quotes_inside(text: str, at: int) -> bool:
 
 
 def _comma(r: Reader, call: CallReader, reader: Literals) -> None:
-    """The comma after an argument; it may be missing before the name of the next one."""
+    """The comma after an argument; it may be missing before the name of the next one.
+
+    Not after a string that ends with one: the quote and the comma have changed places.
+    """
+    end = reader.at
     c = reader.space()
+    exchanged = reader.text[max(end - 2, 0) : end] in (",'", ',"')
     if c == ",":
         reader.at += 1
-    elif c and MISSING_COMMA in r.repairs and _KEY.match(reader.text, reader.at):
+    elif c and not exchanged and MISSING_COMMA in r.repairs and _KEY.match(reader.text, reader.at):
         call.arguments.note(MISSING_COMMA)
     elif c:
         raise reader.bad("',' or ')'")

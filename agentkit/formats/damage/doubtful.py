@@ -24,7 +24,7 @@ def doubt_of(text: str, tool: ToolSpec | None, tag: str, attributes: Iterable[st
         return "begins with a part of another tag: write the call again"
     if worn_inside(text, tag, attributes):
         return "contains what is left of the opening tag of another call: write the call again"
-    if _half_closed(tag).search(text) or doubtful_end(text, f"</{tag}>"):
+    if doubtful_end(text, f"</{tag}>"):
         return "contains a part of its closing tag: write the call again"
     if _ENDS_IN_TAG(text, text.rfind("<")):
         return "ends inside another tag: write the call again"
@@ -36,13 +36,6 @@ def doubt_of(text: str, tool: ToolSpec | None, tag: str, attributes: Iterable[st
 def _envelope(text: str, name: str) -> bool:
     """Whether a text begins with a call of this tool as JSON."""
     return text.lstrip()[:1] in ("{", "[") and re.match(rf"{_BEFORE_NAME}{re.escape(name)}\"", text) is not None
-
-
-@lru_cache(256)
-def _half_closed(tag: str) -> re.Pattern[str]:
-    """What is left of a closing tag, at least half of its name, where a line ends or another tag begins."""
-    names = (re.escape(tag[:n]) for n in range(len(tag), max(len(tag) // 2, 1), -1))
-    return re.compile(rf"</(?:{'|'.join(names)})(?![\w.-]|\s*>)[ \t]*(?=<|\r?\n)", re.IGNORECASE)
 
 
 _ENDS_IN_TAG: Final = re.compile(r"<[\w.:-]+\s[^<>]*=\s*(?:\"[^\"<>]*|'[^'<>]*)\Z").match
