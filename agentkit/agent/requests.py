@@ -16,7 +16,7 @@ from agentkit.events import Usage
 from agentkit.foreign.renamed import TOOL_CHOICE
 from agentkit.messages import AssistantMessage
 from agentkit.models.base import ModelRequest, continues
-from agentkit.processor import ProcessorConfig, Source
+from agentkit.processor import Source
 from agentkit.processor.intake import NO_USAGE
 from agentkit.processor.starting import Breath
 from agentkit.toolspec import ToolSpec
@@ -91,13 +91,6 @@ class Requests:
         self._continued = 0
         self.under_way = True
         return self._request
-
-    def config(self) -> ProcessorConfig:
-        """What the calls of the response may do; at most as many as are left, because other runs also use some."""
-        config, left = self._plan.config, self._plan.spending.calls_left
-        if left is None or left >= (config.max_calls or left + 1):
-            return config
-        return replace(config, max_calls=left or None)  # with none left, the gate refuses them
 
     def stream(self, request: ModelRequest) -> Source:
         """Ask the model and count its response against what was just reserved; directly, if nothing is counted."""

@@ -312,7 +312,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         progress.turns += 1
         if self._hooks.any:
             await self._hooks.notify(TurnStarted(progress.turns, request))
-        processor.config = requests.config()
+        processor.config = self.plan.config  # a call beyond the budget is read, and refused by the gate
         source = requests.stream(request)
         return processor.process(source, offered=requests.offered, more=self._more, made=_cut_calls(self._turn))
 

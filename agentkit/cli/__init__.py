@@ -12,13 +12,16 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from itertools import takewhile
+from typing import Any, Final, NoReturn
 
 from agentkit.checks.spelling import did_you_mean, then
 from agentkit.cli import chat, demo, inspect, one_shot, python_server, rollouts, serve_mcp, threads
 from agentkit.cli.terminal import plain
 from agentkit.errors import AgentkitError
 from agentkit.foreign.renamed import CHOICES, OPTIONS, STANDARD_INPUT
+
+_REQUIRED: Final = "the following arguments are required"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -106,8 +109,10 @@ class _Parser(argparse.ArgumentParser):
 
     late: Callable[[], None] | None = None
     """Declares options that take a moment to load; called when this command is chosen."""
+    _given: Sequence[str] = ()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self._given = sys.argv[1:] if args is None else args
         if self.late is not None:
             late, self.late = self.late, None
             late()
@@ -118,6 +123,21 @@ class _Parser(argparse.ArgumentParser):
         if rest:  # show the usage of this command, not of all
             self._command(getattr(found, "command", "")).refuse(rest)
         return found
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with an error; if a word is missing that an option has taken, with that."""
+        super().error(f"{message}{self._taken()}" if message.startswith(_REQUIRED) else message)
+
+    def _taken(self) -> str:
+        """The words that an option has taken besides its first, in a sentence; empty if none has."""
+        for action in self._actions if "--" not in self._given else ():
+            for name in action.option_strings if action.nargs == "+" else ():
+                at = self._given.index(name) + 1 if name in self._given else len(self._given)
+                words = [*takewhile(lambda word: not word.startswith("-"), self._given[at:])]
+                if len(words) > 1:
+                    taken = f"{name} takes all words up to the next option, also {words[-1]!r}"
+                    return f"; {taken}: write the others before {name}, or after --"
+        return ""
 
     def refuse(self, rest: Sequence[str]) -> None:
         """Exit with an error about unknown arguments, and a suggestion."""

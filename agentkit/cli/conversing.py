@@ -222,6 +222,7 @@ class Conversing:
             return 1
         except (ProviderError, StoreError) as e:
             self.screen.failed(e)
+            self.screen.broken_off(stream.result)
             self.kept.keep(stream.result)
             return 1
         self.kept.keep(stream.result)
@@ -229,6 +230,7 @@ class Conversing:
             self.screen.ended(stream.result)
             return int(stream.result.finish not in ("stop", "approval"))
         self.screen.note("(stopped)")
+        self.screen.broken_off(stream.result)
         if not sys.stdin.isatty():
             raise KeyboardInterrupt
         return STOPPED

@@ -134,6 +134,9 @@ class Screen:
         if notes:
             self.note(f"({', '.join(notes)})")
 
+    def broken_off(self, result: RunResult) -> None:
+        """A run ended before its end, and why was shown; for a program, its result is still to be written."""
+
     def note(self, text: str) -> None:
         """Say something about the session, on a line."""
         self.line(self.style(visible(text), "dim"))

@@ -17,7 +17,7 @@ from agentkit.events import Finish, SourceEvent, Usage
 from agentkit.models import refusals
 from agentkit.models.receiving import Unreadable
 from agentkit.models.secrets import without_secrets
-from agentkit.models.wire import ErrorInStream
+from agentkit.models.wire import NO_REASON, ErrorInStream
 from agentkit.unicode import escaped
 
 KINDS: Final[Mapping[int, ProviderErrorKind]] = {
@@ -129,6 +129,8 @@ def provider_error(error: Exception, asked: Asked, came: Came | None, request_id
         status, kind, shown = None, _kind_of_connection(error), ""
     code = reported.code if reported is not None else None
     said = str(reported) if reported is not None else _cause_text(error, asked.timeout, came)
+    if reported is not None and reported.body and said == NO_REASON:
+        said += f"; the error begins {_json_text(without_secrets(reported.body, secrets))[:_SHOWN]}"
     if kind == "bad_request" and (CODES.get(code or "") == "too_long" or TOO_LONG.search(said)):
         kind = "too_long"
     if lack := refusals.lack(getattr(error, "response", None)):
@@ -239,13 +241,17 @@ def _reported(error: Exception, body: Any) -> ErrorInStream | None:
     """The provider's own report, if it made one."""
     if isinstance(error, ErrorInStream):
         return error
-    if isinstance(body, Mapping):
-        return ErrorInStream.of(body.get("error", body))
+    if isinstance(body, Mapping | list):
+        return ErrorInStream.of(body)
     if isinstance(body, str) and body:
         return ErrorInStream(body[:_SHOWN], None, body)
     if isinstance(getattr(error, "status_code", None), int):
-        return ErrorInStream("no reason given", None, None)
+        return ErrorInStream(NO_REASON, None, None)
     return None
+
+
+def _json_text(body: object) -> str:
+    return body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)
 
 
 def _kind_of_connection(error: Exception) -> ProviderErrorKind:

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from agentkit.formats import repairs
@@ -34,8 +33,15 @@ MAX_VALUES: Final = 50
 _NOT_IN_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
 _FENCE = "```"
 _LANGUAGE = re.compile(r"[\w+-]*[ \t]*\n")
-_OBJECT = re.compile(r"""\{\s*["'}]""")
+_OPENING = re.compile(r"""```|\{(?=\s*["'}])""")
 _PROPERTY = re.compile(r"""\{\s*(?:"[^"\n]*"|'[^'\n]*')\s*:""")
+_MARK = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
+_MAX_KEY: Final = 100  # characters before a value in which its key is looked for
+_AFTER_KEY = re.compile(r"""(?:(?:\A|[,\n])[ \t]*"[^"\n]*"[ \t]*:|[(,]\s*\w+[ \t]*=)\s*\Z""")
+_AROUND_KEY: Final = "(, \t\n"
+_NOTHING_BEFORE = re.compile(r"(?:\A|```[\w+-]*[ \t]*\n?)\s*\Z")
+_SURPLUS = re.compile(r"[\s}]*\}(?=\s*(?:\Z|```))")
+_CUT_NUMBER = re.compile(r"\A\s*[+-]?\d+\.\s*\Z")
 
 
 class InvalidOutput(ValueError):
@@ -150,6 +156,20 @@ def _object(around: Mapping[str, Any]) -> dict[str, Any] | None:
 # ---------------------------------------------------------------- the JSON in a reply
 
 
+class _Found(NamedTuple):
+    """A JSON value within other text.
+
+    Attributes:
+        start: where its text begins.
+        end: where it ends.
+        values: the value; none if it is one that needs repairs beyond `OVERLOOKED`.
+    """
+
+    start: int
+    end: int
+    values: tuple[Any, ...]
+
+
 def _json_values(text: str) -> list[Any]:
     """The different JSON values of a reply: the whole text, else those in code fences and the objects between words.
 
@@ -160,57 +180,136 @@ def _json_values(text: str) -> list[Any]:
     whole = text.strip()
     if not whole:
         raise InvalidOutput(["expected one JSON value, found an empty reply"])
-    found = {}
-    for value in [*_read(whole)] or chain(_fenced(whole), _objects(whole)):
-        found[_text_of(value)] = value
-        if len(found) > MAX_VALUES:
-            raise InvalidOutput([f"expected one JSON value, found more than {MAX_VALUES}"])
-    if not found:
+    read = _read(whole)
+    if not read:
+        places, different = [], {}
+        for place in _places(whole):
+            places.append(place)
+            different.update((json.dumps(value, sort_keys=True), value) for value in place.values)
+            if len(different) > MAX_VALUES:
+                raise InvalidOutput([f"expected one JSON value, found more than {MAX_VALUES}"])
+        _refuse_parts(whole, places)
+        read = tuple(different.values())
+    if not read:
         raise InvalidOutput(["expected one JSON value, found no JSON in the reply"])
-    return list(found.values())
+    return list(read)
 
 
-def _text_of(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)
-
-
-def _read(text: str) -> Iterator[Any]:
+def _read(text: str) -> tuple[Any, ...]:
     """The text as a JSON value, if it is one."""
     from agentkit.formats import literals, values
 
     try:
-        yield values.load(text)
+        return (values.load(text),)
     except ValueError:
         found = literals.repaired(text, OVERLOOKED)
-        if found is not None:
-            yield found[0]
+        return () if found is None or _CUT_NUMBER.search(text) else (found[0],)
 
 
-def _fenced(text: str) -> Iterator[Any]:
-    """The values of code fences whose whole content is one JSON value."""
-    for part in text.split(_FENCE)[1::2]:
-        language = _LANGUAGE.match(part)
-        yield from _read(part[language.end() :] if language else part)
+def _places(text: str) -> Iterator[_Found]:
+    """The code fences whose whole content is one JSON value, and the objects that are in no other of these values."""
+    at, fenced = 0, False
+    while found := _OPENING.search(text, at):
+        at = found.end() if found[0] == _FENCE else found.start() + 1
+        place = None
+        if found[0] != _FENCE:
+            place = _object_at(text, found.start())
+        elif fenced := not fenced:
+            place = _fence_at(text, found.end())
+        if place is not None:
+            at = place.end
+            yield place
 
 
-def _objects(text: str) -> Iterator[Any]:
-    """The outermost JSON objects within other text."""
+def _fence_at(text: str, start: int) -> _Found | None:
+    """The JSON value that the code fence here consists of."""
+    if (end := text.find(_FENCE, start)) < 0:
+        return None
+    if language := _LANGUAGE.match(text, start, end):
+        start = language.end()
+    value = _read(text[start:end])
+    return _Found(start, end, value) if value else None
+
+
+def _object_at(text: str, start: int) -> _Found | None:
+    """The JSON object that begins here.
+
+    Raises:
+        InvalidOutput: it is damaged after its first key.
+    """
     from agentkit.formats import literals
     from agentkit.formats.stringliterals import NotALiteral
 
-    at = 0
-    while found := _OBJECT.search(text, at):
-        reader = literals.Literals(text, found.start())
-        at = found.start() + 1
-        try:
-            value = reader.value()
-        except (NotALiteral, RecursionError) as e:
-            if _PROPERTY.match(text, found.start()):
-                where = f" at character {e.position}" if isinstance(e, NotALiteral) else ""
-                raise InvalidOutput(
-                    [f"the JSON that begins at character {found.start()} is damaged{where}: {e}"]
-                ) from e
-        else:
-            at = reader.at
-            if OVERLOOKED.issuperset(reader.repairs):
-                yield value
+    reader = literals.Literals(text, start)
+    try:
+        value = reader.value()
+    except (NotALiteral, RecursionError) as e:
+        if _PROPERTY.match(text, start):
+            where = f" at character {e.position}" if isinstance(e, NotALiteral) else ""
+            raise InvalidOutput([f"the JSON that begins at character {start} is damaged{where}: {e}"]) from e
+        return None
+    return _Found(start, reader.at, (value,) if OVERLOOKED.issuperset(reader.repairs) else ())
+
+
+def _refuse_parts(text: str, places: Sequence[_Found]) -> None:
+    """Refuse a reply of which only a part could be read.
+
+    A value that begins inside a bracket or quotation mark of the text around it is part of something larger, and so is
+    one beside a bracket that closes nothing, or after a key. The only exception is a surplus `}` after an object
+    with nothing before it.
+
+    Raises:
+        InvalidOutput: a value is such a part.
+    """
+    opened: list[int] = []
+    quote = at = 0
+    for start, end, _ in places:
+        quote = _brackets(text, at, start, quote, opened)
+        if quote or opened:
+            outer = quote - 1 if quote else opened[-1]
+            raise _part(start, f"inside the {text[outer]!r} at character {outer}")
+        if key := _AFTER_KEY.search(text, max(at, start - _MAX_KEY), start):
+            raise _part(start, f"after {key[0].strip(_AROUND_KEY)!r}")
+        at = end
+        if _NOTHING_BEFORE.search(text, max(0, start - _MAX_KEY), start) and (surplus := _SURPLUS.match(text, end)):
+            at = surplus.end()
+    if places and (quote := _brackets(text, at, len(text), quote, opened)):
+        _brackets(text, quote, len(text), 0, opened, quotes=False)
+
+
+def _part(start: int, where: str) -> InvalidOutput:
+    return InvalidOutput([f"the value that begins at character {start} is {where}: it is part of damaged JSON"])
+
+
+def _brackets(text: str, at: int, end: int, quote: int, opened: list[int], *, quotes: bool = True) -> int:
+    """Follow the brackets and quotation marks of the text between two values.
+
+    Args:
+        text: the reply.
+        at: where that text begins.
+        end: where it ends.
+        quote: the position after the quotation mark that is open there; 0 if none is.
+        opened: the positions of the open brackets; changed.
+        quotes: whether quotation marks count.
+
+    Returns:
+        The position after the quotation mark that is open at the end; 0 if none is.
+
+    Raises:
+        InvalidOutput: a bracket closes nothing.
+    """
+    for mark in _MARK.finditer(text, at, end):
+        match mark[0]:
+            case '"' if quotes:
+                quote = 0 if quote else mark.end()
+            case "{" | "[" if not quote:
+                opened.append(mark.start())
+            case "}" | "]" if not quote:
+                if not opened or text[opened.pop()] + mark[0] not in ("{}", "[]"):
+                    found = f"found {mark[0]!r} at character {mark.start()}, which closes nothing"
+                    raise InvalidOutput(
+                        [f"expected one JSON value, {found}: a value before it is part of damaged JSON"]
+                    )
+            case _:
+                pass
+    return quote

@@ -111,6 +111,10 @@ def test_calls_are_never_overshot(tree: Tree, waits: list[int], most: int) -> No
     result = asyncio.run(house.agent(tree, Budget(tool_calls=most)).run("x"))
     asked = sum(isinstance(m, ToolMessage) and m.name.startswith("ask") and m.error != "limit" for m in result.messages)
     assert house.ran + asked <= most
+    replies = [m for m in result.messages if isinstance(m, AssistantMessage)]
+    assert [len(m.calls) for m in replies] == [*map(len, tree), 0][: len(replies)]  # all that were written are there
+    answered = [m.call_id for m in result.messages if isinstance(m, ToolMessage)]
+    assert answered == [call.id for m in replies for call in m.calls]
 
 
 @settings(max_examples=20, deadline=None)

@@ -98,7 +98,9 @@ async def test_of_more_calls_than_may_be_run_the_first_ones_are() -> None:
     model = ScriptedModel([call("a"), [call("b"), call("c"), call("d")], "never said"])
     result = await Agent(model, note, budget=Budget(tool_calls=2)).run("Go")
     assert (result.finish, MADE) == ("call_budget", ["a", "b"])
-    valid(result.messages)
+    answers = [m for m in valid(result.messages) if isinstance(m, ToolMessage)]
+    assert [m.error for m in answers] == [None, None, "limit", "limit"]
+    assert answers[-1].text == "not run: the run's budget for calls is exhausted"
 
 
 async def test_time_that_runs_out_ends_a_tool_at_work() -> None:

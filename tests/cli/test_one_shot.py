@@ -13,6 +13,8 @@ import pytest
 from command_line import Say, called, chunk, said
 from replay_server import Recorded, ReplayServer
 
+from agentkit.cli import main
+
 TOOL = "def add(a: int, b: int) -> int:\n    'Add.'\n    print('adding')\n    return a + b\n"
 
 
@@ -93,7 +95,9 @@ def test_a_failure_has_status_1_and_says_why(say: Say) -> None:
         assert (status, out) == (1, "")
         assert err.endswith("404: no such model\n")
         status, out, err = say(*asked(server, "Hi", "--json"))
-        assert (status, json.loads(out)["event"]) == (1, "error")
+        lines = [json.loads(line) for line in out.splitlines()]
+        assert (status, [line["event"] for line in lines]) == (1, ["error", "run_ended"])
+        assert lines[-1]["finish"] == "error"
         assert say(*asked(server, "Hi")) == (1, "Once upon\n", "(ended by length)\n")
 
 
@@ -111,6 +115,23 @@ def test_a_retry_is_seen(say: Say) -> None:
     assert (status, out) == (0, "Here.\n")
     host = server.url.removeprefix("http://").removesuffix("/v1")
     assert err == f"↻ {host} 429: slow down; attempt 2 of 3 in 0.0 s\n"
+
+
+def test_words_that_an_option_has_taken_are_told(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--model", "openai:m", "--tools", "shop:look", "Say hi"])
+    assert ended.value.code == 2
+    assert capfd.readouterr().err.endswith(
+        "error: the following arguments are required: MESSAGE; --tools takes all words up to the next option, also "
+        "'Say hi': write the others before --tools, or after --\n"
+    )
+
+
+def test_words_after_two_dashes_are_the_message(say: Say) -> None:
+    with ReplayServer([said("Hello.")]) as server:
+        status, out, _ = say("run", "--model", "openai:m", "--base-url", server.url, *ADD, "--", "Say", "hi")
+    assert (status, out) == (0, "Hello.\n")
+    assert server.requests[0].body["messages"][-1]["content"] == "Say hi"
 
 
 @pytest.mark.parametrize("words", [["chat"], pytest.param(["run", "Hi"], marks=pytest.mark.soak)], ids=" ".join)
@@ -136,3 +157,20 @@ def test_ctrl_c_ends_it_with_status_130(folder: Path, words: list[str]) -> None:
     assert (program.returncode, err.splitlines()[-1]) == (130, "(stopped)")
     assert out.startswith("Once upon")
     assert len(server.requests) == 1
+
+
+def test_ctrl_c_leaves_whole_lines_of_json_and_the_end(folder: Path) -> None:
+    with ReplayServer([said("Once", *[" upon"] * 2000)], pace=0.02) as server:
+        program = subprocess.Popen(
+            [sys.executable, "-m", "agentkit", *asked(server, "Hi", "--json")],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+            text=True,
+        )
+        server.wait_for_pieces(5)
+        program.send_signal(signal.SIGINT)
+        out, err = program.communicate(timeout=60)
+    last = json.loads(out.splitlines()[-1])
+    assert (program.returncode, err.splitlines()[-1]) == (130, "(stopped)")
+    assert (last["event"], last["finish"], last["text"][:9]) == ("run_ended", "cancelled", "Once upon")

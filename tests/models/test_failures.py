@@ -123,6 +123,45 @@ def test_page_in_place_of_an_answer() -> None:
     assert "<html>Log in</html>" in str(error)
 
 
+FIELD = {"type": "missing", "loc": ["body", "tools", 0], "msg": "field required"}
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"detail": "Model m is not loaded"}, "Model m is not loaded"),
+        ({"detail": [FIELD]}, "body.tools.0: field required"),
+        ({"detail": [FIELD, {"msg": "too long"}]}, "body.tools.0: field required; too long"),
+        ({"detail": [{"msg": str(n)} for n in range(7)]}, "0; 1; 2; 3; 4; and 2 more"),
+        ({"detail": {"message": "No."}}, "No."),
+        ([{"error": {"code": 400, "message": "No."}}], "(400): No."),
+        ({"error": {"msg": "No."}}, "No."),
+        ({"error": {"error": {"message": "No.", "code": "c"}}}, "(c): No."),
+        ({"error": "No."}, "No."),
+        ({"errors": ["No.", {"message": "Never."}]}, "No.; Never."),
+        ({"error_message": "No."}, "No."),
+        ({"why": ["a\x1b", KEY]}, 'no reason given; the error begins {"why": ["a\\u001b", "[key]"]}'),
+        ({"why": "x" * 900}, 'no reason given; the error begins {"why": "' + "x" * 491),
+        ({"detail": []}, 'no reason given; the error begins {"detail": []}'),
+        ([], "no reason given"),
+    ],
+)
+def test_reason_wherever_the_server_writes_it(prefix: str, body: Any, said: str) -> None:
+    error = refusal(Replay([Recording(body, 400)]), prefix, api_key=KEY)
+    assert str(error) == f"{prefix} 400{' ' if said.startswith('(') else ': '}{said}"
+
+
+def test_reason_inside_the_stream_wherever_it_is() -> None:
+    streamed = sse(json.dumps({"error": {"detail": [FIELD]}}))
+    _, error = answer(Replay([PARTIAL["openai"] + streamed]).model("openai:m"))
+    assert str(error) == "openai inside the stream: body.tools.0: field required"
+    _, error = answer(
+        Replay([PARTIAL["openai"] + sse(json.dumps({"error": {"why": KEY}}))]).model("openai:m", api_key=KEY)
+    )
+    assert str(error) == 'openai inside the stream: no reason given; the error begins {"why": "[key]"}'
+
+
 def test_other_server_goes_by_its_name() -> None:
     error = refusal(Replay([Recording(REFUSED, 404)]), "openai", base_url="http://localhost:8000/v1")
     assert error.provider == "localhost:8000"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from thread_kit import said
 
-from agentkit.agent import Agent, Denied, call_hash
+from agentkit.agent import Agent, Budget, Denied, call_hash
 from agentkit.errors import ConfigError, ProviderError, ThreadBusy, ThreadExists, ThreadNotFound
 from agentkit.events import ApprovalRequired, CallEnd, Event, Finish, SourceEvent, Text, ToolCompleted, ToolStarted
 from agentkit.messages import (
@@ -394,6 +394,27 @@ async def test_a_user_who_writes_again_takes_a_waiting_call_back(threads: Thread
         "user: Never mind.",
         "assistant: All right.",
     ]
+
+
+async def test_a_call_beyond_the_budget_is_answered_in_the_store(threads: ThreadManager, desk: Desk) -> None:
+    thread = await threads.create_thread(messages=["Note it all."])
+    model = ScriptedModel([[ToolCall(f"c{n}", "note", {"text": str(n)}) for n in range(3)]])
+    result = await threads.run_thread(thread, model=model, budget=Budget(tool_calls=2))
+    kept = [m for m in await threads.get_llm_messages(thread) if isinstance(m, ToolMessage)]
+    assert (result.finish, [m.error for m in kept]) == ("call_budget", [None, None, "limit"])
+    assert (await threads.run_thread(thread, model=ScriptedModel(["Done."]))).text == "Done."
+
+
+async def test_an_approved_call_beyond_the_budget_waits_for_another_run(threads: ThreadManager, desk: Desk) -> None:
+    thread = await threads.create_thread(messages=["Send both."])
+    calls = [ToolCall(f"c{n}", "send", {"to": str(n), "text": ""}) for n in range(2)]
+    await threads.run_thread(thread, model=ScriptedModel([calls]))
+    for call in calls:
+        await threads.approve(thread, call.id)
+    result = await threads.run_thread(thread, model=ScriptedModel([]), budget=Budget(tool_calls=1))
+    assert (result.finish, desk.made) == ("call_budget", [("send", "0", "")])
+    await threads.run_thread(thread, model=ScriptedModel(["Done."]))
+    assert desk.made == [("send", "0", ""), ("send", "1", "")]
 
 
 async def test_s22_a_terminating_tool_ends_the_run(threads: ThreadManager, desk: Desk) -> None:

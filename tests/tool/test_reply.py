@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
@@ -193,7 +194,120 @@ def test_what_was_cut_is_never_completed_nor_its_inside_taken(tree: Tree, at: in
         TREE.read(text[: at % len(text)])
 
 
-@pytest.mark.parametrize("piece", ["{", "{a ", "{'", '{"a":', '{"a":{},', '{"a" ', "```\n{", '{"a":1}', '{"a":"'])
+FRAMES = ["{}", "Here it is: {} I hope it's fine.", "```json\n{}\n```", "So:\n```\n{}\n```\nDone."]
+DAMAGE = st.sampled_from(["", *"{}[]\"',:;\\x \n"])
+
+
+def nodes(tree: Tree) -> int:
+    return 1 + sum(map(nodes, tree.children))
+
+
+@given(TREES, st.integers(0), DAMAGE, st.booleans(), st.sampled_from(FRAMES), st.sampled_from([None, 1]))
+@example(Tree(name="", children=[Tree(name="", children=[])]), 0, "", True, "{}", None)
+@example(Tree(name="a", children=[Tree(name="b", children=[])]), 1, "", True, "{}", None)
+@settings(max_examples=200)
+def test_of_damaged_json_the_whole_is_read_or_nothing(
+    tree: Tree, at: int, given: str, replaced: bool, frame: str, indent: int | None
+) -> None:
+    text = tree.model_dump_json(indent=indent)
+    at %= len(text)
+    damaged = text[:at] + given + text[at + replaced :]
+    try:
+        read = TREE.read(frame.replace("{}", damaged))
+    except InvalidOutput:
+        return
+    try:
+        assert read == Tree.model_validate(json.loads(damaged, strict=False))  # the damage has made other JSON of it
+    except ValueError:
+        assert nodes(read) == nodes(tree)
+
+
+ANYTHING = Output(dict[str, Any] | list[Any] | str)
+JSON = st.recursive(
+    st.none() | st.integers() | st.text(max_size=4) | st.sampled_from(["{}", '{"a": 1}', "```\n{}\n```"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "{}", "value"]), inner),
+    max_leaves=6,
+)
+
+
+def parts(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + sum(map(parts, inner))
+
+
+@given(JSON.filter(lambda value: isinstance(value, dict | list)), st.integers(0), DAMAGE, st.booleans())
+@example([{}], 0, "", True)
+@settings(max_examples=200)
+def test_of_any_damaged_json_the_whole_is_read_or_nothing(value: Any, at: int, given: str, replaced: bool) -> None:
+    text = json.dumps(value, ensure_ascii=False)
+    at %= len(text)
+    damaged = text[:at] + given + text[at + replaced :]
+    try:
+        read = ANYTHING.read(damaged)
+    except InvalidOutput:
+        return
+    try:
+        whole = json.loads(damaged, strict=False)
+    except ValueError:
+        assert parts(read) == parts(value)
+    else:
+        assert read in (whole, whole["value"] if isinstance(whole, dict) and whole.keys() == {"value"} else whole)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{name: Bonn, people: 2, old: %s}",
+        '{"a" %s}',
+        '{"a"; %s}',
+        "{'city' = %s}",
+        "{ %s",
+        "{{%s}",
+        "[%s",
+        "[%s]x]",
+        "{city: \n```json\n%s\n```\n}",
+        '"name": "Bonn", "people": 2, "old": %s}',
+        '"name": "Bonn", "old": %s',
+        '{"old": 1}, %s}',
+        '"a city such as %s',
+        "City(name='Bonn', old=%s)",
+        "```\n[%s]\n```",
+        '{"a": "```\n%s\n```", b}',
+    ],
+)
+def test_a_part_is_never_the_output(text: str) -> None:
+    with pytest.raises(InvalidOutput):
+        Output(City).read(text % ULM)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "%s}",
+        "```json\n%s}}\n```",
+        "It's [as said] {below}: %s",
+        'The "{" begins it: %s',
+        "(%s)",
+        "answer = %s",
+        '**"Answer"**: %s',
+        "<a>%s</a>",
+        "`%s`",
+        "%s // ok",
+    ],
+)
+def test_words_around_the_value_do_no_harm(text: str) -> None:
+    assert Output(City).read(text % ULM) == CITY
+
+
+@pytest.mark.parametrize("text", ["4.", "-12.", "```\n4.\n```"])
+def test_a_number_that_ends_in_its_point_was_cut(text: str) -> None:
+    with pytest.raises(InvalidOutput):
+        Output(float).read(text)
+
+
+@pytest.mark.parametrize(
+    "piece", ["{", "{a ", "{'", '{"a":', '{"a":{},', '{"a" ', "```\n{", '{"a":1}', '{"a":"', "```", '"', "{ ["]
+)
 def test_time_grows_with_the_text(piece: str) -> None:
     def seconds(times: int) -> float:
         text = "So: " + piece * times
