@@ -35,6 +35,9 @@ _NOT_IN_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
 _FENCE = "```"
 _LANGUAGE = re.compile(r"[\w+-]*[ \t]*\n")
 _OBJECT = re.compile(r"""\{\s*["'}]""")
+_BRACKET = re.compile(r"[{}\[\]]")
+_BEFORE_PART: Final = ("{", "[", ":", "=", ";", ",", ">", '"', "'")
+"""What comes before a part of JSON that is inside brackets; words come before an object in prose."""
 _PROPERTY = re.compile(r"""\{\s*(?:"[^"\n]*"|'[^'\n]*')\s*:""")
 
 
@@ -198,10 +201,12 @@ def _objects(text: str) -> Iterator[Any]:
     from agentkit.formats import literals
     from agentkit.formats.stringliterals import NotALiteral
 
-    at = 0
+    at = seen = 0
+    opened: list[int] = []
     while found := _OBJECT.search(text, at):
+        _follow(text, seen, found.start(), opened)
         reader = literals.Literals(text, found.start())
-        at = found.start() + 1
+        at = seen = found.start() + 1
         try:
             value = reader.value()
         except (NotALiteral, RecursionError) as e:
@@ -210,7 +215,19 @@ def _objects(text: str) -> Iterator[Any]:
                 raise InvalidOutput(
                     [f"the JSON that begins at character {found.start()} is damaged{where}: {e}"]
                 ) from e
+            opened.append(found.start())
         else:
-            at = reader.at
+            if opened and text[max(found.start() - 64, 0) : found.start()].rstrip().endswith(_BEFORE_PART):
+                raise InvalidOutput([f"the JSON that begins at character {opened[-1]} is damaged"])
+            at = seen = reader.at
             if OVERLOOKED.issuperset(reader.repairs):
                 yield value
+
+
+def _follow(text: str, start: int, end: int, opened: list[int]) -> None:
+    """Follow the brackets in a part of a text: `opened` has the offsets of those that are not closed."""
+    for found in _BRACKET.finditer(text, start, end):
+        if found[0] in "{[":
+            opened.append(found.start())
+        elif opened:
+            opened.pop()
