@@ -173,11 +173,16 @@ Group = dict[str, "Group | Node"]
 
 
 def group_of(tool: ToolSpec) -> Group:
-    """The tool's child elements as a tree; parameters without their own node may also be written as elements."""
+    """The tool's child elements as a tree; parameters without their own element may also be written as elements.
+
+    An element that is declared is what its declaration says, even if another parameter has its name.
+    """
     assert tool.element is not None
-    root: Group = {name: Node(name, "element", (name,)) for name in tool.parameters.get("properties", {})}
-    for node in tool.element.of("element"):
-        root.pop(node.parameter, None)
+    nodes = tool.element.of("element")
+    taken = {node.parameter for node in nodes} | {node.path[0] for node in nodes}
+    names = (name for name in tool.parameters.get("properties", {}) if name not in taken)
+    root: Group = {name: Node(name, "element", (name,)) for name in names}
+    for node in nodes:
         group = root
         for step in node.path[:-1]:
             below = group.setdefault(step, {})
