@@ -5,16 +5,18 @@ Knows the declarations of the tool, but neither how the call is written nor what
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from agentkit.formats import values
 from agentkit.formats.literals import keeps_escapes
 from agentkit.formats.reader import Damage, Reader
-from agentkit.formats.repairs import INVALID_ESCAPE, QUOTED_VALUE, WRAPPED_ARGUMENTS
+from agentkit.formats.repairs import INVALID_ESCAPE, LEADING_ZEROS, QUOTED_VALUE, WRAPPED_ARGUMENTS
 from agentkit.schemas import walk
 from agentkit.toolspec import UNDECLARED, ToolSpec
 
+_TWO_DIGITS = re.compile(r"(?<![\w.])0[0-9](?![\w.])").search
 _WRAPPERS = ("arguments", "input", "properties")
 """Source: vLLM's parsers of DeepSeek V3.2 (`arguments`, `input`) and of MiniCPM 5 (`properties`), with their tests."""
 
@@ -112,6 +114,11 @@ class CallArguments:
     ) -> Any:
         """What a text represents for this schema; it stays text if that takes a repair that is not allowed."""
         value = values.read(text, schema, root, nulls=nulls)
+        if _TWO_DIGITS(text) and LEADING_ZEROS in allowed:
+            dated = values.read(text, schema, root, nulls=nulls, zeros=True)
+            if not values.same(dated, value):
+                self.note(LEADING_ZEROS)
+                value = dated
         if isinstance(value, list | dict) and text.lstrip()[:1] in ("[", "{", "(") and keeps_escapes(text):
             if INVALID_ESCAPE not in allowed:
                 return text

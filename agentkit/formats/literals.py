@@ -37,7 +37,7 @@ _NUMBER = re.compile(
 )
 _NOT_JSON = re.compile(r"\+|-?0[xXoObB]|.*_|-?\.|.*\.(?:\Z|[eE])")
 _TWO_DIGITS = re.compile(r"0[0-9]\Z")  # a month, a day, an hour: LFM2 and others write `month=07`
-_LEADING_ZERO = re.compile(r"[+-]?0+[0-9]+\Z")
+_LEADING_ZERO = re.compile(r"[+-]?0_?[0-9]")
 _MAX_DIGITS: Final = 5_000  # characters of a number
 A_NUMBER: Final = "a number of at most 4,300 digits, or below 1.8e308 if it has a fraction or an exponent"
 """What is wanted where a number is too long, or too large for a float: the interpreter's own limits."""
@@ -191,9 +191,9 @@ class Literals(Strings):
             raise self.doubtful("a value in quotes", self.at, date.end())
         if _NOT_JSON.match(found[0]):
             self.repairs[PYTHON_LITERALS] = None
-        if _TWO_DIGITS.match(text):
+        if _TWO_DIGITS.match(found[0]):
             self.repairs[LEADING_ZEROS] = None
-        elif _LEADING_ZERO.match(text):
+        elif _LEADING_ZERO.match(found[0]):
             raise self.doubtful("a number without leading zeros, or a value in quotes", self.at, found.end())
         try:
             value = _number(text) if len(text) < _MAX_DIGITS else math.inf
@@ -302,8 +302,8 @@ _MORE_FOLLOWS: Final = (",", "{", "[", "(")
 _COMPUTED: Final = frozenset((ARITHMETIC, JOINED_STRINGS))
 
 
-def literal_value(text: str) -> Any:
-    """The Python or JSON literal that makes up the whole text.
+def literal_value(text: str, *, zeros: bool = True) -> Any:
+    """The Python or JSON literal that makes up the whole text; without `zeros`, no number in it begins with a zero.
 
     Raises:
         NotALiteral: the text is not a literal.
@@ -314,6 +314,8 @@ def literal_value(text: str) -> Any:
         raise reader.bad("the end of the text")
     if not _COMPUTED.isdisjoint(reader.repairs):
         raise NotALiteral("expected a value, got an expression that has to be computed", 0)
+    if not zeros and LEADING_ZEROS in reader.repairs:
+        raise NotALiteral("expected numbers without leading zeros", 0)
     return value
 
 

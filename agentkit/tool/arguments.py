@@ -6,8 +6,7 @@ loaded on first use. Knows no registry.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,12 +35,14 @@ class Arguments:
         accept: converts JSON text of the arguments to keyword arguments; pydantic's compiled validator.
         checker: the compiled validator of a hand-written schema; None if there is none.
         dump: converts a Python value to JSON text.
+        leniently: `accept` for lenient mode; None if that makes no difference.
     """
 
     schema: Mapping[str, Any]
     accept: Callable[..., dict[str, Any]]
     checker: Validator | None
     dump: Callable[..., bytes]
+    leniently: Callable[[bytes], dict[str, Any]] | None = None
 
     def validate(self, tool: str, arguments: Mapping[str, Any], *, lenient: bool) -> dict[str, Any]:
         """Turn what a model sent into the keyword arguments of the call.
@@ -86,12 +87,11 @@ class Arguments:
         if self.checker is not None:
             found = of_written(self.checker.iter_errors(given), given, self.schema)
             problems = {problem.path: problem for problem in found}
-        if lenient:
-            for problem in _codes(given, self.schema, self.schema, ""):
-                problems.setdefault(problem.path, problem)
         accepted: dict[str, Any] = {}
         try:
-            accepted = self.accept(self.dump(given, inf_nan_mode="constants"), strict=not lenient)
+            text = self.dump(given, inf_nan_mode="constants")
+            leniently = self.leniently if lenient else None
+            accepted = leniently(text) if leniently is not None else self.accept(text, strict=True)
         except ValidationError as e:
             for problem in of_pydantic(e.errors(include_url=False), given, self.schema):
                 problems.setdefault(problem.path, problem)
@@ -146,26 +146,6 @@ def _normalize(value: Any, schema: Any, root: Mapping[str, Any], depth: int) -> 
     }
 
 
-_CODE: Final = re.compile(r"\s*[+-]?(?:0+[1-7][0-7]+|0[0-9]*_[0-9_]*)\s*\Z").match
-"""A number that may be octal: `0644` is 420 or 644. Pydantic reads its text as a decimal one."""
-
-
-def _codes(value: Any, schema: Any, root: Mapping[str, Any], path: str) -> Iterator[Problem]:
-    """Texts where numbers are expected that have two readings as a number."""
-    if not isinstance(schema, Mapping) or path.count("/") > 32:  # more deeply nested arguments are left to pydantic
-        return
-    if isinstance(value, str):
-        allowed = types_of(schema, root)
-        if _CODE(value) and not allowed.isdisjoint(("integer", "number")) and "string" not in allowed:
-            kind = "number" if "number" in allowed else "integer"
-            yield Problem(path, f"{kind} without a leading zero", shown(value))
-    elif isinstance(value, list | dict):
-        for option in alternatives(schema, root):
-            if option.get("type") == type_of(value):
-                for step, item in value.items() if isinstance(value, dict) else enumerate(value):
-                    yield from _codes(item, child(option, step), root, f"{path}/{step}")
-
-
 def _left_out(name: str, owner: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
     """Whether null for this property can only mean that it was left out."""
     schema = owner.get("properties", {}).get(name)
@@ -209,7 +189,7 @@ def offer(signature: Signature, declared: OpenAPISchema) -> Offer:
         )
     covered = set(written.parameters.get("properties", {}) if written else fragments)
     _refuse_unhinted(signature, covered)
-    validator, derived = argument_type(signature)
+    validator, leniently, derived = argument_type(signature)
     schema = derived if written is None else written.parameters
     if written is not None:
         compare(written, signature, derived)
@@ -221,7 +201,7 @@ def offer(signature: Signature, declared: OpenAPISchema) -> Offer:
     text = declared.description or (written and written.description) or signature.docstring.description
     name = own.get("name", written.name if written is not None else None)
     policy = {name: value for name, value in own.items() if name in KEYWORDS}
-    return Offer(name, text or "", policy, Arguments(schema, validator.validate_json, checker, to_json))
+    return Offer(name, text or "", policy, Arguments(schema, validator.validate_json, checker, to_json, leniently))
 
 
 def arguments_of_schema(schema: Mapping[str, Any], checked: Mapping[str, Any], where: str) -> Arguments:

@@ -16,7 +16,7 @@ from raw_values import BASH, LOOK, PARAMETERS, RAW, TOOLS, between, made, outcom
 
 from agentkit import formats
 from agentkit.events import ArgumentDelta, CallEnd, CallError, Text, merge
-from agentkit.formats import Format, Parser, ToolSpec
+from agentkit.formats import Format, Parser, ToolSpec, values
 from agentkit.formats.format import NestedTags, Pairs, TagParameters, ToolElement
 from agentkit.formats.valueends import end_of_value
 from agentkit.messages import ToolCall
@@ -484,3 +484,30 @@ def test_an_attribute_without_a_value_is_null_where_the_parameter_is_null_if_lef
         tool = ToolSpec("ask", "", {"type": "object", "properties": {"day": schema}})
         made = [e.call.arguments for e in formats.parse("<ask day/>", "xml", [tool]) if isinstance(e, CallEnd)]
         assert made == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "value"),
+    [
+        (",a", {"type": "array", "items": {"type": "string"}}, ",a"),
+        (", a", {"type": "array", "items": {"type": "string"}}, ", a"),
+        ("a, None", {"type": "array", "items": {"type": "string"}}, ["a", "None"]),
+        ("None", {"type": "array", "items": {"type": "string"}}, "None"),
+        ("NULL", {"type": "array", "items": {"type": "string"}}, "NULL"),
+        ("0x1F", {"type": "integer"}, 31),
+        ("1_000", {"type": "integer"}, 1000),
+        ("1_000.5", {"type": "number"}, 1000.5),
+        ("0o644", {"type": "integer"}, 420),
+        ("0x1F * 2", {"type": "integer"}, "0x1F * 2"),
+        ("{'x': 1}", {}, {"x": 1}),
+        ("(1, 'a')", {}, [1, "a"]),
+        ("None", {}, None),
+        ("'a'", {}, "a"),
+        ("0x1F", {}, "0x1F"),
+        ("1_000", {}, "1_000"),
+        ("(see below)", {}, "(see below)"),
+        ("'tis", {}, "'tis"),
+    ],
+)
+def test_text_is_json_or_a_python_literal_or_items(text: str, schema: dict[str, Any], value: Any) -> None:
+    assert values.read(text, schema, {}) == value

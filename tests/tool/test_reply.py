@@ -174,7 +174,8 @@ def test_refused(wanted: Any, text: str, problems: list[str]) -> None:
     "damaged",
     [
         "{name: Bonn, people: 2, old: %s}", '{"a" %s}', '{"a" = %s}', '{"a"; %s}', "{'city' %s}", "{ %s", "{{%s}}",
-        "[%s", "[%s, ", '{"a" %s, "b": 2}', "Use { so %s", "a ] b: %s", "Here: {city: %s}", '{"a" -> %s}', "```json\n[%s\n```", "{%s}",
+        "[%s", "[%s, ", '{"a" %s, "b": 2}', "Use { so %s", "a ] b: %s",
+        "Here: {city: %s}", '{"a" -> %s}', "```json\n[%s\n```", "{%s}",
     ],
 )  # fmt: skip
 def test_no_part_of_a_damaged_object_is_taken_for_the_whole(damaged: str) -> None:
