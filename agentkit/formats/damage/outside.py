@@ -89,7 +89,7 @@ def _children(calls: Calls) -> Generator[None, None, bool]:
 
 
 def _owner(calls: Calls, found: Childless) -> Opener | None:
-    """What opens the tool of the tag behind these elements, if it has them all."""
+    """What opens the tool of the tag after these elements, if it has them all."""
     for entry in calls.openers.table.tags.get((found.tag, False), ()):
         nodes = entry.tool.element.nodes if entry.tool is not None and entry.tool.element is not None else ()
         if found.names <= {folded(node.path[0]) for node in nodes if node.kind == "element"}:
