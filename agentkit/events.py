@@ -317,7 +317,9 @@ _STREAMED: Final = frozenset((Text, Thinking, Markup, ArgumentDelta))
 
 def _same_value(last: Event, event: Event) -> bool:
     """Whether two events of the same kind, if they are of a call's arguments, are of the same ones."""
-    return type(event) is not ArgumentDelta or (event[0], event[2]) == (last[0], last[2])  # type: ignore[misc]
+    if not isinstance(event, ArgumentDelta) or not isinstance(last, ArgumentDelta):
+        return True
+    return event.key == last.key and event.index == last.index
 
 
 explained_module(__name__)

@@ -11,13 +11,8 @@ from collections.abc import Collection, Iterator
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
+from agentkit.formats.declaring import THOUGHTS
 from agentkit.formats.reader import Delimiter, Search, any_beginning, any_of, beginnings, may_begin, pattern
-
-REASONING: Final = ("reasoning", "thought", "scratchpad")
-"""Tags around reasoning that many prompts request and no family's template contains."""
-
-THOUGHTS: Final = ("think", "thinking", *REASONING)
-"""Tags around reasoning, in any case; where a format declares one, its exact letters mean `Thinking` instead."""
 
 _SHOWN: Final = ("pre", "code", "example")
 _ANSWERS: Final = (
@@ -60,6 +55,7 @@ class Aside(NamedTuple):
 
 _LITERALS: Final = {text: Aside(ends) for text, ends in _OTHERS.items()} | {"<!--": Aside(("-->",), paragraph=True)}
 """Asides that start with a literal, by that literal, which contains no white space."""
+_ANY_CASE: Final = {text.lower(): aside for text, aside in _LITERALS.items()}
 
 
 class Asides:
@@ -72,9 +68,8 @@ class Asides:
 
     def __init__(self, taken: Collection[str], literals: Collection[str]) -> None:
         tags = tuple([tag for tag in _TAGS if tag not in taken and (_TAGS[tag] not in literals or tag in THOUGHTS)])
-        self.literals = {text: aside for text, aside in _LITERALS.items() if text not in literals}
-        self._any_case = {text.lower(): aside for text, aside in self.literals.items()}
-        self.opens = _opens(tags, tuple([tag for tag in THOUGHTS if _TAGS[tag] in literals]), tuple(self.literals))
+        texts = tuple([text for text in _LITERALS if text not in literals])
+        self.opens = _opens(tags, tuple([tag for tag in THOUGHTS if _TAGS[tag] in literals]), texts)
 
     def behind(self) -> Iterator[tuple[str, str]]:
         """The first character of every opening, and a pattern for what may follow it."""
@@ -85,7 +80,7 @@ class Asides:
         """The aside that starts at a match of `opens`."""
         if (tag := found["tag"]) is not None:
             return Aside((f"</{tag.lower()}>",), paragraph=tag.lower() not in _ANSWERS)
-        return self._any_case["".join(found[0].split()).lower()]
+        return _ANY_CASE["".join(found[0].split()).lower()]
 
 
 @lru_cache(64)

@@ -21,7 +21,7 @@ from agentkit.formats.sequence import Calls
 
 _FENCE: Final = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}(?:\r?\n|(?=[\[{<]))", r"`{0,16}[\w+-]{0,24}[ \t]{0,8}\r?")
 _SEPARATORS: Final = (",", ";")
-_AGAIN: Final = Delimiter(r"[\]\s]{0,16}[,;][\[\s]{0,64}(?=[^\[\s])", r"[\]\s]{0,16}(?:[,;][\[\s]{0,64})?")
+_AGAIN: Final = Delimiter(r"[\])}\s]{0,16}[,;][\[\s]{0,64}(?=[^\[\s])", r"[\])}\s]{0,16}(?:[,;][\[\s]{0,64})?")
 """What continues a list."""
 _ANY: Final = re.compile(".").match
 
@@ -228,7 +228,8 @@ def section_end(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
     found = yield from calls.r.sees(edge_of(entry.shape.section.close))
     if found is None:
         return False
-    calls.section, calls.reopen = None, calls.section
+    calls.section, calls.reopen = calls.outer, calls.section if calls.outer is None else None
+    calls.outer = None
     calls.say_before()
     calls.r.say(Markup, found.end())
     return True

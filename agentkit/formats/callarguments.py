@@ -5,16 +5,18 @@ Knows the declarations of the tool, but neither how the call is written nor what
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from agentkit.formats import values
 from agentkit.formats.literals import keeps_escapes
 from agentkit.formats.reader import Damage, Reader
-from agentkit.formats.repairs import INVALID_ESCAPE, QUOTED_VALUE, WRAPPED_ARGUMENTS
+from agentkit.formats.repairs import INVALID_ESCAPE, LEADING_ZEROS, QUOTED_VALUE, WRAPPED_ARGUMENTS
 from agentkit.schemas import walk
 from agentkit.toolspec import UNDECLARED, ToolSpec
 
+_TWO_DIGITS = re.compile(r"(?<![\w.])0[0-9](?![\w.])").search
 _WRAPPERS = ("arguments", "input", "properties")
 """Source: vLLM's parsers of DeepSeek V3.2 (`arguments`, `input`) and of MiniCPM 5 (`properties`), with their tests."""
 
@@ -82,13 +84,41 @@ class CallArguments:
         if text is None:
             self.set(r, parameter, None if values.accepts_null(schema, root) else values.read("", schema, root))
         else:
-            self.set(r, parameter, self.read(text, schema, root, r.repairs, nulls=nulls))
+            self._put_read(r, parameter, text, schema, root, nulls=nulls)
+
+    def put_typed(self, r: Reader, parameter: str, text: str, kind: str) -> None:
+        """Add an argument whose type is written next to its text."""
+        self._put_read(r, parameter, text, {"type": kind}, {}, nulls=False)
+
+    def _put_read(
+        self, r: Reader, parameter: str, text: str, schema: walk.Schema, root: walk.Schema, *, nulls: bool
+    ) -> None:
+        value = self.read(text, schema, root, r.repairs, nulls=nulls)
+        if isinstance(value, str) and self.doubt is None and value.lstrip()[:1] in ("{", "["):
+            self._refuse_repeated(r, parameter, value, schema, root)
+        self.set(r, parameter, value)
+
+    def _refuse_repeated(self, r: Reader, parameter: str, text: str, schema: walk.Schema, root: walk.Schema) -> None:
+        """Note that JSON stayed text because it repeats a key, if the parameter may not be a string."""
+        if not schema or values.accepts("", schema, root):
+            return
+        try:
+            values.load(text)
+        except values.GivenTwice as e:
+            self.doubt = Damage("ambiguous_call", f"in {parameter!r}, {e}", r.offset)
+        except ValueError:
+            pass
 
     def read(
         self, text: str, schema: walk.Schema, root: walk.Schema, allowed: frozenset[str], *, nulls: bool = False
     ) -> Any:
         """What a text represents for this schema; it stays text if that takes a repair that is not allowed."""
         value = values.read(text, schema, root, nulls=nulls)
+        if _TWO_DIGITS(text) and LEADING_ZEROS in allowed:
+            dated = values.read(text, schema, root, nulls=nulls, zeros=True)
+            if not values.same(dated, value):
+                self.note(LEADING_ZEROS)
+                value = dated
         if isinstance(value, list | dict) and text.lstrip()[:1] in ("[", "{", "(") and keeps_escapes(text):
             if INVALID_ESCAPE not in allowed:
                 return text

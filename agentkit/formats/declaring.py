@@ -10,6 +10,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final
 
+REASONING: Final = ("reasoning", "thought", "scratchpad")
+"""Tags around reasoning that many prompts request and no family's template contains."""
+
+THOUGHTS: Final = ("think", "thinking", *REASONING)
+"""Tags around reasoning, in any case; where a format declares one, its exact letters mean `Thinking` instead."""
+
+_THOUGHT: Final = re.compile(rf"\s*<(?:{'|'.join(THOUGHTS)})>", re.IGNORECASE).match
 _WITH_NAME: Final = ("Envelope", "KeyEnvelope", "PythonCall", "ToolElement")  # bodies that contain the tool's name
 _NAMES: Final = ("Name", "CountedName", "NameTag")
 _READ_UP_TO: Final = ("Name", "CountedName", "CallId", "Recipient")
@@ -28,6 +35,7 @@ def what_is_wrong(call: Sequence[Any], section: tuple[str, str] | None) -> str:
         _names(parts, at)
         or _ends(parts)
         or _body(before, parts[at], after)
+        or _thought(section[0] if section is not None else parts[0])
         or _section(section, after)
         or _section_end(section, parts[at])
     )
@@ -95,6 +103,13 @@ def _body(before: Sequence[Any], body: Any, after: Sequence[Any]) -> str:
     return ""
 
 
+def _thought(opening: object) -> str:
+    """About what opens calls, which thinking must not."""
+    if isinstance(opening, str) and (found := _THOUGHT(opening)):
+        return f"{opening!r} begins with {found[0].strip()}, after which everything is thinking"
+    return ""
+
+
 def _section(section: tuple[str, str] | None, after: Sequence[Any]) -> str:
     """About what opens and ends a section."""
     if section is None:
@@ -104,6 +119,8 @@ def _section(section: tuple[str, str] | None, after: Sequence[Any]) -> str:
         return f"Section(open={first!r}) is only white space, which is everywhere in text"
     if last.strip().startswith(first.strip()):
         return f"Section(close={last!r}) begins with what opens the section"
+    if len(after) == 1 and _alike(last, after[0]):
+        return f"Section(close={last!r}) cannot be distinguished from what ends a call: one begins the other"
     if any(_alike(first, part) for part in after):
         return f"Section(open={first!r}) cannot be distinguished from what ends a call: one begins the other"
     return ""

@@ -122,6 +122,7 @@ class Parser(Reader):
         events += self._read_on(text if short else "", last=True)
         while not self.ended:  # a call that was too long has been abandoned; read what came after it
             events += self._read_on("", last=True)
+        del self.calls, self.prose  # they refer to this parser: without them its memory is free at once
         return events
 
     def _read_on(self, text: str, *, last: bool = False) -> list[SourceEvent]:
@@ -218,7 +219,7 @@ class Parser(Reader):
         """Nothing that was tried here is a call: at least one character is text; True if a call is answered for."""
         if (yield from answer(self.calls, entries)):
             return True
-        self.calls.section = None
+        self.calls.section = self.calls.outer = None
         if self.calls.before:
             self.unread(self.calls.before)
             self.calls.before = ""

@@ -43,7 +43,12 @@ def cdata(text: str) -> str:
 @lru_cache(maxsize=1024)
 def tags(names: tuple[str, ...]) -> re.Pattern[str]:
     """Any tag, opening or closing, of one of these names, in any case and with any namespace."""
-    return re.compile(rf"<(?=/?(?:[^\W\d][\w.-]*:)?(?:{'|'.join(map(spelt, names))})(?![\w.-]))", re.IGNORECASE)
+    return re.compile(any_tag(names), re.IGNORECASE)
+
+
+def any_tag(names: Iterable[str]) -> str:
+    """The regular expression for such a tag, without the flag for any case."""
+    return rf"<(?=/?(?:[^\W\d][\w.-]*:)?(?:{'|'.join(map(spelt, names))})(?![\w.-]))"
 
 
 def reads_as_null(value: Any) -> bool:

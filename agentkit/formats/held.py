@@ -176,10 +176,10 @@ class Later:
         """Continue after the end of a call that quotes half a call: if it is a whole one, more closings come.
 
         Raises:
-            Damage: more than one call opens in the value and does not end.
+            Damage: more than one call opens in the value and does not end, or does before its own value does.
         """
         held = self.held
-        if held.nest.calls > 1:
+        if held.nest.calls > 1 or held.inside:
             raise self.ambiguous()
         held.half, held.nest = True, Nesting()
         self.tokens.r.at = end

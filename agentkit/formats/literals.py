@@ -37,7 +37,7 @@ _NUMBER = re.compile(
 )
 _NOT_JSON = re.compile(r"\+|-?0[xXoObB]|.*_|-?\.|.*\.(?:\Z|[eE])")
 _TWO_DIGITS = re.compile(r"0[0-9]\Z")  # a month, a day, an hour: LFM2 and others write `month=07`
-_LEADING_ZERO = re.compile(r"[+-]?0+[0-9]+\Z")
+_LEADING_ZERO = re.compile(r"[+-]?0_?[0-9]")
 _MAX_DIGITS: Final = 5_000  # characters of a number
 A_NUMBER: Final = "a number of at most 4,300 digits, or below 1.8e308 if it has a fraction or an exponent"
 """What is wanted where a number is too long, or too large for a float: the interpreter's own limits."""
@@ -85,18 +85,17 @@ class Literals(Strings):
         Raises:
             NotALiteral: there is no value here.
         """
-        self.space()
+        c = self.space()
         start = self.at
-        value = self.operand()
+        value = self.operand(c)
         if isinstance(value, bool) or not isinstance(value, int | float) or not _OPERATOR.match(self.text, self.at):
             if self.text.startswith("(", start):  # not the parentheses of an expression
                 self.repairs[PYTHON_LITERALS] = None
             return value
         return self.sum(value, start)
 
-    def operand(self) -> Any:
-        """A value without any arithmetic after it."""
-        c = self.space()
+    def operand(self, c: str) -> Any:
+        """A value, which starts here with this character, without any arithmetic after it."""
         if c in QUOTES or self.prefixed():
             return self.strings()
         if c in ("{", "[", "("):
@@ -162,7 +161,7 @@ class Literals(Strings):
     def factor(self) -> int | float:
         """A number, or one in parentheses."""
         at = self.at
-        value = self.operand()
+        value = self.operand(self.space())
         if isinstance(value, bool) or not isinstance(value, int | float):
             self.at = at
             raise self.bad("a number")
@@ -192,9 +191,9 @@ class Literals(Strings):
             raise self.doubtful("a value in quotes", self.at, date.end())
         if _NOT_JSON.match(found[0]):
             self.repairs[PYTHON_LITERALS] = None
-        if _TWO_DIGITS.match(text):
+        if _TWO_DIGITS.match(found[0]):
             self.repairs[LEADING_ZEROS] = None
-        elif _LEADING_ZERO.match(text):
+        elif _LEADING_ZERO.match(found[0]):
             raise self.doubtful("a number without leading zeros, or a value in quotes", self.at, found.end())
         try:
             value = _number(text) if len(text) < _MAX_DIGITS else math.inf
@@ -303,8 +302,8 @@ _MORE_FOLLOWS: Final = (",", "{", "[", "(")
 _COMPUTED: Final = frozenset((ARITHMETIC, JOINED_STRINGS))
 
 
-def literal_value(text: str) -> Any:
-    """The Python or JSON literal that makes up the whole text.
+def literal_value(text: str, *, zeros: bool = True) -> Any:
+    """The Python or JSON literal that makes up the whole text; without `zeros`, no number in it begins with a zero.
 
     Raises:
         NotALiteral: the text is not a literal.
@@ -315,6 +314,8 @@ def literal_value(text: str) -> Any:
         raise reader.bad("the end of the text")
     if not _COMPUTED.isdisjoint(reader.repairs):
         raise NotALiteral("expected a value, got an expression that has to be computed", 0)
+    if not zeros and LEADING_ZEROS in reader.repairs:
+        raise NotALiteral("expected numbers without leading zeros", 0)
     return value
 
 

@@ -17,6 +17,7 @@ from agentkit.formats.damage import unread
 from agentkit.formats.damage.fenced import Fenced
 from agentkit.formats.damage.listed import BLOCKS, Listed, formed
 from agentkit.formats.damage.unread import Unread
+from agentkit.formats.damage.worn_openings import WornOpening, worn_opening
 from agentkit.formats.damage.worn_tokens import Worn
 from agentkit.formats.edges import begins, closers, edge_of, lists_of, opener, weak
 from agentkit.formats.format import (
@@ -294,13 +295,17 @@ class Meant:
             return None
         strong = not entry.weak or _LABELLED(str(section.open)) is not None
         alike = [s.call[0] for s in entry.format.shapes if s.section == section and s.call[0] != first]
-        firsts = (first, *(p for p in alike if isinstance(p, Envelope | KeyEnvelope | PythonCall)))
-        return Listed(section, firsts, self._table.named, strong=strong)
+        return Listed(section, (first, *alike), self._table.named, strong=strong)
 
     @cached_property
     def fenced(self) -> Fenced:
         """What finds calls after the first object of a code fence."""
         return Fenced(self.entry.shape, self._table.named)
+
+    @cached_property
+    def worn(self) -> WornOpening | None:
+        """What finds a call after a worn opening in a section; None where that is not looked for."""
+        return worn_opening(self.entry.format, self.entry.shape, self._table.named)
 
     @cached_property
     def unread(self) -> Unread | None:

@@ -36,7 +36,7 @@ from agentkit.formats.format import (
     Tag,
     TagParameters,
 )
-from agentkit.formats.jsontext import GOES_ON
+from agentkit.formats.jsontext import NOT_OVER
 from agentkit.formats.openers import Opener, Openers
 from agentkit.formats.reader import Damage, Reader, literal, pattern
 from agentkit.formats.valueends import ValueEnd, end_of_value
@@ -239,9 +239,9 @@ def _json(shape: Shape, at: int) -> Read:
 
 def _goes_on(r: Reader, end: int) -> bool:
     """Whether more of the arguments is after what closes them, or may be; as `Reader.sees` finds it."""
-    if r.ended and GOES_ON.part.match(r.buf, end):
+    if r.ended and NOT_OVER.part.match(r.buf, end):
         r.cut = r.base + end
-    return GOES_ON.match(r.buf, end) is not None or (not r.ended and GOES_ON.part.match(r.buf, end) is not None)
+    return NOT_OVER.match(r.buf, end) is not None or (not r.ended and NOT_OVER.part.match(r.buf, end) is not None)
 
 
 # ---------------------------------------------------------------- parameters
@@ -293,6 +293,8 @@ def _settles(r: Reader, call: CallReader, found: Found) -> bool:
         call.repair(r)
     except Damage:
         return False
+    if call.arguments.doubt is not None:
+        return False
     found.deltas = [delta for delta in found.deltas if delta.text]
     found.arguments, found.repairs = call.arguments.by_name, call.arguments.repairs
     return True
@@ -337,7 +339,7 @@ def _put(r: Reader, call: CallReader, part: Pairs | TagParameters, key: str, tex
     if key in words or kind == ("string" if isinstance(part, Pairs) else "true"):
         arguments.by_name[key] = text
     elif kind is not None and isinstance(part, Pairs):
-        arguments.by_name[key] = arguments.read(text, {"type": kind}, {}, r.repairs)
+        arguments.put_typed(r, key, text, kind)
     elif kind is not None and not (tool and tool.declares(key)):
         arguments.by_name[key] = values.read(text, {}, {})
     else:

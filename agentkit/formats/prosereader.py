@@ -210,6 +210,8 @@ class ProseReader:
     def over_space(self) -> Generator[None, None, str]:
         """Consume a bounded run of white space; returns it."""
         r = self.r
+        if r.at < len(r.buf) and not r.buf[r.at].isspace():
+            return ""
         taken = ""
         while True:
             taken += self.consume(r.space_end(_SPACE_RUN - len(taken)))
@@ -226,6 +228,7 @@ class ProseReader:
     def region(self, kind: type[Text] | type[Thinking], close: str) -> Wait:
         """Thinking, or an answer, up to its closing token or the text's end; nothing in it is a call."""
         r = self.r
+        close = close.rstrip()  # white space after it would be markup or text, depending on the chunks
         delimiter = literal(close)
         stop = re.compile(may_begin(close)).search
         while True:

@@ -17,7 +17,7 @@ from agentkit.formats import control
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.edges import weak
 from agentkit.formats.engine import get
-from agentkit.formats.escapes import attribute, tags
+from agentkit.formats.escapes import any_tag, attribute
 from agentkit.formats.format import Envelope, Format, Name, NameTag, Pairs, PythonCall, Shape, Tag, TagParameters
 from agentkit.schemas.walk import words
 from agentkit.toolspec import ToolSpec
@@ -86,7 +86,7 @@ _BARE = r"\{(?=\s*\"(?:name|tool_name|tool_calls|type|function)\")|\[(?=\s*[^\W\
 def _markers_of_tools(tags_: tuple[str, ...], names: tuple[str, ...], bare: tuple[str, ...]) -> re.Pattern[str]:
     """The tools' own tags; and what shows a call of one of them by its name alone, in a format in which that counts."""
     either = "|".join(map(re.escape, names))
-    return re.compile("|".join([tags(tags_).pattern, *(text.replace(_NAMES, either) for text in bare)]), re.IGNORECASE)
+    return re.compile("|".join([any_tag(tags_), *(text.replace(_NAMES, either) for text in bare)]), re.IGNORECASE)
 
 
 _NAMES = "NAMES"
@@ -132,12 +132,13 @@ def _markers(format: Format | None) -> re.Pattern[str]:
                             names.add(found[1])
                         elif len(token) > 2 and token not in _COMMON:
                             literals.add(token)
-    starting: dict[str, list[str]] = {"<": [tags(tuple(sorted(names))).pattern, control.PIPED]}
+    starting: dict[str, list[str]] = {"<": [any_tag(sorted(names)), control.PIPED]}
     for literal in sorted(literals, key=len, reverse=True):
         starting.setdefault(literal[0].lower(), []).append(re.escape(literal))
     # one look at a character decides about all markers that begin with it
     every = [f"(?={re.escape(first)})(?:{'|'.join(those)})" for first, those in starting.items()]
-    return re.compile("|".join([*every, _BARE]), re.IGNORECASE)
+    # only its first character is taken: another marker may begin inside it, as with its last one
+    return re.compile(f"(?={'|'.join([*every, _BARE])}).", re.IGNORECASE)
 
 
 @lru_cache(maxsize=256)

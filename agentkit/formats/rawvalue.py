@@ -54,6 +54,8 @@ class Value:
 
     def text(self) -> str:
         """The value, byte-exact except for the newlines and CDATA marks that are not part of it."""
+        if len(self.spans) == 1:  # as in nearly all
+            return self.r.text(*self.spans[0])
         return "".join([self.r.text(start, end) for start, end in self.spans])
 
     def read(self) -> Generator[None, None, None]:
@@ -189,12 +191,17 @@ class Value:
     def closed_again(self) -> Generator[None, None, bool]:
         """Whether the tag that closed the value and its call closes again, after text that is joined to it.
 
-        Nothing is consumed. Behind white space, or another tag, may be a damaged call, which must not cost this one.
+        Behind white space, or another tag, may be a damaged call, which must not cost this one. After a value that is
+        not empty, the text is one word, so that the end of the call is not held for long; it is consumed with the tag.
         """
         r, start, nested, again = self.r, self.r.offset, self.end.nested, False
         yield from r.more()
         if nested is None or r.at >= len(r.buf) or r.buf[r.at].isspace() or r.buf[r.at] == "<":
             return False
+        if self.text().strip():
+            if (found := (yield from r.sees(_after_a_word(self.end)))) is not None:
+                r.at = found.end()
+            return found is not None
         while True:
             found = self.end.stops(r.buf, r.at)
             r.at = found.start() if found else len(r.buf)
@@ -275,6 +282,13 @@ class Value:
 
 
 _LAST_NEWLINE = re.compile(r"\r?\n\Z").search
+
+
+@cache
+def _after_a_word(end: ValueEnd) -> Delimiter:
+    return Delimiter(
+        rf"[^\s<]{{1,256}}{end.token.whole.pattern}", rf"[^\s<]{{0,256}}(?:{end.token.begun[3:-3]})?", re.I
+    )
 
 
 @cache

@@ -227,8 +227,9 @@ def text_run(plain: str, escape: str) -> tuple[Callable[..., re.Match[str] | Non
     return re.compile(run, re.DOTALL).match, re.compile(f"{run}.", re.DOTALL).match
 
 
-Heat = tuple[Search, type[Text] | type[Thinking] | None, int, str | None]
-"""What finds whether a chunk needs a decision, and the event that it is if not: of which kind, call and parameter."""
+Heat = tuple[Search, Kept | None, type[Text] | type[Thinking] | type[ArgumentDelta], int, str | None]
+"""What finds whether a chunk needs a decision; what keeps one that needs none, if it is of a call; and the event that
+it is: of which kind, call and parameter."""
 
 
 class Reader:
@@ -292,11 +293,13 @@ class Reader:
     ) -> None:
         """Promise: while `search` finds nothing in a chunk, the chunk as a whole is one event.
 
-        Only when everything before is consumed. `kind` None creates argument deltas of call `index`, parameter `key`.
+        Only when everything before is consumed. `kind` None creates argument deltas of the open call `index`, parameter
+        `key`; all other text that needs no decision is outside calls.
         """
+        assert (kind is None) == (self.kept is not None)
         if self.at:
             self.drop()
-        self.hot = (search, kind, index, key)
+        self.hot = (search, self.kept, kind or ArgumentDelta, index, key)
 
     def feed(self, text: str) -> list[SourceEvent]:
         """Take the next chunk; returns the events that it completes.
@@ -306,14 +309,16 @@ class Reader:
         """
         hot = self.hot
         if hot is not None:
-            search, kind, index, key = hot
+            search, kept, kind, index, key = hot
             if search(text) is None and text:
-                end, kept = self.base + len(text), self.kept
-                if kept is None or end <= kept.full or kept.join(end):
+                end = self.base + len(text)
+                if kept is None:
                     self.base = end
-                    if kept is not None:
-                        kept.pieces.append(text)
-                    return [_new(ArgumentDelta, (index, text, key)) if kind is None else _new(kind, (text,))]
+                    return [_new(kind, (text,))]
+                if end <= kept.full or kept.join(end):
+                    self.base = end
+                    kept.pieces.append(text)
+                    return [_new(ArgumentDelta, (index, text, key))]
         return self.take(text)
 
     def take(self, text: str) -> list[SourceEvent]:

@@ -38,11 +38,25 @@ class Calls:
 
     `call` is the open one, `count` how many there were before; `before` is the text between two calls, which is markup
     if the second one is a call; `last` opened the last call, `section` the open section, `reopen` the one that
-    was just closed. `fenced` ends the fence around the calls: exactly as many backticks as opened it. `lacking` is the
-    offset of a call of which a parameter comes before its opening, -1 for none.
+    was just closed, `outer` the list in which the open section opened. `fenced` ends the fence around the calls:
+    exactly as many backticks as opened it. `lacking` is the offset of a call of which a parameter comes before its
+    opening, -1 for none.
     """
 
-    __slots__ = ("before", "call", "count", "fenced", "lacking", "last", "openers", "prose", "r", "reopen", "section")
+    __slots__ = (
+        "before",
+        "call",
+        "count",
+        "fenced",
+        "lacking",
+        "last",
+        "openers",
+        "outer",
+        "prose",
+        "r",
+        "reopen",
+        "section",
+    )
 
     def __init__(self, r: Reader, openers: Openers, prose: ProseReader) -> None:
         self.r, self.openers, self.prose = r, openers, prose
@@ -53,6 +67,7 @@ class Calls:
         self.lacking = -1
         self.section: Opener | None = None
         self.reopen: Opener | None = None
+        self.outer: Opener | None = None
         self.last: Opener | None = None
 
     def say_before(self) -> None:
@@ -138,7 +153,13 @@ class Calls:
         if entry is not None:
             self.last, self.reopen = entry, None
             if entry.kind == "section":
-                self.section = entry
+                self.outer, self.section = self._around(entry), entry
+
+    def _around(self, entry: Opener) -> Opener | None:
+        """The open list, of other calls than those of the section that opens here."""
+        if self.section is None or self.section.shape.section == entry.shape.section:
+            return None
+        return self.section if self.openers.meant(self.section).listed is not None else None
 
     def _undo(self, start: int, inside: int | None) -> bool:
         """It was not a call: go back to where it seemed to start."""

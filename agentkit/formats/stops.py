@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentkit.formats.damage.listed import BLOCKS
-from agentkit.formats.reader import Delimiter, Search, beginnings, pattern
+from agentkit.formats.reader import Delimiter, Search, any_beginning, pattern
 
 BLOCK: Final = Delimiter(rf"(?:{'|'.join(BLOCKS)})(?=[\s:(])", r"[a-z]{0,8}")
 """What starts a block of Python at the start of a line."""
@@ -46,6 +46,6 @@ def stops_of(behind: Mapping[str, Iterable[str]], starts: Iterable[str]) -> Stop
 def line_start(words: Sequence[str], names: Iterable[str]) -> Delimiter:
     """The words, and the tools' names if arguments follow, that open a call at the start of a line."""
     names = sorted(names, key=len, reverse=True)
-    calls = [rf"(?:{'|'.join(map(re.escape, names))})(?=\s*[({{])"] if names else []
-    part = [rf"{re.escape(name)}\s{{0,64}}" for name in names] + [beginnings(text) for text in (*names, *words)]
-    return Delimiter("|".join([*calls, *map(pattern, words)]) or "(?!)", "|".join(part) or "(?!)")
+    either = f"(?:{'|'.join(map(re.escape, names)) or '(?!)'})"
+    whole = "|".join([rf"{either}(?=\s*[({{])", *map(pattern, words)])
+    return Delimiter(whole, rf"{either}\s{{0,64}}|{any_beginning((*names, *words))}")

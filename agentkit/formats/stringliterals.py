@@ -146,21 +146,24 @@ class Strings:
             self.repairs[PYTHON_QUOTES] = None
         start = self.at
         self.at += len(quote)
-        pieces = Pieces()
+        pieces: Pieces | None = None  # nearly all strings are one piece
         plain = _STRING[quote]
         while True:
             found = plain.match(self.text, self.at)
             assert found is not None
             if not found[0].isprintable() and _RAW_CONTROL.search(found[0]):
                 self.repairs[RAW_NEWLINES] = None
-            pieces.add(self.unbraced(found[0]) if filled else found[0])
+            piece = self.unbraced(found[0]) if filled else found[0]
             self.at = found.end()
-            if self.text.startswith(quote, self.at):
+            if closes := self.text.startswith(quote, self.at):
                 self.at += len(quote)
                 if self.after is None or self.after.match(self.text, self.at):
-                    return pieces.text()
+                    return piece if pieces is None else pieces.text() + piece
                 self.repairs[INNER_QUOTES] = None
-                pieces.add(quote)
+                piece += quote
+            pieces = pieces or Pieces()
+            pieces.add(piece)
+            if closes:
                 continue
             if self.at >= len(self.text):
                 self.at = start
@@ -186,9 +189,10 @@ class Strings:
         """One escape; an unknown one keeps its backslash, as in Python."""
         found = _ESCAPED.match(self.text, self.at + 1)
         c = found[0] if found else ""
-        if not python and c in _JSON_ESCAPES:
-            self.at += 2
-            return _JSON_ESCAPES[c]
+        plain = _PYTHON_ESCAPES if python else _JSON_ESCAPES
+        if c in plain:
+            self.at += 1 + len(c)
+            return plain[c]
         found = _HEX.match(self.text, self.at + 1)
         if found and (python or found[2]):
             self.at = found.end()
@@ -204,7 +208,7 @@ class Strings:
         if c in ("x", "u", "U", "N"):
             raise self.bad("a complete escape")
         self.at += 1 + len(c)
-        return _PYTHON_ESCAPES.get(c, "\\" + c)
+        return "\\" + c
 
     def no_escape(self, c: str) -> str:
         """What JSON has no escape for keeps its backslash, except the other quote: a path or a pattern is meant."""

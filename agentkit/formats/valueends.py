@@ -340,18 +340,27 @@ class Elements:
         self.tags: list[str] = []
         self.children: dict[str, None] = {}  # the names of their child elements
         self._ends: dict[tuple[int, str, tuple[str, ...]], tuple[ToolSpec, ValueEnd]] = {}
+        self._others: dict[str, tuple[str, ...]] = {}
 
     def add(self, element: Element) -> None:
         """Add the element of one tool."""
         self.tags.append(element.tag)
-        self.children.update((node.path[0], None) for node in element.nodes if node.kind == "element")
+        for node in element.nodes:
+            if node.kind == "element":
+                self.children[node.path[0]] = None
+
+    def others(self, tag: str) -> tuple[str, ...]:
+        """The tags of all other tools."""
+        if (found := self._others.get(tag)) is None:
+            found = self._others[tag] = tuple([other for other in self.tags if other != tag])
+        return found
 
     def end(self, tool: ToolSpec, name: str, siblings: Iterable[str], parents: tuple[str, ...]) -> ValueEnd:
         """The end of the value of a tool's child element; see `end_of_element`."""
         key = (id(tool), name, parents)
         if (found := self._ends.get(key)) is None:
-            others = tuple(tag for tag in self.tags if tag != parents[-1])
-            end = end_of_element(name, tuple(dict.fromkeys([*siblings, name])), parents, others)
+            among = tuple(dict.fromkeys([*siblings, name]))
+            end = end_of_element(name, among, parents, self.others(parents[-1]))
             found = self._ends[key] = (tool, end)  # kept here, so that its id is not used again
         return found[1]
 

@@ -1,8 +1,8 @@
 """Text to typed values and back, by JSON Schema. Pure; never raises on a model's text.
 
-A string parameter receives exactly the characters written. Everything else is read first as JSON, then as a Python
-literal; an array may also be written as comma-separated items. Text that is clearly JSON of a type other than the
-schema's becomes that value, and text that cannot be read stays a string; validation refuses both.
+A string parameter receives exactly the characters written. Everything else is read as JSON, an array or an object then
+as a Python literal; an array may also be written as comma-separated items. Text that is clearly JSON of a type other
+than the schema's becomes that value, and text that cannot be read stays a string; validation refuses both.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from agentkit.errors import FormatError
-from agentkit.formats.literals import A_NUMBER, MAX_DEPTH, literal_value
+from agentkit.formats.literals import A_NUMBER, MAX_DEPTH, PYTHON_WORDS, literal_value
 from agentkit.schemas.walk import TYPES, Schema, alternatives
 from agentkit.unicode import has_surrogate, without_surrogates
 
 MAX_NUMBER = 5_000  # characters; the interpreter itself refuses integers with more than 4,300 digits
-_NOT_OCTAL = r"(?!0+[1-7][0-7]+\Z)"  # 0644 may mean 420 or 644; 007 and 0189 have only one reading
-_INTEGER = re.compile(rf"[+-]?{_NOT_OCTAL}\d{{1,4300}}\Z")  # the interpreter's own limit for int(str)
+_NO_ZERO = "(?!0[0-9])"  # 0644 may mean 420, 644 or a code
+_INTEGER = re.compile(rf"[+-]?{_NO_ZERO}[0-9]{{1,4300}}\Z")  # the interpreter's own limit for int(str)
+_TWO_DIGITS = re.compile(r"0[0-9]\Z")  # a month, a day, an hour
+_LITERAL = re.compile(r"[+-]?(?:0[xXoObB]|[0-9.]+_)")
 _TOO_LONG = re.compile(r"\d{4301}")
-_NUMBER = re.compile(rf"[+-]?{_NOT_OCTAL}(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z")
+_NUMBER = re.compile(rf"[+-]?{_NO_ZERO}(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
 _WORDS: Mapping[str, bool] = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
 NULLS = frozenset(("null", "None", "NULL"))
 _ESCAPED_JSON = re.compile(r"[\[{][\[{\s]*\\\"")
@@ -196,11 +198,12 @@ def accepts_null(schema: Schema, root: Schema) -> bool:
     return schema.get("default", ...) is None or any(_kind(s) == "null" for s in alternatives(schema, root))
 
 
-def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False) -> Any:
+def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False, zeros: bool = False) -> Any:
     """The value that `text` represents for a parameter of this schema.
 
     With `nulls`, the word null means null even if a string is also allowed. If an enum lists strings, any other text is
-    read as if no string were allowed, except that word.
+    read as if no string were allowed, except that word. A number with leading zeros stays text, since it may be in
+    another base, or a code; with `zeros`, one of two digits (`07`, a month) is read.
 
     >>> read("007", {"type": "string"}, {}), read("5", {"type": "integer"}, {}), read("a, b", {"type": "array"}, {})
     ('007', 5, ['a', 'b'])
@@ -223,7 +226,7 @@ def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False) -> Any
     if stripped in NULLS and accepts_null(schema, root):
         return None
     for option in options:
-        if (value := _plain(stripped, option, root)) is not _UNREAD:
+        if (value := _plain(stripped, option, root, zeros)) is not _UNREAD:
             return value
     return _of_another_type(stripped, text, options)
 
@@ -263,61 +266,75 @@ def _container(text: str, options: list[Schema], root: Schema) -> Any:
     return text
 
 
-def _plain(text: str, schema: Schema, root: Schema) -> Any:
+def _plain(text: str, schema: Schema, root: Schema, zeros: bool) -> Any:
     match _kind(schema):
         case "null":
             return None if text in NULLS or not text else _UNREAD
         case "boolean":
             return _WORDS.get(text, _UNREAD)
         case "integer":
-            return int(text) if _INTEGER.match(text) else _whole(text)
+            return int(text) if _INTEGER.match(text) else _whole(_number(text, zeros))
         case "number":
-            return _number(text)
+            return _number(text, zeros)
         case "array":
-            return _array(text, schema, root)
+            return _array(text, schema, root, zeros)
         case "object":
-            value = _json_or_literal(text)
+            value = _json_or_literal(text, zeros)
             return value if isinstance(value, dict) else _UNREAD
         case None:
-            value = _json(text)
-            return _UNREAD if value is _UNREAD else value
+            return _anything(text)
     return _UNREAD
 
 
-def _whole(text: str) -> Any:
-    value = _number(text)
-    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else _UNREAD
+def _whole(value: Any) -> Any:
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < 2**53 else _UNREAD
+    return value
 
 
-def _number(text: str) -> Any:
-    if _INTEGER.match(text):
+def _number(text: str, zeros: bool) -> Any:
+    if _INTEGER.match(text) or (zeros and _TWO_DIGITS.match(text)):
         return int(text)
+    if _LITERAL.match(text):
+        return _literal(text)
     value = float(text) if _NUMBER.match(text) else math.inf
     return value if math.isfinite(value) else _UNREAD
 
 
-def _array(text: str, schema: Schema, root: Schema) -> Any:
-    value = _json_or_literal(text) if text[:1] in "[(" else _json(text)
+def _anything(text: str) -> Any:
+    """The value for a schema without a type; a number that only Python writes so, such as `0x1F`, may be a name."""
+    value = _json(text)
+    if value is _UNREAD and (text[:1] in _PYTHON or text in PYTHON_WORDS):
+        value = _literal(text)
+        return _UNREAD if isinstance(value, int | float) and not isinstance(value, bool) else value
+    return value
+
+
+_PYTHON = ("{", "[", "(", "'", '"')
+
+
+def _array(text: str, schema: Schema, root: Schema, zeros: bool) -> Any:
+    value = _json_or_literal(text, zeros) if text[:1] in "[(" else _json(text)
     if isinstance(value, list | tuple):
         return list(value)
-    if value is None or isinstance(value, str) or text[:1] in "[{":
+    if text in NULLS or isinstance(value, str) or text[:1] in "[{":
         return _UNREAD
     if not text:
         return []
-    if not _PLAIN_ITEMS(text):
+    if text in NULLS or not _PLAIN_ITEMS(text):
         return _UNREAD
     items = schema.get("items")
     items = items if isinstance(items, Mapping) else {"type": "string"}
-    return [read(part.strip(), items, root) for part in text.split(",")]
+    return [read(part.strip(), items, root, zeros=zeros) for part in text.split(",")]
 
 
 _PLAIN_ITEMS = re.compile(
-    r"""(?!(?:[-*+•]|\d{1,9}[.)])\s)  # not a bullet
+    r"""(?!,|(?:[-*+•]|\d{1,9}[.)])\s)  # not a bullet
     (?>[^"{}\[\]()<,\r\n]++ | <(?![\w/!?]) | \([^"{}\[\]()<,\r\n]*+\) | ,\s*+(?![,\s]|\Z))*+\Z""",
     re.VERBOSE,
 ).match
 """Items on one line, or each after a comma on its own line. Text with a bracket or a quote is damaged JSON, with a tag
-or a bullet it is a list of another kind, and without an item after a comma its meaning is unknown."""
+or a bullet it is a list of another kind, and without an item before or after a comma its meaning is unknown."""
 
 
 def _json(text: str) -> Any:
@@ -329,14 +346,18 @@ def _json(text: str) -> Any:
         return _UNREAD
 
 
-def _json_or_literal(text: str) -> Any:
+def _json_or_literal(text: str, zeros: bool) -> Any:
     value = _json(text)
-    if value is not _UNREAD:
-        return value
+    if value is _UNREAD:
+        value = _literal(text, zeros)
+    return _escaped_json(text) if value is _UNREAD else value
+
+
+def _literal(text: str, zeros: bool = False) -> Any:
     try:
-        return without_surrogates(literal_value(text))
+        return without_surrogates(literal_value(text, zeros=zeros))
     except (ValueError, RecursionError):
-        return _escaped_json(text)
+        return _UNREAD
 
 
 def _escaped_json(text: str) -> Any:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import cache
 
 from agentkit.events import CallEnd, Event, merge
-from agentkit.formats.asides import REASONING
 from agentkit.formats.catalog import CATALOG
+from agentkit.formats.declaring import REASONING
 from agentkit.formats.edges import fenced
 from agentkit.formats.engine import Parser
 from agentkit.formats.format import Format

@@ -10,6 +10,7 @@ from typing import Final
 
 _ALIKE: Final = 0.8  # of two strings, if one is the other misspelt
 _STRAY: Final = 64  # extra characters that may be inside a closing tag
+_LEFT: Final = 5  # characters by which a part of a closing tag is told from other text
 _LONGEST_TAG: Final = 512
 _LAST_TAG: Final = re.compile(r"<([/!?]?)([^<>]*)>\Z")
 
@@ -22,8 +23,9 @@ def alike(text: str, closing: str) -> bool:
 def halved(text: str, closing: str) -> bool:
     """Whether a string ends with the beginning or the end of a closing tag, or with one like it.
 
-    A closing tag with something extra inside it is like one. If only one or two characters are left of it, the string
-    ends with an angle bracket that is not part of a whole tag, or with an opening tag where the closing one belongs.
+    Its inside is one, too. A closing tag with something extra inside it is like one. If only one or two characters are
+    left of it, the string ends with an angle bracket that is not part of a whole tag, or with an opening tag where the
+    closing one belongs.
     """
     size, text = len(closing), text.rstrip()
     last = text[-size - _STRAY :]
@@ -34,7 +36,8 @@ def halved(text: str, closing: str) -> bool:
     begun = last.rfind(closing[: max(size // 2, 5)])
     if begun >= 0 and "\n" not in last[begun:] and not last.startswith(closing, begun):
         return True  # the rest of it is something else
-    pieces = (*(closing[:n] for n in range(2, size)), *(closing[n:] for n in range(1, size - 2)))
+    inner = (closing[n:-1] for n in range(1, size // 2) if not closing[n:-1].isalnum())
+    pieces = (*(closing[:n] for n in range(2, size)), *(closing[n:] for n in range(1, size - 2)), *inner)
     tail = text[-size - 1 :]
     tail = tail[max(tail.find(closing[:2]), 0) :]
     return text.endswith((*pieces, "<", "</")) or alike(tail, closing) or _ends_in_a_bracket(text, closing)
@@ -44,6 +47,31 @@ def begins_closing(text: str, closing: str) -> bool:
     """Whether a string ends with the beginning of a closing tag: at least three characters of it, and not all."""
     text = text.rstrip()
     return closing[:3] in text[-len(closing) :] and text.endswith(tuple(closing[:n] for n in range(3, len(closing))))
+
+
+def torn_closing(text: str, closing: str) -> bool:
+    """Whether a string contains the beginning of a closing tag, cut off where a line ends or another tag begins.
+
+    At least five characters of it, or more than half.
+    """
+    text, closing = text.casefold(), closing.casefold()
+    begun = closing[: min((len(closing) + 3) // 2, _LEFT)]
+    at = text.find(begun)
+    while at >= 0:
+        end = at + alike_up_to(text[at : at + len(closing)], closing)
+        if end - at < len(closing) and _OVER(text, end) is not None:
+            return True
+        at = text.find(begun, end)
+    return False
+
+
+def alike_up_to(text: str, wanted: str) -> int:
+    """How many characters two strings have in common at their start."""
+    size = min(len(text), len(wanted))
+    return next((n for n in range(size) if text[n] != wanted[n]), size)
+
+
+_OVER: Final = re.compile(r"(?!\s*>)(?=<|[ \t]*\r?\n)").match
 
 
 def is_left(text: str, closing: str) -> bool:
@@ -72,7 +100,7 @@ def worn_closing(text: str, closing: str) -> int:
 
 def doubtful_end(text: str, closing: str) -> bool:
     """Whether a string contains a part of a closing tag that may be taken for what ends it."""
-    return begins_closing(text, closing) or worn_closing(text, closing) >= 0
+    return begins_closing(text, closing) or worn_closing(text, closing) >= 0 or torn_closing(text, closing)
 
 
 _CLOSING_TAG: Final = re.compile(r"</([^<>\n]{1,64})>")

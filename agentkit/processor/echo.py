@@ -25,7 +25,14 @@ from agentkit.processor.textreader import TextReader
 from agentkit.schemas.walk import strings
 from agentkit.toolspec import ToolSpec
 
-_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_ESCAPE: Final = re.compile(
+    r"""\\(?:
+        u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})  # JSON: a character in two halves
+        | u([0-9a-fA-F]{4}) | u\{([0-9a-fA-F]{1,6})\} | U([0-9a-fA-F]{8}) | x([0-9a-fA-F]{2})  # as in Python
+        | (.)
+    )""",
+    re.DOTALL | re.VERBOSE,
+)
 _CONTROL: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 _QUOTED: Final = re.compile(r"(?m)^[ \t]*(?:>[ \t]?)+")
 _NUMBERED: Final = re.compile(r"(?m)^[ \t]*(?:\d+[ \t]*[:|.)\u2192]?[ \t]*|(?://|[-+|#\u2022*])[ \t]?)")
@@ -39,7 +46,17 @@ _WORDS: Final = ("description", "title", "examples", "example", "$comment")
 
 
 def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else _CONTROL.get(m[2], m[2]), text)
+    return _ESCAPE.sub(_character, text)
+
+
+def _character(escape: re.Match[str]) -> str:
+    high, low, *codes, other = escape.groups()
+    if other is not None:
+        return _CONTROL.get(other, other)
+    if high is not None:
+        return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
+    code = int(next(filter(None, codes)), 16)
+    return chr(code) if code <= 0x10FFFF else escape[0]
 
 
 def _unquoted(text: str) -> str:

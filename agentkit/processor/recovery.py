@@ -47,7 +47,7 @@ class _Marks(NamedTuple):
 
 @cache
 def _marks() -> _Marks:
-    from agentkit.formats.asides import REASONING
+    from agentkit.formats.declaring import REASONING
     from agentkit.formats.format import ToolElement
 
     tags = [pair for f in formats.recoverable() for pair in f.thinking]

@@ -7,6 +7,7 @@ no link to a manual, no traceback.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -229,7 +230,12 @@ def _problem(located: _Located, arguments: Mapping[str, Any], schema: Mapping[st
     value: Any = arguments
     for step in steps:
         value = value[step]
-    return Problem(pointer(steps), _wanted(error, value, steps, schema), shown(value))
+    code = kind.endswith("_parsing") and isinstance(value, str) and _BEGINS_WITH_ZEROS(value) is not None
+    wanted = _wanted(error, value, steps, schema)
+    return Problem(pointer(steps), f"{wanted} without leading zeros" if code else wanted, shown(value))
+
+
+_BEGINS_WITH_ZEROS: Final = re.compile(r"\s*[+-]?0_?[0-9][0-9._eE+-]*\s*\Z").match
 
 
 def _wanted(error: ErrorDetails, value: Any, steps: Sequence[str | int], schema: Mapping[str, Any]) -> str:

@@ -35,12 +35,14 @@ class Arguments:
         accept: converts JSON text of the arguments to keyword arguments; pydantic's compiled validator.
         checker: the compiled validator of a hand-written schema; None if there is none.
         dump: converts a Python value to JSON text.
+        leniently: `accept` for lenient mode; None if that makes no difference.
     """
 
     schema: Mapping[str, Any]
     accept: Callable[..., dict[str, Any]]
     checker: Validator | None
     dump: Callable[..., bytes]
+    leniently: Callable[[bytes], dict[str, Any]] | None = None
 
     def validate(self, tool: str, arguments: Mapping[str, Any], *, lenient: bool) -> dict[str, Any]:
         """Turn what a model sent into the keyword arguments of the call.
@@ -87,7 +89,9 @@ class Arguments:
             problems = {problem.path: problem for problem in found}
         accepted: dict[str, Any] = {}
         try:
-            accepted = self.accept(self.dump(given, inf_nan_mode="constants"), strict=not lenient)
+            text = self.dump(given, inf_nan_mode="constants")
+            leniently = self.leniently if lenient else None
+            accepted = leniently(text) if leniently is not None else self.accept(text, strict=True)
         except ValidationError as e:
             for problem in of_pydantic(e.errors(include_url=False), given, self.schema):
                 problems.setdefault(problem.path, problem)
@@ -185,7 +189,7 @@ def offer(signature: Signature, declared: OpenAPISchema) -> Offer:
         )
     covered = set(written.parameters.get("properties", {}) if written else fragments)
     _refuse_unhinted(signature, covered)
-    validator, derived = argument_type(signature)
+    validator, leniently, derived = argument_type(signature)
     schema = derived if written is None else written.parameters
     if written is not None:
         compare(written, signature, derived)
@@ -197,7 +201,7 @@ def offer(signature: Signature, declared: OpenAPISchema) -> Offer:
     text = declared.description or (written and written.description) or signature.docstring.description
     name = own.get("name", written.name if written is not None else None)
     policy = {name: value for name, value in own.items() if name in KEYWORDS}
-    return Offer(name, text or "", policy, Arguments(schema, validator.validate_json, checker, to_json))
+    return Offer(name, text or "", policy, Arguments(schema, validator.validate_json, checker, to_json, leniently))
 
 
 def arguments_of_schema(schema: Mapping[str, Any], checked: Mapping[str, Any], where: str) -> Arguments:

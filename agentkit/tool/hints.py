@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from enum import Enum, EnumType
 from functools import cache
 from types import UnionType
@@ -18,6 +18,7 @@ from typing import (
     Any,
     Final,
     Literal,
+    NamedTuple,
     NotRequired,
     Union,
     get_args,
@@ -28,7 +29,7 @@ from typing import (
 from agentkit.errors import SchemaError
 from agentkit.schemas.walk import changed
 from agentkit.tool.docstrings import Docstring
-from agentkit.tool.narrowed import Core, narrowed, nodes
+from agentkit.tool.narrowed import Core, leniently, narrowed, nodes
 from agentkit.tool.signature import NOTHING, NameScope, Parameter, Signature
 
 if TYPE_CHECKING:
@@ -36,17 +37,25 @@ if TYPE_CHECKING:
     from pydantic_core import SchemaValidator
 
 
-def argument_type(signature: Signature) -> tuple[SchemaValidator, dict[str, Any]]:
-    """The validator of a signature's arguments, and their JSON Schema.
+class ArgumentType(NamedTuple):
+    """The arguments of a signature: their validator, what validates in lenient mode, and their JSON Schema."""
+
+    validator: SchemaValidator
+    leniently: Callable[[bytes], Any]
+    schema: dict[str, Any]
+
+
+def argument_type(signature: Signature) -> ArgumentType:
+    """What a signature's arguments are.
 
     Raises:
         SchemaError: a hint that has no JSON Schema.
     """
     try:
-        validator, schema = _built(signature.parameters, signature)
+        built = _built(signature.parameters, signature)
     except Exception as e:  # pydantic's own errors, and anything the author's types raise
         raise _blame(signature, e) from e
-    return validator, without_titles(schema)
+    return built._replace(schema=without_titles(built.schema))
 
 
 def value_type(hint: Any) -> tuple[SchemaValidator, dict[str, Any]]:
@@ -60,7 +69,7 @@ def value_type(hint: Any) -> tuple[SchemaValidator, dict[str, Any]]:
     parameter = Parameter("value", hint, NOTHING, "")
     nowhere = Signature("output_type", (parameter,), (), (), Docstring(), NameScope({}, {}))
     try:
-        validator, schema = _built(nowhere.parameters, nowhere)
+        validator, _, schema = _built(nowhere.parameters, nowhere)
     except Exception as e:  # pydantic's own errors, and anything the author's types raise
         raise SchemaError(f"output_type is {_type_name(hint)}, {_why(e, '')}") from e
     return validator, without_titles(schema)
@@ -95,7 +104,7 @@ class _Unsendable(TypeError):
     """A type that has a schema, but no value that a model could send; the message completes "has type X,"."""
 
 
-def _built(parameters: tuple[Parameter, ...], signature: Signature) -> tuple[SchemaValidator, dict[str, Any]]:
+def _built(parameters: tuple[Parameter, ...], signature: Signature) -> ArgumentType:
     from pydantic import ConfigDict, TypeAdapter
 
     for parameter in parameters:
@@ -116,7 +125,7 @@ def _built(parameters: tuple[Parameter, ...], signature: Signature) -> tuple[Sch
     }
     if "$ref" in schema:
         raise _Unsendable("which contains Self; write the name of the class")
-    return narrowed(adapter), schema
+    return ArgumentType(narrowed(adapter), leniently(adapter), schema)
 
 
 @cache

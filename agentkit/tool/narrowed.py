@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -33,12 +34,34 @@ def narrowed(adapter: TypeAdapter[Any]) -> SchemaValidator:
     names (the offset may be missing), otherwise also a date as its midnight, a midnight as its date, and a duration
     such as `1 day, 02:30:00`. Where values are listed, `true` is not 1. An iterable is a list.
     """
-    if all(node.get("type") not in _NARROWED for node in nodes(adapter.core_schema)):
+    return _validator(adapter, _NARROWED)
+
+
+def leniently(adapter: TypeAdapter[Any]) -> Callable[[bytes], Any]:
+    """What validates JSON text in lenient mode, where a number in a string is read as a format reads a value's text.
+
+    Pydantic itself takes `0644` for 644, and `1.0` with any number of digits for an integer. The validator is built
+    when it is first needed: most calls are valid in strict mode.
+    """
+
+    @cache
+    def made() -> SchemaValidator:
+        return _validator(adapter, _LENIENT)
+
+    return lambda text: made().validate_json(text, strict=False)
+
+
+_Changes = Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]]
+"""What core schemas become, by their type."""
+
+
+def _validator(adapter: TypeAdapter[Any], changes: _Changes) -> SchemaValidator:
+    if all(node.get("type") not in changes for node in nodes(adapter.core_schema)):
         return adapter.validator  # type: ignore[return-value]
     from pydantic_core import SchemaValidator
 
     # models and dataclasses would otherwise be validated by the validators that they have already
-    return SchemaValidator(_rewritten(adapter.core_schema), _use_prebuilt=False)
+    return SchemaValidator(_rewritten(adapter.core_schema, changes), _use_prebuilt=False)
 
 
 def nodes(core: Any) -> Iterator[Core]:
@@ -61,19 +84,19 @@ def _members(value: Any) -> Iterator[Core]:
             yield inner
 
 
-def _rewritten(value: Any) -> Any:
+def _rewritten(value: Any, changes: _Changes) -> Any:
     match value:
         case Mapping() if isinstance(value.get("type"), str) or "schema" in value:
-            node = {key: _rewritten(inner) if key in _INSIDE else inner for key, inner in value.items()}
-            change = _NARROWED.get(node.get("type", ""))
+            node = {key: _rewritten(inner, changes) if key in _INSIDE else inner for key, inner in value.items()}
+            change = changes.get(node.get("type", ""))
             if change is None:
                 return node
             ref = {"ref": node.pop("ref")} if "ref" in node else {}  # under which other places refer to it
             return change(node) | ref
         case Mapping():
-            return {name: _rewritten(inner) for name, inner in value.items()}
+            return {name: _rewritten(inner, changes) for name, inner in value.items()}
         case list() | tuple():
-            return type(value)(map(_rewritten, value))
+            return type(value)(_rewritten(inner, changes) for inner in value)
         case _:
             return value
 
@@ -179,9 +202,45 @@ def _list(node: dict[str, Any]) -> dict[str, Any]:
     return {**node, "type": "list"}
 
 
-_NARROWED: Final[Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
+_NARROWED: Final[_Changes] = {
     **dict.fromkeys(_WRITTEN, _moment),
     **dict.fromkeys(("literal", "enum"), _choice),
     "generator": _list,
 }
 """The types of core schemas that read more than their JSON Schema says, and what they become."""
+
+
+# ---------------------------------------------------------------- numbers in strings
+
+
+class _NumberInText:
+    """Reads a string as the number that it writes, by the rules for all text; unless `read`, it is refused."""
+
+    def __init__(self, kind: str, *, read: bool) -> None:
+        self._error = f"{kind}_parsing"
+        self._schema = {"type": {"int": "integer", "float": "number"}[kind]}
+        self._read = read
+
+    def __call__(self, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        from agentkit.formats.values import read
+
+        number = read(value, self._schema, {}) if self._read else value
+        if isinstance(number, str):
+            from pydantic_core import PydanticKnownError
+
+            raise PydanticKnownError(self._error)  # type: ignore[arg-type]
+        return number
+
+
+def _in_text(node: dict[str, Any]) -> dict[str, Any]:
+    def before(*, read: bool) -> dict[str, Any]:
+        function = {"type": "no-info", "function": _NumberInText(node["type"], read=read)}
+        return {"type": "function-before", "function": function, "schema": node}
+
+    # a union tries the strict ones first: a string is no number if another member is a string
+    return {"type": "lax-or-strict", "lax_schema": before(read=True), "strict_schema": before(read=False)}
+
+
+_LENIENT: Final[_Changes] = {**_NARROWED, **dict.fromkeys(("int", "float"), _in_text)}

@@ -30,8 +30,11 @@ ENVELOPES = [f for f in CATALOG if any(isinstance(part, Envelope) for shape in f
 @pytest.mark.parametrize(("wrapped", "format"), [MARKED, BARE])
 @pytest.mark.parametrize(
     "beside",
-    [{"dry_run": True}, {"path": "/y"}, {"parameters": {"dry_run": True}}, {"args": ["x"]}, {"input": "x", "id": "c1"}],
-)
+    [
+        {"dry_run": True}, {"path": "/y"}, {"parameters": {"dry_run": True}}, {"args": ["x"]},
+        {"input": "x", "id": "c1"}, {"dryrun": True}, {"dry-run": True}, {"dry_rnu": True},
+    ],
+)  # fmt: skip
 def test_an_argument_beside_the_arguments_is_never_dropped(wrapped: str, format: str, beside: dict[str, Any]) -> None:
     text = wrapped.format(json.dumps({"name": "delete", "arguments": {"path": "/x"}, **beside}))
     (event,) = [e for e in parse(text, format, [DELETE]) if isinstance(e, (CallEnd, CallError))]
@@ -40,7 +43,7 @@ def test_an_argument_beside_the_arguments_is_never_dropped(wrapped: str, format:
 
 
 @pytest.mark.parametrize("envelope", ENVELOPES, ids=lambda f: f.name)
-@pytest.mark.parametrize("beside", [{"dry_run": True}, {"path": "/y"}, {"args": ["x"]}])
+@pytest.mark.parametrize("beside", [{"dry_run": True}, {"dry_rum": True}, {"path": "/y"}, {"args": ["x"]}])
 def test_nor_is_it_dropped_where_the_body_is_repaired(envelope: Format, beside: dict[str, Any]) -> None:
     text = render_calls(envelope, [ToolCall("", "delete", {"path": "/x"})], [DELETE])
     whole = re.search(r"\{.*\}", text)
@@ -59,7 +62,9 @@ def test_nor_is_it_dropped_where_the_body_is_repaired(envelope: Format, beside: 
 
 
 @pytest.mark.parametrize(("wrapped", "format"), [MARKED, BARE])
-@pytest.mark.parametrize("beside", [{"id": "c1"}, {"type": "function"}, {"thought": "It is old."}, {"args": None}])
+@pytest.mark.parametrize(
+    "beside", [{"id": "c1"}, {"type": "function"}, {"thought": "It is old."}, {"args": None}, {"why": "x"}]
+)
 def test_what_is_no_argument_may_stand_beside_them(wrapped: str, format: str, beside: dict[str, Any]) -> None:
     text = wrapped.format(json.dumps({"name": "delete", "arguments": {"path": "/x"}, **beside}))
     assert [e.call.arguments for e in parse(text, format, [DELETE]) if isinstance(e, CallEnd)] == [{"path": "/x"}]

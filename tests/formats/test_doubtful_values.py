@@ -5,12 +5,15 @@ Over every format with raw values: what is left of a closing tag, a closing writ
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from format_tools import ASK, spec
 from raw_values import PARAMETERS, RAW, SAVE, TOOLS, between, holes, made, outcomes, pieces, read, saved
 
 from agentkit import FormatError, formats
-from agentkit.formats import Format
+from agentkit.events import CallEnd, CallError
+from agentkit.formats import CATALOG, Format
 from agentkit.formats.format import NestedTags, Pairs, TagParameters
 from agentkit.formats.valueends import end_of_value
 from agentkit.messages import ToolCall
@@ -174,3 +177,17 @@ def test_no_value_without_its_closing_takes_in_the_next_call_whose_value_holds_t
 def test_code_with_a_quoted_bracket_is_no_rest_of_an_opening_tag(name: str, code: str) -> None:
     opening, closing = formats.render_calls(name, [ToolCall("", "ask", {"text": "VALUE"})], (ASK,)).split("VALUE")
     assert made(outcomes(read(name, f"{opening}{code}{closing}", (ASK,)))) == [("ask", {"text": code}, ())]
+
+
+KEYED = spec("keyed", None, ("free",), free={"type": "object"})
+
+
+@pytest.mark.parametrize("format", [f for f in CATALOG if f.name != "minimax_m3"], ids=lambda f: f.name)
+def test_an_object_that_repeats_a_key_is_an_error_that_says_so(format: Format) -> None:
+    """Also where values are text: no grammar prevents it. In `minimax_m3`, elements of the same name are a list."""
+    text = formats.render_calls(format, [ToolCall("", "keyed", {"free": {"aa": 1, "bb": 2}})], (KEYED,))
+    assert outcomes(read(format, text, (KEYED,))) == [("keyed", {"free": {"aa": 1, "bb": 2}}, ())]
+    events = read(format, text.replace("bb", "aa"), (KEYED,))
+    (error,) = [e for e in events if isinstance(e, CallEnd | CallError)]
+    assert isinstance(error, CallError)
+    assert re.search("given twice|only once", error.message), error

@@ -30,6 +30,12 @@ class _Files:
 
     @openapi_schema
     @xml_schema
+    def clean(self, path: str = "/") -> str:
+        """Empty a folder."""
+        return path
+
+    @openapi_schema
+    @xml_schema
     def ping(self) -> str:
         """Answer."""
         return "pong"
@@ -44,6 +50,8 @@ PAIRS = [
     (ToolCall("", "delete", {"path": "old.txt"}), ToolCall("", "delete", {"path": "new.txt", "mode": "y"})),
     (ToolCall("", "ping", {}), ToolCall("", "delete", {"path": "new.txt"})),
     (ToolCall("", "delete", {"path": "new.txt"}), ToolCall("", "ping", {})),
+    (ToolCall("", "clean", {"path": "old"}), ToolCall("", "clean", {"path": "new"})),
+    (ToolCall("", "clean", {"path": "old"}), ToolCall("", "ping", {})),
 ]
 BETWEEN = ["", "\n", " oops, again: ", "\n\n", "\n\nSorry, again:\n", "...\n"]
 MIXED = {
@@ -90,6 +98,15 @@ def test_half_a_call_lends_nothing_to_the_whole_one_after_it(format: Format) -> 
     half, whole = (formats.render_calls(format, [call], TOOLS) for call in PAIRS[0])
     for cut in range(1, len(half)):
         check(half[:cut] + BETWEEN[cut % 3] + whole, format, (first, second))
+
+
+@pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
+def test_half_a_call_does_not_run_without_the_arguments_that_it_lacks(format: Format) -> None:
+    """Its tool needs none of them, so that nothing but what follows says that it is half a call."""
+    for (first, second), between in product(PAIRS[-2:], ("", "\n", " and ")):
+        half, whole = (formats.render_calls(format, [call], TOOLS) for call in (first, second))
+        for cut in range(1, len(half)):
+            check(half[:cut] + between + whole, format, (first, second))
 
 
 @pytest.mark.soak

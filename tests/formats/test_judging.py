@@ -12,6 +12,7 @@ from damaged_texts import MIXED, Plan, Planned, Written
 from damages import damaged
 from format_tools import CREATE_FILE, NOTE
 from judging import Judge
+from meanings import readings
 
 from agentkit.events import CallEnd, CallError, CallStart, Event, Text
 from agentkit.formats import CATALOG
@@ -116,3 +117,17 @@ def test_wrong_calls_are_reported(format: str) -> None:
         "a fault of ours": [*events, CallError(2, "internal_error", "", ToolCall("", ""))],
     }
     assert [name for name, reading in wrong.items() if not list(Judge(out, reading).faults())] == []
+
+
+@pytest.mark.parametrize(
+    ("written", "meaning"),
+    [
+        (r'a" + "C:\\\\new', r"aC:\new"),  # two strings, joined, in JSON that is itself a string
+        (r'a" + "C:\\new', r"aC:\new"),
+        (f"&#10;&#1{'9' * 20};", f"\n&#1{'9' * 20};"),  # no character has such a number
+        ("&#10;&#x1f642;", "\n🙂"),
+    ],
+)
+def test_what_a_damaged_value_may_mean_has_no_other_way_of_writing_it(written: str, meaning: str) -> None:
+    assert meaning in readings(written)
+    assert meaning[1:] not in readings(written)

@@ -17,7 +17,7 @@ from agentkit import formats
 from agentkit.events import CallEnd, CallError, CallStart, Event, Markup, Text, merge
 from agentkit.formats import CATALOG, Format, Parser
 from agentkit.formats.edges import weak
-from agentkit.formats.format import NameTag, Tag, edge
+from agentkit.formats.format import Envelope, KeyEnvelope, NameTag, Tag, edge
 from agentkit.messages import ToolCall
 
 TOOLS = (PING, NOTE, ADD, ASK)
@@ -212,16 +212,60 @@ def test_a_bracket_in_prose_is_no_list_of_calls_that_begins_with_damage(
 
 
 @pytest.mark.parametrize("format", ["pythonic", "llama4_pythonic"])
-@pytest.mark.parametrize("instead", ["9", "<", "{", " ", "=", "_", "-"])
+@pytest.mark.parametrize("instead", ["9", "<", "{", " ", "=", "_", "-", ":", ";", ".", ",", "!", "]"])
 @pytest.mark.parametrize("size", [1, 5, 1000])
 def test_a_bare_list_whose_first_call_has_another_character_for_its_bracket_is_one_of_calls(
     format: str, instead: str, size: int
 ) -> None:
-    events = read(format, f"[add{instead}a=1, b=2), ping()]", size)
-    assert [e.code for e in events if isinstance(e, CallError)] == ["invalid_json"]
-    assert [e.call.name for e in events if isinstance(e, CallEnd)] == ["ping"]
+    for first in ("a=1, b=2", "a='{x: [1]}', b={'k': [None]}"):
+        events = read(format, f"[add{instead}{first}), ping()]", size)
+        assert [e.code for e in events if isinstance(e, CallError)] == ["invalid_json"]
+        assert [e.call.name for e in events if isinstance(e, CallEnd)] == ["ping"]
     for prose in ("[adding, a=1), note", "[add it (now), ping", "[add, b=2), or ping()]", "[pinging), note]"):
         assert not any(isinstance(e, CallEnd | CallError) for e in read(format, prose, size)), prose
+
+
+@pytest.mark.parametrize("format", ["pythonic", "llama4_pythonic"])
+@pytest.mark.parametrize("instead", ["]", "[", "{", "<", "9"])
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_a_call_without_arguments_that_begins_a_bare_list_and_has_a_wrong_bracket_is_an_error(
+    format: str, instead: str, size: int
+) -> None:
+    events = read(format, f"[ping{instead}), note(text='{'x' * 200}')]", size)
+    assert [e.code for e in events if isinstance(e, CallError)] == ["invalid_json"]
+    assert [e.call.name for e in events if isinstance(e, CallEnd)] == ["note"]
+    for prose in ("[ping], note(1)", "(see [ping]), then note(text)", "[ping]), and note('x')", "[1]), note(text='x')"):
+        assert not any(isinstance(e, CallEnd | CallError) for e in read(format, prose, size)), prose
+
+
+LISTS = [f for f in CATALOG if f.section is not None and isinstance(f.call[0], Envelope | KeyEnvelope)]
+LISTS = [f for f in LISTS if not weak(f.section.open)]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("format", LISTS, ids=lambda f: f.name)
+@pytest.mark.parametrize("inner", ['[{"name": "note", "args": {"text": "x"}}]', '[{"name": "ping", "arguments": {}}]'])
+def test_a_list_goes_on_behind_another_list_in_it(format: Format, inner: str) -> None:
+    calls = [ToolCall("", "add", {"a": 1, "b": 2}), ToolCall("", "ping", {}), ToolCall("", "ask", {"text": "y"})]
+    text = formats.render_calls(format, calls, TOOLS)
+    one = formats.render_calls(format, calls[1:2], TOOLS)
+    edge_at = one.index("{")
+    ping = one[edge_at : one.rindex("}") + 1]
+    for declared in ((format,), formats.auto()):
+        parser = Parser(declared, TOOLS)
+        events = merge([*parser.feed(text.replace(ping, inner)), *parser.close()])
+        assert [e.call.name for e in events if isinstance(e, CallEnd)][-1] == "ask", declared
+        assert not any(isinstance(e, Text) and e.text.strip() for e in events), events
+
+
+@pytest.mark.parametrize("format", LISTS, ids=lambda f: f.name)
+@pytest.mark.parametrize("junk", ["}", "}]", ")", ")]"])
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_a_list_that_goes_on_after_its_end_and_more_brackets_is_one_list(format: Format, junk: str, size: int) -> None:
+    calls = [ToolCall("", "add", {"a": 1, "b": 2}), ToolCall("", "ping", {}), ToolCall("", "ask", {"text": "y"})]
+    text = formats.render_calls(format, calls, TOOLS)
+    at = text.index("}}") + 2
+    events = read(format, f"{text[:at]}]{junk}{text[at:]}", size)
+    assert [e.call.name for e in events if isinstance(e, CallEnd)] == ["add", "ping", "ask"]
 
 
 DAMAGED_FIRST = (

@@ -103,3 +103,25 @@ def test_a_surrogate_is_found_in_a_long_text(at: int) -> None:
     text = "é" * 100_000
     assert not has_surrogate(text)
     assert has_surrogate(text[:at] + "\ud800" + text[at + 1 :])
+
+
+@pytest.mark.parametrize("format", KINDS, ids=lambda f: f.name)
+@pytest.mark.parametrize("size", [None, 4], ids=["whole", "streamed"])
+def test_a_closed_parser_leaves_nothing_to_the_collector(format: Format, size: int | None) -> None:
+    """Its memory is free at once: a server makes one for every response."""
+    text = f"{PROSE}{written(format, PROSE, 200)}\n{PROSE}"
+
+    def read() -> None:
+        parser = Parser(format, [TOOL])
+        for at in range(0, len(text) if size else 0, size or 1):
+            parser.feed(text[at : at + (size or 1)])
+        parser.close("" if size else text)
+
+    read()  # what is made on first use
+    gc.collect()
+    gc.disable()
+    try:
+        read()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

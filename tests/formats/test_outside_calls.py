@@ -9,12 +9,12 @@ import itertools
 
 import pytest
 from format_tools import PING, attribute, spec
-from raw_values import LOOK, PARAMETERS, RAW, SAVE, TOOLS, between, holes, made, outcomes, pieces, read
+from raw_values import LOOK, PARAMETERS, RAW, SAVE, TOOLS, between, holes, made, outcomes, pieces, read, saved
 
 from agentkit import formats
 from agentkit.events import Text
 from agentkit.formats import CATALOG, Format
-from agentkit.formats.format import Braced, Pairs, PythonCall, TagParameters, TextArgument
+from agentkit.formats.format import Braced, Json, NestedTags, Pairs, PythonCall, Tag, TagParameters, TextArgument
 from agentkit.messages import ToolCall
 from agentkit.toolspec import Element, Node, ToolSpec
 
@@ -84,7 +84,60 @@ def test_a_parameter_that_is_only_mentioned_is_text(format: Format, then: str) -
         assert got == [PWD], mention
 
 
+MORE = [f for f in RAW if not any(isinstance(p, NestedTags) for p in f.call)]
+
+
+@pytest.mark.parametrize("format", MORE, ids=lambda f: f.name)
+@pytest.mark.parametrize("then", ["", "\n", "\n\n"])
+def test_a_parameter_behind_the_end_of_its_call_is_not_left_out(format: Format, then: str) -> None:
+    """The end of the call is there twice: before its last parameter, and after that."""
+    first, rest = formats.render_calls(format, [ToolCall("", "look", {"text": "ls -a"})], CALLED).split("ls -a")
+    section = format.shapes[0].section
+    edge = section.close if section is not None else ""
+    last = f"</{edge.name}>" if isinstance(edge, Tag) else edge.strip()
+    whole = formats.render_calls(format, [ToolCall("", "look", {"text": "ls -a", "number": 912})], CALLED)
+    close = rest[: next(n for n in range(len(rest), -1, -1) if whole.startswith(f"{first}ls -a{rest[:n]}"))]
+    close = close[: close.rindex(">") + 1] if ">" in close else close
+    more = whole[len(f"{first}ls -a{close}") : len(whole) - len(rest) + len(close)]
+    end = rest[len(close) : rest.rindex(last) if last else len(rest)]
+    text = f"{first}ls -a{close}{end}{then}{more.strip()}{rest[len(close) :]}"
+    got = outcomes(read(format, f"{text}\nDone.", CALLED))
+    assert made(got) == [], text
+    assert got, text
+    kept = outcomes(read(format, f"{first}ls -a{rest}{then} Write {more.strip()} so.", CALLED))
+    assert kept == [("look", {"text": "ls -a"}, ())], kept
+
+
+@pytest.mark.parametrize("name", ["xml", "cline"])
+def test_an_element_behind_a_tag_that_closes_itself_is_not_left_out(name: str) -> None:
+    for text in ('<look text="a"/><number>912</number></look>', '<look text="a"/>\n<number>912</number>\n</look>'):
+        got = outcomes(read(name, text, CALLED))
+        assert made(got) == [], got
+        assert got
+    for then in ("", "\n<number>", "\n<number>912</number>", "\n<number>912</number> is it.</look>", "</look>", "<b/>"):
+        assert made(outcomes(read(name, f'<look text="a"/>{then}', CALLED))) == [("look", {"text": "a"}, ())], then
+
+
+@pytest.mark.parametrize("name", ["xml", "cline"])
+def test_elements_without_the_opening_of_their_call_are_an_error(name: str) -> None:
+    for text in ("<text>a</text></look>", "So:\n<text>a</text>\n<number>912</number>\n</look>\n"):
+        assert outcomes(read(name, text, CALLED)) == ["invalid_arguments"]
+    for text in ("<text>a</text>", "<text>a</text></bash>", "<b>a</b></look>", "`<text>a</text></look>`", "<text>"):
+        assert outcomes(read(name, text, CALLED)) == [], text
+    call = "<look><text>a</text></look>"
+    assert outcomes(read(name, f"<text>\n{call}", CALLED)) == [("look", {"text": "a"}, ())]
+
+
 # ---------------------------------------------------------------- left of delimiters
+
+
+@every_format
+def test_what_begins_like_the_tag_of_a_call_is_read_the_same_in_any_cutting(format: Format) -> None:
+    one = pieces(format, "bash", command="VALUE")
+    outside = one.head[one.head.index(key_of(format)) :]
+    for more in ("s", "_calls", "_calls x", ""):
+        read(format, f"{outside}a{opening_of(format)}{more}>\nb{one.close}{one.tail}")
+        read(format, f"{outside}a{one.close}{opening_of(format)}{more}>\nb{one.close}{one.tail}")
 
 
 @every_format
@@ -141,6 +194,29 @@ def test_no_string_takes_in_a_parameter_whose_quote_token_is_worn(format: Format
                 got = outcomes(read(format, damaged, CALLED))
                 assert made(got) == [], (damaged, got)
                 assert got
+
+
+@pytest.mark.parametrize("name", ["xml", "legacy", "dr_tulu"])
+def test_no_content_ends_with_the_beginning_of_its_closing(name: str) -> None:
+    opening, closing = saved(name)
+    for size in range(3, len(closing)):
+        value = f"GAMMA{closing[:size]}"
+        assert outcomes(read(name, f"{opening}{value}{closing}", (SAVE,))) == ["ambiguous_call"], value
+        kept = formats.render_calls(name, [ToolCall("", "save", {"more": value})], (SAVE,))
+        assert outcomes(read(name, kept, (SAVE,))) == [("save", {"more": value}, ())]
+
+
+@pytest.mark.parametrize("format", [f for f in CATALOG if isinstance(f.call[-1], Json)], ids=lambda f: f.name)
+def test_a_call_of_which_only_json_says_the_end_has_no_more_of_it_behind_that(format: Format) -> None:
+    whole = formats.render_calls(format, [ToolCall("", "look", {"text": "ls"})], CALLED)
+    at = whole.rindex("}") + 1
+    for more in (', "number": 912}', ' "number": 912}', '"number": 912}', '\n "number" : 912'):
+        assert made(outcomes(read(format, whole[:at] + more + whole[at:], CALLED))) == [], more
+        damaged = whole[: at - 1] + ",}" + more + whole[at:]
+        assert made(outcomes(read(format, damaged, CALLED))) == [], damaged
+    for more in (' "Done."', ' "a b": so', "\n\nDone: so.", ' "x"'):
+        got = outcomes(read(format, whole[:at] + more + whole[at:], CALLED))
+        assert got == [("look", {"text": "ls"}, ())], more
 
 
 def test_content_does_not_take_in_a_call_of_which_the_tag_is_worn() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit.errors import FormatError
-from agentkit.events import CallError, Event, merge
+from agentkit.events import CallError, Event, Markup, Text, Thinking, merge
 from agentkit.formats import Format, Parser, calls, parse, render_calls
 from agentkit.formats.format import (
     Braced,
@@ -143,6 +143,13 @@ def test_every_declaration_obeys_the_laws_or_is_refused(
             for end in ("<", "<ca", "<call>", "<}", "<<")
         ),
         (("@@", Envelope()), Section("#", "#"), "Section(close='#') begins with what opens the section"),
+        (("<Think>@@", Envelope()), None, "'<Think>@@' begins with <Think>, after which everything is thinking"),
+        (("@@", Envelope()), Section("<think>", "#"), "'<think>' begins with <think>"),
+        (
+            ("@@", Envelope(), "<|a|>;"),
+            Section("((", "<|a|>"),
+            "Section(close='<|a|>') cannot be distinguished from what ends a call",
+        ),
     ],
 )
 def test_a_refusal_says_what_is_wrong(call: tuple[FormatPart, ...], section: Section | None, why: str) -> None:
@@ -180,3 +187,12 @@ def test_what_is_read_outside_of_calls_is_not_only_white_space(field: str, nothi
     for literal in declared:
         with pytest.raises(FormatError, match=rf"'mine' cannot be declared: {field} contains .*only white space"):
             Format("mine", ("@@call ", Name(), "::", Json(), "@@"), **{field: (literal,)})
+
+
+def test_what_opens_a_section_may_contain_what_ends_it() -> None:
+    read(Format("mine", ("\t#", Envelope()), Section("<call>", ">", each=True)), "<call>\t#ping")
+
+
+def test_white_space_where_thinking_ends_is_text_in_any_cutting() -> None:
+    format = Format("mine", ("@@", Envelope()), thinking=(("<t>", "</t> "),))
+    assert read(format, "<t>a</t> b")[1:] == [Thinking("a"), Markup("</t>"), Text(" b")]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import product
 from typing import Any
 
 import pytest
@@ -197,3 +198,24 @@ def test_a_tool_s_name_in_a_result_is_broken_only_where_it_may_show_a_call() -> 
 def test_breaking_many_empty_lines_takes_no_longer_than_other_text(format: Format) -> None:
     text = "\n" * 200_000
     assert formats.quarantine(text, format, TOOLS) == text
+
+
+def overlapping() -> list[str]:
+    """Two control tokens that share what the first ends and the second begins with, for each pair of which one does."""
+    found = []
+    for first, second in product(control.tokens(), repeat=2):
+        shared = [n for n in range(1, min(len(first), len(second))) if first.endswith(second[:n])]
+        found += [first + second[n:] for n in shared]
+    return found
+
+
+def test_control_tokens_that_share_a_character_are_all_broken() -> None:
+    texts = [*overlapping(), "[e~[e~[e~[e~[", "<|x[INST]|>", "x]!d~[/TOOL_RESULTS] so"]
+    assert len(texts) > 200
+    for text in texts:
+        once = formats.quarantine(text, "mistral")
+        assert control.token_in(once) == "", text
+        assert formats.quarantine(once, "mistral") == once
+        assert once.replace("\u2060", "").replace("&lt;", "<") == text
+        shown = formats.render_result("mistral", "fetch", "c1", text, None)
+        assert shown.count("[/TOOL_RESULTS]") == 1, text

@@ -70,6 +70,18 @@ def test_two_halves_of_calls_are_no_content(format: Format) -> None:
     assert any(isinstance(g, str) for g in got)
 
 
+@every_format
+def test_two_halves_of_calls_of_which_one_ends_without_its_value_are_no_content(format: Format) -> None:
+    """The value's own closing is another format's token; the next call's parameter has another character in it."""
+    one = pieces(format, "bash", command="VALUE")
+    opening = opening_of_value(format)
+    closing = "<|another:token|>"
+    for at in range(1, len(opening)):
+        torn = one.head.replace(opening, f"{opening[:at]}{{{opening[at + 1 :]}")
+        text = f"{one.head}a{one.head}b{closing}{one.tail.lstrip()}\n{torn}c{one.close}{one.tail}"
+        assert made(outcomes(formats.parse(text, format, TOOLS))) == [], text
+
+
 @pytest.mark.parametrize("format", SECTIONS, ids=lambda f: f.name)
 def test_no_value_takes_in_the_calls_of_a_section_that_opens_in_it_and_does_not_end(format: Format) -> None:
     calls = [ToolCall("", "bash", {"command": command}) for command in ("VALUE", "LAST")]

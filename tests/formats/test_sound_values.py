@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import fuzz
 import pytest
 from damaged_texts import FIND, MIXED, Plan, Planned, Written, write
-from format_tools import ASK, NOTE
+from format_tools import ASK, CREATE_FILE, NOTE
 from judging import Judge
 
 from agentkit.events import CallEnd, CallError, CallStart, Event, Markup, Text
@@ -152,3 +153,50 @@ def test_an_attribute_in_which_a_call_opens_is_a_fault() -> None:
     value = raw[raw.index(">") + 1 : raw.index("</")]
     made = ToolCall("", "note", {"text": value}, "dr_tulu", raw)
     assert faults(out, [Text(out.text[:start]), CallStart(0, "note"), CallEnd(0, made)])
+
+
+def exchanged(format: str, opening: str, first: str, second: str, closing: str) -> Written:
+    """A call of two parameters that have each other's name, of which the first is not closed."""
+    out = written(format, (CREATE_FILE,))
+    between_them = f"{closing}\n{opening.format(second)}"
+    edited(out, opening.format(first), opening.format(second))
+    edited(out, between_them, f"\n{opening.format(first)}")
+    return out
+
+
+@pytest.mark.parametrize(
+    ("format", "opening", "closing"),
+    [
+        ("mimo", "<parameter={}>", "</parameter>"),
+        ("invoke", '<parameter name="{}">', "</parameter>"),
+        ("glm45", "<arg_key>{}</arg_key>\n<arg_value>", "</arg_value>"),
+    ],
+)
+def test_parameters_that_have_exchanged_names_are_no_fault_where_the_text_has_them_and_only_lacks_a_closing(
+    format: str, opening: str, closing: str
+) -> None:
+    out = exchanged(format, opening, "file_path", "file_contents", closing)
+    events = fuzz.read(out.text, (out.plan.format,), [out.text])
+    at = next(i for i, e in enumerate(events) if isinstance(e, CallEnd))
+    made = events[at]
+    assert isinstance(made, CallEnd)
+    assert made.repairs == ("missing_close",)
+    assert faults(out, events) == []
+    path, contents = made.call.arguments["file_path"], made.call.arguments["file_contents"]
+    wrong = {
+        "no repair is named": made._replace(repairs=()),
+        "another one is": made._replace(repairs=("surplus_brace",)),
+        "a value is cut": made._replace(
+            call=replace(made.call, arguments={**made.call.arguments, "file_path": path[:-1]})
+        ),
+        "one value twice": made._replace(
+            call=replace(made.call, arguments={"file_contents": contents, "file_path": contents})
+        ),
+    }
+    kept = [name for name, event in wrong.items() if not faults(out, [*events[:at], event, *events[at + 1 :]])]
+    assert kept == []
+    sound = written(format, (CREATE_FILE,))
+    events = fuzz.read(sound.text, (sound.plan.format,), [sound.text])
+    at = next(i for i, e in enumerate(events) if isinstance(e, CallEnd))
+    turned = made._replace(call=replace(events[at].call, arguments=made.call.arguments))  # type: ignore[union-attr]
+    assert faults(sound, [*events[:at], turned, *events[at + 1 :]])

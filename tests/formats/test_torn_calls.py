@@ -206,6 +206,39 @@ def test_content_that_crosses_another_call_is_ambiguous(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["xml", "legacy"])
+def test_content_with_the_end_of_another_call_between_two_halves_of_a_tag_is_ambiguous(name: str) -> None:
+    opening, closing = saved(name)
+    for value in ("a</command>\n</bash>\n<command>b", "\n</bash>\nb", "</bash></p>b"):
+        assert outcomes(read(name, f"{opening}{value}{closing}", CALLED))[0] == "ambiguous_call", value
+    for value in ("a</p>\n<p>b", "a</bash>\n<p>b</p>", "a\n</p>\nb"):
+        assert outcomes(read(name, f"{opening}{value}{closing}", CALLED)) == [("save", {"more": value}, ())], value
+
+
+@pytest.mark.parametrize("name", ["xml", "cline"])
+def test_a_value_does_not_end_with_a_parameter_of_its_call_that_opens_behind_the_end_of_such_a_value(name: str) -> None:
+    for quoted in ("<bash>\n<path>b</path>\n", "</path>"):
+        text = f"<write>\n<path>a{quoted}<content>c</path>\n</write>"
+        assert made(outcomes(read(name, text))) == []
+    for value in ("a <content> b", "<content>c", "<path>b</path> <content>c</content>", "</content>"):
+        whole = {"path": value, "content": "d"}
+        assert outcomes(read(name, f"<write>\n<path>{value}</path>\n<content>d</content>\n</write>")) == [
+            ("write", whole, ())
+        ]
+
+
+@pytest.mark.parametrize("name", ["gemma4", "functiongemma"])
+def test_a_string_does_not_end_with_a_parameter_that_is_missing(name: str) -> None:
+    text = formats.render_calls(name, [ToolCall("", "look", {"text": "ls", "number": 912})], CALLED)
+    token = '<|"|>' if name == "gemma4" else "<escape>"
+    damaged = text.replace(token, "")
+    damaged = damaged.replace("text:ls", f"text:{token}ls").replace("number:912", f"number:912{token}")
+    assert outcomes(read(name, damaged, CALLED)) == ["ambiguous_call"]
+    for value in ("ls, number:912", "ls,number: 912", "ls,number:912 and", "ls,numbers:912", "ls,number:x"):
+        whole = formats.render_calls(name, [ToolCall("", "look", {"text": value})], CALLED)
+        assert outcomes(read(name, whole, CALLED)) == [("look", {"text": value}, ())]
+
+
+@pytest.mark.parametrize("name", ["xml", "legacy"])
 @pytest.mark.parametrize("value", ["a</bash><bash>b", "</p>\n<p>", "a <b ", "><b></i>", "x<save", "</sav\n"])
 def test_content_that_seems_to_cross_a_call_is_written_so_that_it_is_read_back(name: str, value: str) -> None:
     call = ToolCall("", "save", {"more": value})
@@ -249,6 +282,20 @@ def test_strings_beside_each_other_are_one_value_only_with_a_space(format: Forma
     for joined in ("'a' 'b'", "'a'\n'b'", "'a'\"b\"", "'a' 'b' ''"):
         if "\n" not in joined or format.name != "python":
             assert made(outcomes(read(format, text.replace("'VALUE'", joined)))) == [("bash", {"command": "ab"}, ())]
+
+
+@every_python
+@pytest.mark.parametrize("quote", ["'", '"'])
+@pytest.mark.parametrize("space", ["", " "])
+def test_a_comma_that_has_changed_places_with_a_quote_is_not_added_again(
+    format: Format, quote: str, space: str
+) -> None:
+    text = formats.render_calls(format, [ToolCall("", "look", {"text": "VALUE", "number": 912})], (LOOK,))
+    damaged = re.sub(r"(['\"])VALUE\1, ", f"{quote}VALUE,{quote}{space}", text)
+    assert damaged != text
+    assert made(outcomes(read(format, damaged, (LOOK,)))) == []
+    lacking = re.sub(r"(['\"])VALUE\1, ", f"{quote}VALUE{quote} ", text)
+    assert outcomes(read(format, lacking, (LOOK,))) == [("look", {"text": "VALUE", "number": 912}, ("missing_comma",))]
 
 
 @every_python

@@ -16,7 +16,7 @@ from raw_values import BASH, LOOK, PARAMETERS, RAW, TOOLS, between, made, outcom
 
 from agentkit import formats
 from agentkit.events import ArgumentDelta, CallEnd, CallError, Text, merge
-from agentkit.formats import Format, Parser, ToolSpec
+from agentkit.formats import Format, Parser, ToolSpec, values
 from agentkit.formats.format import NestedTags, Pairs, TagParameters, ToolElement
 from agentkit.formats.valueends import end_of_value
 from agentkit.messages import ToolCall
@@ -90,6 +90,49 @@ def test_closings_that_stand_together_are_refused_as_nothing_tells_which_are_con
     assert len(got) == 2
     marked = f"<![CDATA[{value}]]>"
     assert outcomes(read(format, main.call(marked))) == [("write", {"path": "a", "content": value}, ())]
+
+
+@pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
+def test_a_closing_that_ends_a_line_as_closings_do_makes_the_value_ambiguous_and_one_elsewhere_is_content(
+    format: Format,
+) -> None:
+    one, pwd = pieces(format, "bash", command="VALUE"), ("bash", {"command": "pwd"}, ())
+    alone = one.close[:1].isspace()  # here each closing has a line of its own
+    for end in ("\n", "\r\n", " \n\n"):
+        got = outcomes(read(format, f"{one.call(f'ls{one.close.strip()}{end}-a')}\n{one.call('pwd')}"))
+        assert got == (["ambiguous_call", pwd] if not alone else [("bash", got[0][1], ()), pwd])  # type: ignore[index]
+    for value in (
+        f"a\n{one.close.strip()}\nb",
+        f"a {one.close.strip()}\nb",
+        f"a{one.close.strip()} b",
+        f"`{one.close.strip()}`\nb",
+    ):
+        assert outcomes(read(format, f"{one.call(value)}\n{one.call('pwd')}")) == [
+            ("bash", {"command": value}, ()),
+            pwd,
+        ]
+
+
+@pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
+def test_no_value_holds_the_end_of_its_call_and_a_parameter_of_another_tool_that_is_closed_for_it(
+    format: Format,
+) -> None:
+    one = pieces(format, "bash", command="VALUE")
+    key = formats.render_calls(format, [ToolCall("", "look", {"text": "VALUE"})], (LOOK,)).split("VALUE")[0]
+    part = next(p for p in format.call if isinstance(p, Pairs | TagParameters))
+    key = key[key.rindex(part.key.strip() if isinstance(part, Pairs) else f"<{part.name}") :]
+    end = one.tail.strip().split("\n")[0]
+    got = made(outcomes(read(format, f"{one.head}ls\n{end}So.\n\n{key}a{one.close}{one.tail}")))
+    assert all("So." not in str(call) for call in got), got
+
+
+@pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
+def test_no_value_holds_a_missing_parameter_behind_the_beginning_of_its_closing(format: Format) -> None:
+    head, close, middle, rest = between(format)
+    for size in range(3, len(close.strip())):
+        text = f"{head}{close.strip()[:size]}\n{middle.strip()}{rest.partition(close.strip())[0]}{close}"
+        got = made(outcomes(read(format, text + close + rest.partition(close.strip())[2], (*TOOLS, LOOK))))
+        assert all("912" not in str(call[1].get("text")) for call in got), (size, got)  # type: ignore[index]
 
 
 @every_format
@@ -441,3 +484,30 @@ def test_an_attribute_without_a_value_is_null_where_the_parameter_is_null_if_lef
         tool = ToolSpec("ask", "", {"type": "object", "properties": {"day": schema}})
         made = [e.call.arguments for e in formats.parse("<ask day/>", "xml", [tool]) if isinstance(e, CallEnd)]
         assert made == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "value"),
+    [
+        (",a", {"type": "array", "items": {"type": "string"}}, ",a"),
+        (", a", {"type": "array", "items": {"type": "string"}}, ", a"),
+        ("a, None", {"type": "array", "items": {"type": "string"}}, ["a", "None"]),
+        ("None", {"type": "array", "items": {"type": "string"}}, "None"),
+        ("NULL", {"type": "array", "items": {"type": "string"}}, "NULL"),
+        ("0x1F", {"type": "integer"}, 31),
+        ("1_000", {"type": "integer"}, 1000),
+        ("1_000.5", {"type": "number"}, 1000.5),
+        ("0o644", {"type": "integer"}, 420),
+        ("0x1F * 2", {"type": "integer"}, "0x1F * 2"),
+        ("{'x': 1}", {}, {"x": 1}),
+        ("(1, 'a')", {}, [1, "a"]),
+        ("None", {}, None),
+        ("'a'", {}, "a"),
+        ("0x1F", {}, "0x1F"),
+        ("1_000", {}, "1_000"),
+        ("(see below)", {}, "(see below)"),
+        ("'tis", {}, "'tis"),
+    ],
+)
+def test_text_is_json_or_a_python_literal_or_items(text: str, schema: dict[str, Any], value: Any) -> None:
+    assert values.read(text, schema, {}) == value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import keyword
+import re
 import string
 from collections.abc import Callable, Iterable, Sequence
 from time import process_time
@@ -52,7 +53,7 @@ def ping() -> str:
 
 REGISTRY = ToolRegistry(delete_all, ping)
 SPECS = REGISTRY.specs()
-CALL = ToolCall("", "delete_all", {"path": "/data/x_y", "depth": 3, "note": 'he said "no" & <b>\nleft'})
+CALL = ToolCall("", "delete_all", {"path": "/data/x_y", "depth": 3, "note": 'he said "no" & <b>\nleft 😀 für 日本'})
 REVERSED = ToolCall("", "delete_all", dict(reversed(CALL.arguments.items())))
 TEXTS = {format.name: formats.render_calls(format, [CALL], SPECS) for format in CATALOG}
 
@@ -89,7 +90,10 @@ CHANGED: dict[str, Callable[[str], str]] = {
     "in JSON": lambda text: json.dumps({"page": text}),
     "in JSON in JSON": lambda text: json.dumps([json.dumps({"page": text})]),
     "in JSON, all escaped": lambda text: json.dumps(text).replace("<", "\\u003c").replace(">", "\\u003e"),
+    "in JavaScript": lambda text: re.sub(r"[^\x00-\x7f]", lambda m: f"\\u{{{ord(m[0]):x}}}", text),
+    "in YAML": lambda text: text.encode("ascii", "backslashreplace").decode("ascii"),
     "in HTML": html.escape,
+    "in ASCII HTML": lambda text: html.escape(text).encode("ascii", "xmlcharrefreplace").decode("ascii"),
     "in HTML in JSON": lambda text: json.dumps({"page": html.escape(text)}),
     "in a Markdown quote": each_line("> "),
     "in a quote of a quote": each_line("> > "),

@@ -36,12 +36,18 @@ def readings(text: str) -> set[str]:
     out = {text, text.strip(), html.unescape(text), decoded, *_in_a_list(text)}
     for one in list(out):
         out |= {*_in_json(one), *(twice for decoded in _in_json(one) for twice in _in_json(decoded))}
-        out |= {_unescaped(one), _unescaped(_unescaped(one)), *_in_python(one)}
+        python = {*_in_python(one)}  # strings joined by `+` may be in JSON that is itself a string
+        out |= {_unescaped(one), _unescaped(_unescaped(one)), *python, *map(_unescaped, python)}
     return {str(without_surrogates(one)) for one in out}
 
 
 def _entity(found: re.Match[str]) -> str:
-    """What a whole entity stands for; with damage inside it is text, though HTML would read its beginning."""
+    """What a whole entity stands for; with damage inside it is text, though HTML would read its beginning.
+
+    So is a number with more digits than that of any character.
+    """
+    if len(found[0]) > len("&#x10ffff;"):
+        return found[0]
     whole = re.fullmatch(r"&#(?:\d+|[xX][\da-fA-F]+);", found[0]) is not None or found[0][1:] in html.entities.html5
     return html.unescape(found[0]) if whole else found[0]
 

@@ -1,15 +1,16 @@
 """Whether a text soundly says what was read of it, though other calls were meant: some damage leaves nothing damaged.
 
 Where a parameter's opening became a plain word and the closing before it is missing, the value before it has more
-lines: a writer who means that value writes this very text, and by the round-trip law it is read so. The declarations
-alone decide what is markup: knows no parser.
+lines: a writer who means that value writes this very text, and by the round-trip law it is read so. Where two
+parameters have changed names, and a closing is missing, the text says what was read as well. The declarations alone
+decide what is markup: knows no parser.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from damaged_texts import CALLED, Written, call_text
@@ -17,6 +18,7 @@ from damaged_texts import CALLED, Written, call_text
 from agentkit.errors import FormatError
 from agentkit.events import CallEnd, CallError, Event, Text
 from agentkit.formats.format import CallBody, NameTag, NestedTags, Pairs, Shape, Tag, TagParameters, ToolElement, edge
+from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.messages import ToolCall
 
 _PIECE = re.compile(r"</?[^<>\s]+>?|\S+")
@@ -32,15 +34,38 @@ def says_so(written: Written, events: Sequence[Event], event: CallEnd) -> bool:
     or parameter, unless what opens and closes there balances. Nor may anything else that was read of the text.
     """
     shape = written.plan.shape
-    if event.repairs or not any(isinstance(part, CallBody) and part.raw for part in shape.call):
+    if not any(isinstance(part, CallBody) and part.raw for part in shape.call):
         return False
     rest = "\n".join(e.text for e in events if isinstance(e, Text))
     if any(isinstance(e, CallError) for e in events) or marked(rest, shape):
         return False
     planned = set(written.values.values())
     more = {k: v for k, v in event.call.arguments.items() if isinstance(v, str) and v not in planned}
+    if event.repairs:
+        whole = all(value.strip("\r\n") in planned for value in more.values())  # of two line ends one may be left
+        return event.repairs == (MISSING_CLOSE,) and whole and _writes_but_a_closing(written, event.call)
     content = all(_is_content(value, planned, shape) for value in more.values())
     return bool(more) and content and _writes(written, event.call, more)
+
+
+def _writes_but_a_closing(written: Written, call: ToolCall) -> bool:
+    """Whether the writer writes exactly this text for this call, but for one closing of a value, which is missing.
+
+    Then the text says these values under these names, and damage gave each name to the other one's value.
+    """
+    places = sorted(call.arguments, key=lambda key: call.raw.find(str(call.arguments[key])))
+    call = replace(call, arguments={key: call.arguments[key] for key in places})  # as the text has them
+    closings = [p.close.strip() for p in written.plan.shape.call if isinstance(p, Pairs)]
+    closings += [f"</{p.name}>" for p in written.plan.shape.call if isinstance(p, TagParameters)]
+    for number in range(len(written.calls) + 1):
+        try:
+            text = "".join(call_text(written.plan.format, written.plan.shape, call, number))
+        except (FormatError, StopIteration):
+            return False
+        for found in re.finditer("|".join(map(re.escape, closings)) or "(?!)", text):
+            if _joined(text[: found.start()] + text[found.end() :]) == _joined(call.raw):
+                return True
+    return False
 
 
 def _writes(written: Written, call: ToolCall, more: Collection[str]) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from itertools import product
 from typing import Any, Literal
 
 import pytest
 
 from agentkit import formats
 from agentkit.errors import SchemaError
+from agentkit.messages import ToolCall
 from agentkit.tool.declare import OpenAPISchema, SchemaType, XMLMapping, XMLSchema, openapi_schema, xml_schema
 from agentkit.tool.registry import ToolRegistry
 from agentkit.toolspec import Element, Node
@@ -468,3 +470,29 @@ def test_a_schema_for_one_parameter_covers_a_missing_hint_and_is_enforced() -> N
 def test_what_can_never_be_a_declaration_is_refused_at_once(decorate: Callable[[], Any], message: str) -> None:
     with pytest.raises(SchemaError, match=message):
         decorate()
+
+
+PATHS = ("a", "b", "z", "o/a", "b/x")
+
+
+def test_an_element_is_the_parameter_that_is_declared_there_whatever_the_others_are_called() -> None:
+    tried = 0
+    for paths in product(PATHS, repeat=3):
+        mapped = [{"param_name": name, "path": path} for name, path in zip("abc", paths, strict=True)]
+        for mappings in (mapped, mapped[::-1], mapped[:2]):
+            registry = ToolRegistry()
+
+            def tool(a: str = "", b: str = "", c: str = "") -> str:
+                return a + b + c
+
+            try:
+                registry.register_function(xml_schema(name="tool", mappings=mappings)(tool))
+            except SchemaError:
+                continue  # two in one place
+            registry.get_xml_examples()
+            for names in ("abc", "b"):
+                call = ToolCall("", "tool", {name: f"the {name}" for name in names})
+                text = formats.render_calls("xml", [call], registry.specs())
+                assert formats.calls(formats.parse(text, "xml", registry.specs()))[0].arguments == call.arguments
+            tried += 1
+    assert tried > 150

@@ -170,6 +170,24 @@ def test_refused(wanted: Any, text: str, problems: list[str]) -> None:
     assert [found[: len(p)] for found, p in zip(caught.value.problems, problems, strict=True)] == problems
 
 
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        "{name: Bonn, people: 2, old: %s}", '{"a" %s}', '{"a" = %s}', '{"a"; %s}', "{'city' %s}", "{ %s", "{{%s}}",
+        "[%s", "[%s, ", '{"a" %s, "b": 2}', "Use { so %s", "a ] b: %s",
+        "Here: {city: %s}", '{"a" -> %s}', "```json\n[%s\n```", "{%s}",
+    ],
+)  # fmt: skip
+def test_no_part_of_a_damaged_object_is_taken_for_the_whole(damaged: str) -> None:
+    with pytest.raises(InvalidOutput):
+        Output(City).read(damaged % ULM)
+
+
+@pytest.mark.parametrize("said", ["See [1]: %s", "<a>%s</a>", "{x} is: %s", "Of {x | x > 0}: %s"])
+def test_brackets_in_the_words_before_an_object_are_no_part_of_it(said: str) -> None:
+    assert Output(City).read(said % ULM) == CITY
+
+
 @given(st.text(alphabet="{}[]\":,'`ab1 \\\n", max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from agentkit.errors import FormatError
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
-from agentkit.formats.format import Braced
+from agentkit.formats.format import Braced, FormatPart
 from agentkit.formats.kind import PartKind, Writing
 from agentkit.formats.literals import PYTHON_WORDS, Literals
 from agentkit.formats.reader import Damage, Reader, Search, Wait, literal, may_begin
@@ -24,6 +24,7 @@ from agentkit.toolspec import ToolSpec
 _KEY = re.compile(r"\s*([^\s:{}\[\],]+)\s*:\s*")
 _PLAIN = re.compile(r"[^,{}\[\]]*")
 _SPACE = re.compile(r"\s*")
+_FENCE: Final = "```"
 _CLOSERS: Final = {"{": "}", "[": "]"}
 
 
@@ -65,10 +66,35 @@ def read_braced(r: Reader, call: CallReader, part: Braced) -> Wait:
             raise Damage("invalid_json", f"expected nesting of at most {r.limits.depth}", r.offset)
         if depth <= 0 and not string:
             break
-    end = call.shape.call[-1]
-    reader = _Braced(r.text(start, r.offset), part.quote, start, end.strip() if isinstance(end, str) else "")
+    reader = _Braced(r.text(start, r.offset), part.quote, start, call.shape.call)
     _take(r, call, part, reader.object(), reader)
     call.complete = True
+
+
+def _crossed(text: str, parts: tuple[FormatPart, ...]) -> int:
+    """The index after the first end of a call in a text that nothing there opens, if a call opens after it; else -1.
+
+    A brace precedes such an end, and after such an opening comes a name with one.
+
+    Args:
+        text: a string between quote tokens.
+        parts: those of a call.
+    """
+    if not isinstance(parts[0], str) or not isinstance(parts[-1], str) or not (last := parts[-1].strip()):
+        return -1
+    token = _TOKEN(parts[0].strip())
+    if token is None or last not in text:
+        return -1
+    depth, behind = 0, -1
+    for found in re.finditer(rf"{re.escape(token[0])}[^<>{{}}]{{1,512}}\{{|\}}\s{{0,64}}({re.escape(last)})", text):
+        if found[1] is None and behind >= 0:
+            return behind
+        depth += -1 if found[1] else 1
+        behind = found.end() if depth < 0 and behind < 0 else behind
+    return -1
+
+
+_TOKEN: Final = re.compile(r"<[^<>\s]+>").match
 
 
 def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], reader: _Braced) -> None:
@@ -96,13 +122,17 @@ def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], reade
 def _swallowed(tool: ToolSpec | None, quote: str, read: Mapping[str, Any]) -> str:
     """The first parameter that was not passed, and whose beginning is in a string, with what is left of a quote token.
 
-    Empty if there is none.
+    Or with all of a number or a word as its value, at the string's end: the token may have been meant before it. Empty
+    if there is none.
     """
     known = tool.parameters.get("properties", {}) if tool is not None else {}
     missing = "|".join(map(re.escape, sorted(known.keys() - read.keys())))
-    worn = (text for text in _strings(read) if any(piece in text for piece in _worn(quote))) if missing else ()
-    found = (re.search(rf"(?<!\w)({missing})\s?:", text) for text in worn)
-    return next((f[1] for f in found if f is not None), "")
+    for text in _strings(read) if missing else ():
+        worn = any(piece in text for piece in _worn(quote))
+        begun = rf"(?<!\w)({missing})\s?:" if worn else rf",({missing}):(?:-?[\d.]{{1,32}}|true|false|null)\Z"
+        if found := re.search(begun, text):
+            return found[1]
+    return ""
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -147,10 +177,11 @@ def _settled(value: Any) -> Any:
 
 
 class _Braced:
-    """The value of a complete body. The call's `end` is in no key and in no value without quotes."""
+    """The value of a complete body. The last of the call's `parts` is in no key and in no value without quotes."""
 
-    def __init__(self, text: str, quote: str, offset: int, end: str) -> None:
-        self.text, self.quote, self.offset, self.end, self.at = text, quote, offset, end, 0
+    def __init__(self, text: str, quote: str, offset: int, parts: tuple[FormatPart, ...]) -> None:
+        self.text, self.quote, self.offset, self.parts, self.at = text, quote, offset, parts, 0
+        self.end = parts[-1].strip() if isinstance(parts[-1], str) else ""
         self.plain_quotes = ""  # quotes of another language that were found around a string
         self.odd_escapes = False  # whether such a string has escapes that JSON does not have
 
@@ -211,7 +242,12 @@ class _Braced:
         if end < 0:
             raise self.bad("the end of the string")
         self.at = end + len(self.quote)
-        return self.text[start:end]
+        text = self.text[start:end]
+        if self.ends_in(text) and (behind := _crossed(text, self.parts)) >= 0:
+            message = f"a string has the end of a call, and another call after it: write {self.quote} after each string"
+            at = self.offset + start + behind
+            raise Damage("ambiguous_call", message, at, end=at)
+        return text
 
     def value(self) -> Any:
         c = self.space()
@@ -237,8 +273,8 @@ class _Braced:
             self.at += len(text)
             return PYTHON_WORDS[text.strip()]
         quotes = (self.quote, self.plain_quotes or self.quote)  # quotes of another language, if they are written
-        # there is text before a string: neither of them is the value
-        half = text.strip().startswith(self.quote[0]) or text.strip().endswith(self.quote[-1])
+        # there is text before a string, or a code fence: neither of them is the value
+        half = text.strip().startswith(self.quote[0]) or text.strip().endswith(self.quote[-1]) or _FENCE in text
         if self.ends_in(text) or half or any(quote in text for quote in quotes):
             raise self.bad(f"',', {self.quote!r} or a value without it")
         self.at += len(text)
@@ -264,6 +300,8 @@ def write_braced(w: Writing, part: Braced) -> str:
     arguments: Mapping[str, Any] = w.call.arguments
     if name := _swallowed(w.tool, part.quote, arguments):
         raise FormatError(f"{w.tool.name}: a string has a part of {part.quote!r}, and {name!r} as if it started there")
+    if any(_crossed(text, w.format.call) >= 0 for text in _strings(arguments)):
+        raise FormatError(f"{w.tool.name}: a string has the end of a call, and another call after it")
     if not part.typed:
         arguments = {k: values.write(v, *w.schema(k), nulls=v is None) for k, v in arguments.items()}
     return _braced(arguments, part.quote)

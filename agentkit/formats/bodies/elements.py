@@ -15,6 +15,7 @@ from agentkit.events import ArgumentDelta
 from agentkit.formats import tags, valueends, values
 from agentkit.formats.bodies.pairs import noted, refuse_strays, value_of
 from agentkit.formats.call import CallReader
+from agentkit.formats.damage.childless import refuse_behind
 from agentkit.formats.damage.crossing import crossing, refuse_crossing
 from agentkit.formats.damage.doubtful import doubt_of
 from agentkit.formats.damage.missing_close import unsure
@@ -102,8 +103,9 @@ def _refuse_doubtful(r: Reader, call: CallReader, value: Value, tag: str, attrib
     if value.verbatim:
         return
     doubt = doubt_of(value.text(), call.tool, tag, attributes)
-    if not doubt and not value.text().strip() and call.tool is not None and (yield from value.closed_again()):
-        doubt = f"is empty, and </{tag}> comes again after it: write the call again"
+    if not doubt and call.tool is not None and (yield from value.closed_again()):
+        again = f"</{tag}> comes again after it: write the call again"
+        doubt = f"is closed, and {again}" if value.text().strip() else f"is empty, and {again}"
     if doubt:
         message = f"the value of {value.key!r} {doubt}, or put it in <![CDATA[ … ]]>"
         raise Damage("ambiguous_call", message, r.offset, end=r.offset)
@@ -151,17 +153,26 @@ def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
         call.begin(r, tool.name)
     for key, text in opening.attributes.items():
         _attribute(r, call, attributes.parameter(key), text)
-    if opening.empty:
-        return
     content = element.of("content")
-    if content:
+    if opening.empty:
+        yield from refuse_behind(r, element.tag, _missing(call, {} if content else group_of(tool)))
+    elif content:
         value = Value(r, call.index, content[0].parameter, valueends.end_of_content(element.tag))
         yield from value.read()
-        yield from refuse_crossing(r, value, _other_tags(call, element))
+        yield from refuse_crossing(r, value, call.elements[part.layout].others(element.tag))
         yield from _refuse_doubtful(r, call, value, element.tag, tool.parameters.get("properties", {}))
         call.arguments.put(r, content[0].parameter, _stripped(element, value.text(), value), nulls=not value.verbatim)
     else:
-        yield from _Children(r, call, tool, call.elements[part.layout]).read((element.tag,), group_of(tool))
+        group = group_of(tool)
+        yield from _Children(r, call, tool, call.elements[part.layout]).read((element.tag,), group)
+        yield from refuse_behind(r, element.tag, _missing(call, group))
+
+
+def _missing(call: CallReader, group: Group) -> set[str]:
+    """The names of child elements, as `folded`, whose parameters were not passed."""
+    taken = call.arguments.by_name
+    nodes = ((name, node) for name, node in group.items() if isinstance(node, Node))
+    return {tags.folded(name) for name, node in nodes if node.parameter not in taken}
 
 
 def _stripped(element: Element, text: str, value: Value) -> str:
@@ -173,11 +184,16 @@ Group = dict[str, "Group | Node"]
 
 
 def group_of(tool: ToolSpec) -> Group:
-    """The tool's child elements as a tree; parameters without their own node may also be written as elements."""
+    """The tool's child elements as a tree; parameters without their own node may also be written as elements.
+
+    Not those whose name is where another parameter is.
+    """
     assert tool.element is not None
-    root: Group = {name: Node(name, "element", (name,)) for name in tool.parameters.get("properties", {})}
-    for node in tool.element.of("element"):
-        root.pop(node.parameter, None)
+    nodes = tool.element.of("element")
+    taken = {name for node in nodes for name in (node.parameter, node.path[0])}
+    own = (name for name in tool.parameters.get("properties", {}) if name not in taken)
+    root: Group = {name: Node(name, "element", (name,)) for name in own}
+    for node in nodes:
         group = root
         for step in node.path[:-1]:
             below = group.setdefault(step, {})
@@ -232,7 +248,7 @@ class _Children:
         value = value_of(r, call, parameter, self.elements.end(self.tool, name, group, parents))
         yield from value.read()
         text = noted(call, value)
-        if value.unclosed and (swallowed := _swallowed(text, call, group, name)):
+        if swallowed := _swallowed(text, call, group, name, unclosed=value.unclosed):
             raise unsure(parameter, swallowed, r.offset, -1)
         call.arguments.put(r, parameter, _stripped(element, text, value), nulls=not value.verbatim)
 
@@ -249,17 +265,22 @@ def _unknown(call: CallReader, name: str, wanted: str, position: int) -> Damage:
     )
 
 
-def _other_tags(call: CallReader, element: Element) -> tuple[str, ...]:
-    """The tags of the other tools."""
-    part = next(p for p in call.shape.call if isinstance(p, ToolElement))
-    return tuple(tag for tag in call.elements[part.layout].tags if tag != element.tag)
+def _swallowed(text: str, call: CallReader, group: Group, own: str, *, unclosed: bool) -> str:
+    """The first sibling, not set so far, that starts in a value whose own end was missing; empty if none does.
 
-
-def _swallowed(text: str, call: CallReader, group: Group, own: str) -> str:
-    """The first sibling, not set so far, that starts in a value whose own end was missing; empty if none does."""
+    In one that is closed, where an element of its own name ends before the sibling, and that is not closed.
+    """
+    if "<" not in text:
+        return ""
     taken = call.arguments.by_name
+    begins = "" if unclosed else rf"{tags.closing_tag(own)}\s{{0,64}}"
+    ends = "" if unclosed else r"[^<>]*>[^<>]*\Z"
     names = (n for n, below in group.items() if isinstance(below, Node) and below.parameter not in taken)
-    return next((n for n in names if n != own and re.search(tags.opening_tag(n), text, re.IGNORECASE)), "")
+    return next((n for n in names if n != own and _found(f"{begins}{tags.opening_tag(n)}{ends}", text)), "")
+
+
+def _found(written: str, text: str) -> bool:
+    return re.search(written, text, re.IGNORECASE) is not None
 
 
 # ---------------------------------------------------------------- written

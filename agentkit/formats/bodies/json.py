@@ -41,7 +41,7 @@ _FENCE_END = Delimiter(r"`{3,16}", r"`{0,16}")
 
 
 def read_json(r: Reader, call: CallReader, part: Json) -> Wait:
-    """The arguments as one JSON object; no arguments if the text after them is already here."""
+    """The arguments as one JSON object; no arguments if what closes the call is already here."""
     yield from r.space()
     fenced = yield from _in_fence(r, call)
     call.arguments.body = r.offset
@@ -54,9 +54,11 @@ def read_json(r: Reader, call: CallReader, part: Json) -> Wait:
         r.buf[r.at].isalnum() or call.part == len(call.shape.call) - 1
     ):  # if nothing follows, it is unknown whether there are arguments
         raise Damage("invalid_json", "expected '{'", r.offset, got=True)
+    else:
+        return  # only what closes the call says that it has none: before another call it was broken off
     if fenced:
         yield from _out_of_fence(r)
-    elif call.part == len(call.shape.call) - 1 and (yield from r.sees(jsontext.GOES_ON)):
+    elif call.part == len(call.shape.call) - 1 and (yield from r.sees(jsontext.NOT_OVER)):
         raise Damage("invalid_arguments", "expected the arguments to end at their closing brace", r.offset, got=True)
     call.complete = True
 

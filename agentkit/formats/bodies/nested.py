@@ -8,7 +8,7 @@ reader and the declarations.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -206,27 +206,28 @@ def _truncated(r: Reader, call: CallReader) -> Damage:
 class _Source:
     """The call's text, the offset at which it starts, its arguments so far, and the repairs that may be made.
 
-    `left` finds what is left of the token before a tag.
+    `has_left` is whether a text contains what is left of the token before a tag.
     """
 
     raw: str
     mark: int
     arguments: CallArguments
     allowed: frozenset[str]
-    left: re.Pattern[str]
+    has_left: Callable[[str], bool]
 
 
 @cache
-def _left_of(token: str) -> re.Pattern[str]:
-    """What is left of a token of which characters are missing at one place, but less than half at either end."""
+def _left_of(token: str) -> Callable[[str], bool]:
+    """Finds what is left of a token of which characters are missing at one place, but less than half at either end."""
     half, whole = len(token) // 2 + 1, re.escape(token)
     if len(token) < _LONG:  # what is left of it is nothing but punctuation, or a word
-        return re.compile(r"(?!)")
+        return lambda _: False
     name = token[3:-3]
     rests = sorted({name[:i] + name[j:] for j in range(1, len(name) + 1) for i in range(j)}, key=len, reverse=True)
     middle = f"{re.escape(token[:3])}(?:{'|'.join(map(re.escape, rests))}){re.escape(token[-3:])}"
     first, last = re.escape(token[:half]), rf"(?<!{re.escape(token[:-half])}){re.escape(token[-half:])}"
-    return re.compile(f"(?!{whole})(?:{first}|{middle})|{last}")
+    left = re.compile(f"(?!{whole})(?:{first}|{middle})|{last}").search
+    return lambda text: (token[:3] in text or token[-half:] in text) and left(text) is not None
 
 
 _LONG = 8
@@ -239,7 +240,7 @@ def _value(node: _Node, source: _Source, schema: walk.Schema, root: walk.Schema)
         text = "".join([raw[a - mark : b - mark] for a, b in node.spans])
         if not text.strip() and plain and not values.accepts(text, schema, root):
             return [] if plain["type"] == "array" else {}
-        if source.left.search(text) is not None:
+        if source.has_left(text):
             wanted = f"expected no part of a tag inside <{node.name}>, which contains what is left of one"
             raise Damage("invalid_arguments", wanted, node.spans[0][0], got=True)
         text = text if node.closed else _LAST_NEWLINE.sub("", text)

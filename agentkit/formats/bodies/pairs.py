@@ -20,7 +20,7 @@ from agentkit.formats.kind import OTHERS_AS_JSON, STRINGS_AS_MEANT, PartKind, Wr
 from agentkit.formats.rawvalue import Value
 from agentkit.formats.reader import Damage, Reader, Wait, literal
 from agentkit.formats.repairs import MISSING_CLOSE
-from agentkit.formats.worn import doubtful_end
+from agentkit.formats.worn import doubtful_end, torn_closing
 from agentkit.schemas import walk
 
 
@@ -77,11 +77,19 @@ def noted(call: CallReader, value: Value) -> str:
     if value.verbatim:
         return text
     arguments.plain.add(value.key)
-    if arguments.doubt is None and value.end.doubled(text):
-        where = f"the first or the last thing in the value of {value.key!r}, and nothing there opens it"
-        message = f"{value.end.what} is {where}: write it once, and put a value that contains it in <![CDATA[ … ]]>"
+    if arguments.doubt is None and (doubt := _doubt_of(text, value)):
+        message = f"{value.end.what} is {doubt}, and put a value that contains it in <![CDATA[ … ]]>"
         arguments.doubt = Damage("ambiguous_call", message, value.r.offset)
     return text
+
+
+def _doubt_of(text: str, value: Value) -> str:
+    """What makes it doubtful that a value is all of one, and nothing else, in words; empty if nothing does."""
+    if value.end.doubled(text):
+        return f"the first or the last thing in the value of {value.key!r}, and nothing there opens it: write it once"
+    if torn_closing(text, value.end.what):
+        return f"written in part inside the value of {value.key!r}: write all of it after each value"
+    return ""
 
 
 def _maybe_json(r: Reader, call: CallReader) -> Wait:
@@ -113,7 +121,7 @@ def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
         if kind == "string":
             call.arguments.set(r, key, text)
         elif kind:
-            call.arguments.set(r, key, call.arguments.read(text, {"type": kind}, {}, r.repairs))
+            call.arguments.put_typed(r, key, text, kind)
         else:
             call.arguments.put(r, key, text, nulls=not value.verbatim)
 

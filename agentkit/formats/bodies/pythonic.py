@@ -125,6 +125,8 @@ _MORE: Final = Delimiter(
     r"[ \t]{0,16}(?:,[ \t]{0,16})?(?:[^\W\d]\w{0,64}[ \t]{0,8}=?)?",
 )
 """One more argument, or its name, after the bracket that closes a call, which is doubled or in the wrong place."""
+_AGAIN: Final = Delimiter(r"\w[^\s\"'()]{0,255}[\"']\s{0,16}[,)\]}]", r"(?:\w[^\s\"'()]{0,255}(?:[\"']\s{0,16})?)?")
+"""A word that is joined to the bracket that closes a call, and ends as its last string, which was closed too early."""
 _CUT_MORE = re.compile(r"[ \t]{0,16}(?:,[ \t]{0,16})?[^\W\d]\w{0,64}[ \t]{0,8}=\Z")
 
 
@@ -142,6 +144,9 @@ def _refuse_computed(r: Reader, call: CallReader) -> Wait:
     if again or (r.ended and _CUT_MORE.match(r.buf, r.at)):
         message = f"expected the end of the call of {call.name!r} at its closing bracket, found an argument after it"
         raise Damage("invalid_arguments", message, r.offset, got=True)
+    if (yield from r.sees(_AGAIN)):
+        message = f"{call.name!r} is closed again after more of a string: write one quote at each end of a string"
+        raise Damage("ambiguous_call", message, r.offset)
     computed, cut_word = (_COMPUTED, _CUT_WORD) if inline else (_COMPUTED_LINE, _CUT_WORD_LINE)
     if (yield from r.sees(computed)) is None and not (r.ended and cut_word.match(r.buf, r.at)):
         return
@@ -167,6 +172,7 @@ class _Brackets:
         while self.stack:
             found = _OUTSIDE(r.buf, r.at)
             if found is None:
+                r.tell(len(r.buf), self.call.index, None)
                 yield from self.wait(_OUTSIDE)
                 continue
             c = found[0]
@@ -187,8 +193,8 @@ class _Brackets:
                 yield from self.string(c)
 
     def wait(self, search: Search | None) -> Wait:
+        """Wait for more, once everything is consumed; text in which `search` finds nothing needs no decision."""
         r = self.r
-        r.tell(len(r.buf) if search else r.at, self.call.index, None)
         if r.ended:
             raise Damage(
                 "truncated_call", f"the text ended inside the call of {self.call.name!r}", r.offset, ended=True
@@ -206,11 +212,15 @@ class _Brackets:
             r.tell(r.at + 2, self.call.index, None)
         run, stop = _INSIDE[quote]
         while True:
-            r.tell(run(r.buf, r.at).end(), self.call.index, None)  # type: ignore[union-attr]  # it matches the empty string
+            end = run(r.buf, r.at).end()  # type: ignore[union-attr]  # it matches the empty string
+            if not triple and r.buf.startswith(quote, end):
+                r.tell(end + 1, self.call.index, None)
+                return
+            r.tell(end, self.call.index, None)
             if r.at >= len(r.buf):
                 yield from self.wait(stop)
                 continue
-            wanted = 2 if r.buf[r.at] == "\\" else 3 if triple else 1
+            wanted = 2 if r.buf[r.at] == "\\" else 3
             if len(r.buf) - r.at < wanted and not (yield from r.have(wanted)):
                 r.tell(len(r.buf), self.call.index, None)
                 yield from self.wait(None)
@@ -314,11 +324,16 @@ def _quotes_inside(text: str, at: int) -> bool:
 
 
 def _comma(r: Reader, call: CallReader, reader: Literals) -> None:
-    """The comma after an argument; it may be missing before the name of the next one."""
+    """The comma after an argument; it may be missing before the name of the next one.
+
+    Not after a string that ends with one: the quote and the comma have changed places.
+    """
+    end = reader.at
     c = reader.space()
+    exchanged = reader.text[max(end - 2, 0) : end] in (",'", ',"')
     if c == ",":
         reader.at += 1
-    elif c and MISSING_COMMA in r.repairs and _KEY.match(reader.text, reader.at):
+    elif c and not exchanged and MISSING_COMMA in r.repairs and _KEY.match(reader.text, reader.at):
         call.arguments.note(MISSING_COMMA)
     elif c:
         raise reader.bad("',' or ')'")

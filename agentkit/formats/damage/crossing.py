@@ -34,9 +34,15 @@ def refuse_crossing(r: Reader, value: Value, others: tuple[str, ...]) -> Wait:
     if tag:
         message = f"<{tag}> opens inside the value of {value.key!r} and is not closed there"
         raise Damage("ambiguous_call", message, first_close if first_close >= 0 else r.offset, end=r.offset)
-    if not value.verbatim and (tag := crossing(text, others)):
+    if not value.verbatim and (tag := crossing(text, others) or _between(text, others)):
         message = f"a part of {tag!r} is inside the value of {value.key!r}, and another part is not"
         raise Damage("ambiguous_call", message, r.offset, end=r.offset)
+
+
+def _between(text: str, names: tuple[str, ...]) -> str:
+    """The tag that is closed in this text and opens again after it, if a call of one of these names ends there too."""
+    ends = Counter(folded(found[2]) for found in _any_of(names).finditer(text) if found[1])
+    return crossing(text) if any(ends[folded(name)] for name in names) and not _halves_in(text, names) else ""
 
 
 def _closed_behind(r: Reader, names: tuple[str, ...]) -> Generator[None, None, str]:
@@ -70,8 +76,8 @@ def _halves_in(text: str, names: tuple[str, ...]) -> tuple[str, ...]:
 def crossing(text: str, names: Collection[str] | None = None) -> str:
     """The first of these tags, or of any, of which a part is in this text and another part is outside; empty if none.
 
-    A closing tag that nothing in the text opens is one if the same tag opens after it, or if the text begins with the
-    end of a tag. So is the beginning of an opening tag at the text's end.
+    A closing tag that nothing in the text opens is one if the same tag opens after it, or if the text begins with that
+    tag or with the end of one. So is the beginning of an opening tag at the text's end.
     """
     if "<" not in text:
         return ""
@@ -89,6 +95,9 @@ def crossing(text: str, names: Collection[str] | None = None) -> str:
             closed[name] = None
     if closed and text.startswith((">", "/>")):
         return next(iter(closed))
+    first = _A_TAG.match(text, len(text) - len(text.lstrip()))
+    if first is not None and folded(first[2]) in closed:
+        return first[2]
     begun = _BEGUN_LAST(text, text.rfind("<"))
     return begun[1] if begun is not None and (wanted is None or folded(begun[1]) in wanted) else ""
 

@@ -7,11 +7,12 @@ reads nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from agentkit.formats.worn import lacks_some, worn_closing
+from agentkit.formats.worn import doubtful_end, lacks_some
 from agentkit.toolspec import ToolSpec
 
 
@@ -23,9 +24,9 @@ def doubt_of(text: str, tool: ToolSpec | None, tag: str, attributes: Iterable[st
         return "begins with a part of another tag: write the call again"
     if worn_inside(text, tag, attributes):
         return "contains what is left of the opening tag of another call: write the call again"
-    if _half_closed(tag).search(text) or worn_closing(text, f"</{tag}>") >= 0:
+    if doubtful_end(text, f"</{tag}>"):
         return "contains a part of its closing tag: write the call again"
-    if _ENDS_IN_TAG(text):
+    if _ENDS_IN_TAG(text, text.rfind("<")):
         return "ends inside another tag: write the call again"
     if tool is not None and _envelope(text, tool.name):
         return f"begins with a call of {tool.name!r} in JSON: write its arguments as this format does"
@@ -37,14 +38,7 @@ def _envelope(text: str, name: str) -> bool:
     return text.lstrip()[:1] in ("{", "[") and re.match(rf"{_BEFORE_NAME}{re.escape(name)}\"", text) is not None
 
 
-@lru_cache(256)
-def _half_closed(tag: str) -> re.Pattern[str]:
-    """What is left of a closing tag, at least half of its name, where a line ends or another tag begins."""
-    names = (re.escape(tag[:n]) for n in range(len(tag), max(len(tag) // 2, 1), -1))
-    return re.compile(rf"</(?:{'|'.join(names)})(?![\w.-]|\s*>)[ \t]*(?=<|\r?\n)", re.IGNORECASE)
-
-
-_ENDS_IN_TAG: Final = re.compile(r"<[\w.:-]+\s[^<>]*=\s*(?:\"[^\"<>]*|'[^'<>]*)\Z").search
+_ENDS_IN_TAG: Final = re.compile(r"<[\w.:-]+\s[^<>]*=\s*(?:\"[^\"<>]*|'[^'<>]*)\Z").match
 _BEFORE_NAME: Final = r"\s*[\[{][\s\w\[{\",:]{0,128}?\"name\"\s*:\s*\""
 
 
@@ -72,21 +66,65 @@ def tag_goes_on(text: str, tag: str, attributes: Iterable[str]) -> bool:
         tag: the element's tag.
         attributes: the names of which one comes first in it.
     """
-    own = "|".join(map(re.escape, attributes)) or r"(?!)"
-    if re.match(rf"(?:{own})\s{{0,8}}=\s{{0,8}}(?:\"[^\"<>]*\"|'[^'<>]*')\w", text) is not None:
+    own = tuple(attributes)
+    if _behind_end(own).match(text) is not None:
         return True  # the tag's end came before it
     if ">" not in text:
         return False
-    begun = re.match(rf"\s*<(?P<piece>[\w.:-]*)\s+(?:{own})\s*=\s*[\"'][^<>\n]*>", text)
+    parts = _parts_of_tags(own)
+    begun = parts.begun.match(text)
     if begun is not None and lacks_some(begun["piece"], tag):
         return True
+    inside = parts.inside.match(text)
+    if inside is not None and tag.endswith(inside["piece"] or ""):  # this tag opened inside the other one
+        return True
+    return parts.rest.match(text) is not None or any(parts.glued.match(text, at) for at in _after(f"<{tag}", text))
+
+
+@dataclass(frozen=True, slots=True)
+class _PartsOfTags:
+    """What matches parts of an opening tag at the beginning of a text, given the attributes that may come first in it.
+
+    Args:
+        begun: the tag without some characters of its name.
+        inside: the tag, which opened in another one.
+        rest: the rest of a tag.
+        glued: an attribute, directly after the tag's name.
+    """
+
+    begun: re.Pattern[str]
+    inside: re.Pattern[str]
+    rest: re.Pattern[str]
+    glued: re.Pattern[str]
+
+
+@lru_cache(256)
+def _behind_end(attributes: tuple[str, ...]) -> re.Pattern[str]:
+    """An attribute after the end of its tag, and the content joined to it."""
+    return re.compile(rf"(?:{_either(attributes)})\s{{0,8}}=\s{{0,8}}(?:\"[^\"<>]*\"|'[^'<>]*')\w")
+
+
+def _either(attributes: tuple[str, ...]) -> str:
+    return "|".join(map(re.escape, attributes)) or r"(?!)"
+
+
+def _after(opening: str, text: str) -> Iterator[int]:
+    """Every index after this string in a text."""
+    at = text.find(opening)
+    while at >= 0:
+        yield at + len(opening)
+        at = text.find(opening, at + 1)
+
+
+@lru_cache(256)
+def _parts_of_tags(attributes: tuple[str, ...]) -> _PartsOfTags:
+    own = _either(attributes)
+    begun = rf"\s*<(?P<piece>[\w.:-]*)\s+(?:{own})\s*=\s*[\"'][^<>\n]*>"
     value = r"(?:\"[^\"<>]*\"|'[^'<>]*')"
     more = rf"(?:\s+[\w.:-]+={value})*+\s*/?>"
     unclosed = rf"(?:{value}\s+[\w.:-]+=)*+[\"'][^\"'<>\n]*>"
     odd = "|".join(rf"[^{q}<>\n]*{q}(?:[^{q}<>\n]*{q}[^{q}<>\n]*{q})*+[^{q}<>\n]*>" for q in "\"'")
-    inside = re.match(rf"\s*(?:(?P<piece>[\w.:-]+)\s+)?(?:{own})\s*=\s*(?:{value}{more}|{unclosed}|{odd})", text)
-    if inside is not None and tag.endswith(inside["piece"] or ""):  # this tag opened inside the other one
-        return True
+    inside = rf"\s*(?:(?P<piece>[\w.:-]+)\s+)?(?:{own})\s*=\s*(?:{value}{more}|{unclosed}|{odd})"
     alone = r"(?:\"[^\"'<>\n]*>(?![^\n]*\")|'[^\"'<>\n]*>(?![^\n]*'))"  # nor closed after the tag
     any_value = r"(?:\"[^\"\n]*\"|'[^'\n]*')"  # at the beginning, it may hold tags
     any_more = more.replace(value, any_value)
@@ -95,7 +133,7 @@ def tag_goes_on(text: str, tag: str, attributes: Iterable[str]) -> bool:
     for q in "\"'":  # which is not closed in its line: `print(">")` is code
         rest += rf"|(?:[^<>\"'=\n]{{0,64}}{q}{more}|[^<>{q}\n]{{0,256}}{q}{joined})(?![^\n]*{q})"
         rest += rf"|[^<>{q}\n]{{0,256}}{q}>[^<>{q}\n]{{0,256}}{q}{more}"  # the end of the other tag, and then of this
-    return re.match(rest, text) is not None or re.search(rf"<{re.escape(tag)}(?:{own})\s*=", text) is not None
+    return _PartsOfTags(*map(re.compile, (begun, inside, rest, rf"(?:{own})\s*=")))
 
 
 def worn_inside(text: str, tag: str, attributes: Iterable[str]) -> bool:
@@ -105,15 +143,22 @@ def worn_inside(text: str, tag: str, attributes: Iterable[str]) -> bool:
     """
     if ">" not in text:
         return False
-    own = "|".join(map(re.escape, attributes)) or r"(?!)"
-    opened = rf"<(?P<piece>[\w.:-]*)\s+(?:{own})\s*=\s*[\"'][^<>\n]*>|\n[ \t]*<(?P<alone>[\w.:-]{{2,}})>"
-    opened += rf"|\n[ \t]*(?P<bare>[\w.:-]+)\s+(?:{own})\s*=\s*[\"'][^<>\n]*>"
-    for found in re.finditer(opened, text):
+    for found in _opened(tuple(name for name in attributes if name in text)).finditer(text):
         piece = found["alone"] or found["bare"] or found["piece"]
         worn = lacks_some(piece, tag) or piece == tag * 2 or piece == found["bare"] == tag
         if worn and f"</{piece}>" not in text:
             return True
     return False
+
+
+@lru_cache(256)
+def _opened(attributes: tuple[str, ...]) -> re.Pattern[str]:
+    """Opening tags with one of these attributes, or alone in their line; the attributes are those that the text has."""
+    alone = r"\n[ \t]*<(?P<alone>[\w.:-]{2,})>"
+    if not attributes:  # as in most texts, which are then searched much faster
+        return re.compile(rf"{alone}(?P<piece>(?!))?(?P<bare>(?!))?")
+    with_own = rf"\s+(?:{_either(attributes)})\s*=\s*[\"'][^<>\n]*>"
+    return re.compile(rf"<(?P<piece>[\w.:-]*){with_own}|{alone}|\n[ \t]*(?P<bare>[\w.:-]+){with_own}")
 
 
 def _closed_at(text: str, opened: re.Match[str]) -> int:

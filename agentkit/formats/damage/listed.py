@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, Literal
 
-from agentkit.formats.format import Envelope, FormatPart, KeyEnvelope, PythonCall, Section
+from agentkit.formats.format import Envelope, FormatPart, KeyEnvelope, NameTag, PythonCall, Section
 from agentkit.formats.reader import Delimiter, Search, pattern
 from agentkit.formats.tags import closing_tag, opening_tag
 
@@ -22,6 +22,9 @@ REACH: Final = 8192
 _REACH_IN_PROSE: Final = 2048
 
 _SPACE: Final = r"\s{0,64}"
+_ARGUMENT: Final = r"[^\W\d]\w{0,127}="
+_FOR_A_PARENTHESIS: Final = re.compile(rf"\)|{_ARGUMENT}|(?P<open>[^\W\d]\w{{0,127}}\Z)").match
+"""What follows a bracket in the place of a call's own."""
 _JUNK: Final = r"[^\[\]{}\n]"
 BLOCKS: Final = (
     "if", "elif", "else", "for", "while", "def", "class", "with", "try", "except", "finally", "async", "match", "case",
@@ -102,7 +105,8 @@ class Listed:
 
     Args:
         section: what is around the calls.
-        firsts: what its calls can begin with; the first entry is what these calls begin with.
+        firsts: what its calls can begin with; the first entry is what these calls begin with. Up to a tag, no more of
+            them come: such a call is recognizable alone.
         names: the offered tools' names.
         strong: whether what opens the section is uncommon in prose.
     """
@@ -127,10 +131,11 @@ class Listed:
         self.strong = strong
         self.fence = strong and isinstance(section.open, str) and section.open.startswith("```")
         known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or "(?!)"
-        self.damaged = re.compile(rf"{_SPACE}(?:{known})[^\w\s\],.;:!?-]").match
+        self.damaged = re.compile(rf"{_SPACE}(?:{known})(?:[^\w\s\],.;:!?-]|[\],.;:!?-]{_ARGUMENT})").match
         self.no_prose = re.compile(rf"{_SPACE}(?:(?:{known})\b|\w{{256}})").match
         start, mention = _how(first, known)
-        mentions = [mention, *(_how(other, known)[1] for other in firsts[1:])]
+        bodies = (other for other in firsts[1:] if isinstance(other, Envelope | KeyEnvelope | PythonCall))
+        mentions = [mention, *(_how(other, known)[1] for other in bodies)]
         if self.python and not strong:
             mentions = [rf"[,;\[\n]{_SPACE}(?:{known}){_SPACE}\("]
         begun = r"[\w.-]{0,128}\s{0,64}"
@@ -142,7 +147,7 @@ class Listed:
         words = r"|\w+|#[^\n]*" if self.python else ""
         more = rf"(?:{known}){_SPACE}\(|(?P<name>[\w.-]{{0,128}}{_SPACE}\Z)"
         unbalanced = re.compile(
-            rf"{_SPACE}(?:{known})[^()\[\]{{}}\n]{{0,256}}+(?:\){_SPACE}(?:,{_SPACE}(?:{more})|(?P<over>\Z))|(?P<item>\Z))"
+            rf"{_SPACE}(?:{known})[^()\[\]{{}}\n]{{0,256}}+\]?(?:\){_SPACE}(?:,{_SPACE}(?:{more})|(?P<over>\Z))|(?P<item>\Z))"
         ).match
         junk, part = rf"(?P<junk>{_JUNK}{{1,64}}?),{_SPACE}(?:{start})", rf"{_JUNK}{{0,196}}(?:{begun})?"
         self.forms = CallForms(
@@ -157,7 +162,8 @@ class Listed:
         edge = pattern(close.strip()) if isinstance(close, str) else closing_tag(close.name)
         alone = isinstance(close, str) and len(close.strip()) < 2
         self.told = alone and not strong and not self.python
-        self.close = None if alone else re.compile(edge, re.IGNORECASE)
+        tagged = [opening_tag(other.name) for other in firsts if isinstance(other, NameTag)]
+        self.close = None if alone else re.compile("|".join([edge, *tagged]), re.IGNORECASE)
         opening = pattern(section.open.strip()) if isinstance(section.open, str) else opening_tag(section.open.name)
         self.open = re.compile(opening if strong else rf"{opening}{_SPACE}(?:{start})", re.IGNORECASE)
         self.goes_on = re.compile(rf"[,;{'' if alone else chr(10)}]{_SPACE}(?:{start})")
@@ -296,7 +302,9 @@ class Listed:
                 past = at
                 break  # nothing after it is known to be outside a string
             if c == "]" and self.close is None and not depth and not lists:
-                return False, at
+                instead = _FOR_A_PARENTHESIS(text, token.end()) if self.python else None
+                if instead is None or instead["open"] is not None:
+                    return False, -1 if instead is not None and not whole else at
             depth, lists, past = *_counted(c, depth, lists), token.end()
         else:
             depth = 0

@@ -5,7 +5,9 @@ Knows the calls before, and skips the damage up to the next one.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
+from functools import cache
 from typing import Final, Literal
 
 from agentkit.events import Markup
@@ -14,18 +16,26 @@ from agentkit.formats.damage.listed import REACH, Listed, Next, later, only_punc
 from agentkit.formats.damage.unread import Named, Unread
 from agentkit.formats.damage.worn_tokens import end_of, token_of
 from agentkit.formats.edges import edge_of, fenced
-from agentkit.formats.format import Braced, CountedName, Name, PythonCall, Tag
+from agentkit.formats.format import Braced, CountedName, Name, PythonCall, Shape, Tag
 from agentkit.formats.openers import Opener
-from agentkit.formats.reader import Damage, Decline, Wait
+from agentkit.formats.reader import Damage, Decline, Delimiter, Wait, beginnings, pattern
 from agentkit.formats.sequence import Calls
 
 _FEW: Final = 64  # characters of what may be a list of calls that are searched again with each new one
 _NO_CALL: Final = "expected one of the calls, or their end"
 
 
+@cache
+def _spaced(text: str) -> Delimiter:
+    """A literal after white space."""
+    return Delimiter(rf"\s{{0,64}}{pattern(text)}", rf"\s{{0,64}}{beginnings(text)}")
+
+
 def answer(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
     """Report what opens here and is not a readable call; False if it is text."""
-    if (yield from _over_damage(calls, entries)) or (yield from _unread(calls, entries)):
+    if (yield from _over_damage(calls, entries)) or (yield from _in_section(calls, entries)):
+        return True
+    if (yield from _unread(calls, entries)) or (yield from _in_section(calls, entries, nameless=True)):
         return True
     return (yield from _in_fence(calls, entries))
 
@@ -153,6 +163,42 @@ def _names_a_tool(calls: Calls, looker: Unread) -> Generator[None, None, Named |
         yield
 
 
+def _in_section(calls: Calls, entries: Sequence[Opener], *, nameless: bool = False) -> Generator[None, None, bool]:
+    """Report a call in a section whose opening is worn, or a `nameless` one.
+
+    False, with nothing consumed, if there is none: then this is text.
+    """
+    r, opened = calls.r, calls.section
+    for entry in entries if opened is None else (calls.openers.meant(opened).inside,):
+        section, looker = entry.shape.section, calls.openers.meant(entry).worn
+        if section is None or looker is None or calls.prose.quoting.quoted or (opened is None and entry.kind == "call"):
+            continue
+        skip = 0
+        if opened is None:
+            if (found := (yield from r.sees(edge_of(section.open)))) is None:
+                continue
+            skip = found.end() - r.at
+        if named := (yield from _named_ahead(calls, looker.nameless if nameless else looker.named, skip)):
+            yield from _refuse(calls, entry, replace(named, opening=skip + named.opening))
+            return True
+    return False
+
+
+def _named_ahead(
+    calls: Calls, look: Callable[..., Named | Literal[False] | None], skip: int
+) -> Generator[None, None, Named | Literal[False]]:
+    """The tool that is named this many characters ahead."""
+    r = calls.r
+    enough = 0
+    while True:
+        text = r.buf[r.at + skip : r.at + skip + REACH]
+        if r.ended or len(text) >= enough:
+            if (named := look(text, whole=r.ended)) is not None:
+                return named
+            enough = later(len(text)) if len(text) > _FEW else 0
+        yield
+
+
 def _refuse(calls: Calls, entry: Opener, named: Named) -> Wait:
     """The error for a call that names this tool; no more of it can be read."""
     r = calls.r
@@ -168,7 +214,7 @@ def _refuse(calls: Calls, entry: Opener, named: Named) -> Wait:
             section = False
             r.back_to(begins)
     r.at += max(begins + named.opening - r.offset, 0)  # the call's own opening is part of what is refused
-    message = f"a call of {named.name!r} starts here and cannot be read"
+    message = f"a call {f'of {named.name!r} ' if named.name else ''}starts here and cannot be read"
     if cut:
         message = f"the text ended in a call of {named.name!r}"
     yield from calls.damaged(call, Damage("truncated_call" if cut else "invalid_json", message, r.offset, ended=cut))
@@ -257,6 +303,13 @@ def worn(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
     return True
 
 
+def _over_end(calls: Calls, shape: Shape) -> Wait:
+    """Consume what closes a call of this shape, if that is here: it may be a code fence."""
+    last = shape.call[-1]
+    if isinstance(last, str) and last.strip() and (found := (yield from calls.r.sees(_spaced(last.strip())))):
+        calls.r.at = found.end()
+
+
 def _behind_worn(calls: Calls, call: CallReader, position: int, token: str) -> Generator[None, None, Damage]:
     """The error for a call after another token than its own; the call ends with its brackets."""
     r, shape = calls.r, call.shape
@@ -270,6 +323,7 @@ def _behind_worn(calls: Calls, call: CallReader, position: int, token: str) -> G
         if r.all_here or size >= enough:
             if (end := end_of(r.buf, r.at, python=python)) >= 0:
                 r.at = end
+                yield from _over_end(calls, shape)
                 return Damage("invalid_json", message, position, end=r.offset)
             enough = later(size) if size > _FEW else 0
         if r.ended:

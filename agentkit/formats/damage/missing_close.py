@@ -21,7 +21,7 @@ from agentkit.formats.reader import Damage, Search, pattern
 from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.tags import closing_tag, opening_tag
 from agentkit.formats.valueends import ValueEnd, end_of_value
-from agentkit.formats.worn import worn_closing
+from agentkit.formats.worn import alike_up_to, begins_closing, worn_closing
 
 
 def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None:
@@ -45,16 +45,18 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
     edge = end_of_value(call.shape, part)
     known = [n for n in call.tool.parameters.get("properties", {}) if n not in by_name]
     for name, value in given:
-        if swallowed := _opened_again(value, edge, call.arguments.by_name):
+        if swallowed := _opened_again(value, edge, by_name) or _of_another(value, edge, call):
             raise unsure(name, swallowed, end, end)
         if _is_twice(value, edge):
             raise _twice(name, edge.what, end)
         behind = edge.unopened(value)
         unclosed = MISSING_CLOSE in call.arguments.repairs
-        if behind >= 0 and (unclosed or edge.half(value[behind:])):
+        if behind >= 0 and (unclosed or edge.half(value[behind:]) or _goes_on(value, behind, edge, part)):
             raise _unopened(name, edge.what, end)
         if unclosed and edge.half(value):
             raise unsure(name, "a call", end, end)
+        if _half_opens(value, edge, part):
+            raise unsure(name, _begun(part), end, end)
     if known:
         _return_to(known, given, call, part, end, allowed)
 
@@ -81,6 +83,8 @@ def _return_to(
         if shut or _misspelt(value, edge, known):
             raise _unopened(name, edge.what, end, known[0])
         found = list(opening.finditer(value))
+        if any(begins_closing(value[: f.start()], edge.what) for f in found):
+            raise _unopened(name, edge.what, end, known[0])
         closed = closing.search(value, found[0].end()) if found else None
         balanced = closed is not None and edge.opened(value) <= 0
         if balanced and closed is not None and not value[found[0].end() : closed.start()].strip():
@@ -103,6 +107,23 @@ def _return_to(
         call.arguments.note(MISSING_CLOSE)
 
 
+def _goes_on(value: str, behind: int, edge: ValueEnd, part: Pairs | TagParameters) -> bool:
+    """Whether what follows the closing that ends here may be another value."""
+    return _ends_line(value, behind, edge, part) or _nearly_opens(value, edge, part)
+
+
+def _ends_line(value: str, behind: int, edge: ValueEnd, part: Pairs | TagParameters) -> bool:
+    """Whether the closing that ends here is joined to text before it, and is the last thing in its line.
+
+    So closings are written, unless each one is on a line of its own: what follows it may be another value.
+    """
+    if isinstance(part, Pairs) and part.close[:1].isspace():
+        return False
+    closing = next((f for f in edge.own.finditer(value) if f.end() == behind), None) if edge.own is not None else None
+    before = value[closing.start() - 1 : closing.start()] if closing is not None else ""
+    return bool(before.strip()) and _LINE_END(value, behind) is not None
+
+
 @lru_cache(256)
 def _marked(part: Pairs | TagParameters) -> Search:
     """Finds one of some characters, without which a value has no part of an opening or a closing that is looked for."""
@@ -114,13 +135,31 @@ def _marked(part: Pairs | TagParameters) -> Search:
 def _opened_again(value: str, edge: ValueEnd, names: Collection[str]) -> str:
     """The first of these parameters that opens in a value and is not closed there; empty if none does.
 
-    Half a quoted call is content, unless a call ends before it: then one call is over there, and another one begins.
+    Half a quoted call is content, unless a call ends before it: then one call is over there, and another one begins,
+    of which the opening may be missing. It may be one of another tool.
     """
     if edge.own is None or edge.opened(value) <= 0 or (edge.half(value) and not edge.ends_first(value)):
         return ""
     found = ((f.groupdict().get("name") or "").strip() for f in edge.own.finditer(value) if f["close"] is None)
-    another = edge.ends_first(value) and edge.in_a_call(value, len(value))  # it may be a call of another tool
+    another = edge.ends_first(value)
     return next((name for name in found if name in names or another), "")
+
+
+def _of_another(value: str, edge: ValueEnd, call: CallReader) -> str:
+    """The first parameter of another tool that opens at the start of a line in a value; empty if none does.
+
+    Not if all that opens there is closed, or half a quoted call is there.
+    """
+    if edge.own is None or call.tool is None or edge.opened(value) <= 0 or edge.half(value):
+        return ""
+    own = call.tool.parameters.get("properties", {})
+    others = {name for tool in call.tools.values() for name in tool.parameters.get("properties", {}) if name not in own}
+    for found in edge.own.finditer(value):
+        name = (found.groupdict().get("name") or "").strip()
+        before = value[max(found.start() - _LINE, 0) : found.start()].rstrip(" \t")
+        if found["close"] is None and name in others and before[-1:] in ("", "\n"):
+            return name
+    return ""
 
 
 def unsure(name: str, swallowed: str, at: int, end: int) -> Damage:
@@ -153,6 +192,44 @@ def _is_twice(value: str, edge: ValueEnd) -> bool:
     last = max((f.start() for f in edge.own.finditer(value, 0, behind)), default=0)
     before = value[:last].strip()
     return bool(before) and value[behind:].rstrip().endswith(before)
+
+
+def _nearly_opens(value: str, edge: ValueEnd, part: Pairs | TagParameters) -> bool:
+    """Whether something that is nearly the opening of a parameter comes after a closing, with nothing between them.
+
+    Of that opening one character is another one, too many or missing, or its rest is.
+    """
+    if edge.own is None:
+        return False
+    begun = "".join((part.key if isinstance(part, Pairs) else f"<{part.name}").split())
+    for closed in edge.own.finditer(value):
+        at = _SPACE(value, closed.end()).end()  # type: ignore[union-attr]  # it matches nothing too
+        text = value[at : at + 2 * len(begun)].translate(_NO_SPACE)
+        if closed["close"] is None or text.startswith("</") or edge.own.match(value, at) is not None:
+            continue
+        if text.startswith(begun) or _but_for_one(text, begun):
+            return True
+    return False
+
+
+def _half_opens(value: str, edge: ValueEnd, part: Pairs | TagParameters) -> bool:
+    """Whether a line of a value starts with the opening of a parameter, of which the rest is missing.
+
+    Not if half a quoted call is there.
+    """
+    begun = _begun(part)
+    at = value.find(begun)
+    while at >= 0 and edge.own is not None:
+        alone = value[max(at - _LINE, 0) : at].rstrip(" \t")[-1:] in ("", "\n")
+        if alone and edge.own.match(value, at) is None:
+            return not edge.half(value)
+        at = value.find(begun, at + 1)
+    return False
+
+
+def _begun(part: Pairs | TagParameters) -> str:
+    """What opens a parameter, before its name."""
+    return part.key.strip() if isinstance(part, Pairs) else f'<{part.name} {part.attribute}="'
 
 
 def _twice(name: str, what: str, end: int) -> Damage:
@@ -188,6 +265,7 @@ def _misspelt(value: str, edge: ValueEnd, missing: Sequence[str]) -> bool:
     return False
 
 
+_LINE_END: Final = re.compile(r"[ \t]*\r?\n\s*\S").match
 _NO_SPACE: Final = dict.fromkeys(
     (*range(9, 14), *range(28, 33), 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)
 )
@@ -255,7 +333,7 @@ def _beside(text: str, piece: str) -> Iterator[str]:
 
 def _but_for_one(text: str, wanted: str) -> bool:
     """Whether a text begins like this, with one character that is wrong, too many or missing."""
-    n = next((i for i, (a, b) in enumerate(zip(text, wanted, strict=False)) if a != b), min(len(text), len(wanted)))
+    n = alike_up_to(text, wanted)
     ways = ((text[n + 1 :], wanted[n + 1 :]), (text[n:], wanted[n + 1 :]), (text[n + 1 :], wanted[n:]))
     return n < len(wanted) and any(have.startswith(rest) for have, rest in ways)
 
@@ -333,6 +411,7 @@ def _trimmed(part: Pairs | TagParameters, text: str, *, first: bool, last: bool)
 
 _TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
 _SPACE = re.compile(r"\s*").match
+_LINE: Final = 64  # characters examined of a line before a tag
 _SENTENCE = re.compile(r"[ \t]+[^\s<]|[,.;:!?]+(?:[\s<]|\Z)|\\[nrt\"'\\]").match
 """After a tag, how a sentence or a line of code continues."""
 _MARKS = {'"': '"', "'": "'", "`": "`", "(": ")", "[": "]", "{": "}", "\\": "\\"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from agentkit.checks.spelling import nearest
 from agentkit.errors import ErrorCode
 from agentkit.formats import values
 from agentkit.formats.repairs import ARGUMENTS_KEY, DOUBLY_ENCODED
@@ -106,10 +107,15 @@ def _may_be(value: Any, schema: walk.Schema, root: walk.Schema) -> bool:
 
 
 def beside(tool: ToolSpec | None, given: Mapping[str, Any]) -> list[str]:
-    """What an envelope has next to its arguments that would also be arguments: dropping it would change the call."""
+    """What an envelope has next to its arguments that would also be arguments: dropping it would change the call.
+
+    So would dropping what has nearly a parameter's name. Any other key says nothing about the call.
+    """
     known = tool.parameters.get("properties", {}) if tool is not None else {}
     return [
-        key for key, value in given.items() if key in known or (key in OTHER_ARGUMENTS and value not in (None, {}, ""))
+        key
+        for key, value in given.items()
+        if key in known or (key in OTHER_ARGUMENTS and value not in (None, {}, "")) or nearest(key, known) is not None
     ]
 
 

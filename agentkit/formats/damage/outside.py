@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from agentkit.formats.damage.childless import FEW, REACH, Childless, childless
 from agentkit.formats.damage.listed import later
 from agentkit.formats.format import Pairs, TagParameters, ToolElement
 from agentkit.formats.openers import Opener
-from agentkit.formats.reader import Damage, Delimiter, literal
+from agentkit.formats.reader import Damage, Delimiter, Wait, literal
 from agentkit.formats.sequence import Calls
-from agentkit.formats.tags import ANY_OPENING, closing_tag, folded
+from agentkit.formats.tags import folded
 from agentkit.formats.valueends import ValueEnd, end_of_value
 
-_REACH: Final = 2048  # characters in which such parameters are looked for
-_FEW: Final = 64
 _SPACE: Final = re.compile(r"\s*").match
+_IN_A_NAME: Final = re.compile(r"<[^<>\n]{0,160}\Z").match
+"""The beginning of a tag at the end of a text: its name may be a longer one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,60 +54,60 @@ def parameter(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
         return False
     if found.then == "more" and (calls.section is None or calls.section.format is not entry.format):
         return False
-    call = calls.fresh(calls.openers.meant(entry).inside)
-    r.open()
-    wanted = "expected a parameter only after the opening of a call"
-    position = r.offset
-    r.at += found.at
-    yield from calls.damaged(call, Damage("invalid_arguments", wanted, position, got=True, end=r.offset))
-    calls.over()
-    calls.last, calls.reopen = call.opener, None
+    yield from _refuse(calls, calls.openers.meant(entry).inside, found.at)
     return True
 
 
 def _children(calls: Calls) -> Generator[None, None, bool]:
-    """Child elements that open here, outside of their tool's. False; if that opens after them, it is ambiguous."""
-    r = calls.r
-    enough = 0
-    while True:
-        size = len(r.buf) - r.at
-        whole = r.ended or size >= _REACH
-        if whole or size >= enough:
-            found = _before_tool(calls, r.buf[r.at : r.at + _REACH])
-            if found is not None:
-                calls.lacking = r.offset + found if found >= 0 else calls.lacking
-                return False
-            if whole:
-                return False
-            enough = later(size) if size > _FEW else 0
-        yield
+    """Child elements that open here, outside of their tool's. False, with nothing consumed, if they are text.
 
-
-def _before_tool(calls: Calls, text: str) -> int | None:
-    """Where the tool's tag is that follows its children, with which this text begins.
-
-    -1 if what follows them is something else, None while more must decide.
+    It is an error if the end of the tool follows; if the tool opens after them, it is ambiguous.
     """
-    names: set[str] = set()
-    at = 0
-    while tag := ANY_OPENING.match(text, at):
-        if any(e.tool is not None for e in calls.openers.table.tags.get((folded(tag["name"]), False), ())):
-            break
-        inside = text[tag.end() :].lstrip()
-        if not inside.startswith(">"):
-            return -1 if inside else None
-        names.add(folded(tag["name"]))
-        closing = re.compile(closing_tag(tag["name"]), re.IGNORECASE).search(text, tag.end())
-        if closing is None:
-            return None
-        at = _SPACE(text, closing.end()).end()  # type: ignore[union-attr]  # it matches nothing too
-    if tag is None:
-        return None if at == len(text) or ANY_OPENING.part.match(text, at) else -1
-    for entry in calls.openers.table.tags[folded(tag["name"]), False]:
+    r, tags = calls.r, calls.openers.table.tags
+    found: Childless | None = None
+    enough = 0
+    while found is None:
+        size = len(r.buf) - r.at
+        whole = r.ended or size >= REACH
+        if whole or size >= enough:
+            found = childless(
+                r.buf[r.at : r.at + REACH], lambda name: any(e.tool is not None for e in tags.get((name, False), ()))
+            )
+            if whole:
+                break
+            enough = later(size) if size > FEW else 0
+        if found is None:
+            yield
+    owner = _owner(calls, found) if found is not None and found.then != "more" else None
+    if found is None or owner is None:
+        return False
+    if found.then == "call":
+        calls.lacking = r.offset + found.at
+        return False
+    yield from _refuse(calls, replace(owner, kind="call"), found.at)
+    return True
+
+
+def _owner(calls: Calls, found: Childless) -> Opener | None:
+    """What opens the tool of the tag after these elements, if it has them all."""
+    for entry in calls.openers.table.tags.get((found.tag, False), ()):
         nodes = entry.tool.element.nodes if entry.tool is not None and entry.tool.element is not None else ()
-        if names and names <= {folded(node.path[0]) for node in nodes if node.kind == "element"}:
-            return at
-    return -1
+        if found.names <= {folded(node.path[0]) for node in nodes if node.kind == "element"}:
+            return entry
+    return None
+
+
+def _refuse(calls: Calls, opener: Opener, size: int) -> Wait:
+    """The error for as much text as this, which is what is left of a call."""
+    r = calls.r
+    call = calls.fresh(opener)
+    r.open()
+    wanted = "expected a parameter only after the opening of a call"
+    position = r.offset
+    r.at += size
+    yield from calls.damaged(call, Damage("invalid_arguments", wanted, position, got=True, end=r.offset))
+    calls.over()
+    calls.last, calls.reopen = call.opener, None
 
 
 def _follows(calls: Calls, end: ValueEnd, begins: Delimiter | None) -> Generator[None, None, _Outside | None]:
@@ -115,12 +116,12 @@ def _follows(calls: Calls, end: ValueEnd, begins: Delimiter | None) -> Generator
     enough = 0
     while True:
         size = len(r.buf) - r.at
-        whole = r.ended or size >= _REACH
+        whole = r.ended or size >= REACH
         if whole or size >= enough:
-            found = _behind(end, begins, r.buf[r.at : r.at + _REACH], whole=whole)
+            found = _behind(end, begins, r.buf[r.at : r.at + REACH], whole=whole)
             if found is not False:
                 return found
-            enough = later(size) if size > _FEW else 0
+            enough = later(size) if size > FEW else 0
         yield
 
 
@@ -131,6 +132,8 @@ def _behind(end: ValueEnd, begins: Delimiter | None, text: str, *, whole: bool) 
     first = end.own.match(text)
     if first is None or first["close"]:
         return False if not whole and end.token.part.match(text) else None
+    if not whole and _IN_A_NAME(text, text.rfind("<")):
+        return False
     at = first.end()
     while True:
         closing, edge = end.own.search(text, at), end.calls.search(text, at)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 from functools import cache
+from typing import Final
 
 from agentkit.formats.call import CallReader
 from agentkit.formats.damage.listed import REACH, Listed, Next, later
@@ -69,6 +70,8 @@ _RAW = (TagParameters, Pairs, TextArgument, NestedTags, Braced)
 """Bodies whose values may contain a call unchanged."""
 _CDATA = r"<!\[CDATA\[(?s:.*?)(?:\]\]>|\Z)"
 """What is marked as meant to the letter, up to its own end: a call in it is quoted."""
+_PROSE: Final = r"[^<>\"']{0,512}"
+"""What may be between two calls besides white space where the first one's opening tag ran over it."""
 _INSIDE_TAG = re.compile(r"""<[^\s<>/]+(?:[^<>"']|"[^"]*"|'[^']*')*["']?\Z""")
 
 
@@ -95,7 +98,8 @@ def resync_at(r: Reader, call: CallReader, damage: Damage) -> Generator[None, No
     if element is not None and damage.code != "ambiguous_call" and _starts_here(r, damage, starts):
         return damage.position
     in_tag = element is not None and not damage.ended and _INSIDE_TAG.match(r.raw()[: damage.position - r.mark])
-    if (over := _over(r, damage, starts, f"{ends}|/>" if in_tag else ends)) >= 0:
+    over = _over(r, call, damage, starts, f"{ends}|/>", _PROSE) if in_tag else _over(r, call, damage, starts, ends)
+    if over >= 0:
         return over
     if in_tag and (yield from _closes_itself(r)):
         return r.offset
@@ -106,13 +110,14 @@ def resync_at(r: Reader, call: CallReader, damage: Damage) -> Generator[None, No
     return r.offset
 
 
-def _over(r: Reader, damage: Damage, starts: str, ends: str) -> int:
+def _over(r: Reader, call: CallReader, damage: Damage, starts: str, ends: str, between: str = r"\s*") -> int:
     """The end of a call that another one follows, before the damage: a string that was not closed ran over it."""
     if starts is _NEVER and ends is _NEVER:
         return r.offset
-    between = re.compile(f"{_CDATA}|(?P<end>{ends})(?=\\s*(?:{starts}))", re.IGNORECASE)
+    next_call = re.compile(f"{_CDATA}|(?P<end>{ends})(?={between}(?:{starts}))", re.IGNORECASE)
     text = r.raw()[: None if damage.ended else damage.position - r.mark]
-    return next((r.mark + found.end() for found in between.finditer(text) if found["end"] is not None), -1)
+    opened = max(call.lead.size, len(call.lead.opening))  # what opens a section may contain what ends it
+    return next((r.mark + found.end() for found in next_call.finditer(text, opened) if found["end"] is not None), -1)
 
 
 def _starts_here(r: Reader, damage: Damage, starts: str) -> bool:
