@@ -255,7 +255,7 @@ def _refuse_parts(text: str, places: Sequence[_Found]) -> None:
     """Refuse a reply of which only a part could be read.
 
     A value that begins inside a bracket or quotation mark of the text around it is part of something larger, and so is
-    one beside a bracket that closes nothing, or after a key. The only exception is a surplus `}` after an object
+    one next to a bracket that closes nothing, or after a key. The only exception is a surplus `}` after an object
     with nothing before it.
 
     Raises:
