@@ -182,7 +182,8 @@ def _json_values(text: str) -> list[Any]:
         raise InvalidOutput(["expected one JSON value, found an empty reply"])
     read = _read(whole)
     if not read:
-        places, different = [], {}
+        places: list[_Found] = []
+        different: dict[str, Any] = {}
         for place in _places(whole):
             places.append(place)
             different.update((json.dumps(value, sort_keys=True), value) for value in place.values)
