@@ -103,7 +103,7 @@ class CallArguments:
     ) -> Any:
         """What a text represents for this schema; it stays text if that takes a repair that is not allowed."""
         value = values.read(text, schema, root, nulls=nulls)
-        if _TWO_DIGITS(text) and LEADING_ZEROS in allowed:
+        if "0" in text and _TWO_DIGITS(text) and LEADING_ZEROS in allowed:
             dated = values.read(text, schema, root, nulls=nulls, zeros=True)
             if not values.same(dated, value):
                 self.note(LEADING_ZEROS)

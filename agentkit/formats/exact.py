@@ -17,7 +17,9 @@ from agentkit.schemas.walk import Schema, alternatives, child
 DECIMAL: Final = "decimal"
 """The `format` of a string whose digits count, as the OpenAPI Initiative's registry of formats has it."""
 
-_EXACT: Final = 16  # characters: with at most 15 digits, the shortest text of the nearest float has the same digits
+SHORT: Final = 16
+"""Characters: with at most 15 digits, the shortest text of the nearest float has the same ones, unless that is 0."""
+
 _LARGEST: Final = 308  # the exponent of the largest float
 _SMALLEST: Final = -5_000  # the exponent below which nothing is computed
 _DEPTH: Final = 32
@@ -46,7 +48,7 @@ class Rounded(float):
 def nearest(text: str) -> float:
     """The float nearest to a decimal number; infinite if it is too large for one."""
     value = float(text)
-    if (len(text) > _EXACT or not value) and math.isfinite(value):
+    if (len(text) > SHORT or not value) and repr(value) != text and math.isfinite(value):
         try:
             same = Decimal(text) == Decimal(repr(value))
         except InvalidOperation:  # an exponent beyond all bounds

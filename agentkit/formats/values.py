@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from agentkit.errors import FormatError
-from agentkit.formats.exact import Rounded, nearest, whole
+from agentkit.formats.exact import SHORT, Rounded, nearest, whole
 from agentkit.formats.literals import A_NUMBER, MAX_DEPTH, PYTHON_WORDS, literal_value
 from agentkit.schemas.walk import TYPES, Schema, alternatives
 from agentkit.unicode import has_surrogate, without_surrogates
@@ -37,7 +37,9 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _finite(text: str) -> float:
-    value = nearest(text) if len(text) <= MAX_NUMBER else math.inf
+    value = float(text) if len(text) <= SHORT else 0.0
+    if not value:
+        value = nearest(text) if len(text) <= MAX_NUMBER else math.inf
     if not math.isfinite(value):
         raise ValueError(f"expected {A_NUMBER}, got {text[:20]!r}")
     return value
