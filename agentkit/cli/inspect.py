@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from agentkit.cli.keyboard import whole_input
 from agentkit.cli.screen import Screen
 from agentkit.cli.table import table
 from agentkit.cli.terminal import as_json, plain
@@ -70,7 +71,7 @@ def run_parse(arguments: argparse.Namespace) -> int:
     registry = registered(arguments.tools)
     if sys.stdin.isatty():
         print("(type or paste the text, then press Ctrl-D)", file=sys.stderr)
-    text = sys.stdin.buffer.read().decode("utf-8", errors="replace")
+    text = whole_input()
     events = formats.parse(text, chosen, registry.specs(), in_code="execute" if arguments.in_code else "ignore")
     found = {
         "calls": [read(event, registry) for event in events if isinstance(event, (CallEnd, CallError))],

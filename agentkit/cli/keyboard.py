@@ -53,6 +53,22 @@ def as_text(line: str) -> str:
         raise ConfigError(f"an input line is not valid UTF-8 ({found}); it was not sent") from None
 
 
+def whole_input() -> str:
+    """All of standard input, each character and line end as it is: UTF-8, or what the environment says.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    written = sys.stdin.buffer.read()
+    try:
+        return written.decode()
+    except UnicodeDecodeError as e:
+        with suppress(UnicodeDecodeError, LookupError):
+            return written.decode(sys.stdin.encoding)
+        found = f"byte 0x{written[e.start]:02x} at {e.start}"
+        raise ConfigError(f"standard input is not valid UTF-8 ({found}); it was not read") from None
+
+
 @contextmanager
 def unechoed(*, by_line: bool = True) -> Iterator[None]:
     """Keys that are typed while something is drawn do not appear in it; they are read afterwards.

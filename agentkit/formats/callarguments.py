@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentkit.formats import values
+from agentkit.formats.exact import exactly, rounded
 from agentkit.formats.literals import keeps_escapes
 from agentkit.formats.reader import Damage, Reader
 from agentkit.formats.repairs import INVALID_ESCAPE, LEADING_ZEROS, QUOTED_VALUE, WRAPPED_ARGUMENTS
@@ -21,14 +22,21 @@ _WRAPPERS = ("arguments", "input", "properties")
 """Source: vLLM's parsers of DeepSeek V3.2 (`arguments`, `input`) and of MiniCPM 5 (`properties`), with their tests."""
 
 
+def _precise(schema: walk.Schema, root: walk.Schema) -> bool:
+    """Whether an integer or a decimal may be in a value; for a schema elsewhere, it may."""
+    if "$ref" in (text := str(schema)):
+        text += str(root.get("$defs"))
+    return "'integer'" in text or "'decimal'" in text
+
+
 class Expected:
     """What a tool's schema says about the strings among its arguments, computed once.
 
     `words` are the parameters whose value is any text, as it is written; `texts`, those that may be a string; `others`,
-    whether parameters that the schema does not name may be.
+    whether parameters that the schema does not name may be. `precise` are those in which the digits of a number count.
     """
 
-    __slots__ = ("known", "others", "texts", "tool", "words")
+    __slots__ = ("known", "others", "precise", "texts", "tool", "words")
 
     def __init__(self, tool: ToolSpec) -> None:
         self.tool = tool
@@ -36,6 +44,7 @@ class Expected:
         more = root.get("additionalProperties")
         self.texts = frozenset(name for name in self.known if self._is_text(tool.schema_of(name)))
         self.words = frozenset(name for name in self.texts if values.is_any_text(tool.schema_of(name), root))
+        self.precise = frozenset(name for name in self.known if _precise(tool.schema_of(name), root))
         self.others = self._is_text(more if isinstance(more, Mapping) else {})
 
     def _is_text(self, schema: walk.Schema) -> bool:
@@ -46,7 +55,10 @@ class Expected:
         if len(arguments) == 1 and not arguments.keys().isdisjoint(_WRAPPERS):
             return False
         for name, value in arguments.items():
-            if isinstance(value, str) and name not in self.texts and (name in self.known or not self.others):
+            if isinstance(value, str):
+                if name not in self.texts and (name in self.known or not self.others):
+                    return False
+            elif name in self.precise and rounded(value):
                 return False
         return True
 
@@ -114,7 +126,7 @@ class CallArguments:
     ) -> Any:
         """What a text represents for this schema; it stays text if that takes a repair that is not allowed."""
         value = values.read(text, schema, root, nulls=nulls)
-        if _TWO_DIGITS(text) and LEADING_ZEROS in allowed:
+        if "0" in text and _TWO_DIGITS(text) and LEADING_ZEROS in allowed:
             dated = values.read(text, schema, root, nulls=nulls, zeros=True)
             if not values.same(dated, value):
                 self.note(LEADING_ZEROS)
@@ -139,7 +151,9 @@ class CallArguments:
             self.repairs.append(repair)
 
     def repair(self, allowed: frozenset[str]) -> None:
-        """Repair arguments that were read, as the tool's schema requires."""
+        """Repair arguments that were read, as the tool's schema requires; all digits of their numbers are kept."""
+        if self.tool is not None and rounded(self.by_name):
+            self.by_name = exactly(self.by_name, self.tool.parameters, self.tool.parameters)
         if self.tool is not None and WRAPPED_ARGUMENTS in allowed:
             self.unwrap(allowed)
         if self.tool is not None and QUOTED_VALUE in allowed:

@@ -13,8 +13,10 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any, Final
 
+from agentkit.formats.exact import as_float, fraction, nearest
 from agentkit.formats.repairs import (
     ARITHMETIC,
     INVALID_ESCAPE,
@@ -43,11 +45,11 @@ A_NUMBER: Final = "a number of at most 4,300 digits, or below 1.8e308 if it has 
 """What is wanted where a number is too long, or too large for a float: the interpreter's own limits."""
 _MAX_BITS: Final = 14_000  # of an integer: 4,215 digits; the interpreter itself writes at most 4,300
 _OPERATOR = re.compile(r"\s*(?:([*/])(?![*/])|([+-]))\s*")
-_COMPUTE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+_COMPUTE: Final[Mapping[str, Callable[[Fraction, Fraction], Fraction]]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
 }  # fmt: skip
 _DATE = re.compile(r"[0-9]+([-/])[0-9]+\1[0-9]+(?![\w.])")
-_MAX_RESULT: Final = 1e300
+_MAX_RESULT: Final = 10**300
 PYTHON_WORDS: Final[Mapping[str, Any]] = {"True": True, "False": False, "None": None}
 _JSON_WORDS: Final[Mapping[str, Any]] = {"true": True, "false": False, "null": None}
 _CLOSERS: Final = {"{": "}", "[": "]", "(": ")"}
@@ -171,13 +173,14 @@ class Literals(Strings):
         """The result of the operator on two numbers."""
         if sign == "/" and not b:
             raise self.bad("a divisor that is not zero")
-        try:
-            value: int | float = _COMPUTE[sign](a, b)
-        except OverflowError:
-            value = math.inf
-        if not -_MAX_RESULT < value < _MAX_RESULT:
+        one, other = fraction(a), fraction(b)
+        if one is None or other is None:
+            raise self.bad("larger numbers")
+        exact = _COMPUTE[sign](one, other)
+        if not -_MAX_RESULT < exact < _MAX_RESULT or exact.denominator.bit_length() > _MAX_BITS:
             raise self.bad("a smaller result")
-        return value
+        integer = sign != "/" and isinstance(a, int) and isinstance(b, int)
+        return int(exact) if integer else as_float(exact)
 
     def number(self, found: re.Match[str]) -> int | float:
         """A number.
@@ -272,7 +275,7 @@ def _number(text: str) -> int | float:
     kind = text.lstrip("+-")[:2].lower()
     if kind in ("0x", "0o", "0b"):
         return int(text, 0)
-    return int(text) if text.lstrip("+-").isdigit() else float(text)
+    return int(text) if text.lstrip("+-").isdigit() else nearest(text)
 
 
 def repaired(text: str, allowed: frozenset[str]) -> tuple[Any, tuple[str, ...]] | None:

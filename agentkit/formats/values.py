@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from agentkit.errors import FormatError
+from agentkit.formats.exact import SHORT, Rounded, nearest, whole
 from agentkit.formats.literals import A_NUMBER, MAX_DEPTH, PYTHON_WORDS, literal_value
 from agentkit.schemas.walk import TYPES, Schema, alternatives
 from agentkit.unicode import has_surrogate, without_surrogates
@@ -36,7 +37,9 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _finite(text: str) -> float:
-    value = float(text) if len(text) <= MAX_NUMBER else math.inf
+    value = float(text) if len(text) <= SHORT else 0.0
+    if not value:
+        value = nearest(text) if len(text) <= MAX_NUMBER else math.inf
     if not math.isfinite(value):
         raise ValueError(f"expected {A_NUMBER}, got {text[:20]!r}")
     return value
@@ -288,7 +291,8 @@ def _plain(text: str, schema: Schema, root: Schema, zeros: bool) -> Any:
 
 def _whole(value: Any) -> Any:
     if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) < 2**53 else _UNREAD
+        number = whole(value) if value.is_integer() else None
+        return _UNREAD if number is None else number
     return value
 
 
@@ -297,7 +301,7 @@ def _number(text: str, zeros: bool) -> Any:
         return int(text)
     if _LITERAL.match(text):
         return _literal(text)
-    value = float(text) if _NUMBER.match(text) else math.inf
+    value = nearest(text) if _NUMBER.match(text) and len(text) <= MAX_NUMBER else math.inf
     return value if math.isfinite(value) else _UNREAD
 
 
@@ -394,6 +398,8 @@ def same(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, dict):
         return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, Rounded):
+        return bool(a.written == b.written)
     return bool(a == b)
 
 

@@ -26,9 +26,6 @@ from agentkit.models import fitting, prefill
 from agentkit.models.base import ModelRequest
 from agentkit.models.caching import marked
 from agentkit.models.messages_wire import MessagesWire, events_of
-from agentkit.models.native import (
-    bare,
-)
 from agentkit.models.provider import RemoteModel
 from agentkit.models.rendered_once import Rendered, Taken
 from agentkit.models.vendors import ANTHROPIC
@@ -222,4 +219,4 @@ class AnthropicModel(RemoteModel):
         return marked(body) if self.settings.cache else body
 
     def _wire(self, offered: Mapping[str, Mapping[str, Any]]) -> MessagesWire:
-        return MessagesWire(self.provider, bare(offered))
+        return MessagesWire(self.provider, offered)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from agentkit.events import TAKEN_BACK, Finish, FinishReason, SourceEvent, Text, Thinking, Usage
@@ -37,12 +38,12 @@ class MessagesWire:
 
     Args:
         provider: the provider that wrote the blocks.
-        bare: the names of the offered tools that take no arguments.
+        schemas: those of the offered tools, by name.
     """
 
-    def __init__(self, provider: str, bare: Collection[str] = ()) -> None:
+    def __init__(self, provider: str, schemas: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> None:
         self.provider = provider
-        self._calls = NativeCalls(provider, marks_ends=True, bare=bare)
+        self._calls = NativeCalls(provider, marks_ends=True, schemas=schemas)
         self._blocks: dict[int, dict[str, Any]] = {}
         self._pieces: dict[int, list[str]] = {}
         self._joiners: dict[int, Joiner] = {}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final
 
 from agentkit.errors import ErrorCode
@@ -20,9 +21,10 @@ from agentkit.events import (
     SourceEvent,
     Usage,
 )
+from agentkit.formats.exact import exactly, rounded
 from agentkit.formats.pieces import Pieces
 from agentkit.messages import ToolCall
-from agentkit.models.native_arguments import ArgumentsError, read_arguments
+from agentkit.models.native_arguments import ArgumentsError, NativeArguments, read_arguments
 from agentkit.unicode import Joiner, clean, clean_json
 
 _LOG: Final = logging.getLogger("agentkit.models")
@@ -125,7 +127,8 @@ class NativeCalls:
             the mark: the next call, or the finish.
         whole_names: whether a name comes complete. If it may come in fragments, a call is reported once its name is
             complete: with the first of its arguments, or when the next call starts.
-        bare: the names of the offered tools that take no arguments: their calls are complete without any.
+        schemas: those of the offered tools, by name. The calls of a tool that takes no arguments are complete without
+            any, and where a float would have other digits than those that were written, the schema says what has them.
 
     Attributes:
         held: whether calls end only with the response, because its end may bar them.
@@ -137,12 +140,13 @@ class NativeCalls:
         *,
         marks_ends: bool,
         whole_names: bool = True,
-        bare: Collection[str] = (),
+        schemas: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     ) -> None:
         self.all: list[NativeCall] = []
         self.held = False
         self._provider = provider
-        self._bare = bare
+        self._schemas = schemas
+        self._bare = bare(schemas)
         self._marks_ends = marks_ends
         self._whole_names = whole_names
         self._marked: list[NativeCall] = []  # over, and the response has not continued after them
@@ -238,7 +242,7 @@ class NativeCalls:
             return []
         if not (arguments.values or (call.name in self._bare and call.told)):
             return []
-        return self._close(call, CallEnd(call.index, call.call(arguments.values), arguments.repairs))
+        return self._end(call, arguments)
 
     def settle(self, cut: str = "", *, broken: bool = False, barred: bool = False) -> list[SourceEvent]:
         """End every open call.
@@ -273,7 +277,7 @@ class NativeCalls:
             return events + self._fail(call, "unknown_tool", "the call names no tool", 0)
         if not (call.told or call.text.strip() or call.name in self._bare):
             return events + self._fail(call, "truncated_call", NO_ARGUMENTS, 0)
-        return events + self._close(call, CallEnd(call.index, call.call(arguments.values), arguments.repairs))
+        return events + self._end(call, arguments)
 
     def _may_be_cut(self, call: NativeCall, arguments: Mapping[str, Any], broken: bool) -> bool:
         """Whether a call whose arguments can be read was nevertheless cut: no arguments may mean none so far."""
@@ -303,6 +307,11 @@ class NativeCalls:
 
     def _fail(self, call: NativeCall, code: ErrorCode, message: str, position: int) -> list[SourceEvent]:
         return self._close(call, CallError(call.index, code, message, call.call(), position))
+
+    def _end(self, call: NativeCall, arguments: NativeArguments) -> list[SourceEvent]:
+        schema = self._schemas.get(call.name, {})
+        made = exactly(arguments.values, schema, schema) if rounded(arguments.values) else arguments.values
+        return self._close(call, CallEnd(call.index, call.call(made), arguments.repairs))
 
     def _close(self, call: NativeCall, end: CallEnd | CallError) -> list[SourceEvent]:
         call.ended = True

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from agentkit.events import TAKEN_BACK, FinishReason, SourceEvent, Text, Usage
@@ -24,7 +25,7 @@ from agentkit.models.base import ModelRequest
 from agentkit.models.chat_calls import WhichCall
 from agentkit.models.chat_thinking import ChatThinking
 from agentkit.models.final_message import decide
-from agentkit.models.native import NativeCalls, bare, finish, last_events
+from agentkit.models.native import NativeCalls, finish, last_events
 from agentkit.models.provider import RemoteModel
 from agentkit.models.rendered_once import Rendered, Taken
 from agentkit.models.vendors import OPENAI
@@ -160,12 +161,17 @@ class ChatWire:
     Args:
         provider: the provider that wrote the blocks.
         tools: the names of the tools that were offered.
-        bare: those of them that take no arguments.
+        schemas: their schemas, by name.
     """
 
-    def __init__(self, provider: str, tools: Iterable[str] = (), bare: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        provider: str,
+        tools: Iterable[str] = (),
+        schemas: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    ) -> None:
         self.provider = provider
-        self._calls = NativeCalls(provider, marks_ends=False, whole_names=False, bare=bare)
+        self._calls = NativeCalls(provider, marks_ends=False, whole_names=False, schemas=schemas)
         self._final: Mapping[str, Any] = {}  # the message as a whole, if a stream has it in addition to its pieces
         self._said = False
         self._which = WhichCall(tools)
@@ -318,4 +324,4 @@ class OpenAIModel(RemoteModel):
         return prefill.server_continues(self._address.url)
 
     def _wire(self, offered: Mapping[str, Mapping[str, Any]]) -> ChatWire:
-        return ChatWire(self.provider, offered, bare(offered))
+        return ChatWire(self.provider, offered, offered)

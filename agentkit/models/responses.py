@@ -25,7 +25,6 @@ from agentkit.messages import (
 )
 from agentkit.models import fitting
 from agentkit.models.base import ModelRequest
-from agentkit.models.native import bare
 from agentkit.models.provider import RemoteModel
 from agentkit.models.rendered_once import Rendered, Taken
 from agentkit.models.responses_wire import ResponsesWire, events_of
@@ -170,4 +169,4 @@ class ResponsesModel(RemoteModel):
         return responses_body(asked, self.model, self.provider) | {"max_output_tokens": self._max_tokens(request)}
 
     def _wire(self, offered: Mapping[str, Mapping[str, Any]]) -> ResponsesWire:
-        return ResponsesWire(self.provider, bare(offered))
+        return ResponsesWire(self.provider, offered)

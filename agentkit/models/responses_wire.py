@@ -8,8 +8,9 @@ item's `done` before the part's, that before the response's, and all of them bef
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final
 
 from agentkit.events import TAKEN_BACK, Finish, FinishReason, SourceEvent, Text, Thinking, Usage
@@ -118,12 +119,12 @@ class ResponsesWire:
 
     Args:
         provider: the provider that wrote the blocks.
-        bare: the names of the offered tools that take no arguments.
+        schemas: those of the offered tools, by name.
     """
 
-    def __init__(self, provider: str, bare: Collection[str] = ()) -> None:
+    def __init__(self, provider: str, schemas: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> None:
         self.provider = provider
-        self._calls = NativeCalls(provider, marks_ends=True, bare=bare)
+        self._calls = NativeCalls(provider, marks_ends=True, schemas=schemas)
         self._items: list[_Item] = []
         self._usage: Usage | None = None
         self._finish: str | None = None

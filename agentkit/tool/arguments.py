@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.checks.spelling import did_you_mean, then
@@ -36,6 +37,7 @@ class Arguments:
         checker: the compiled validator of a hand-written schema; None if there is none.
         dump: converts a Python value to JSON text.
         leniently: `accept` for lenient mode; None if that makes no difference.
+        precise: the schema of the signature if it has a `Decimal`, which gets all digits that were written.
     """
 
     schema: Mapping[str, Any]
@@ -43,6 +45,7 @@ class Arguments:
     checker: Validator | None
     dump: Callable[..., bytes]
     leniently: Callable[[bytes], dict[str, Any]] | None = None
+    precise: Mapping[str, Any] | None = None
 
     def validate(self, tool: str, arguments: Mapping[str, Any], *, lenient: bool) -> dict[str, Any]:
         """Turn what a model sent into the keyword arguments of the call.
@@ -66,6 +69,8 @@ class Arguments:
             raise RuntimeError(f"a validator raised {type(e).__name__}: {e}") from e
 
     def _validated(self, tool: str, arguments: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
+        if self.precise is not None:
+            arguments = _with_all_digits(arguments, self.precise)
         try:  # formats have already converted text to the declared types, so this is the common case in both modes
             if self.checker is None or self.checker.is_valid(arguments):
                 return self.accept(self.dump(arguments, inf_nan_mode="constants"), strict=True)
@@ -103,7 +108,7 @@ class Arguments:
 
     def _normalized(self, arguments: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
         properties: Mapping[str, Any] = self.schema.get("properties", {})
-        given = dict(without_surrogates(dict(arguments)))
+        given = _with_all_digits(dict(without_surrogates(dict(arguments))), self.schema)
         if lenient:
             given = {name: self._read(value, properties.get(name)) for name, value in given.items()}
         normalized: dict[str, Any] = _normalize(given, self.schema, self.schema, 0)
@@ -121,6 +126,13 @@ class Arguments:
         return read(value, schema, self.schema)
 
 
+def _with_all_digits(arguments: Any, schema: Mapping[str, Any]) -> Any:
+    """The arguments, with the digits that a model wrote for numbers where a float has others."""
+    from agentkit.formats.exact import exactly
+
+    return exactly(arguments, schema, schema)
+
+
 def _normalize(value: Any, schema: Any, root: Mapping[str, Any], depth: int) -> Any:
     """Normalize what JSON Schema does not distinguish, and drop null where it means "left out".
 
@@ -132,7 +144,7 @@ def _normalize(value: Any, schema: Any, root: Mapping[str, Any], depth: int) -> 
     options = list(alternatives(schema, root))
     if isinstance(value, float) and value.is_integer():
         kinds = {option.get("type") for option in options}
-        return int(value) if "integer" in kinds and "number" not in kinds else value
+        return int(Decimal(repr(value))) if "integer" in kinds and "number" not in kinds else value
     kind = type_of(value)
     meant = [option for option in options if option.get("type") == kind]
     if kind not in ("array", "object") or len(meant) != 1:
@@ -189,7 +201,7 @@ def offer(signature: Signature, declared: OpenAPISchema) -> Offer:
         )
     covered = set(written.parameters.get("properties", {}) if written else fragments)
     _refuse_unhinted(signature, covered)
-    validator, leniently, derived = argument_type(signature)
+    validator, leniently, derived, precise = argument_type(signature)
     schema = derived if written is None else written.parameters
     if written is not None:
         compare(written, signature, derived)
@@ -201,7 +213,9 @@ def offer(signature: Signature, declared: OpenAPISchema) -> Offer:
     text = declared.description or (written and written.description) or signature.docstring.description
     name = own.get("name", written.name if written is not None else None)
     policy = {name: value for name, value in own.items() if name in KEYWORDS}
-    return Offer(name, text or "", policy, Arguments(schema, validator.validate_json, checker, to_json, leniently))
+    exact = derived if precise else None
+    accepted = Arguments(schema, validator.validate_json, checker, to_json, leniently, exact)
+    return Offer(name, text or "", policy, accepted)
 
 
 def arguments_of_schema(schema: Mapping[str, Any], checked: Mapping[str, Any], where: str) -> Arguments:

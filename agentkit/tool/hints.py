@@ -27,6 +27,7 @@ from typing import (
 )
 
 from agentkit.errors import SchemaError
+from agentkit.formats.exact import DECIMAL
 from agentkit.schemas.walk import changed
 from agentkit.tool.docstrings import Docstring
 from agentkit.tool.narrowed import Core, leniently, narrowed, nodes
@@ -38,11 +39,15 @@ if TYPE_CHECKING:
 
 
 class ArgumentType(NamedTuple):
-    """The arguments of a signature: their validator, what validates in lenient mode, and their JSON Schema."""
+    """The arguments of a signature: their validator, what validates in lenient mode, and their JSON Schema.
+
+    `precise` says that there is a `Decimal` among them.
+    """
 
     validator: SchemaValidator
     leniently: Callable[[bytes], Any]
     schema: dict[str, Any]
+    precise: bool
 
 
 def argument_type(signature: Signature) -> ArgumentType:
@@ -69,7 +74,7 @@ def value_type(hint: Any) -> tuple[SchemaValidator, dict[str, Any]]:
     parameter = Parameter("value", hint, NOTHING, "")
     nowhere = Signature("output_type", (parameter,), (), (), Docstring(), NameScope({}, {}))
     try:
-        validator, _, schema = _built(nowhere.parameters, nowhere)
+        validator, _, schema, _ = _built(nowhere.parameters, nowhere)
     except Exception as e:  # pydantic's own errors, and anything the author's types raise
         raise SchemaError(f"output_type is {_type_name(hint)}, {_why(e, '')}") from e
     return validator, without_titles(schema)
@@ -125,17 +130,28 @@ def _built(parameters: tuple[Parameter, ...], signature: Signature) -> ArgumentT
     }
     if "$ref" in schema:
         raise _Unsendable("which contains Self; write the name of the class")
-    return ArgumentType(narrowed(adapter), leniently(adapter), schema)
+    precise = any(node.get("type") == "decimal" for node in nodes(adapter.core_schema))
+    return ArgumentType(narrowed(adapter), leniently(adapter), schema, precise)
 
 
 @cache
 def _of_what_is_sent() -> type[GenerateJsonSchema]:
-    """Pydantic's generator of schemas, without the fields of a dataclass that its constructor does not take."""
+    """Pydantic's generator of schemas, without the fields of a dataclass that its constructor does not take.
+
+    The string that a `Decimal` may be is marked as one: its digits count.
+    """
     from pydantic.json_schema import GenerateJsonSchema
 
     class OfWhatIsSent(GenerateJsonSchema):
         def field_is_present(self, field: Any) -> bool:
             return field.get("init", True) and super().field_is_present(field)
+
+        def decimal_schema(self, schema: Any) -> dict[str, Any]:
+            found = super().decimal_schema(schema)
+            for option in found.get("anyOf", ()):
+                if option.get("type") == "string":
+                    option["format"] = DECIMAL
+            return found
 
     return OfWhatIsSent
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -76,6 +77,27 @@ def test_parse_leaves_code_alone_unless_told(say: Say) -> None:
         len(json.loads(say("parse", "--tools", FILES, *option, stdin=text)[1])["calls"])
         for option in ((), ("--in-code",))
     ] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "status", "path"),
+    [("utf-8", 1, ""), ("latin-1", 0, "café.txt")],
+)
+def test_parse_alters_no_byte_that_it_cannot_read(encoding: str, status: int, path: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "agentkit", "parse", "--format", "invoke"],
+        input=b'<invoke name="delete"><parameter name="path">caf\xe9.txt</parameter></invoke>',
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+    )
+    assert done.returncode == status
+    if status:
+        assert b"standard input is not valid UTF-8 (byte 0xe9 at 48)" in done.stderr
+        assert not done.stdout
+    else:
+        assert json.loads(done.stdout.decode(encoding))["calls"][0]["arguments"] == {"path": path}
 
 
 def test_parse_of_xml_without_tools_explains_itself(say: Say) -> None:

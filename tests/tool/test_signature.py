@@ -128,7 +128,12 @@ TYPES: list[tuple[Any, Any, Any, dict[str, Any]]] = [
     (dt.timedelta, "PT90S", dt.timedelta(seconds=90), {"type": "string", "format": "duration"}),
     (Path, "a/b.txt", Path("a/b.txt"), {"type": "string", "format": "path"}),
     (UUID, "00000000-0000-0000-0000-000000000001", UUID(int=1), {"type": "string", "format": "uuid"}),
-    (Decimal, "1.10", Decimal("1.10"), {"anyOf": [{"type": "number"}, {"type": "string"}]}),
+    (
+        Decimal,
+        "1.10",
+        Decimal("1.10"),
+        {"anyOf": [{"type": "number"}, {"type": "string", "format": "decimal"}]},
+    ),
     (bytes, "ab", b"ab", {"type": "string", "format": "binary"}),
     (Annotated[int, Field(ge=1, le=5)], 3, 3, {"type": "integer", "minimum": 1, "maximum": 5}),
     (Annotated[str, Field(max_length=3)], "abc", "abc", {"type": "string", "maxLength": 3}),

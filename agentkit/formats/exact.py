@@ -1,0 +1,132 @@
+"""Numbers of which a float cannot hold the digits that were written. Pure.
+
+Such a number is a `Rounded`, which is a float in every respect, and knows what was written. The schema then decides
+what becomes of it: an integer, or the digits as a string.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Any, Final
+
+from agentkit.schemas.walk import Schema, alternatives, child
+
+DECIMAL: Final = "decimal"
+"""The `format` of a string whose digits count, as the OpenAPI Initiative's registry of formats has it."""
+
+SHORT: Final = 16
+"""Characters: with at most 15 digits, the shortest text of the nearest float has the same ones, unless that is 0."""
+
+_LARGEST: Final = 308  # the exponent of the largest float
+_SMALLEST: Final = -5_000  # the exponent below which nothing is computed
+_DEPTH: Final = 32
+
+
+class Rounded(float):
+    """The float nearest to a number that was written, which is another one.
+
+    Attributes:
+        written: the number as decimal digits, or as a fraction such as `1/3`.
+    """
+
+    __slots__ = ("written",)
+    written: str
+
+    def __new__(cls, value: float, written: str) -> Rounded:
+        """The float, with what was written."""
+        made = super().__new__(cls, value)
+        made.written = written
+        return made
+
+    def __reduce__(self) -> tuple[type[Rounded], tuple[float, str]]:
+        return Rounded, (float(self), self.written)
+
+
+def nearest(text: str) -> float:
+    """The float nearest to a decimal number; infinite if it is too large for one."""
+    value = float(text)
+    if (len(text) > SHORT or not value) and repr(value) != text and math.isfinite(value):
+        try:
+            same = Decimal(text) == Decimal(repr(value))
+        except InvalidOperation:  # an exponent beyond all bounds
+            same = False
+        return value if same else Rounded(value, text)
+    return value
+
+
+def fraction(value: float) -> Fraction | None:
+    """The number that was written for this one; None if it is too small to be computed with."""
+    if isinstance(value, int):
+        return Fraction(value)
+    text = value.written if isinstance(value, Rounded) else repr(value)
+    if "/" in text:
+        return Fraction(text)
+    try:
+        size = Decimal(text).adjusted()
+    except InvalidOperation:
+        return None
+    return Fraction(text) if _SMALLEST < size <= _LARGEST else None
+
+
+def as_float(exact: Fraction) -> float:
+    """The float nearest to a fraction.
+
+    Raises:
+        OverflowError: it is too large for a float.
+    """
+    value = float(exact)
+    if Fraction(repr(value)) == exact:
+        return value
+    digits = Decimal(exact.numerator) / Decimal(exact.denominator)
+    return Rounded(value, str(digits) if Fraction(str(digits)) == exact else str(exact))
+
+
+def whole(value: float) -> int | None:
+    """The integer that was written for this number; None if it was none."""
+    exact = fraction(value)
+    return exact.numerator if exact is not None and exact.denominator == 1 else None
+
+
+def exactly(value: Any, schema: Any, root: Schema, depth: int = 0) -> Any:
+    """A value with each `Rounded` number in it as its schema can have it: an integer, or the digits as a string.
+
+    The digits of a number that should be an integer and is none become a string, too: validation shows them.
+    """
+    if not isinstance(schema, Mapping) or depth > _DEPTH:
+        return value
+    match value:
+        case Rounded():
+            return _exactly(value, list(alternatives(schema, root)))
+        case dict():
+            return {name: _inside(inner, name, schema, root, depth) for name, inner in value.items()}
+        case list():
+            return [_inside(inner, i, schema, root, depth) for i, inner in enumerate(value)]
+    return value
+
+
+def _inside(value: Any, step: str | int, schema: Schema, root: Schema, depth: int) -> Any:
+    made = value
+    if isinstance(value, Rounded | dict | list):
+        for option in alternatives(schema, root):
+            made = exactly(value, child(option, step), root, depth + 1)
+            if not rounded(made):
+                return made
+    return made
+
+
+def _exactly(value: Rounded, options: list[Schema]) -> Any:
+    kinds = [option.get("type") for option in options]
+    if "integer" in kinds and (number := whole(value)) is not None:
+        return number
+    digits = any(option.get("type") == "string" and option.get("format") == DECIMAL for option in options)
+    return value.written if digits or ("integer" in kinds and "number" not in kinds) else value
+
+
+def rounded(value: Any) -> bool:
+    """Whether there is a `Rounded` number in a value."""
+    if isinstance(value, dict):
+        return any(map(rounded, value.values()))
+    return any(map(rounded, value)) if isinstance(value, list) else type(value) is Rounded
