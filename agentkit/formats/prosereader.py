@@ -253,7 +253,7 @@ class ProseReader:
         found = yield from r.sees(self.openers.asides.opens)
         if aside is None or found is None:
             return True
-        end, stop = end_of(aside.closes, paragraph=aside.paragraph and not self.quoting.blank)
+        end, stop = end_of(aside.closes, self.quoting.margin if aside.paragraph else None)
         self.plain(found.end())
         while True:
             found = stop(r.buf, r.at)

@@ -9,6 +9,11 @@ from typing import Final
 from agentkit.formats.spans import Spans
 
 _MARKERS: Final = re.compile(r"\s*(?:(?:>|(?:[-+*]|\d{1,9}[.)])\s)\s*)*").match
+_BEGUN: Final = re.compile(
+    r"\s*(?:(?:(?P<quote>>)|(?P<item>[-+*]|\d{1,9}[.)])\s)\s*)*(?:<[a-zA-Z/!][^\n]*>\s*)?"
+).fullmatch  # markers and elements, behind which a block may begin
+_DEEPEST: Final = 16  # columns: more of a list's item makes no difference
+_BEGINNING: Final = 256  # characters of a line that may be its markers and elements
 _MARKER: Final = re.compile(r"(?:[-+*]|\d{1,9}[.)]?)?").fullmatch  # what may become one
 
 
@@ -26,7 +31,7 @@ class Quoting:
     current line has nothing but white space so far; `lead`, what it has so far of the marker of a list's item or of a
     quotation, after white space and whole markers; None once it has anything else, and no fence may open in it; `off`,
     whether quoting does not count; `span`, whether a span of `spans` may be open; `escaped`, whether the text ends with
-    a backslash that nothing escapes.
+    a backslash that nothing escapes; `start`, how the line begins, if that is only markers and elements so far.
     """
 
     off: bool = False
@@ -40,6 +45,7 @@ class Quoting:
     escaped: bool = False
     blank: bool = True
     lead: str | None = ""
+    start: str = ""
 
     @property
     def quoted(self) -> bool:
@@ -54,7 +60,20 @@ class Quoting:
     @property
     def calm(self) -> bool:
         """Whether more text in this line changes nothing."""
-        return self.lead is None and not (self.span and self.spans.fresh)
+        return self.lead is None and not self.start and not (self.span and self.spans.fresh)
+
+    @property
+    def margin(self) -> int | None:
+        """What ends a block that begins here, besides its own end. None: nothing.
+
+        Otherwise an empty line before a line that is indented by less than this; 0 for any line.
+        """
+        if self.blank:
+            return None
+        found = _BEGUN(self.start) if self.start else None
+        if found is None or found["quote"]:
+            return 0
+        return min(found.start("item"), _DEEPEST) + 1 if found["item"] else None
 
     def note(self, text: str) -> None:
         """Plain prose, without backticks, went by."""
@@ -63,7 +82,7 @@ class Quoting:
             if self.span:
                 self.span = self.spans.line_over(said=text.count("\n") > 1 or text[:line].strip() != "")
             self.blank = True
-            self.lead = ""
+            self.lead = self.start = ""
             self.opening = False
             text = text[line + 1 :]
         if self.span and text and not text.isspace():
@@ -74,15 +93,25 @@ class Quoting:
         elif self.escaped:
             self.escaped = False
         if self.lead is None:
-            return
-        if text[:1].isalpha():  # as most lines begin: no marker has letters
-            self.blank, self.lead = False, None
+            if self.start:
+                self.start = _begun(self.start + text)
+        elif text[:1].isalpha():  # as most lines begin: no marker has letters
+            self.blank, self.lead, self.start = False, None, ""
         elif text:
-            self.blank = self.blank and text.isspace()
-            start = self.lead + text
-            found = _MARKERS(start)
-            lead = start[found.end() :] if found else start
-            self.lead = lead if _MARKER(lead) else None
+            self._note_start(text)
+
+    def _note_start(self, text: str) -> None:
+        """The line has only had markers so far, and now this."""
+        assert self.lead is not None
+        self.blank = self.blank and text.isspace()
+        start = self.lead + text
+        found = _MARKERS(start)
+        lead = start[found.end() :] if found else start
+        self.start = (self.start + text)[: _BEGINNING + 1]
+        if _MARKER(lead):
+            self.lead = lead
+        else:
+            self.lead, self.start = None, _begun(self.start) if lead.startswith("<") else ""
 
     def may_close(self, mark: str, n: int) -> bool:
         """Whether a run of `n` marks here is the end of the open fence, unless it opens one inside it."""
@@ -107,10 +136,15 @@ class Quoting:
             self.span = self.spans.run(n, escaped=self.escaped)
         elif self.span:
             self.spans.said()
-        self.blank, self.lead, self.escaped = False, None, False
+        self.blank, self.lead, self.start, self.escaped = False, None, "", False
 
     def no_span(self) -> None:
         """No code span is open here, whatever backticks went by."""
         if self.span:
             self.spans.end()
             self.span = False
+
+
+def _begun(start: str) -> str:
+    """The same, unless it is too long."""
+    return start if len(start) <= _BEGINNING else ""

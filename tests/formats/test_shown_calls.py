@@ -15,7 +15,29 @@ from agentkit.formats.asides import THOUGHTS
 from agentkit.messages import ToolCall
 
 CALL = render_calls("hermes", [ToolCall("", "ping", {})], [PING])
-MARKS = ["`", "``", "```", "~~~", "> ", ">", "- ", "1. ", "+ ", "2)", "*", "\n", "\r\n", " ", "\t", "a", "b c", "<"]
+MARKS = [
+    "`",
+    "``",
+    "```",
+    "~~~",
+    "> ",
+    ">",
+    "- ",
+    "1. ",
+    "+ ",
+    "2)",
+    "*",
+    "\n",
+    "\r\n",
+    " ",
+    "\t",
+    "a",
+    "b c",
+    "<",
+    "\\",
+    "  ",
+]
+MARKS += ["<pre>", "</pre>", "<code>", "</code>", "<!--", "-->", "<p>", "</p>"]
 FENCED = {"json_fence", "tool_code"}  # calls in a fence: `auto` does not read them
 
 
