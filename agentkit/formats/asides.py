@@ -46,7 +46,8 @@ _OTHERS: Final = {
 class Aside(NamedTuple):
     """One kind of aside: the literals that end it, and whether only a paragraph is aside if it starts inside a line.
 
-    This way, a tag that prose merely mentions ("the <pre> element") does not affect a call in a later paragraph.
+    This way, a tag that prose merely mentions ("the <pre> element") does not affect a call in a later paragraph. Behind
+    another tag or the marker of a list's item, one starts a block, which ends with the item at the latest.
     """
 
     closes: tuple[str, ...]
@@ -101,11 +102,18 @@ def _opens(tags: tuple[str, ...], declared: tuple[str, ...], texts: tuple[str, .
 
 
 @cache
-def end_of(closes: tuple[str, ...], *, paragraph: bool) -> tuple[Delimiter, Search]:
-    """What ends an aside, and a search for where that may be."""
+def end_of(closes: tuple[str, ...], margin: int | None) -> tuple[Delimiter, Search]:
+    """What ends an aside, and a search for where that may be.
+
+    Args:
+        closes: the literals that end it.
+        margin: an empty line ends it, too, if the next one is indented by less than this; 0: any; None: none does.
+    """
     whole, part = "|".join(map(pattern, closes)), "|".join(map(beginnings, closes))
     first = "|".join(map(may_begin, closes))
-    if paragraph:
-        whole, part = rf"{whole}|\n[ \t\r]{{0,64}}\n", rf"{part}|\n[ \t\r]{{0,64}}"
+    if margin is not None:
         first = rf"{first}|\n(?=\s|\Z)"
+        empty = r"[ \t\r]{0,64}"
+        whole += rf"|\n{empty}\n" if not margin else rf"|\n(?:{empty}\n){{1,16}}+(?= {{0,{margin - 1}}}+\S)"
+        part += rf"|\n{empty}" if not margin else rf"|\n(?:{empty}\n){{0,16}}{empty}"
     return Delimiter(whole, part, re.IGNORECASE), re.compile(first, re.IGNORECASE).search

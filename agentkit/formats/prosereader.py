@@ -82,18 +82,19 @@ class ProseReader:
         r = self.r
         inside = self.quoting.inside
         found = (self.openers.stops.within if inside else self.openers.stops.search)(r.buf, r.at)
-        if found is None:
+        c = found[0] if found else ""
+        if c in ("", "\\"):  # a backslash may escape what comes next
             self.plain(len(r.buf))
-            if not r.ended and self.quoting.lead is None and not self.quoting.bare:
+            if not c and not r.ended and self.quoting.calm:
                 r.heat(self.openers.stops.within if self.quoting.inside else self.openers.stops.search, Text)
             return ""
-        if found[0] == "\n":  # the first line's end may need no decision once the line has been emitted
+        if c == "\n":  # the first line's end may need no decision once the line has been emitted
             self.plain(found.end() if inside or found.start() == r.at else found.start())
             return "\n"
         self.plain(found.start())
-        if found[0] != "`" and not r.ended and _UNDECIDED(r.buf, r.at):
+        if c != "`" and not r.ended and _UNDECIDED(r.buf, r.at):
             return ""  # what follows it may show that it opens nothing
-        return found[0]
+        return c
 
     def _at_line_start(self, line: LineStart) -> Generator[None, None, list[Opener]]:
         """The calls that may open with a bare tool name at the start of a line."""
@@ -178,28 +179,32 @@ class ProseReader:
     def _is_quoted(self) -> Generator[None, None, bool]:
         """Whether what is here is quoted, if a call may open here in a code span; the span may never be closed.
 
-        Then its backtick is only a character. If the text ends first, or long text follows, it counts as quoted.
+        Then its backticks are only characters. If the text ends first, or long text follows, it counts as quoted.
         """
         r, quoting = self.r, self.quoting
-        if quoting.fence or quoting.shut:
+        spans = quoting.spans
+        if quoting.fence or spans.closing:
             return True
         while not r.ended and self.openers.literal.part.match(r.buf, r.at):
             yield
         if self.openers.literal.match(r.buf, r.at) is None and (yield from r.sees(TAG)) is None:
             return True
-        over = re.compile(rf"(?<!`)`{{{quoting.span}}}(?!`)|(?P<blank>\n[ \t\r]{{0,64}}\n)")
+        lengths = "|".join(f"`{{{n}}}" for n in sorted(spans.closers))
+        over = re.compile(rf"(?<!`)(?P<run>{lengths})(?!`)|\n[ \t\r]{{0,64}}\n")
         while True:
             limit = r.at + _SPAN
             found = over.search(r.buf, r.at, limit)
             if found and (found.end() < min(len(r.buf), limit) or (r.ended and len(r.buf) < limit)):
                 break
             if r.ended or len(r.buf) >= limit:
-                quoting.shut = r.ended  # to its last line
+                spans.closing = max(spans.closers) if r.ended else 0  # to the text's last line
                 return True
             yield
-        quoting.shut = found["blank"] is None
-        quoting.span = quoting.span if quoting.shut else 0
-        return quoting.shut
+        if found["run"] is None:
+            quoting.no_span()
+            return False
+        spans.closing = len(found["run"])
+        return True
 
     def _tag_may_open(self, entries: Sequence[Opener]) -> bool:
         """Whether the tag here may open something other than what its exact letters open."""
@@ -251,7 +256,7 @@ class ProseReader:
         found = yield from r.sees(self.openers.asides.opens)
         if aside is None or found is None:
             return True
-        end, stop = end_of(aside.closes, paragraph=aside.paragraph and not self.quoting.blank)
+        end, stop = end_of(aside.closes, self.quoting.margin if aside.paragraph else None)
         self.plain(found.end())
         while True:
             found = stop(r.buf, r.at)

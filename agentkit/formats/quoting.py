@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
+from agentkit.formats.spans import Spans
+
 _MARKERS: Final = re.compile(r"\s*(?:(?:>|(?:[-+*]|\d{1,9}[.)])\s)\s*)*").match
+_BEGUN: Final = re.compile(
+    r"\s*(?:(?:(?P<quote>>)|(?P<item>[-+*]|\d{1,9}[.)])\s)\s*)*(?:<[a-zA-Z/!][^\n]*>\s*)?"
+).fullmatch  # markers and elements, behind which a block may begin
+_DEEPEST: Final = 16  # columns: more of a list's item makes no difference
+_BEGINNING: Final = 256  # characters of a line that may be its markers and elements
 _MARKER: Final = re.compile(r"(?:[-+*]|\d{1,9}[.)]?)?").fullmatch  # what may become one
 
 
@@ -20,11 +27,11 @@ class Quoting:
     that line: then it is around the next.
 
     `fence` is the number of characters that opened the block, `mark` which, `inner` how many blocks are open in it,
-    `opening` whether its first line is not over, and `marked` whether it began after a marker; `span` the number that
-    opened the span; 0 outside; `bare`, whether nothing but white space has followed it in its line; `shut`, whether it
-    is known that the span does not end with its line. `blank` is whether the current line has nothing but white space
-    so far; `lead`, what it has so far of the marker of a list's item or of a quotation, after white space and whole
-    markers; None once it has anything else, and no fence may open in it; `off`, whether quoting does not count.
+    `opening` whether its first line is not over, and `marked` whether it began after a marker. `blank` is whether the
+    current line has nothing but white space so far; `lead`, what it has so far of the marker of a list's item or of a
+    quotation, after white space and whole markers; None once it has anything else, and no fence may open in it; `off`,
+    whether quoting does not count; `span`, whether a span of `spans` may be open; `escaped`, whether the text ends with
+    a backslash that nothing escapes; `start`, how the line begins, if that is only markers and elements so far.
     """
 
     off: bool = False
@@ -33,45 +40,78 @@ class Quoting:
     inner: int = 0
     opening: bool = False
     marked: bool = False
-    span: int = 0
-    bare: bool = False
-    shut: bool = False
+    spans: Spans = field(default_factory=Spans)
+    span: bool = False
+    escaped: bool = False
     blank: bool = True
     lead: str | None = ""
+    start: str = ""
 
     @property
     def quoted(self) -> bool:
         """Whether what is here is quoted."""
-        return not self.off and (self.fence > 0 or self.span > 0)
+        return not self.off and (self.fence > 0 or self.span)
 
     @property
     def inside(self) -> bool:
         """Whether this is inside a line, and a line break changes nothing once the next line has more text."""
         return self.lead is None and not (self.span or self.opening)
 
+    @property
+    def calm(self) -> bool:
+        """Whether more text in this line changes nothing."""
+        return self.lead is None and not self.start and not (self.span and self.spans.fresh)
+
+    @property
+    def margin(self) -> int | None:
+        """What ends a block that begins here, besides its own end. None: nothing.
+
+        Otherwise an empty line before a line that is indented by less than this; 0 for any line.
+        """
+        if self.blank:
+            return None
+        found = _BEGUN(self.start) if self.start else None
+        if found is None or found["quote"]:
+            return 0
+        return min(found.start("item"), _DEEPEST) + 1 if found["item"] else None
+
     def note(self, text: str) -> None:
         """Plain prose, without backticks, went by."""
         line = text.rfind("\n")
         if line >= 0:
-            if not self.shut:  # an unmatched backtick is a character, not code to the text's end
-                self.span = self.span if self.bare and text.count("\n") == 1 and not text[:line].strip() else 0
-                self.bare = False
+            if self.span:
+                self.span = self.spans.line_over(said=text.count("\n") > 1 or text[:line].strip() != "")
             self.blank = True
-            self.lead = ""
+            self.lead = self.start = ""
             self.opening = False
             text = text[line + 1 :]
-        if self.bare and text and not text.isspace():
-            self.bare = False
+        if self.span and text and not text.isspace():
+            self.spans.said()
+        if text.endswith("\\"):
+            n = len(text) - len(text.rstrip("\\"))
+            self.escaped = bool(n % 2) ^ (self.escaped and line < 0 and n == len(text))
+        elif self.escaped:
+            self.escaped = False
         if self.lead is None:
-            return
-        if text[:1].isalpha():  # as most lines begin: no marker has letters
-            self.blank, self.lead = False, None
+            if self.start:
+                self.start = _begun(self.start + text)
+        elif text[:1].isalpha():  # as most lines begin: no marker has letters
+            self.blank, self.lead, self.start = False, None, ""
         elif text:
-            self.blank = self.blank and text.isspace()
-            start = self.lead + text
-            found = _MARKERS(start)
-            lead = start[found.end() :] if found else start
-            self.lead = lead if _MARKER(lead) else None
+            self._note_start(text)
+
+    def _note_start(self, text: str) -> None:
+        """The line has only had markers so far, and now this."""
+        assert self.lead is not None
+        self.blank = self.blank and text.isspace()
+        start = self.lead + text
+        found = _MARKERS(start)
+        lead = start[found.end() :] if found else start
+        self.start = (self.start + text)[: _BEGINNING + 1]
+        if _MARKER(lead):
+            self.lead = lead
+        else:
+            self.lead, self.start = None, _begun(self.start) if lead.startswith("<") else ""
 
     def may_close(self, mark: str, n: int) -> bool:
         """Whether a run of `n` marks here is the end of the open fence, unless it opens one inside it."""
@@ -85,12 +125,26 @@ class Quoting:
             if self.inner < 0:
                 self.fence = self.inner = 0
         elif self.fence:
-            if self.opening and mark == self.mark == "`":
-                self.fence, self.span = 0, 0 if n == self.fence else self.fence
+            if self.opening and mark == self.mark == "`":  # no fence, but two runs of backticks
+                self.spans.run(self.fence, escaped=False)
+                self.span = self.spans.run(n, escaped=self.escaped)
+                self.fence = 0
         elif self.lead == "" and n >= 3:
             self.fence, self.mark, self.inner, self.opening, self.marked = n, mark, 0, True, not self.blank
+            self.no_span()
         elif mark == "`":
-            self.span = n if not self.span else 0 if n == self.span else self.span
-        self.shut = self.shut and self.span > 0
-        self.bare = self.span == n and mark == "`"
-        self.blank, self.lead = False, None
+            self.span = self.spans.run(n, escaped=self.escaped)
+        elif self.span:
+            self.spans.said()
+        self.blank, self.lead, self.start, self.escaped = False, None, "", False
+
+    def no_span(self) -> None:
+        """No code span is open here, whatever backticks went by."""
+        if self.span:
+            self.spans.end()
+            self.span = False
+
+
+def _begun(start: str) -> str:
+    """The same, unless it is too long."""
+    return start if len(start) <= _BEGINNING else ""

@@ -20,7 +20,7 @@ class Stops:
 
     That is at openers, judged by their first two characters, and at backticks and line ends, which show what is quoted
     and where a line starts. `search` is for prose at the start of a line or in a code span, `within` for all other
-    prose: there a line end needs no decision if what follows it opens nothing.
+    prose: there a line end needs no decision if what follows it opens nothing. Both find a backslash at the end.
     """
 
     search: Search
@@ -36,11 +36,11 @@ def stops_of(behind: Mapping[str, Iterable[str]], starts: Iterable[str]) -> Stop
     """
     firsts = "".join(sorted(behind))
     opening = "".join(rf"|{re.escape(c)}(?={'|'.join(sorted(behind[c]))}|\Z)" for c in firsts)
-    search = re.compile(f"[`~\n]{opening}").search
+    search = re.compile(rf"[`~\n]{opening}|\\\Z").search
     stops = re.escape("`~" + firsts + "".join(sorted(starts)))
     item = r"(?:(?:>|(?:[-+*]|\d{1,9}[.)])[ \t])[ \t]{0,7}+){0,4}+"  # markers, after which a fence may begin
     told = rf"[^\s{stops}>\-+*\d]|[-+*]\S|\d{{1,9}}+(?:[^\d.)]|[.)]\S)"
-    return Stops(search, re.compile(rf"`{opening}|\n(?!\s{{0,64}}+{item}(?:{told}))").search)
+    return Stops(search, re.compile(rf"`{opening}|\\\Z|\n(?!\s{{0,64}}+{item}(?:{told}))").search)
 
 
 def line_start(words: Sequence[str], names: Iterable[str]) -> Delimiter:

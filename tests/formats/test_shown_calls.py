@@ -15,7 +15,29 @@ from agentkit.formats.declaring import THOUGHTS
 from agentkit.messages import ToolCall
 
 CALL = render_calls("hermes", [ToolCall("", "ping", {})], [PING])
-MARKS = ["`", "``", "```", "~~~", "> ", ">", "- ", "1. ", "+ ", "2)", "*", "\n", "\r\n", " ", "\t", "a", "b c", "<"]
+MARKS = [
+    "`",
+    "``",
+    "```",
+    "~~~",
+    "> ",
+    ">",
+    "- ",
+    "1. ",
+    "+ ",
+    "2)",
+    "*",
+    "\n",
+    "\r\n",
+    " ",
+    "\t",
+    "a",
+    "b c",
+    "<",
+    "\\",
+    "  ",
+]
+MARKS += ["<pre>", "</pre>", "<code>", "</code>", "<!--", "-->", "<p>", "</p>"]
 FENCED = {"json_fence", "tool_code"}  # calls in a fence: `auto` does not read them
 
 
@@ -48,3 +70,52 @@ def test_what_is_quoted_does_not_depend_on_the_cuts(text: str) -> None:
     whole = read(get("hermes"), text)
     for size in (1, 2, 5):
         assert read(get("hermes"), text, size) == whole
+
+
+IN_SPANS = [  # what precedes a span in its line, and the length of the span's runs
+    ("", (1, 2, 3)),
+    ("In Markdown, escape a backtick as \\`. ", (1, 2, 3)),
+    ("Two of them: \\`\\`, or \\\\\\`. ", (1, 2, 3)),
+    ("A backslash \\\\ is none, ", (1, 2)),
+    ("The key \\`` is odd. ", (2, 3)),
+    ("\\``` ", (1, 3)),
+    ("a ` b, ", (2, 3)),
+    ("a ``` b `` c, ", (1,)),
+    ("a ``` b ` c ``` d, ", (1, 2, 3)),
+    ("a ` b ``c`` d, ", (2, 3)),
+    ("`a\\` and ", (1, 2, 3)),
+    ("``` ", (1, 2)),
+    ("``` a `` b ", (1,)),
+    ("- ``` ", (2,)),
+]
+BESIDE_SPANS = [
+    "A \\` is odd.",
+    "A \\`` is odd.",
+    "a ` b ``c``",
+    "``` ``a``",
+    "a `` b ` c",
+    "C:\\",
+    "a ``` b `` c ` d",
+    "`a\\`",
+]
+
+
+@pytest.mark.parametrize("format", [f for f in CATALOG if f.name not in FENCED], ids=lambda f: f.name)
+@pytest.mark.parametrize(("before", "lengths"), IN_SPANS)
+def test_a_call_in_a_span_is_text_whatever_backticks_precede_it(
+    format: Format, before: str, lengths: tuple[int, ...]
+) -> None:
+    call = render_calls(format, [ToolCall("", "ping", {})], [PING]).strip()
+    for n in lengths:
+        text = f"{before}Write {'`' * n}{call}{'`' * n}."
+        for formats in (auto(), format)[: 1 if format.name == "xlam" and n > 2 else 2]:  # whose calls may be in fences
+            whole = read(formats, text)
+            assert not made(whole), text
+            assert all(read(formats, text, size) == whole for size in (1, 3))
+
+
+@pytest.mark.parametrize("before", BESIDE_SPANS)
+def test_backticks_hide_no_call_after_their_paragraph(before: str) -> None:
+    for text in (f"{before}\n\n{CALL}", f"{before}\n{CALL}", f"{before} {CALL}\n\n`a`"):
+        for size in (None, 1, 3):
+            assert made(read(get("hermes"), text, size)) == 1, text
