@@ -54,9 +54,9 @@ class Aside(NamedTuple):
     paragraph: bool = False
 
 
-_LITERALS: Final = {text: Aside(ends) for text, ends in _OTHERS.items()} | {"<!--": Aside(("-->",), paragraph=True)}
+LITERALS: Final = {text: Aside(ends) for text, ends in _OTHERS.items()} | {"<!--": Aside(("-->",), paragraph=True)}
 """Asides that start with a literal, by that literal, which contains no white space."""
-_ANY_CASE: Final = {text.lower(): aside for text, aside in _LITERALS.items()}
+_ANY_CASE: Final = {text.lower(): aside for text, aside in LITERALS.items()}
 
 
 class Asides:
@@ -69,7 +69,7 @@ class Asides:
 
     def __init__(self, taken: Collection[str], literals: Collection[str]) -> None:
         tags = tuple([tag for tag in _TAGS if tag not in taken and (_TAGS[tag] not in literals or tag in THOUGHTS)])
-        texts = tuple([text for text in _LITERALS if text not in literals])
+        texts = tuple([text for text in LITERALS if text not in literals])
         self.opens = _opens(tags, tuple([tag for tag in THOUGHTS if _TAGS[tag] in literals]), texts)
 
     def behind(self) -> Iterator[tuple[str, str]]:

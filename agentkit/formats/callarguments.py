@@ -17,7 +17,7 @@ from agentkit.formats.repairs import INVALID_ESCAPE, LEADING_ZEROS, QUOTED_VALUE
 from agentkit.schemas import walk
 from agentkit.toolspec import UNDECLARED, ToolSpec
 
-_TWO_DIGITS = re.compile(r"(?<![\w.])0[0-9](?![\w.])").search
+_DECIMAL = re.compile(r"(?<![\w.])0[0-9]+(?![\w.])").search
 _WRAPPERS = ("arguments", "input", "properties")
 """Source: vLLM's parsers of DeepSeek V3.2 (`arguments`, `input`) and of MiniCPM 5 (`properties`), with their tests."""
 
@@ -126,7 +126,7 @@ class CallArguments:
     ) -> Any:
         """What a text represents for this schema; it stays text if that takes a repair that is not allowed."""
         value = values.read(text, schema, root, nulls=nulls)
-        if "0" in text and _TWO_DIGITS(text) and LEADING_ZEROS in allowed:
+        if "0" in text and _DECIMAL(text) and LEADING_ZEROS in allowed:
             dated = values.read(text, schema, root, nulls=nulls, zeros=True)
             if not values.same(dated, value):
                 self.note(LEADING_ZEROS)

@@ -85,7 +85,7 @@ def as_float(exact: Fraction) -> float:
 
 
 def whole(value: float) -> int | None:
-    """The integer that was written for this number; None if it was none."""
+    """The integer that was written for this number; None if it was written otherwise."""
     exact = fraction(value)
     return exact.numerator if exact is not None and exact.denominator == 1 else None
 

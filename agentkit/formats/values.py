@@ -22,7 +22,7 @@ from agentkit.unicode import has_surrogate, without_surrogates
 MAX_NUMBER = 5_000  # characters; the interpreter itself refuses integers with more than 4,300 digits
 _NO_ZERO = "(?!0[0-9])"  # 0644 may mean 420, 644 or a code
 _INTEGER = re.compile(rf"[+-]?{_NO_ZERO}[0-9]{{1,4300}}\Z")  # the interpreter's own limit for int(str)
-_TWO_DIGITS = re.compile(r"0[0-9]\Z")  # a month, a day, an hour
+_ONE_READING = re.compile(r"[+-]?(?!0+[1-7][0-7]+\Z)0[0-9]+\Z")  # a month; `007`, `018956`: not octal
 _LITERAL = re.compile(r"[+-]?(?:0[xXoObB]|[0-9.]+_)")
 _TOO_LONG = re.compile(r"\d{4301}")
 _NUMBER = re.compile(rf"[+-]?{_NO_ZERO}(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
@@ -206,7 +206,7 @@ def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False, zeros:
 
     With `nulls`, the word null means null even if a string is also allowed. If an enum lists strings, any other text is
     read as if no string were allowed, except that word. A number with leading zeros stays text, since it may be in
-    another base, or a code; with `zeros`, one of two digits (`07`, a month) is read.
+    another base, or a code; with `zeros`, one with only one reading (`07`, `018956`) is read.
 
     >>> read("007", {"type": "string"}, {}), read("5", {"type": "integer"}, {}), read("a, b", {"type": "array"}, {})
     ('007', 5, ['a', 'b'])
@@ -297,7 +297,7 @@ def _whole(value: Any) -> Any:
 
 
 def _number(text: str, zeros: bool) -> Any:
-    if _INTEGER.match(text) or (zeros and _TWO_DIGITS.match(text)):
+    if _INTEGER.match(text) or (zeros and _ONE_READING.match(text)):
         return int(text)
     if _LITERAL.match(text):
         return _literal(text)

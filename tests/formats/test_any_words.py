@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentkit.events import CallEnd, CallError, Event, Markup, Text, Thinking, merge
 from agentkit.formats import CATALOG, Format, Limits, Parser, get, render_calls
-from agentkit.formats.asides import Asides
+from agentkit.formats.asides import LITERALS
 from agentkit.messages import ToolCall
 
 EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "20")) * 2
@@ -22,7 +22,7 @@ CALLS = [
     ToolCall("", "note", {"text": "x y"}),
 ]
 COMMON = re.findall(r"\S+|\s", "[ ] ( ) { } \" ' , : = ping add note text a 1 \n < /> > </ x ``` ` \\ |")
-ROLES = [word for text in Asides((), ()).literals for word in (text, text.upper())]
+ROLES = [word for text in LITERALS for word in (text, text.upper())]
 
 
 def words(format: Format) -> list[str]:
