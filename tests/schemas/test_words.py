@@ -132,7 +132,9 @@ def at(value: Any, pointer: str) -> Any:
 def problems_of(wanted: Any, value: Any) -> tuple[Problem, ...]:
     made = value_type(wanted)
     try:
-        Arguments(made.schema, made.validator.validate_json, None, to_json).validate("t", {"value": value}, lenient=False)
+        Arguments(made.schema, made.validator.validate_json, None, to_json).validate(
+            "t", {"value": value}, lenient=False
+        )
     except InvalidArguments as e:
         return e.problems
     return ()
