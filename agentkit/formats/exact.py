@@ -85,7 +85,7 @@ def as_float(exact: Fraction) -> float:
 
 
 def whole(value: float) -> int | None:
-    """The integer that was written for this number; None if it was written otherwise."""
+    """The integer that was written for this number; None if the number is not an integer."""
     exact = fraction(value)
     return exact.numerator if exact is not None and exact.denominator == 1 else None
 
@@ -93,7 +93,7 @@ def whole(value: float) -> int | None:
 def exactly(value: Any, schema: Any, root: Schema, depth: int = 0) -> Any:
     """A value with each `Rounded` number in it as its schema can have it: an integer, or the digits as a string.
 
-    The digits of a number that should be an integer and is none become a string, too: validation shows them.
+    The digits of a fraction where the schema wants an integer become a string, too: validation shows them.
     """
     if not isinstance(schema, Mapping) or depth > _DEPTH:
         return value

@@ -63,8 +63,8 @@ def argument_type(signature: Signature) -> ArgumentType:
     return built._replace(schema=without_titles(built.schema))
 
 
-def value_type(hint: Any) -> tuple[SchemaValidator, dict[str, Any]]:
-    """The validator of an object whose one property `value` is of this type, and its JSON Schema.
+def value_type(hint: Any) -> ArgumentType:
+    """An object whose one property `value` is of this type.
 
     Raises:
         SchemaError: the type has no JSON Schema.
@@ -74,10 +74,10 @@ def value_type(hint: Any) -> tuple[SchemaValidator, dict[str, Any]]:
     parameter = Parameter("value", hint, NOTHING, "")
     nowhere = Signature("output_type", (parameter,), (), (), Docstring(), NameScope({}, {}))
     try:
-        validator, _, schema, _ = _built(nowhere.parameters, nowhere)
+        built = _built(nowhere.parameters, nowhere)
     except Exception as e:  # pydantic's own errors, and anything the author's types raise
         raise SchemaError(f"output_type is {_type_name(hint)}, {_why(e, '')}") from e
-    return validator, without_titles(schema)
+    return built._replace(schema=without_titles(built.schema))
 
 
 def _instead_of_type(hint: Any, write: str) -> str | None:

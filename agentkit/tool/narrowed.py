@@ -239,7 +239,7 @@ def _in_text(node: dict[str, Any]) -> dict[str, Any]:
         function = {"type": "no-info", "function": _NumberInText(node["type"], read=read)}
         return {"type": "function-before", "function": function, "schema": node}
 
-    # a union tries the strict ones first: a string is not a number if another member is a string
+    # a union tries the strict ones first: a string is not read as a number if another member is a string
     return {"type": "lax-or-strict", "lax_schema": before(read=True), "strict_schema": before(read=False)}
 
 

@@ -95,10 +95,12 @@ class Output:
     """
 
     def __init__(self, wanted: Any) -> None:
-        validator, around = value_type(wanted)
+        made = value_type(wanted)
+        around = made.schema
         from pydantic_core import to_json
 
-        self._arguments = Arguments(around, validator.validate_json, None, to_json)
+        exact = around if made.precise else None
+        self._arguments = Arguments(around, made.validator.validate_json, None, to_json, precise=exact)
         schema = _object(around)
         self._wrapped = schema is None
         name = _NOT_IN_NAME.sub("_", getattr(wanted, "__name__", "")).strip("_")[:64]

@@ -20,6 +20,7 @@ from agentkit.formats.exact import Rounded, exactly, nearest, whole
 from agentkit.models.native_arguments import read_arguments
 from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.binding import BoundTool
+from agentkit.tool.reply import InvalidOutput, Output
 
 # ruff: noqa: ANN001, ANN202 (parameters that get their hint below)
 
@@ -149,6 +150,14 @@ def test_arithmetic_is_exact_or_an_error(text: str, value: int | None) -> None:
             tool.validate(end.call.arguments, lenient=False)
     else:
         assert tool.validate(end.call.arguments, lenient=False) == {"x": value}
+
+
+def test_a_final_reply_keeps_the_digits() -> None:
+    assert Output(Decimal).read("12345678901234567.89") == Decimal("12345678901234567.89")
+    assert Output(Price).read('{"amount": 12345678901234567.89}').amount == Decimal("12345678901234567.89")
+    assert Output(int).read("12345678901234567.0") == 12345678901234567
+    with pytest.raises(InvalidOutput):
+        Output(int).read("0.99999999999999999999")
 
 
 def test_a_rounded_number_is_a_float_that_can_be_copied() -> None:

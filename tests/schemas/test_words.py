@@ -130,9 +130,11 @@ def at(value: Any, pointer: str) -> Any:
 
 
 def problems_of(wanted: Any, value: Any) -> tuple[Problem, ...]:
-    validator, schema = value_type(wanted)
+    made = value_type(wanted)
     try:
-        Arguments(schema, validator.validate_json, None, to_json).validate("t", {"value": value}, lenient=False)
+        Arguments(made.schema, made.validator.validate_json, None, to_json).validate(
+            "t", {"value": value}, lenient=False
+        )
     except InvalidArguments as e:
         return e.problems
     return ()
