@@ -355,7 +355,11 @@ def odder_chat_streams(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
     if style.id != "own":
         style = style._replace(given="once")
     threads = [draw(pieces(call, at, style)) for at, call in enumerate(calls)]
-    events = draw(woven(threads)) if style.given == "once" and draw(st.booleans()) else [event for thread in threads for event in thread]
+    events = (
+        draw(woven(threads))
+        if style.given == "once" and draw(st.booleans())
+        else [event for thread in threads for event in thread]
+    )
     return calls, [*events, chunk(finish="tool_calls")]
 
 
