@@ -98,20 +98,14 @@ class Quoting:
         elif text[:1].isalpha():  # as most lines begin: no marker has letters
             self.blank, self.lead, self.start = False, None, ""
         elif text:
-            self._note_start(text)
-
-    def _note_start(self, text: str) -> None:
-        """The line has only had markers so far, and now this."""
-        assert self.lead is not None
-        self.blank = self.blank and text.isspace()
-        start = self.lead + text
-        found = _MARKERS(start)
-        lead = start[found.end() :] if found else start
-        self.start = (self.start + text)[: _BEGINNING + 1]
-        if _MARKER(lead):
-            self.lead = lead
-        else:
-            self.lead, self.start = None, _begun(self.start) if lead.startswith("<") else ""
+            self.blank = self.blank and text.isspace()
+            start = self.lead + text
+            found = _MARKERS(start)
+            lead = start[found.end() :] if found else start
+            if _MARKER(lead):
+                self.lead, self.start = lead, (self.start + text)[: _BEGINNING + 1]
+            else:
+                self.lead, self.start = None, _begun(self.start + text) if lead[0] == "<" else ""
 
     def may_close(self, mark: str, n: int) -> bool:
         """Whether a run of `n` marks here is the end of the open fence, unless it opens one inside it."""

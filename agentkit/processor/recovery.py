@@ -220,11 +220,11 @@ class Recovery:
 
     A call counts if it can be read without damage, names an offered tool, has all required arguments, and is not
     quoted: not in thinking, code or quotation marks, nor in what the model has read from others. A quotation mark
-    counts if it touches the call, or if it is before the call in the same line and closed in the line in which the
-    call ends. Text indented by four spaces after a blank line is also code, as in Markdown; in a list, by four more
-    than the item's text. A call without its own markup (bare JSON, `name(…)`) must begin a line, and one in a code
-    fence must begin the reply; only calls may follow either. A tag that the tool's author did not declare must contain
-    an argument.
+    counts if it touches the call, or if it is before the call in the same line and closed in the line in which the call
+    ends. Text indented by four spaces that continues no paragraph is also code, as in Markdown; in a list, by four more
+    than the item's text. A line that continues a paragraph of a Markdown quote is of the quote. A call without its own
+    markup (bare JSON, `name(…)`) must begin a line, and one in a code fence must begin the reply; only calls may follow
+    either. A tag that the tool's author did not declare must contain an argument.
 
     Args:
         new_parser: creates a parser for every format; called with whether it reads the very beginning.

@@ -63,6 +63,31 @@ WAYS = {
     "a quote in a numbered item": "Like this:\n\n1. - > Write %s",
     "code below an item": "Like this:\n\n- an item\n\n      %s",
     "code below a numbered item": "Like this:\n\n10. an item\n\n        %s\n\n11. so",
+    "code at the start": "    %s",
+    "code below a heading": "# Example\n    %s",
+    "code below a heading in an item": "- ### Example ###\n      %s",
+    "code below an underlined heading": "Example\nof this\n===\n    %s",
+    "code below a heading underlined by one dash": "Example\n-\n      %s",
+    "code below a rule": "So:\n***\n    %s",
+    "code below a rule with spaces": "So:\n - - -\n\t%s",
+    "code below a fence": "```\nx = 1\n```\n    %s",
+    "code below a fence of tildes": "So:\n~~~ xml\nx\n~~~\n    %s",
+    "code below a table": "| a |\n|---|\n    %s",
+    "code below rows of a table": "a | b\n:-: | ---\n1 | 2\n3 | 4\n    %s",
+    "code below a link": "[a]: https://example.org/a\n    %s",
+    "code below a link with a title": "So\n\n[a b]: <x> 'A title'\n    %s",
+    "code below code": "# So\n    a\n    %s",
+    "code below an empty item": "-\n      %s",
+    "code in an item's line": "-     %s",
+    "code in a numbered item's line": "So:\n1.     %s",
+    "code in the line of an item's item": "- 2)\t     %s",
+    "code in an item's line below code": "-     a\n      %s",
+    "a lazy line of a quote": "> He said\n%s",
+    "a lazy line with words": "> He said\nwrite %s",
+    "a second lazy line": ">He said\nwrite\n  %s",
+    "a lazy line of a quote in an item": "- > He said\n  %s",
+    "a lazy line indented by four": "> He said\n    %s",
+    "a lazy line of a quote of a quote": "> > He said\n> so:\n%s",
     "code below an item's item": "Like this:\n\n- an item\n  - another\n\n        %s",
 }
 PLAIN = {
@@ -80,6 +105,11 @@ PLAIN = {
     "a backtick at the end of a line": "A `\nhere",
     "marks like those of a list": "-```\n1.``` * - 3",
     "a quote": "> quoted\n",
+    "a heading": "# Example",
+    "a table": "| a |\n|---|\n| b |",
+    "a link": "[a]: https://example.org",
+    "code": "    x = 1",
+    "code in an item": "-     x = 1",
 }  # fmt: skip
 BEHIND = {
     "nothing": "",
@@ -166,6 +196,41 @@ def test_a_quoted_call_costs_its_neighbours_nothing() -> None:
         ran = told(text)
         assert len(ran.made) == text.count("<tool_call>") - 1
         assert quoted in ran.text
+
+
+DIRECTLY_BELOW = [
+    "So:\n    %s",
+    "So:\n      and\n    %s",
+    "- So:\n      %s",
+    "1. So:\n    %s",
+    "So\n\t%s",
+    "# So\n%s",
+    "# So\n   %s",
+    "#so\n    %s",
+    "So\n- - a\n      %s",
+    "***so\n    %s",
+    "[a]: b c\n    %s",
+    "So\n[a]: b\n    %s",
+    "```a``` so\n    %s",
+    "a - b\n    %s",
+    "-    %s",
+    "1.  %s",
+    "> quoted\n\n%s",
+    "> quoted\n# So\n%s",
+    "> quoted\n---\n%s",
+    "> quoted\n- %s",
+    "> quoted\n1. so %s",
+    "> # quoted\n%s",
+    "> quoted\n>\n%s",
+    "> ```\n> quoted\n> ```\n%s",
+    "> quoted\n```\nx\n```\n%s",
+]
+
+
+@pytest.mark.parametrize("text", DIRECTLY_BELOW)
+def test_a_call_directly_below_prose_is_made(text: str) -> None:
+    for call in (INVOKE, ONE_LINE, KIMI):
+        assert told(text % call).made == [("add", 1, 2)]
 
 
 def test_an_item_that_is_a_call_is_made() -> None:
