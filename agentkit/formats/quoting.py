@@ -11,7 +11,7 @@ from agentkit.formats.spans import Spans
 _MARKERS: Final = re.compile(r"\s*(?:(?:>|(?:[-+*]|\d{1,9}[.)])\s)\s*)*").match
 _BEGUN: Final = re.compile(
     r"\s*(?:(?:(?P<quote>>)|(?P<item>[-+*]|\d{1,9}[.)])\s)\s*)*(?:<[a-zA-Z/!][^\n]*>\s*)?"
-).fullmatch  # markers and elements, behind which a block may begin
+).fullmatch  # markers and elements, after which a block may begin
 _DEEPEST: Final = 16  # columns: more of a list's item makes no difference
 _BEGINNING: Final = 256  # characters of a line that may be its markers and elements
 _MARKER: Final = re.compile(r"(?:[-+*]|\d{1,9}[.)]?)?").fullmatch  # what may become one
@@ -87,11 +87,9 @@ class Quoting:
             text = text[line + 1 :]
         if self.span and text and not text.isspace():
             self.spans.said()
-        if text.endswith("\\"):
+        if self.escaped or text.endswith("\\"):
             n = len(text) - len(text.rstrip("\\"))
             self.escaped = bool(n % 2) ^ (self.escaped and line < 0 and n == len(text))
-        elif self.escaped:
-            self.escaped = False
         if self.lead is None:
             if self.start:
                 self.start = _begun(self.start + text)

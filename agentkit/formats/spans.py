@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-_KINDS: Final = 32  # lengths of runs that wait at once: a line that has more is no prose
+_KINDS: Final = 32  # lengths of runs that wait at once: a line that has more is not prose
 
 
 class _Runs:
