@@ -83,7 +83,7 @@ class ProseReader:
         inside = self.quoting.inside
         found = (self.openers.stops.within if inside else self.openers.stops.search)(r.buf, r.at)
         c = found[0] if found else ""
-        if c in ("", "\\"):  # a backslash may escape what comes next
+        if found is None or c == "\\":  # a backslash may escape what comes next
             self.plain(len(r.buf))
             if not c and not r.ended and self.quoting.calm:
                 r.heat(self.openers.stops.within if self.quoting.inside else self.openers.stops.search, Text)

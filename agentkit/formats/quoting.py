@@ -87,11 +87,9 @@ class Quoting:
             text = text[line + 1 :]
         if self.span and text and not text.isspace():
             self.spans.said()
-        if text.endswith("\\"):
+        if self.escaped or text.endswith("\\"):
             n = len(text) - len(text.rstrip("\\"))
             self.escaped = bool(n % 2) ^ (self.escaped and line < 0 and n == len(text))
-        elif self.escaped:
-            self.escaped = False
         if self.lead is None:
             if self.start:
                 self.start = _begun(self.start + text)

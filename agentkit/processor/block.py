@@ -20,7 +20,7 @@ _UNDERLINES: Final = re.compile(r"(?:=+|-+)[ \t]*\Z").match  # the paragraph bef
 _COLUMNS: Final = re.compile(r"(?=[^-]*-)(?=[^|]*\|)[|:\- \t]+\Z").match  # below the first line of a table
 _DEFINES: Final = re.compile(r"""\[[^\[\]]+\]:[ \t]*\S+(?:[ \t]+(?:"[^"]*"?|'[^']*'?|\([^()]*\)?))?[ \t]*\Z""").match
 """A link, if no paragraph is open."""
-_BREAKS_IN: Final = re.compile(r"[ \t]*(?:(?:[-+*]|1[.)])[ \t]|#{1,6}[ \t])").match  # what follows is no paragraph's
+_BREAKS_IN: Final = re.compile(r"[ \t]*(?:(?:[-+*]|1[.)])[ \t]|#{1,6}[ \t])").match  # it ends a paragraph
 
 Open = Literal["", "paragraph", "quote", "table"]
 """What a line leaves open, which the next line may continue: nothing, a paragraph, one of a quote, a table."""
@@ -75,7 +75,7 @@ class Block:
             self._open = ""
 
     def _left_open(self, line: str) -> Open:
-        """What a line that is no code leaves open."""
+        """What a line other than code leaves open."""
         found, quoted = _MARKS(line), _QUOTE(line) is not None
         began = found is not None and found.end() > 0
         said = line[found.end() :].lstrip() if found else line.lstrip()
