@@ -17,6 +17,7 @@ from agentkit import ToolCall, ToolRegistry, formats
 from agentkit.events import CallEnd, CallError
 from agentkit.formats import CATALOG
 from agentkit.formats.exact import Rounded, exactly, nearest, whole
+from agentkit.models.native import NativeCalls
 from agentkit.models.native_arguments import read_arguments
 from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.binding import BoundTool
@@ -150,6 +151,16 @@ def test_arithmetic_is_exact_or_an_error(text: str, value: int | None) -> None:
             tool.validate(end.call.arguments, lenient=False)
     else:
         assert tool.validate(end.call.arguments, lenient=False) == {"x": value}
+
+
+def test_a_native_call_keeps_the_digits_in_what_is_stored() -> None:
+    tool = TOOLS[str(Price)]
+    received = NativeCalls("provider", marks_ends=False, schemas={"run": tool.spec.parameters})
+    call, _ = received.begin("1", "run")
+    received.more(call, '{"x": {"amount": 12345678901234567.89, "count": 12345678901234567.0}}')
+    end = received.settle()[-1]
+    assert isinstance(end, CallEnd)
+    assert end.call.arguments == {"x": {"amount": "12345678901234567.89", "count": 12345678901234567}}
 
 
 def test_a_final_reply_keeps_the_digits() -> None:
