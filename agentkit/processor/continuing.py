@@ -145,10 +145,15 @@ class Record:
         if not spans or self.begins_call(read[spans[-1].end :], follows=True):
             return False  # the open text is still not a call, and would be lost
         opened = spans[-1]
-        new = next(iter(_spans(parser(False), rest)), None)
+        new = next((span for span in _spans(parser(False), rest) if not _lacks_its_opening(span.event)), None)
         if isinstance(opened.event, CallError):
             return cut and new is None and opened.end == len(read) + len(rest)
         return not opened.event.repairs and (new is None or opened.end <= len(read) + new.start)
+
+
+def _lacks_its_opening(end: CallEnd | CallError) -> bool:
+    """Whether it is an error about parameters outside of any call, as the rest of a call has them."""
+    return isinstance(end, CallError) and not end.call.name
 
 
 def _squeezed(texts: Iterable[str]) -> list[str]:

@@ -426,6 +426,6 @@ def test_a_change_is_one_exact_replacement_or_none(
     if done.ok:
         assert after in {content.replace(o, n) for o, n in crlf if content.count(o) == 1}
         given = {content.replace(o, new.encode()) for o, _ in crlf if content.count(o) == 1}
-        assert ("end with CRLF" in done.text) == (after not in given)  # never another text in silence
+        assert after in given or "end with CRLF" in done.text  # never another text in silence
     else:
         assert after == content
