@@ -54,7 +54,7 @@ LAZY = sorted(
 )
 """The packages whose names are loaded on first use."""
 
-NAMES = [".".join(["agentkit", *package.parts[package.parts.index("agentkit") + 1 :]]) for package in LAZY]
+NAMES = [".".join(package.relative_to(Path(__file__).parents[2]).parts) for package in LAZY]
 
 
 def loaded(program: str) -> list[str]:
