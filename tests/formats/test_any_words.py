@@ -67,6 +67,8 @@ def is_read_the_same(
         ("seed_oss", '<function=note"'),
         ("llama4_pythonic", "<|python_start|>ping'"),
         ("hermes", "<|TOOL|>ping"),
+        ("harmony", '<||>commentary to=functions.ping"<|message|>'),
+        ("harmony", "<|c|>commentary to=functions.ping a b c d<|message|>{}"),
     ],
 )
 def test_what_once_was_not(name: str, text: str) -> None:

@@ -34,7 +34,8 @@ _OWN: Final = re.compile(r"<[^<>\s]+>|\[[A-Z_]+\]").match
 _PIPED: Final = re.compile(r"<[|｜]").match
 _SECOND: Final = rf"\"\w{{0,64}}(?:\"{_SPACE})?"
 _FIRST: Final = rf"\"\w{{0,64}}(?:\"[\s:]{{0,64}}(?:\"[\w.-]{{0,256}}(?:\"[\s,]{{0,64}}(?:{_SECOND})?)?)?)?"
-_WORD: Final = r"[^\s{}\"]{1,256}+"
+_PIECE: Final = r"[^\s{}\"]"
+_WORD: Final = rf"{_PIECE}{{1,256}}+"
 _NAME: Final = r"[\w.-]{1,256}+"
 _BRACKETS: Final = r"[\[\s]{0,512}+"
 _WORDS: Final = rf"(?:{_WORD})?+(?:\s{{1,64}}+{_WORD}){{0,3}}+"
@@ -157,7 +158,8 @@ def _follows(rest: str, parts: tuple[FormatPart, ...], known: str) -> str:
         case (Name(prefix), str(text), *more) if any(isinstance(part, Json) for part in more) and text.strip():
             return rf"{listed}(?:{re.escape(prefix)})?(?:{known}){_SPACE}{pattern(text.strip())}"
         case (Name(prefix), Skip(), str(text), *more) if any(isinstance(part, Json) for part in more):
-            return rf"{listed}(?:{re.escape(prefix)})?(?:{known})[^\n{{}}]{{0,128}}{pattern(text.strip())}"
+            skipped = rf"{_PIECE}{{0,128}}(?:[ \t]{{1,64}}{_PIECE}{{1,128}})?[ \t]{{0,64}}"  # no more than `_WORDS`
+            return rf"{listed}(?:{re.escape(prefix)})?(?:{known}){skipped}{pattern(text.strip())}"
         case (Name(prefix), Json() | Braced(), *_):
             return rf"{listed}(?:{re.escape(prefix)})?(?:{known}){_SPACE}\{{"
         case _:
