@@ -146,6 +146,20 @@ def test_a_whole_call_in_a_string_is_content_and_so_is_half_a_call(format: Forma
         formats.render_calls(format, [ToolCall("", "bash", {"command": f"{call[2:]}{call}"})], TOOLS)
 
 
+@pytest.mark.parametrize("name", ["llama4_pythonic", "olmo3", "lfm2"])
+def test_no_python_string_runs_from_one_section_into_the_next(name: str) -> None:
+    """Two quotes are missing; a whole section in a string is content."""
+    one, two = (formats.render_calls(name, [ToolCall("", "bash", {"command": c})], TOOLS) for c in ("ls", "pwd"))
+    for between_them in ("", "\n", "\n\n"):
+        first, second = one.replace("ls'", "ls"), two.replace("'pwd", "pwd")
+        damaged = first + between_them + second
+        got = outcomes(formats.parse(damaged, name, TOOLS))
+        assert (made(got), len(got)) == ([], 2), (damaged, got)
+    value = f"{one}\n{two}".replace("'", '"')
+    text = formats.render_calls(name, [ToolCall("", "bash", {"command": value})], TOOLS)
+    assert outcomes(formats.parse(text, name, TOOLS)) == [("bash", {"command": value}, ())]
+
+
 @every_braced
 @pytest.mark.parametrize("place", ["null", "true", "912"])
 def test_no_value_without_quotes_has_a_code_fence(format: Format, quote: str, place: str) -> None:

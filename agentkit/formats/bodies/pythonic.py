@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import keyword
 import re
+from functools import cache
 from typing import Any, Final
 
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
-from agentkit.formats.format import PythonCall
+from agentkit.formats.edges import weak
+from agentkit.formats.format import PythonCall, Shape, edge
 from agentkit.formats.kind import PartKind, Writing
 from agentkit.formats.literals import Literals
-from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, text_run
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, pattern, text_run
 from agentkit.formats.repairs import ARITHMETIC, INNER_QUOTES, LEADING_ZEROS, MISSING_COMMA
 from agentkit.formats.stringliterals import NotALiteral
 
@@ -67,6 +69,7 @@ def read_python_call(r: Reader, call: CallReader, part: PythonCall) -> Wait:
     yield from _Brackets(r, call).run()
     text = r.text(start, r.offset - 1)
     _refuse_next_call(call, text, start)
+    _refuse_next_section(call, text, start)
     _refuse_glued_call(call, text, start)
     if printed:
         yield from _end_of_print(r)
@@ -87,6 +90,23 @@ def _refuse_next_call(call: CallReader, text: str, start: int) -> None:
     if found and ")" in text[: found.start()]:
         message = f"a string of {call.name!r} runs over its line up to another call: close it, or write it between "
         raise Damage("ambiguous_call", f"{message}three quotes", start + found.start(), end=start + found.start())
+
+
+def _refuse_next_section(call: CallReader, text: str, start: int) -> None:
+    """Refuse a string that runs over the end of a section of calls into the next one: two quotes are missing."""
+    between = _between_sections(call.shape)
+    if between is not None and (found := between.search(text)) and found["open"] not in text[: found.start()]:
+        message = f"a string of {call.name!r} runs into the next call: close each of them"
+        raise Damage("ambiguous_call", message, start + found.start(), end=start + found.start() + 1)
+
+
+@cache
+def _between_sections(shape: Shape) -> re.Pattern[str] | None:
+    """What ends the last call of a section and opens the next section, if that is not common in prose."""
+    if shape.section is None or weak(shape.section.open):
+        return None
+    opens, closes = (edge(part).strip() for part in (shape.section.open, shape.section.close))
+    return re.compile(rf"\)\s*{pattern(closes)}\s*(?P<open>{re.escape(opens)})") if closes else None
 
 
 def _refuse_glued_call(call: CallReader, text: str, start: int) -> None:
