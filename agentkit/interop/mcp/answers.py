@@ -3,9 +3,9 @@
 | the server sends | the SDK gets |
 |---|---|
 | a content item of an unknown type, or a malformed one | its JSON as text; data with a media type as data |
-| content that is no list | its text, or its JSON as text |
+| content that is not a list | its text, or its JSON as text |
 | no content | none |
-| structured content that is no object | its JSON as text |
+| structured content that is not an object | its JSON as text |
 | other keys, where neither content nor structured content stands | their JSON as text |
 """
 
