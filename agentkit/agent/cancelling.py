@@ -65,7 +65,9 @@ async def _obey(token: asyncio.Event, stop: Callable[[RunFinish], None]) -> None
 
 
 async def uncancelled(work: Coroutine[Any, Any, _T], again: Callable[[], Coroutine[Any, Any, _T]] | None = None) -> _T:
-    """Finish this even if the task is cancelled in the meantime, which is raised afterwards, also where the work failed.
+    """Finish this even if the task is cancelled in the meantime; that is raised afterwards, whatever the work came to.
+
+    Otherwise its result is returned.
 
     Args:
         work: the coroutine to finish.

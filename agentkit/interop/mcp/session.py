@@ -28,6 +28,8 @@ _LOG: Final = logging.getLogger("agentkit.mcp")
 PAGES: Final = 100
 """Pages of a list of tools that are read: a server could send them forever."""
 
+_BROKEN: Final = ("Failed to parse JSON response", "SSE stream ended without a response")
+
 LISTED: Final = 5_000
 """Tools of a list that are read."""
 
@@ -288,9 +290,8 @@ class Session:
         if error.code == UNSENT:
             connection.retire()
             return CallFailed(said, sent=False)
-        if error.message == "Session terminated":  # how the SDK names a 404: a server that was started again
-            connection.retire()
-            return CallFailed("the MCP server has forgotten this session", sent=False)
+        if error.message.startswith(_BROKEN):  # the SDK's words
+            return CallFailed(f"the call may have taken effect, but its answer did not arrive: {said}")
         return CallFailed(said)
 
     async def close(self) -> None:
