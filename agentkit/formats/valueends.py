@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
-from typing import Final
+from typing import Any, Final
 
 from agentkit.formats.format import Name, NameTag, Pairs, Shape, Tag, TagParameters
 from agentkit.formats.reader import Delimiter, Search, any_beginning, beginnings, may_begin, pattern
@@ -339,6 +339,7 @@ class Elements:
     def __init__(self) -> None:
         self.tags: list[str] = []
         self.children: dict[str, None] = {}  # the names of their child elements
+        self.groups: dict[int, tuple[ToolSpec, Any]] = {}  # by a tool's identity: its child elements as a tree
         self._ends: dict[tuple[int, str, tuple[str, ...]], tuple[ToolSpec, ValueEnd]] = {}
         self._others: dict[str, tuple[str, ...]] = {}
 
