@@ -63,6 +63,10 @@ class ValueEnd:
         found = sum(f["close"] is None for f in self.own.finditer(text)) if self.own is not None else 0
         return any(text.count(part) > found for part in self.opens)
 
+    def marks(self, text: str) -> bool:
+        """Whether a value opens or closes in this text."""
+        return self.own is not None and self.own.search(text) is not None
+
     def balances(self, text: str) -> bool:
         """Whether as many values and calls end in this text as start there."""
         values = [f["close"] is not None for f in self.own.finditer(text)] if self.own is not None else []
@@ -117,7 +121,11 @@ class ValueEnd:
         So is the beginning of one at its end, and what is left of another one may follow it. A value that is nothing
         but closings is content: what it would be without them is not there.
         """
-        if self.own is None or self.what[0] not in text or not self.own.sub("", text).strip():
+        if self.own is None or self.what[0] not in text:
+            return False
+        if not self.marks(text):
+            return begins_closing(text, self.what)
+        if not self.own.sub("", text).strip():
             return False
         if begins_closing(text, self.what):
             return True
