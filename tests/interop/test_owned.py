@@ -72,7 +72,7 @@ class Counter:
 
 @pytest.mark.parametrize("waits", list(permutations((1, 5, 9))))
 def test_the_steps_of_calls_at_once_add_up_to_the_final_reward(waits: tuple[int, ...]) -> None:
-    """verl runs the calls of a turn by `asyncio.gather`."""
+    """As verl runs the calls of a turn at once, by `asyncio.gather`."""
     Counter.waits = [0, *waits]
 
     async def main() -> None:

@@ -38,8 +38,8 @@ def to_open_instruct(
         tool_config: keyword arguments of the class's constructor; `--tool_configs` overrides them.
         name: its name in the registry; by default the first function's.
         fold_reward: open-instruct never asks for `calc_reward`: what it would give is added to the reward of each step,
-            as the change since the step before. It is then called after every step; where it fails, the metadata say why
-            under `unscored`, and a later step has the change. False leaves it out.
+            as the change since the step before. It is then called after every step; where it fails, the metadata say
+            why under `unscored`, and a later step has the change. False leaves it out.
         config: limits of the calls.
 
     Raises:
