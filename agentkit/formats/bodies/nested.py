@@ -20,7 +20,8 @@ from agentkit.formats.format import NestedTags, Tag
 from agentkit.formats.kind import STRINGS_AS_MEANT, PartKind, Writing
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait, beginnings, literal, may_begin, pattern
 from agentkit.formats.repairs import MISSING_CLOSE
-from agentkit.formats.worn import halved
+from agentkit.formats.valueends import closes_too_often
+from agentkit.formats.worn import halved, lacks_some
 from agentkit.schemas import walk
 
 _TAG = Delimiter(r"<(?P<slash>/?)(?P<name>[^\s<>/]{1,128})>", r"<(?:/?[^\s<>/]{0,128})")
@@ -142,6 +143,8 @@ def _leave(r: Reader, call: CallReader, stack: list[_Node], size: int, wanted: s
     token = part.token if isinstance(part, NestedTags) else ""
     while len(stack) > size:
         stack[-1].closed = False
+        if lacks_some(stack[-1].name, stack[-2].name):  # what is left of the closing tag of the element around it
+            raise _expected(stack, wanted, r.offset)
         closing = f"</{stack[-1].name}>"
         bare = re.compile(f"(?<!{re.escape(token)}){re.escape(closing)}")  # without its token, and therefore not a tag
         text = "".join([r.text(a, b) for a, b in stack[-1].spans])  # regardless of the pieces in which it arrived
@@ -188,6 +191,9 @@ def _quoted(r: Reader, call: CallReader, edges: Delimiter, stack: list[_Node], s
             depth += 1 if found["opens"] else -1
             r.tell(found.end(), call.index, stack[1].name)
             if not depth:
+                if closes_too_often(r.text(min([start, *(a for a, _ in stack[-1].spans)]), r.offset)):
+                    message = f"what opens and closes in {stack[1].name!r} does not balance: write each end once"
+                    raise Damage("ambiguous_call", message, start)
                 stack[-1].spans.append((start, r.offset))
                 return
             continue

@@ -21,7 +21,7 @@ from agentkit.formats.reader import Damage, Search, pattern
 from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.tags import closing_tag, opening_tag
 from agentkit.formats.valueends import ValueEnd, end_of_value
-from agentkit.formats.worn import alike_up_to, begins_closing, worn_closing
+from agentkit.formats.worn import alike_up_to, begins_closing, is_rest, worn_closing
 
 
 def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None:
@@ -45,7 +45,11 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
     edge = end_of_value(call.shape, part)
     known = [n for n in call.tool.parameters.get("properties", {}) if n not in by_name]
     for name, value in given:
-        if swallowed := _opened_again(value, edge, by_name) or _of_another(value, edge, call):
+        if (
+            swallowed := _opened_again(value, edge, by_name)
+            or _of_another(value, edge, call)
+            or _behind_rest(value, edge)
+        ):
             raise unsure(name, swallowed, end, end)
         if _is_twice(value, edge):
             raise _twice(name, edge.what, end)
@@ -159,6 +163,24 @@ def _of_another(value: str, edge: ValueEnd, call: CallReader) -> str:
         before = value[max(found.start() - _LINE, 0) : found.start()].rstrip(" \t")
         if found["close"] is None and name in others and before[-1:] in ("", "\n"):
             return name
+    return ""
+
+
+def _behind_rest(value: str, edge: ValueEnd) -> str:
+    """The first parameter that opens in a value directly after what is left of a closing, and is not closed there.
+
+    Also one that no tool declares, but none of half a quoted call. So is one that is closed there, if the end of a
+    call comes after it that nothing there opens.
+    """
+    if edge.own is None or edge.half(value):
+        return ""
+    last = edge.ends_first(value)
+    if edge.opened(value) <= 0 and not last:
+        return ""
+    for found in edge.own.finditer(value):
+        before = value[max(found.start() - 2 * len(edge.what), 0) : found.start()].rstrip()
+        if found["close"] is None and (last or is_rest(before, edge.what)):
+            return (found.groupdict().get("name") or "").strip()
     return ""
 
 
