@@ -13,13 +13,14 @@ from format_tools import spec
 from raw_values import LOOK, PARAMETERS, RAW, TOOLS, between, holes, made, outcomes, pieces, read
 
 from agentkit import formats
-from agentkit.formats import Format
-from agentkit.formats.format import Pairs, TagParameters
+from agentkit.formats import CATALOG, Format
+from agentkit.formats.format import Braced, Pairs, TagParameters
 from agentkit.messages import ToolCall
 
 every_raw_format = pytest.mark.parametrize("format", RAW, ids=lambda f: f.name)
 every_format = pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
 KEYED = spec("keyed", None, (), object={"type": "object"}, flag="boolean")
+TWO = spec("two", None, (), more="string", text="string", number="integer")
 
 
 def joined(format: Format, text: str) -> list[object]:
@@ -121,3 +122,26 @@ def test_what_is_left_of_a_closing_tag_is_no_element(cut: int) -> None:
         torn = text.replace("</object>", f"<{left}>")
         assert torn != text
         assert made(outcomes(read("minimax_m3", torn, (KEYED,)))) == [], torn
+
+
+BRACED = [f for f in CATALOG if any(isinstance(p, Braced) for p in f.call)]
+
+
+@pytest.mark.parametrize("format", BRACED, ids=lambda f: f.name)
+@pytest.mark.parametrize("name", ["text", "number"])
+def test_no_string_takes_in_the_next_argument_where_both_quotes_between_them_are_worn(
+    format: Format, name: str
+) -> None:
+    """One is missing; of the other, one of its ends is left, or none."""
+    quote = next(p.quote for p in format.call if isinstance(p, Braced))
+    call = ToolCall("", "two", {"more": "one1", name: "two2" if name == "text" else 912})
+    text = formats.render_calls(format, [call], (TWO,))
+    start, rest = text.split("one1")
+    for left in dict.fromkeys(["", *(quote[:n] for n in range(len(quote))), *(quote[n:] for n in range(len(quote)))]):
+        value = "two2" if name == "text" else "912"
+        end = rest[rest.index(value) + len(value) :]
+        end = end if end.startswith(quote) else quote + end
+        for torn in (f"{start}one1,{name}:{left}{value}{end}", f"{start}one1{left},{name}:{value}{end}"):
+            if left or name == "number":
+                got = made(outcomes(read(format, torn, (TWO,))))
+                assert got in ([], [("two", dict(call.arguments), ())]), torn
