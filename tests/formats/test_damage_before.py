@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 from format_tools import ASK, PING
-from raw_values import outcomes, read
+from raw_values import SAVE, outcomes, read, saved
 
 from agentkit import formats
 from agentkit.events import CallEnd, Text
@@ -89,3 +89,17 @@ def test_a_list_goes_on_behind_a_list_and_something_else_in_it(format: Format, b
         events = read(format, f"{text[:start]}{inner}, {between}, {third}{text[end:]}", TOOLS)
         assert outcomes(events)[-1:] == [("ask", {"text": "no 2"}, ())], events
         assert any(isinstance(o, str) for o in outcomes(events)), events
+
+
+@pytest.mark.parametrize("name", ["dr_tulu", "legacy", "xml"])
+def test_of_a_call_whose_opening_tag_is_broken_no_content_runs(name: str) -> None:
+    """A call with quotes is in one of its attributes, and another call or half of one in its content."""
+    opening, closing = saved(name, text="TEXT")
+    bare, _ = saved(name)
+    last = f"{bare}last{closing}"
+    for attribute in (f"{opening}q1{closing}", '<b c="d">', '<b c="d"/>', f"{bare}q1{closing}", opening):
+        for quoted in (last.replace("last", "q2"), opening, f"{opening}q2{closing}"):
+            text = f"{opening.replace('TEXT', f'x{attribute}y')}a{quoted}b{closing}\n{last}"
+            whole = ("save", {"text": f"x{attribute}y", "more": f"a{quoted}b"}, ())
+            got = [o for o in outcomes(read(name, text, (SAVE, PING))) if not isinstance(o, str)]
+            assert [o for o in got if o not in (whole, ("save", {"more": "last"}, ()))] == [], text

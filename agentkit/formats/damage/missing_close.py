@@ -172,14 +172,13 @@ def _behind_rest(value: str, edge: ValueEnd) -> str:
     Also one that no tool declares, but none of half a quoted call. So is one that is closed there, if the end of a
     call comes after it that nothing there opens.
     """
-    if edge.own is None or edge.half(value):
+    opened = [f for f in edge.own.finditer(value) if f["close"] is None] if edge.own is not None else []
+    if not opened or edge.half(value):
         return ""
     last = edge.ends_first(value)
-    if edge.opened(value) <= 0 and not last:
-        return ""
-    for found in edge.own.finditer(value):
+    for found in opened if last or edge.opened(value) > 0 else ():
         before = value[max(found.start() - 2 * len(edge.what), 0) : found.start()].rstrip()
-        if found["close"] is None and (last or is_rest(before, edge.what)):
+        if last or is_rest(before, edge.what):
             return (found.groupdict().get("name") or "").strip()
     return ""
 
