@@ -20,7 +20,7 @@ from agentkit.formats.worn import begins_closing, halved, is_left
 from agentkit.toolspec import Element, ToolSpec
 
 _LAYOUT: Final = r"(?:\s|\\n){0,1024}"  # white space between pairs, where GLM models also write a newline as its escape
-_A_TAG: Final = re.compile(r"<(/?)([^\W\d][\w:.-]*)")
+A_TAG: Final = re.compile(r"<(/?)([^\W\d][\w:.-]*)")
 _CALLS: Final = ("call", "other")  # of a token's groups, those of a call's opening
 _INSIDE: Final = r"[^<>]{0,512}"  # characters of an opening tag after its name; a longer one is content
 
@@ -174,7 +174,7 @@ class ValueEnd:
 
 def closes_too_often(text: str) -> bool:
     """Whether a tag is closed in this text more often than it is opened."""
-    tags = Counter(_A_TAG.findall(text))
+    tags = Counter(A_TAG.findall(text))
     return any(n > tags["", name] for (slash, name), n in tags.items() if slash)
 
 
