@@ -110,7 +110,7 @@ class Quoting:
                 self.lead, self.start = None, _begun(self.start + text) if lead[0] == "<" else ""
 
     def _note_empty(self, text: str) -> None:
-        """A paragraph ends with an empty line: no fence behind it is the end of one that began in it."""
+        """A paragraph ends with an empty line: no fence after that is the end of one that began in it."""
         if self.inner and not self.fence and _EMPTY("\n" * self.blank + text):
             self.inner = 0
 

@@ -132,7 +132,7 @@ def _swallowed(tool: ToolSpec | None, quote: str, read: Mapping[str, Any]) -> st
         few, scalar = "|".join(_few(quote)), r"(?:-?[\d.]{1,32}|true|false|null)\Z"
         begun = rf"(?<!\w)({missing})\s?:" if worn else rf",({missing}):(?:{scalar}|{few})|(?:{few}),({missing}):"
         if found := re.search(begun, text):
-            return next(filter(None, found.groups()))
+            return str(next(filter(None, found.groups())))
     return ""
 
 

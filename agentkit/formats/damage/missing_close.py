@@ -16,12 +16,13 @@ from typing import Final
 
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
+from agentkit.formats.damage.crossing import opened_after_rest
 from agentkit.formats.format import Pairs, TagParameters
 from agentkit.formats.reader import Damage, Search, pattern
 from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.tags import closing_tag, opening_tag
 from agentkit.formats.valueends import ValueEnd, end_of_value
-from agentkit.formats.worn import alike_up_to, begins_closing, is_rest, worn_closing
+from agentkit.formats.worn import alike_up_to, begins_closing, worn_closing
 
 
 def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None:
@@ -45,15 +46,7 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
     edge = end_of_value(call.shape, part)
     known = [n for n in call.tool.parameters.get("properties", {}) if n not in by_name]
     for name, value in given:
-        if (
-            swallowed := _opened_again(value, edge, by_name)
-            or _of_another(value, edge, call)
-            or _behind_rest(value, edge)
-        ):
-            raise unsure(name, swallowed, end, end)
-        if _is_twice(value, edge):
-            raise _twice(name, edge.what, end)
-        behind = edge.unopened(value)
+        behind = _refuse_swallowed(name, value, edge, call, end)
         unclosed = MISSING_CLOSE in call.arguments.repairs
         if behind >= 0 and (unclosed or edge.half(value[behind:]) or _goes_on(value, behind, edge, part)):
             raise _unopened(name, edge.what, end)
@@ -63,6 +56,21 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
             raise unsure(name, _begun(part), end, end)
     if known:
         _return_to(known, given, call, part, end, allowed)
+
+
+def _refuse_swallowed(name: str, value: str, edge: ValueEnd, call: CallReader, end: int) -> int:
+    """Refuse a value in which another one opens or that is there twice; the index after a closing that nothing opens.
+
+    -1 if there is no such closing.
+    """
+    if edge.own is None or edge.own.search(value) is None:  # as nearly always
+        return -1
+    swallowed = _opened_again(value, edge, call.arguments.by_name) or _of_another(value, edge, call)
+    if swallowed := swallowed or opened_after_rest(value, edge):
+        raise unsure(name, swallowed, end, end)
+    if _is_twice(value, edge):
+        raise _twice(name, edge.what, end)
+    return edge.unopened(value)
 
 
 def _return_to(
@@ -163,23 +171,6 @@ def _of_another(value: str, edge: ValueEnd, call: CallReader) -> str:
         before = value[max(found.start() - _LINE, 0) : found.start()].rstrip(" \t")
         if found["close"] is None and name in others and before[-1:] in ("", "\n"):
             return name
-    return ""
-
-
-def _behind_rest(value: str, edge: ValueEnd) -> str:
-    """The first parameter that opens in a value directly after what is left of a closing, and is not closed there.
-
-    Also one that no tool declares, but none of half a quoted call. So is one that is closed there, if the end of a
-    call comes after it that nothing there opens.
-    """
-    opened = [f for f in edge.own.finditer(value) if f["close"] is None] if edge.own is not None else []
-    if not opened or edge.half(value):
-        return ""
-    last = edge.ends_first(value)
-    for found in opened if last or edge.opened(value) > 0 else ():
-        before = value[max(found.start() - 2 * len(edge.what), 0) : found.start()].rstrip()
-        if last or is_rest(before, edge.what):
-            return (found.groupdict().get("name") or "").strip()
     return ""
 
 
