@@ -272,8 +272,8 @@ def test_a_run_streams_its_events() -> None:
 
     events, result = asyncio.run(main())
     assert [type(e).__name__ for e in events if not isinstance(e, Text)][-4:] == [
-        "Finish",
         "ToolStarted",
+        "Finish",
         "ToolCompleted",
         "Finish",
     ]

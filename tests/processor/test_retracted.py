@@ -11,7 +11,7 @@ import pytest
 
 from agentkit import ProcessorConfig, ResponseProcessor, ToolCall, ToolRegistry
 from agentkit.events import CallEnd, CallStart, Finish, SourceEvent, Text, ToolSkipped, ToolStarted, Usage
-from agentkit.formats import names, render_calls
+from agentkit.formats import names, recoverable, render_calls
 
 RAN: list[str] = []
 
@@ -102,3 +102,13 @@ def test_a_call_of_ones_own_source_starts_at_once() -> None:
     for n in accumulate([1, 1]):
         assert ran([[CallEnd(i, call) for i, call in enumerate(CALLS[:n])], [Finish("content_filter")]])[1] == n
     assert ran([[CallEnd(0, CALLS[0]), Usage(1, 1), Finish("content_filter")]]) == ([], 0, 1)
+
+
+@pytest.mark.parametrize("reason", ["length", "pause", "error", "tool_limit_reached"])
+@pytest.mark.parametrize("format", [format.name for format in recoverable()])
+def test_a_call_in_a_native_models_text_that_was_cut_stays_text(format: str, reason: Any) -> None:
+    """What would have followed might have said that it is an example."""
+    text = render_calls(format, CALLS[:1], REGISTRY.specs())
+    for bursts in ([[Text(text), Finish(reason)]], [[Text(text)], [Finish(reason)]]):
+        assert ran(bursts) == ([], 0, 0)
+    assert ran([[Text(text), Finish("stop")]]) == (["text 0"], 1, 0)

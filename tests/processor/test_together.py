@@ -23,6 +23,7 @@ from agentkit.events import (
     Thinking,
     ToolCompleted,
     ToolFailed,
+    ToolStarted,
     merge,
 )
 from agentkit.messages import AssistantMessage, ToolCall
