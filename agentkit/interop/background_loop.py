@@ -11,7 +11,7 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Expired
 from functools import cache, partial
@@ -116,8 +116,13 @@ _PARENTS: Final[list[asyncio.AbstractEventLoop]] = []
 def _all_loops() -> weakref.WeakSet[BackgroundLoop]:
     loops: weakref.WeakSet[BackgroundLoop] = weakref.WeakSet()
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=lambda: [loop.leave_to_parent() for loop in list(loops)])
+        os.register_at_fork(after_in_child=partial(_leave_to_parent, loops))
     return loops
+
+
+def _leave_to_parent(loops: Iterable[BackgroundLoop]) -> None:
+    for loop in tuple(loops):
+        loop.leave_to_parent()
 
 
 def _finish(loop: BackgroundLoop, process: int, work: Callable[[], Work]) -> None:

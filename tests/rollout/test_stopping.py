@@ -125,7 +125,8 @@ def test_a_text_that_only_speaks_of_a_tag_runs_nothing(text: str) -> None:
 @pytest.mark.parametrize("before", ["", "Hm. ", "Hm.\n", "Let me search for ", "I look up: "])
 @pytest.mark.parametrize("value", ["cats", "\ncats\n", "Are there cats?", "<b>cats</b>", "see <look>it</look>"])
 def test_a_call_in_a_sentence_runs(before: str, value: str) -> None:
-    assert said(rolled([Search], f"{before}<search>{value}", format="legacy")) == [f"about {value.removeprefix(chr(10))}"]
+    record = rolled([Search], f"{before}<search>{value}", format="legacy")
+    assert said(record) == [f"about {value.removeprefix(chr(10))}"]
 
 
 @pytest.mark.parametrize("format", STOPS)

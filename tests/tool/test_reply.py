@@ -531,8 +531,8 @@ def test_a_value_that_holds_such_text_is_whole(aside: str) -> None:
 
 @pytest.mark.parametrize(
     "around",
-    ["{}", "Here it is: {}", "{}\nI hope that helps.", "<think>maybe</think>\n{}", "~~~json\n{}\n~~~", "\ufeff{}", "> {}",
-     "Source [note]: {}", "- [ ] done\n{}"],
+    ["{}", "Here it is: {}", "{}\nI hope that helps.", "<think>maybe</think>\n{}", "~~~json\n{}\n~~~", "\ufeff{}",
+     "> {}", "Source [note]: {}", "- [ ] done\n{}"],
 )  # fmt: skip
 @pytest.mark.parametrize(
     ("wanted", "value"),
@@ -547,5 +547,5 @@ def test_a_list_is_found_within_other_text_as_an_object_is(around: str, wanted: 
 def test_of_two_lists_neither_is_chosen_and_half_a_list_is_none() -> None:
     with pytest.raises(InvalidOutput, match="found 2 different ones that match"):
         Output(list[int]).read("[1] or [2]")
-    with pytest.raises(InvalidOutput, match="part of damaged JSON|found no JSON"):
+    with pytest.raises(InvalidOutput, match=r"part of damaged JSON|found no JSON"):
         Output(list[int]).read("Here: [[1, 2], [3")
