@@ -64,10 +64,10 @@ def _check_settings(repairs: Iterable[str], in_code: str) -> None:
 
 
 def _check_tools(tools: Iterable[object]) -> None:
-    """Refuse what is no tool as formats see it.
+    """Refuse tools of another type.
 
     Raises:
-        FormatError: one is none; says what was found.
+        FormatError: one is not a `ToolSpec`; says what was found.
     """
     for tool in tools:
         if not isinstance(tool, ToolSpec):

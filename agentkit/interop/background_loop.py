@@ -23,7 +23,7 @@ LEAVE: Final = 6.0
 """Seconds that what runs there has to end: a local MCP server gets 2 to exit by itself and 1 after SIGTERM."""
 
 
-Work = Coroutine[Any, Any, Any]
+_Work = Coroutine[Any, Any, Any]
 
 
 class BackgroundLoop:
@@ -35,7 +35,7 @@ class BackgroundLoop:
         self._thread: threading.Thread | None = None
         self._lock = threading.RLock()  # the garbage collector may call `finish` in the thread that holds it
         self._stop: Any = None
-        self._lasting: set[Work] = set()
+        self._lasting: set[_Work] = set()
         _all_loops().add(self)
 
     def _running(self) -> asyncio.AbstractEventLoop:
@@ -61,13 +61,13 @@ class BackgroundLoop:
         """Start a coroutine; its future can be cancelled from any thread."""
         return asyncio.run_coroutine_threadsafe(work, self._running())
 
-    def finish(self, work: Work) -> None:
+    def finish(self, work: _Work) -> None:
         """Start a coroutine that `stop` waits for, up to `LEAVE` seconds, before it cancels all others."""
         self._lasting.add(work)
         lasting = self._lasting
         self.submit(work).add_done_callback(lambda _: lasting.discard(work))
 
-    def finish_after(self, holder: Any, work: Callable[[], Work]) -> Callable[[], Any]:
+    def finish_after(self, holder: Any, work: Callable[[], _Work]) -> Callable[[], Any]:
         """Call `work` and `finish` it, once: when nothing holds `holder` any more, or the program ends.
 
         Not in the child of a fork, where `holder` is a copy. The thread is started now: a program that ends starts
@@ -125,12 +125,12 @@ def _leave_to_parent(loops: Iterable[BackgroundLoop]) -> None:
         loop.leave_to_parent()
 
 
-def _finish(loop: BackgroundLoop, process: int, work: Callable[[], Work]) -> None:
+def _finish(loop: BackgroundLoop, process: int, work: Callable[[], _Work]) -> None:
     if os.getpid() == process:
         loop.finish(work())
 
 
-def _run(loop: asyncio.AbstractEventLoop, lasting: set[Work]) -> None:
+def _run(loop: asyncio.AbstractEventLoop, lasting: set[_Work]) -> None:
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()

@@ -174,7 +174,7 @@ class _Found(NamedTuple):
         start: where its text begins.
         end: where it ends.
         values: the value; none if it is one that needs repairs beyond `OVERLOOKED`.
-        aside: whether this is no value, but text in which none counts.
+        aside: whether this is text in which no value counts.
     """
 
     start: int
