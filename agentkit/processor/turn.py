@@ -56,7 +56,7 @@ _ENDS = frozenset((CallEnd, CallError))
 _USUAL = frozenset(("stop", "tool_calls"))  # finishes that neither cut the response nor retract it
 _CANCELLED = Finish("cancelled")
 _OF_TOOLS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
-_SAYS_NOTHING = _OF_TOOLS | {Usage, Markup}  # of whether the response goes on
+_SAYS_NOTHING = _OF_TOOLS | {Usage, Markup}  # of whether the response continues
 
 
 def _continues(item: Any) -> bool:
