@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Unpack
 
 from agentkit.checks.spelling import ByAttribute, Nothing, refuse_unknown, takes
@@ -203,6 +204,10 @@ class ToolCall(ByAttribute):
     def __post_init__(self) -> None:
         if not (type(self.id) is type(self.name) is str and type(self.arguments) is dict):
             _refuse_call(self.id, self.name, self.arguments)
+
+    def copied(self) -> ToolCall:
+        """The same call with arguments of its own: whoever changes anything in them changes no other call."""
+        return replace(self, arguments=deepcopy(self.arguments))
 
 
 _put_id, _put_name, _put_arguments, _put_format, _put_raw = (

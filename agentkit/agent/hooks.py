@@ -120,7 +120,7 @@ class Hooks:
         """Call all hooks with an event."""
         for hook in tuple(self._hooks):
             try:
-                returned: Any = hook(event, self._run)
+                returned: Any = hook(_copied(event), self._run)
             except KeyboardInterrupt:  # the operator's
                 raise
             except BaseException as e:  # noqa: BLE001 - foreign code that only watches
@@ -172,7 +172,7 @@ class Hooks:
 
     def scope(self, call: ToolCall) -> _Scope:
         """The context managers that are active while a tool's task is created."""
-        return _Scope(self._scopes, call, self._run)
+        return _Scope(self._scopes, call.copied(), self._run)
 
     def _log(self, hook: Hook, event: Any, error: BaseException) -> None:
         """Log a failure: in full the first time, at DEBUG when the same one comes again, as it may for every token."""
@@ -237,6 +237,12 @@ async def _finished(work: Awaitable[None]) -> BaseException | None:
 
 def _log(hook: Hook, event: Any, error: BaseException, level: int = logging.ERROR) -> None:
     _LOG.log(level, "a hook failed on %s: %s", type(event).__name__, _named(hook), exc_info=error)
+
+
+def _copied(event: Any) -> Any:
+    """An event whose call is the hook's own: what it changes there, such as a secret that it hides, changes no run."""
+    call = getattr(event, "call", None)
+    return event._replace(call=call.copied()) if isinstance(call, ToolCall) else event
 
 
 def _named(hook: Any) -> str:

@@ -48,10 +48,9 @@ class Requests:
             output_schema=schema,
             **plan.settings,
         )
-        counts, natively = plan.spending.counts, plan.model.format is None and self._request.tool_choice != "none"
-        self.offered: Sequence[ToolSpec] = self._request.tools if natively else ()
-        """The tools that the model may call natively."""
-        self.never_waits = journal.thread_id is None and not counts
+        self.offered: Sequence[ToolSpec] = self._request.tools if self._request.tool_choice != "none" else ()
+        """The tools that the model may call."""
+        self.never_waits = journal.thread_id is None and not plan.spending.counts
         """Whether `prepare` never waits: no store, no summary, no other run that spends from the same budget."""
         self._meters: list[Meter] = []  # for the turn's responses
         self._prompts: Prompts | None = None

@@ -28,7 +28,7 @@ class Approval(NamedTuple):
 def decide(predicate: Predicate, call: ToolCall, context: ToolContext) -> Approval | asyncio.Future[Any]:
     """Ask about one call; the answer, or an awaitable from which `decision_of` reads it."""
     try:
-        answer = predicate(call, context)
+        answer = predicate(call.copied(), context)
         return asyncio.ensure_future(answer) if isinstance(answer, Awaitable) else _read(answer)
     except Exception as e:  # noqa: BLE001 - the boundary: if the predicate fails, a person decides
         return _undecided(e)

@@ -201,6 +201,12 @@ class Execution:
         """The response was interrupted: refuse the calls it still brings and, if requested, those that wait."""
         return self._close(failed("interrupted", _INTERRUPTED), waiting=waiting)
 
+    def turn_off(self) -> None:
+        """The response may bring no call: refuse each that it brings."""
+        self._admission.close(
+            failed("denied", "not run: no tool may be called now (tool_choice='none'); answer in words")
+        )
+
     def take_back(self, finish: FinishReason) -> list[ToolEvent]:
         """The response's own end retracts it: refuse all calls that wait, also for a person, and those to come."""
         return self._close(failed("denied", f"not run: the response finished with {finish}, which retracts its calls"))

@@ -118,8 +118,8 @@ class ResponseProcessor:
 
         Args:
             events: the response's events.
-            offered: the tools that the model could call, empty with `tool_choice="none"`: only their calls are
-                recovered from a native model's text. None means all tools of the registry.
+            offered: the tools that the model could call: only their calls are recovered from a native model's text.
+                Empty with `tool_choice="none"`: each call is then `denied`. None means all tools of the registry.
             approved: the ids of calls that a person has approved; they run without asking again.
             more: called with what was written so far when the response ends at the token limit inside a text call. It
                 returns the events of a further response, from a model that continues exactly where it was cut, or None
@@ -132,6 +132,8 @@ class ResponseProcessor:
         execution = Execution(
             self.registry, self.config, self._new_context, inbox, approved, self._scope, self._gate, self._faults
         )
+        if offered is not None and not offered and self.registry.tools:
+            execution.turn_off()
         return Turn(self.registry, self.config, self._reader(offered, more, made), execution, inbox, events, more)
 
     def _context(self, call: ToolCall) -> ToolContext:

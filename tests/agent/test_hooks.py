@@ -15,8 +15,8 @@ import pytest
 from agentkit.agent import Agent, Budget, RunEnded, RunStarted, TurnEnded, TurnStarted, hooks
 from agentkit.errors import ConfigError
 from agentkit.events import CallEnd, Finish, Text, ToolCompleted, ToolStarted
-from agentkit.messages import ToolCall, ToolMessage
-from agentkit.processor import ResponseProcessor
+from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
+from agentkit.processor import ProcessorConfig, ResponseProcessor
 from agentkit.testing import ScriptedModel
 from agentkit.threads import ThreadManager
 from agentkit.tool.registry import ToolRegistry
@@ -336,3 +336,51 @@ async def test_a_hook_that_fails_on_every_event_is_logged_once(caplog: pytest.Lo
     assert levels[0] == logging.ERROR
     assert len(levels) > 5
     assert set(levels[1:]) == {logging.DEBUG}
+
+
+@pytest.mark.parametrize("format", [None, "hermes", "xml"])
+async def test_what_a_hook_changes_in_a_call_changes_no_run(format: str | None) -> None:
+    """A hook that hides secrets, say; and the function that decides about approval."""
+    seen: list[str] = []
+
+    def send(texts: list[str]) -> str:
+        """Send them."""
+        return ",".join(texts)
+
+    class Hides:
+        def __call__(self, event: Any, run: Any) -> None:
+            if isinstance(call := getattr(event, "call", None), ToolCall) and call.arguments:
+                seen.append(type(event).__name__)
+                call.arguments["texts"][0] = "***"
+                call.arguments.clear()  # type: ignore[attr-defined]
+
+        @contextmanager
+        def tool_scope(self, call: ToolCall, run: Any) -> Iterator[None]:
+            call.arguments.clear()  # type: ignore[attr-defined]
+            yield
+
+    def decides(call: ToolCall, context: Any) -> bool:
+        call.arguments["texts"].append("more")
+        return False
+
+    model = ScriptedModel([ToolCall("c", "send", {"texts": ["a"]}), "Sent."], format=format)
+    config = ProcessorConfig(requires_approval=decides)
+    async with ThreadManager(":memory:", ToolRegistry(send)) as threads:
+        agent = Agent(model, [send], config=config, hooks=[Hides(), Hides()])
+        result = await threads.say("t", "Go.", agent=agent)
+        assert [m.text for m in result.messages if isinstance(m, ToolMessage)] == ["a"]
+        (said,) = [m.calls for m in await threads.get_llm_messages("t") if isinstance(m, AssistantMessage) and m.calls]
+    assert said[0].arguments == {"texts": ["a"]}
+    assert {"CallEnd", "ToolStarted", "ToolCompleted"} <= set(seen)
+    assert seen.count("CallEnd") == 2
+
+
+@pytest.mark.parametrize("format", [None, "hermes", "xml"])
+async def test_no_call_runs_if_none_may_be_made(format: str | None) -> None:
+    call = ToolCall("c", "add", {"a": 1, "b": 2})
+    agent = Agent(ScriptedModel([call, "Then in words."], format=format), [add], tool_choice="none")
+    result = await agent.run("Go.")
+    (answer,) = [m for m in result.messages if isinstance(m, ToolMessage)]
+    assert answer.error == "denied"
+    assert "no tool may be called now (tool_choice='none')" in answer.text
+    assert result.text == "Then in words."
