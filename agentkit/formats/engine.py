@@ -92,13 +92,15 @@ class Parser(Reader):
             `CallEnd`. What was streamed of a repaired call's arguments may end where the damage was found.
         thinking: whether the text starts inside thinking, as when the prompt ended with `<think>`.
         limits: limits on what is accepted.
+        after: the closed parser of the text before an interruption, such as thinking, in the same response: code,
+            thinking and asides that were open at its end are still open. No call reaches across.
 
     The merged events do not depend on how the text is cut into chunks. `Text`, `Thinking`, `Markup` and the `raw` of
     calls, in order, are exactly the input. No text makes it raise: a bug of ours becomes the `internal_error` of the
     call in which it appeared, and is logged.
     """
 
-    __slots__ = ("calls", "faulty", "prose", "run")
+    __slots__ = ("calls", "faulty", "left", "prose", "run")
 
     def __init__(
         self,
@@ -109,6 +111,7 @@ class Parser(Reader):
         thinking: bool = False,
         repairs: Iterable[str] = REPAIRS,
         limits: Limits | None = None,
+        after: Parser | None = None,
     ) -> None:
         super().__init__(limits or _LIMITS, _ALL_REPAIRS if repairs is REPAIRS else frozenset(repairs))
         declared = [get(f) for f in ([formats] if isinstance(formats, str | Format) else formats)]
@@ -124,6 +127,9 @@ class Parser(Reader):
         self.calls = Calls(self, openers, self.prose)
         self.faulty = -1  # the last call in which a bug of ours appeared
         inside = declared[0].thinking[0][1] if thinking and declared and declared[0].thinking else None
+        if after is not None and after.left is not None:
+            self.prose.follow(after.left)
+        self.left: ProseReader | None = None  # once it is closed
         self.run = self._text(inside)
 
     def take(self, text: str) -> list[SourceEvent]:
@@ -153,6 +159,7 @@ class Parser(Reader):
         events += self._read_on(text if short else "", last=True)
         while not self.ended:  # a call that was too long has been abandoned; read what came after it
             events += self._read_on("", last=True)
+        self.left, self.prose.r = self.prose, None  # type: ignore[assignment]
         del self.calls, self.prose  # they refer to this parser: without them its memory is free at once
         return events
 
@@ -223,6 +230,8 @@ class Parser(Reader):
         """Text and calls in turn, to the text's end; it may start inside `thinking`."""
         if thinking:
             yield from self.prose.region(Thinking, thinking)
+        elif self.prose.within is not None:
+            yield from self.prose.within(self.prose)
         after_call, before, stuck = False, -1, 0
         while not (after_call and self.ended and self.at >= len(self.buf)):
             stuck = stuck + 1 if self.offset == before else 0

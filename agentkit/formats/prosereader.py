@@ -6,7 +6,7 @@ Knows the reader and the openers; reads no call.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Final
 
 from agentkit.events import Markup, Text, Thinking
@@ -14,7 +14,7 @@ from agentkit.formats.asides import Aside, end_of
 from agentkit.formats.format import Shape
 from agentkit.formats.openers import TAG, LineStart, Opener, Openers
 from agentkit.formats.quoting import Quoting
-from agentkit.formats.reader import Delimiter, Reader, Wait, literal, may_begin
+from agentkit.formats.reader import Delimiter, Reader, Search, Wait, literal, may_begin
 
 _LANGUAGE: Final = Delimiter(r"[\w+#.-]{0,23}[\w+#][ \t]{0,8}\r?\n", r"[\w+#.-]{0,24}[ \t]{0,8}\r?")
 """The name of a language after a fence: it does not end with a full stop, as a sentence does."""
@@ -31,10 +31,11 @@ class ProseReader:
 
     `silent` means that nothing visible was emitted yet; `opening_fence` is the fence that may be the wrapping of the
     calls of a whole reply; `block`, the indentation of the line that starts a block of Python; `blocked`, whether this
-    place is in that block; `line_tried`, where a call was last looked for at the start of a line.
+    place is in that block; `line_tried`, where a call was last looked for at the start of a line; `within`, what reads
+    the rest of a region or an aside that is open.
     """
 
-    __slots__ = ("block", "blocked", "line_tried", "openers", "opening_fence", "quoting", "r", "silent")
+    __slots__ = ("block", "blocked", "line_tried", "openers", "opening_fence", "quoting", "r", "silent", "within")
 
     def __init__(self, r: Reader, openers: Openers, quoting: Quoting, opening_fence: Opener | None) -> None:
         self.r, self.openers, self.quoting, self.opening_fence = r, openers, quoting, opening_fence
@@ -42,6 +43,12 @@ class ProseReader:
         self.line_tried = -1
         self.block: int | None = None
         self.blocked = False
+        self.within: Callable[[ProseReader], Wait] | None = None
+
+    def follow(self, before: ProseReader) -> None:
+        """Be where the reader of the text before was at its end: in its line, its code, its thinking or aside."""
+        self.quoting, self.within, self.silent = before.quoting, before.within, before.silent
+        self.block, self.blocked = before.block, before.blocked
 
     def plain(self, end: int) -> None:
         """Consume up to `end` as visible text."""
@@ -240,6 +247,7 @@ class ProseReader:
         close = close.rstrip()  # white space after it would be markup or text, depending on the chunks
         delimiter = literal(close)
         stop = re.compile(may_begin(close)).search
+        self.within = lambda reader: reader.region(kind, close)
         while True:
             found = stop(r.buf, r.at)
             r.say(kind, found.start() if found else len(r.buf))
@@ -250,31 +258,38 @@ class ProseReader:
                 yield
             elif end := (yield from r.sees(delimiter)):
                 r.say(Markup, end.end())
+                self.within = None
                 return
             else:
                 r.say(kind, r.at + 1)
 
     def aside(self, aside: Aside | None) -> Generator[None, None, bool]:
         """An aside, with its edges, as visible text; nothing in it is a call."""
+        found = yield from self.r.sees(self.openers.asides.opens)
+        if aside is not None and found is not None:
+            end, stop = end_of(aside.closes, self.quoting.margin if aside.paragraph else None)
+            self.plain(found.end())
+            yield from self._in_aside(end, stop)
+        return True
+
+    def _in_aside(self, end: Delimiter, stop: Search) -> Wait:
+        """The rest of an aside, up to its end or the text's."""
         r = self.r
-        found = yield from r.sees(self.openers.asides.opens)
-        if aside is None or found is None:
-            return True
-        end, stop = end_of(aside.closes, self.quoting.margin if aside.paragraph else None)
-        self.plain(found.end())
+        self.within = lambda reader: reader._in_aside(end, stop)
         while True:
             found = stop(r.buf, r.at)
             self.plain(found.start() if found else len(r.buf))
             if found is None and r.ended:
-                return True
+                return
             if found is None:
                 r.heat(stop, Text)
                 yield
             elif closed := (yield from r.sees(end)):
+                self.within = None
                 size = len(closed[0])
                 opens = yield from self.entries()
                 if not any(entry.kind in ("call", "section") for entry in opens):  # what ends it may begin a call
                     self.plain(r.at + size)
-                return True
+                return
             else:
                 self.plain(r.at + 1)

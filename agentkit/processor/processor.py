@@ -150,18 +150,28 @@ class ResponseProcessor:
 
             refuse_unread(config.text_formats, specs)
 
-            def new_parser(first: bool) -> TextReader:
-                thinking = first and config.starts_thinking
-                return formats.Parser(config.text_formats, specs, in_code=config.in_code, thinking=thinking)
+            def new_parser(first: bool, after: TextReader | None) -> TextReader:
+                return formats.Parser(
+                    config.text_formats,
+                    specs,
+                    in_code=config.in_code,
+                    thinking=first and config.starts_thinking,
+                    after=after if isinstance(after, formats.Parser) else None,
+                )
 
             record = _record(config.text_formats) if more is not None else None
             text = TextCalls(intake, new_parser, record=record, quoted=self._quoted(specs), made=Made(made))
             return ResponseReader(intake, text)
         tools = self.registry.offered(None) if offered is None else offered
 
-        def new_finder(first: bool) -> TextReader:
-            thinking = first and config.starts_thinking
-            return formats.Parser(formats.recoverable(), tools, in_code="reply", thinking=thinking)
+        def new_finder(first: bool, after: TextReader | None) -> TextReader:
+            return formats.Parser(
+                formats.recoverable(),
+                tools,
+                in_code="reply",
+                thinking=first and config.starts_thinking,
+                after=after if isinstance(after, formats.Parser) else None,
+            )
 
         if not (tools and config.recovers):
             return ResponseReader(intake)

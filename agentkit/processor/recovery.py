@@ -27,7 +27,7 @@ from agentkit.events import (
 from agentkit.formats.pieces import Pieces
 from agentkit.messages import ToolCall
 from agentkit.processor.standing import FILLER, Before, Standing
-from agentkit.processor.textreader import TextReader
+from agentkit.processor.textreader import NewReader, TextReader
 from agentkit.toolspec import ToolSpec
 
 
@@ -227,18 +227,18 @@ class Recovery:
     either. A tag that the tool's author did not declare must contain an argument.
 
     Args:
-        new_parser: creates a parser for every format; called with whether it reads the very beginning.
+        new_parser: creates a parser for every format; called with whether it reads the very beginning, and with the one
+            that read the text before, if something else than text came in between.
         tools: the offered tools.
         quoted: whether a call already occurs in what the model has read, and so is a quote. None skips this check.
     """
 
-    def __init__(
-        self, new_parser: Callable[[bool], TextReader], tools: Sequence[ToolSpec], quoted: Quoted | None = None
-    ) -> None:
+    def __init__(self, new_parser: NewReader, tools: Sequence[ToolSpec], quoted: Quoted | None = None) -> None:
         self._new_parser = new_parser
         self._quoted = quoted
         self._tools = tools
         self._parser: TextReader | None = None
+        self._after: TextReader | None = None  # read the text before
         self._begun = self._over = False
         self._before = Before()
         self._held = _Held()
@@ -284,13 +284,14 @@ class Recovery:
 
     def _read(self, text: str) -> None:
         if self._parser is None:
-            self._parser = self._new_parser(not self._begun)
+            self._parser = self._new_parser(not self._begun, self._after)
         for event in self._parser.feed(text):
             self._sort(event)
 
     def _end_text(self) -> None:
         if self._parser is not None:
             parser, self._parser = self._parser, None
+            self._after = parser
             for event in parser.close():
                 self._sort(event)
         self._end_lead()

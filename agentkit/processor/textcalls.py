@@ -5,7 +5,7 @@ Pure: text in, events out. The parser is passed as an argument.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 from agentkit.events import CallEnd, CallError, Markup, SourceEvent, Text, Thinking
@@ -13,7 +13,7 @@ from agentkit.messages import AssistantMessage, AssistantPart, ProviderPart, Tex
 from agentkit.processor.continuing import Made, Record
 from agentkit.processor.intake import Intake, OpenCalls
 from agentkit.processor.recovery import Quoted
-from agentkit.processor.textreader import TextReader
+from agentkit.processor.textreader import NewReader, TextReader
 
 MADE: Final = (
     "the reply that was cut by the token limit has this very call, with its answer; it was not run a second time. To "
@@ -61,7 +61,8 @@ class TextCalls:
 
     Args:
         intake: receives what is read.
-        new_parser: creates a parser; called with whether it reads the very beginning.
+        new_parser: creates a parser; called with whether it reads the very beginning, and with the one that read the
+            text before, if something else than text came in between.
         record: keeps the text as it was written, so that a further response may continue it; None keeps nothing.
         quoted: whether a call already occurs in what a native model has read: it is answered with an error. None skips
             this check.
@@ -71,7 +72,7 @@ class TextCalls:
     def __init__(
         self,
         intake: Intake,
-        new_parser: Callable[[bool], TextReader],
+        new_parser: NewReader,
         *,
         record: Record | None = None,
         quoted: Quoted | None = None,
@@ -82,6 +83,7 @@ class TextCalls:
         self._record = record
         self._calls = TextOpenCalls(made, quoted)
         self._parser: TextReader | None = None
+        self._after: TextReader | None = None  # read the text before, in the same response
         self._first = False  # whether the parser reads the very beginning
         self._further: _Further = "none"
         self._waiting: list[str] = []  # the text of a further response, until it is complete
@@ -100,6 +102,7 @@ class TextCalls:
             return
         parser, self._parser = self._parser, None
         last = parser.close()
+        self._after = None if again else parser
         if again:
             last = [*map(_unfinished, last)]
         if self._record is not None:
@@ -113,7 +116,7 @@ class TextCalls:
     def _read(self, text: str) -> Sequence[SourceEvent]:
         if self._parser is None:
             self._first = self._intake.draft.empty
-            self._parser = self._new_parser(self._first)
+            self._parser = self._new_parser(self._first, self._after)
         events = self._parser.feed(text)
         if self._record is not None:
             self._record.fed(text)
@@ -175,7 +178,7 @@ class TextCalls:
         self._further = "joined" if text else "silent"
         if not text or self._intake.full:
             return
-        rest = self._record.rest(text, lambda same: self._new_parser(same and self._first), cut=cut)
+        rest = self._record.rest(text, lambda same: self._new_parser(same and self._first, None), cut=cut)
         self._calls.made.may_begin_again()
         if rest is None:
             self._further = "anew"

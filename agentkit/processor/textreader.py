@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from agentkit.events import SourceEvent
@@ -18,3 +18,7 @@ class TextReader(Protocol):
     def close(self) -> Sequence[SourceEvent]:
         """The events that the end of the text completes."""
         ...
+
+
+NewReader = Callable[[bool, TextReader | None], TextReader]
+"""Creates one; called with whether it reads the very beginning, and with the closed one of the text before, if any."""

@@ -269,7 +269,7 @@ MORE = " and so on" * 40  # beyond the length of any name
 def reading(specs: Sequence[ToolSpec]) -> ResponseReader:
     """A native model's response about to be read."""
     ids = map(str, count())
-    recovery = Recovery(lambda _: formats.Parser(formats.auto(), specs, in_code="reply"), specs)
+    recovery = Recovery(lambda *_: formats.Parser(formats.auto(), specs, in_code="reply"), specs)
     return ResponseReader(Intake(CallIds(ids.__next__)), new_recovery=lambda: recovery)
 
 

@@ -1,0 +1,115 @@
+"""Thinking or a block of the provider divides a text, and changes nothing of what is code or an aside in it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit import ProcessorConfig, ResponseProcessor, ToolCall, ToolRegistry
+from agentkit.events import CallEnd, Finish, ProviderBlock, SourceEvent, Text, Thinking
+from agentkit.formats import render_calls
+
+
+def note(text: str) -> str:
+    """Note something."""
+    return text
+
+
+REGISTRY = ToolRegistry(note)
+
+
+def call_in(format: str, text: str) -> str:
+    return render_calls(format, [ToolCall("c", "note", {"text": text})], REGISTRY.specs())
+
+
+def called(events: Sequence[SourceEvent], **config: Any) -> list[str]:
+    """The texts of the calls in text that were read as calls."""
+
+    async def main() -> list[str]:
+        turn = ResponseProcessor(REGISTRY, ProcessorConfig(**config)).process([*events, Finish("stop")])
+        found = [event async for event in turn]
+        return [e.call.arguments["text"] for e in found if isinstance(e, CallEnd) and e.call.format is not None]
+
+    return asyncio.run(main())
+
+
+READERS = [
+    ({}, "hermes"),
+    ({"formats": ("hermes",)}, "hermes"),
+    ({"formats": ("xml",)}, "xml"),
+    ({"formats": "auto"}, "invoke"),
+]
+DIVIDE = (Thinking("hm"), ProviderBlock("m", {"type": "x"}))
+OPEN = [
+    "`",
+    "``",
+    "```\n",
+    "~~~py\n",
+    "<pre>",
+    "<!-- ",
+    "<example>",
+    "<tool_response>",
+    "<think>",
+    "> ",
+    "    ",
+    "Write ",
+    "\n",
+]
+CLOSE = [
+    "`",
+    "``",
+    "\n```\n",
+    "\n~~~\n",
+    "</pre>",
+    " -->",
+    "</example>",
+    "</tool_response>",
+    "</think>",
+    "\n",
+    ".",
+    " then ",
+]
+
+
+@pytest.mark.parametrize("divide", DIVIDE, ids=["thinking", "block"])
+@pytest.mark.parametrize(("config", "format"), READERS, ids=["native", "hermes", "xml", "auto"])
+@given(st.lists(st.sampled_from([*OPEN, *CLOSE, "CALL"]), max_size=8), st.data())
+def test_nothing_is_called_that_would_not_be_if_nothing_stood_between(
+    config: dict[str, Any], format: str, divide: SourceEvent, words: list[str], data: st.DataObject
+) -> None:
+    texts = [call_in(format, f"text {n}") if word == "CALL" else word for n, word in enumerate(words)]
+    whole = [n for n in range(1, len(texts)) if texts[n - 1][-1] != texts[n][0] or texts[n][0] not in "`~"]  # no run
+    places = data.draw(st.sets(st.sampled_from([0, len(texts), *whole]), max_size=2))
+    events: list[SourceEvent] = []
+    for n, text in enumerate([*texts, ""]):
+        events += [divide] if n in places else []
+        events += [Text(text)] if text else []
+    assert set(called(events, **config)) <= set(called([Text(text) for text in texts], **config))
+
+
+@pytest.mark.parametrize("divide", DIVIDE, ids=["thinking", "block"])
+@pytest.mark.parametrize(("config", "format"), READERS, ids=["native", "hermes", "xml", "auto"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("Look:\n```py\nx = 1\n", "```\nCALL"),
+        ("Use `x", "` then\nCALL"),
+        ("<!-- Hm", " -->\nCALL"),
+        ("<tool_response>a", "b</tool_response>\nCALL"),
+        ("First.\n", "CALL"),
+        ("First", " then CALL"),
+        ("CALL", "\nCALL"),
+    ],
+)
+def test_no_call_after_what_ends_is_lost(
+    config: dict[str, Any], format: str, divide: SourceEvent, before: str, after: str
+) -> None:
+    first, second = (text.replace("CALL", call_in(format, text[:1])) for text in (before, after))
+    expected = called([Text(first), Text(second)], **config)
+    assert expected
+    assert called([Text(first), divide, Text(second)], **config) == expected
