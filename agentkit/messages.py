@@ -206,7 +206,7 @@ class ToolCall(ByAttribute):
             _refuse_call(self.id, self.name, self.arguments)
 
     def copied(self) -> ToolCall:
-        """The same call with arguments of its own: whoever changes anything in them changes no other call."""
+        """The same call with arguments of its own: a change in them changes no other call."""
         return replace(self, arguments=deepcopy(self.arguments))
 
 

@@ -48,8 +48,10 @@ class Requests:
             output_schema=schema,
             **plan.settings,
         )
-        self.offered: Sequence[ToolSpec] = self._request.tools if self._request.tool_choice != "none" else ()
-        """The tools that the model may call."""
+        self.barred = self._request.tool_choice == "none"
+        """Whether no tool may be called."""
+        self.offered: Sequence[ToolSpec] = self._request.tools if plan.model.format is None and not self.barred else ()
+        """The tools that the model may call natively."""
         self.never_waits = journal.thread_id is None and not plan.spending.counts
         """Whether `prepare` never waits: no store, no summary, no other run that spends from the same budget."""
         self._meters: list[Meter] = []  # for the turn's responses

@@ -314,7 +314,13 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             await self._hooks.notify(TurnStarted(progress.turns, request))
         processor.config = self.plan.config  # a call beyond the budget is read, and refused by the gate
         source = requests.stream(request)
-        return processor.process(source, offered=requests.offered, more=self._more, made=_cut_calls(self._turn))
+        return processor.process(
+            source,
+            offered=requests.offered,
+            barred=requests.barred,
+            more=self._more,
+            made=_cut_calls(self._turn),
+        )
 
     def _more(self, partial: AssistantMessage) -> Source | None:
         return None if self._brake.reason is not None else self._requests.more(partial)

@@ -110,6 +110,7 @@ class ResponseProcessor:
         events: Source,
         *,
         offered: Sequence[ToolSpec] | None = None,
+        barred: bool = False,
         approved: Collection[str] = (),
         more: More | None = None,
         made: Iterable[ToolCall] = (),
@@ -118,8 +119,9 @@ class ResponseProcessor:
 
         Args:
             events: the response's events.
-            offered: the tools that the model could call: only their calls are recovered from a native model's text.
-                Empty with `tool_choice="none"`: each call is then `denied`. None means all tools of the registry.
+            offered: the tools that the model could call, empty with `tool_choice="none"`: only their calls are
+                recovered from a native model's text. None means all tools of the registry.
+            barred: whether no call may be made, as with `tool_choice="none"`: each is then `denied`.
             approved: the ids of calls that a person has approved; they run without asking again.
             more: called with what was written so far when the response ends at the token limit inside a text call. It
                 returns the events of a further response, from a model that continues exactly where it was cut, or None
@@ -132,7 +134,7 @@ class ResponseProcessor:
         execution = Execution(
             self.registry, self.config, self._new_context, inbox, approved, self._scope, self._gate, self._faults
         )
-        if offered is not None and not offered and self.registry.tools:
+        if barred:
             execution.turn_off()
         return Turn(self.registry, self.config, self._reader(offered, more, made), execution, inbox, events, more)
 

@@ -56,13 +56,14 @@ _ENDS = frozenset((CallEnd, CallError))
 _USUAL = frozenset(("stop", "tool_calls"))  # finishes that neither cut the response nor retract it
 _CANCELLED = Finish("cancelled")
 _OF_TOOLS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
+_UNSURE = TAKEN_BACK | {"tool_limit_reached"}  # after which the response's own end is still to come
 _SAYS_NOTHING = _OF_TOOLS | {Usage, Markup}  # of whether the response continues
 
 
 def _continues(item: Any) -> bool:
     """Whether an event, or an item of the inbox, says that the calls before it stand."""
     kind = type(item)
-    return item.reason not in TAKEN_BACK if kind is Finish else kind not in _SAYS_NOTHING
+    return item.reason not in _UNSURE if kind is Finish else kind not in _SAYS_NOTHING
 
 
 _UNREAD = (

@@ -112,3 +112,18 @@ def test_a_call_in_a_native_models_text_that_was_cut_stays_text(format: str, rea
     for bursts in ([[Text(text), Finish(reason)]], [[Text(text)], [Finish(reason)]]):
         assert ran(bursts) == ([], 0, 0)
     assert ran([[Text(text), Finish("stop")]]) == (["text 0"], 1, 0)
+
+
+@pytest.mark.parametrize("execute", ["stream", "end"])
+@pytest.mark.parametrize("most", [1, 2])
+@pytest.mark.parametrize("format", names())
+def test_the_last_call_that_is_allowed_waits_for_the_end_like_any_other(format: str, most: int, execute: str) -> None:
+    text = render_calls(format, CALLS[:most], REGISTRY.specs())
+    for bursts in (
+        [[Text(text)], [Finish("content_filter")]],
+        [[one] for one in [*pieces(text, 1), Finish("refusal")]],
+    ):
+        found, started, _ = ran(bursts, formats=(format,), execute=execute, max_calls=most)
+        assert found == [f"text {n}" for n in range(started)]
+        assert started < most
+    assert len(ran([[Text(text)], [Finish("stop")]], formats=(format,), execute=execute, max_calls=most)[0]) == most
