@@ -157,7 +157,8 @@ def _options(error: WrittenError, steps: tuple[str | int, ...], schema: Mapping[
             words = each.setdefault(inner.relative_schema_path[0], [])
             words.append(f"{problem.path.removeprefix(pointer(steps)) or '/'} as {problem.expected}")
     if not each:
-        return f"only one of {len(error.validator_value)} alternatives to fit"
+        options: Any = error.validator_value
+        return f"only one of {len(options)} alternatives to fit"
     return " or ".join(" and ".join(words) for words in each.values())
 
 

@@ -119,12 +119,13 @@ class GuardedTransport(EnteredAsync, httpx2.AsyncBaseTransport):
         except ValueError:
             said = None
         told = said.get("error") if isinstance(said, dict) else None
-        known = isinstance(told, dict) and isinstance(told.get("code"), int) and isinstance(told.get("message"), str)
-        if known and (not forgotten or told["code"] == _METHOD_NOT_FOUND):
-            return self._error(request, told["code"], told["message"], told.get("data"))
+        if isinstance(told, dict) and isinstance(told.get("message"), str):
+            number: object = told.get("code")
+            if isinstance(number, int) and (not forgotten or number == _METHOD_NOT_FOUND):
+                return self._error(request, number, told["message"], told.get("data"))
         if forgotten:  # by the protocol's word, whatever the body says
             return self._error(request, UNSENT, "the MCP server has forgotten this session")
-        why = next((v for v in (told, *_reasons(said)) if isinstance(v, str) and v), "")
+        why = _reason(said)
         status = f"{self._server} answered with HTTP {response.status_code} {response.reason_phrase}"
         code = LOST if response.status_code >= 500 else REFUSED
         return self._error(request, code, f"{status}: {why:.500}" if why else status)
@@ -146,9 +147,12 @@ class GuardedTransport(EnteredAsync, httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-def _reasons(said: Any) -> tuple[Any, ...]:
-    """Where servers write why they refuse."""
-    return tuple(said.get(key) for key in ("error_description", "message", "detail")) if isinstance(said, dict) else ()
+def _reason(said: Any) -> str:
+    """Why a server refuses, where servers write it; empty if it is not said."""
+    for key in ("error", "error_description", "message", "detail") if isinstance(said, dict) else ():
+        if isinstance(why := said.get(key), str) and why:
+            return why
+    return ""
 
 
 class _Capped(httpx2.AsyncByteStream):
