@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from agentkit.events import TAKEN_BACK, Finish, FinishReason, SourceEvent, Text, Thinking, Usage
+from agentkit.formats.pieces import Pieces
 from agentkit.models.native import (
     CONTRADICTED,
     NativeCall,
@@ -145,12 +146,13 @@ class MessagesWire:
             case "thinking_delta" if block is None or block.get("type") == "thinking":
                 return self._implied(at, "thinking") + self._say(at, Thinking, text_of(delta.get("thinking")))
             case "signature_delta" if block is not None:
-                signature, piece = text_of(block.get("signature")), text_of(delta.get("signature"))
-                block["signature"] = piece if piece == signature else signature + piece
+                piece, said = text_of(delta.get("signature")), _growing(block, "signature")
+                if len(piece) != len(said) or piece != said.text():
+                    said.add(piece)
             case "input_json_delta":
                 return self._hand_over(at, text_of(delta.get("partial_json")))
             case "compaction_delta" if block is not None:
-                block["content"] = text_of(block.get("content")) + text_of(delta.get("content"))
+                _growing(block, "content").add(text_of(delta.get("content")))
         return []
 
     def _implied(self, at: int, kind: str) -> list[SourceEvent]:
@@ -182,7 +184,8 @@ class MessagesWire:
         return [kind(text)] if text else []
 
     def _stop(self, at: int) -> list[SourceEvent]:
-        block, pieces, rest = self._blocks.pop(at), self._pieces.pop(at), self._joiners[at].close()
+        pieces, rest = self._pieces.pop(at), self._joiners[at].close()
+        block = {k: v.text() if isinstance(v, Pieces) else v for k, v in self._blocks.pop(at).items()}
         match block.get("type"):
             case "text":
                 return [Text(rest)] if rest else []
@@ -214,6 +217,14 @@ def _whole_input(block: Mapping[str, Any]) -> str:
     """The input of a call whose block has it complete, without deltas; empty if it has not."""
     given = block.get("input")
     return "" if given == {} else json_text_of(given)
+
+
+def _growing(block: dict[str, Any], name: str) -> Pieces:
+    """A text of a block that comes in pieces."""
+    said = block.get(name)
+    if not isinstance(said, Pieces):
+        said = block[name] = Pieces(text_of(said))
+    return said
 
 
 def _input(text: str) -> Mapping[str, Any]:

@@ -22,8 +22,8 @@ from agentkit.events import (
     Usage,
 )
 from agentkit.formats.exact import exactly, rounded
-from agentkit.formats.pieces import Pieces
 from agentkit.messages import ToolCall
+from agentkit.models.growing_arguments import GrowingArguments
 from agentkit.models.native_arguments import ArgumentsError, NativeArguments, read_arguments
 from agentkit.unicode import Joiner, clean, clean_json
 
@@ -87,7 +87,7 @@ class NativeCall:
     index: int
     id: str
     name: str = ""
-    pieces: Pieces = field(default_factory=Pieces)
+    pieces: GrowingArguments = field(default_factory=GrowingArguments)
     joiner: Joiner = field(default_factory=Joiner)
     started: bool = False
     told: bool = False
@@ -105,12 +105,7 @@ class NativeCall:
     @property
     def values(self) -> Mapping[str, Any] | None:
         """The arguments that have come, if they are complete."""
-        if not self.text.rstrip().endswith("}"):  # avoids reading all of it for each piece
-            return None
-        try:
-            return read_arguments(self.text).values
-        except ArgumentsError:
-            return None
+        return self.pieces.values
 
     def call(self, arguments: Mapping[str, Any] | None = None) -> ToolCall:
         """The call as a value; without arguments if they could not be read."""
@@ -152,6 +147,8 @@ class NativeCalls:
         self._marked: list[NativeCall] = []  # over, and the response has not continued after them
         self._over: set[int] = set()  # over, but perhaps an earlier one is not: they end in the order of their starts
         self._first = 0  # the first call that has not ended, if any
+        self._unstarted = 0  # as far as is known, the first call that has not started
+        self._waits: tuple[object, ...] = ()  # the state in which that one was found incomplete
 
     def begin(self, id: str, name: str) -> tuple[NativeCall, list[SourceEvent]]:
         """A new call; its name may still be to come."""
@@ -173,7 +170,7 @@ class NativeCalls:
         if piece:
             call.pieces.add(piece)
         if not call.started:
-            return self._start_in_order() if call.name and (self._whole_names or call.text) else []
+            return self._start_in_order() if call.name and (self._whole_names or call.pieces) else []
         return [ArgumentDelta(call.index, piece)] if piece else []
 
     def tell(self, call: NativeCall, whole: str) -> list[SourceEvent]:
@@ -187,7 +184,7 @@ class NativeCalls:
         call.joiner = Joiner()
         if whole.startswith(call.text):
             return self.more(call, whole[len(call.text) :])
-        call.pieces = Pieces(whole)
+        call.pieces = GrowingArguments(whole)
         return []
 
     def rename(self, call: NativeCall, name: str) -> None:
@@ -225,7 +222,8 @@ class NativeCalls:
     def _end_in_order(self) -> list[SourceEvent]:
         """End the calls that are over and complete, up to the first one that is not."""
         events: list[SourceEvent] = []
-        for call in self.all[self._first :]:
+        while self._first < len(self.all):
+            call = self.all[self._first]
             if not call.ended:
                 if call.doubt or call.index not in self._over:
                     break
@@ -236,6 +234,10 @@ class NativeCalls:
         return events
 
     def _complete(self, call: NativeCall) -> list[SourceEvent]:
+        state = (call, call.name, call.told, call.pieces, len(call.pieces))
+        if state == self._waits:
+            return []
+        self._waits = state
         try:
             arguments = read_arguments(call.text)
         except ArgumentsError:
@@ -287,11 +289,13 @@ class NativeCalls:
     def _start_in_order(self) -> list[SourceEvent]:
         """Start the calls that are known, up to the first whose name is still to come."""
         events: list[SourceEvent] = []
-        for call in self.all[self._first :]:
+        while self._unstarted < len(self.all):
+            call = self.all[self._unstarted]
             if not call.started:
-                if not (call.name and (self._whole_names or call.text)):
+                if not (call.name and (self._whole_names or call.pieces)):
                     break
                 events += self._start(call)
+            self._unstarted += 1
         return events
 
     def _start(self, call: NativeCall) -> list[SourceEvent]:
