@@ -222,7 +222,7 @@ class _Judgement:
         if mixed:
             other.doubt = MIXED
         if firsts and wide and self._known.names.torn(other):  # it has become so with the first of them
-            self._mark_behind(min(firsts), wide, other)
+            self._mark_after(min(firsts), wide, other)
 
     def _named_again(self, other: NativeCall, near: list[tuple[object, _Key]]) -> list[_Bucket]:
         """Mark the calls of which this one may be only a repetition, or they of it."""
@@ -237,7 +237,7 @@ class _Judgement:
                 self._mark(call, doubt)
             bucket.calls.clear()
 
-    def _mark_behind(self, first: int, buckets: list[_Bucket], other: NativeCall) -> None:
+    def _mark_after(self, first: int, buckets: list[_Bucket], other: NativeCall) -> None:
         for bucket in buckets:
             while bucket.calls and bucket.calls[-1].index > first:
                 self._mark(bucket.calls.pop(), MIXED)
@@ -263,7 +263,7 @@ class _Judgement:
         takers = self._takers[name]
         if named:
             near = [(place, (_NAMED,) if tag == (_ANY,) else tag) for place, tag in near if tag != (_UNNAMED,)]
-        keys: list[_Key] = [("pieced",)] if takers is None else [("begun", begun) for begun in takers]
+        keys: list[_Key] = [("pieced",)] if takers is None else [("beginning", start) for start in takers]
         yield from self._found(keys, near)
 
     def _found(self, keys: Iterator[_Key] | list[_Key], near: list[tuple[object, _Key]]) -> Iterator[_Bucket]:
@@ -284,7 +284,7 @@ class _Judgement:
             self._torn.add(call.index)
         if names.pieced(call):
             kinds.append(("pieced",))
-            kinds += [("begun", begun) for begun in names.begun(call)]
+            kinds += [("beginning", start) for start in names.beginnings(call)]
         self._put(call, kinds)
 
     def _put(self, call: NativeCall, kinds: list[_Key]) -> None:

@@ -32,7 +32,7 @@ class ToolNames:
         return at < len(self._sorted) and self._sorted[at].startswith(name)
 
     def before(self, name: str) -> frozenset[str]:
-        """The names that fit with this one behind them."""
+        """The names that fit with this one after them."""
         if name not in self._before:
             places = ((tool, at) for tool in self._sorted for at in _places(tool, name))
             self._before[name] = frozenset(tool[:at] for tool, at in places)
@@ -61,13 +61,13 @@ class ToolNames:
             return call.index in self._pieced and (bool(call.doubt) or len(self._ways[call.index]) > 1)
         return call.index in self._pieced or (call.pieces.blank and self.fits(call.name))
 
-    def begun(self, call: NativeCall) -> set[str]:
+    def beginnings(self, call: NativeCall) -> set[str]:
         """What the call's name was before its further pieces, if a tool's name begins like this."""
         cuts = [at for at in self._pieced.get(call.index, ()) if at <= self._longest]
         return {name for name in (call.name[:at] for at in cuts) if self.fits(name)}
 
     def rests(self, calls: Iterable[NativeCall]) -> set[str]:
-        """What came of the calls' names behind their first pieces, if a tool's name may contain it."""
+        """What came of the calls' names after their first pieces, if a tool's name may contain it."""
         return {
             call.name[at:]
             for call in calls
@@ -80,7 +80,7 @@ class ToolNames:
 
         Args:
             name: the name.
-            rests: what came of any call's name behind its first pieces.
+            rests: what came of any call's name after its first pieces.
         """
         if not self.fits(name) and any(name in tool for tool in self._sorted):
             return None

@@ -58,7 +58,7 @@ class Rivals:
         if self._races and call.values is None and not call.ended:
             for index in (None, *self._known.places(call)):
                 if found := self._races.get(index):
-                    doubtful += found.behind(call)
+                    doubtful += found.after(call)
         for one in doubtful:
             one.doubt = MIXED
         return doubtful
@@ -144,7 +144,7 @@ class _Race:
                 found.append(self._group.calls[rank])
         return found
 
-    def behind(self, call: NativeCall) -> list[NativeCall]:
+    def after(self, call: NativeCall) -> list[NativeCall]:
         """This call, if others started since it has been incomplete; and those of them that were not marked."""
         since = self._since.get(self._group.ranks[call.index], len(self._starts))
         if since == len(self._starts):

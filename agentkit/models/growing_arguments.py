@@ -67,14 +67,14 @@ class GrowingArguments:
 
 
 class _Objects:
-    """Objects one behind the other, of which the last counts if it repeats or extends those before it."""
+    """Objects one after the other, of which the last counts if it repeats or extends those before it."""
 
     __slots__ = ("_broken", "_depth", "_last", "_marked", "_object", "_quoted", "_size", "_skip", "_union")
 
     def __init__(self) -> None:
         self._object: list[str] = []  # the pieces of the object that is open
         self._depth = 0
-        self._quoted = self._skip = False  # inside a string; behind a backslash that ends a piece
+        self._quoted = self._skip = False  # inside a string; after a backslash that ends a piece
         self._broken = False  # no further text makes it readable
         self._marked = False  # what ends it is a byte order mark
         self._last: dict[str, Any] | None = None
