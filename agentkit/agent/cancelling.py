@@ -65,7 +65,9 @@ async def _obey(token: asyncio.Event, stop: Callable[[RunFinish], None]) -> None
 
 
 async def uncancelled(work: Coroutine[Any, Any, _T], again: Callable[[], Coroutine[Any, Any, _T]] | None = None) -> _T:
-    """Finish this even if the task is cancelled in the meantime, which is raised afterwards; returns its result.
+    """Finish this even if the task is cancelled in the meantime; that is raised afterwards, whatever the work came to.
+
+    Otherwise its result is returned.
 
     Args:
         work: the coroutine to finish.
@@ -78,13 +80,12 @@ async def uncancelled(work: Coroutine[Any, Any, _T], again: Callable[[], Corouti
         task = asyncio.ensure_future(work)
         while not task.done():
             try:
-                await asyncio.shield(task)
+                await asyncio.wait({task})
             except asyncio.CancelledError as e:
                 cancelled = e
         if again is None or not task.cancelled():
             break
         work, again = again(), None
-    result = task.result()
     if cancelled is not None:
-        raise cancelled
-    return result
+        raise cancelled from (None if task.cancelled() else task.exception())
+    return task.result()

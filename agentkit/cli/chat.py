@@ -13,7 +13,7 @@ from typing import Any
 
 from agentkit.cli.chat_commands import ChatCommands
 from agentkit.cli.conversing import Conversing, conversing
-from agentkit.cli.keyboard import as_text, edited_lines, typed, unechoed
+from agentkit.cli.keyboard import as_argument, as_text, edited_lines, typed, unechoed
 from agentkit.cli.slash_words import as_message, slash_word
 from agentkit.cli.terminal import plain
 from agentkit.cli.threads import add_store
@@ -39,7 +39,7 @@ def add(commands: Any) -> None:
 def add_conversation(command: argparse.ArgumentParser) -> None:
     """Declare the options of everything that lets a model use tools for a person."""
     add_model(command)
-    command.add_argument("--system", help="the system prompt")
+    command.add_argument("--system", type=as_argument, help="the system prompt")
     command.add_argument(
         "--tools", nargs="+", default=[], metavar="MODULE:CLASS", help="such as agentkit_tools.files:Files"
     )

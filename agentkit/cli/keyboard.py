@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from agentkit.errors import ConfigError
+from agentkit.unicode import has_surrogate
 
 
 def typed(prompt: str) -> str:
@@ -51,6 +54,22 @@ def as_text(line: str) -> str:
     except UnicodeDecodeError as e:
         found = f"byte 0x{written[e.start]:02x} at {e.start}"
         raise ConfigError(f"an input line is not valid UTF-8 ({found}); it was not sent") from None
+
+
+def as_argument(argument: str) -> str:
+    """An argument of a command that a model reads; read as UTF-8 if Python could not decode it as configured.
+
+    Raises:
+        argparse.ArgumentTypeError: it is not UTF-8 either.
+    """
+    if not has_surrogate(argument):
+        return argument
+    written = os.fsencode(argument)
+    try:
+        return written.decode()
+    except UnicodeDecodeError as e:
+        found = f"byte 0x{written[e.start]:02x} at {e.start}"
+        raise argparse.ArgumentTypeError(f"not valid UTF-8 ({found})") from None
 
 
 def whole_input() -> str:

@@ -8,9 +8,9 @@ from typing import Any
 
 from agentkit.cli.chat import add_conversation
 from agentkit.cli.conversing import conversing
-from agentkit.cli.keyboard import as_text
+from agentkit.cli.keyboard import as_argument, as_text
 from agentkit.cli.screen import Screen
-from agentkit.cli.which_screen import screen
+from agentkit.cli.which_screen import alone, screen
 from agentkit.errors import ConfigError
 
 STDIN = "-"
@@ -24,7 +24,9 @@ def add(commands: Any) -> None:
         description="Answer one message. In a pipe, standard output is the answer, and nothing else. Exit status 1 if "
         "there is no complete answer, 3 if a call waits for approval, 130 after Ctrl-C.",
     )
-    command.add_argument("message", nargs="+", metavar="MESSAGE", help="what to say; - is standard input")
+    command.add_argument(
+        "message", nargs="+", type=as_argument, metavar="MESSAGE", help="what to say; - is standard input"
+    )
     command.add_argument("--json", action="store_true", help="print each event of the run as a line of JSON")
     add_conversation(command)
     command.set_defaults(run=run)
@@ -40,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _json_screen() -> Screen:
     from agentkit.cli.event_lines import EventLines
 
-    return EventLines(sys.stdout, sys.stderr)
+    return EventLines(alone(), sys.stderr)
 
 
 def message(words: list[str]) -> str:

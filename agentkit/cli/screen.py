@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from textwrap import indent
 from typing import TYPE_CHECKING, Final, TextIO
 
@@ -110,7 +110,7 @@ class Screen:
         """
         self.printed = PrintedLines()
         try:
-            with redirect_stdout(self.printed):
+            with redirect_stdout(self.printed), redirect_stderr(self.printed):
                 yield
         finally:
             self._others(rest=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import socket
 import sys
@@ -77,12 +78,18 @@ async def _http(server: Server[Any], arguments: argparse.Namespace) -> None:
     token = None
     if arguments.token_env is not None and not (token := os.environ.get(arguments.token_env)):
         raise ConfigError(f"--token-env: the environment variable {arguments.token_env} is not set")
+    logging.getLogger("mcp.server.streamable_http").addFilter(_no_departure)
     app: Any = mcp_app(server, host=arguments.host, allowed_hosts=arguments.allow_host, token=token)
     family = socket.AF_INET6 if ":" in arguments.host else socket.AF_INET
     with socket.create_server((arguments.host, arguments.port), family=family, backlog=2048) as listening:
         host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
         print(f"serving MCP at http://{host}:{listening.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
         await uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on")).serve(sockets=[listening])
+
+
+def _no_departure(record: logging.LogRecord) -> bool:
+    """Whether a record of the SDK tells anything but that a client left before it had sent its request."""
+    return record.exc_info is None or type(record.exc_info[1]).__name__ != "ClientDisconnect"
 
 
 def port(text: str) -> int:

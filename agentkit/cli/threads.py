@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from agentkit.checks.spelling import did_you_mean
+from agentkit.cli.keyboard import as_argument
 from agentkit.cli.screen import Screen
 from agentkit.cli.terminal import as_json, cut, visible, width
 from agentkit.errors import ConfigError, StoreError, ThreadNotFound
@@ -53,12 +54,15 @@ def add(commands: Any) -> None:
     for command in (approved, denied):
         command.add_argument("call", help="the call's id, as printed by `show`")
     approved.add_argument(
-        "--arguments", metavar="JSON", help="run it with these arguments instead; the complete JSON object"
+        "--arguments",
+        type=as_argument,
+        metavar="JSON",
+        help="run it with these arguments instead; the complete JSON object",
     )
     approved.add_argument(
         "--tools", nargs="+", default=[], metavar="MODULE:CLASS", help="the tools, which check the new arguments"
     )
-    denied.add_argument("--reason", default="", help="the reason, for the model")
+    denied.add_argument("--reason", type=as_argument, default="", help="the reason, for the model")
 
 
 def add_store(command: argparse.ArgumentParser, default: str | None = STORE) -> None:

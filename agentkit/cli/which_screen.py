@@ -17,12 +17,27 @@ def screen() -> Screen:
     """The screen for a run: all on standard output if that is a terminal; otherwise only the answers."""
     shown = sys.stdout.isatty()
     out = sys.stdout if shown else sys.stderr
-    answers = None if shown else sys.stdout
+    answers = None if shown else alone()
     if not (capable(out) and installed()):
         return Screen(out, answers=answers)
     from agentkit.cli.live_screen import LiveScreen
 
     return LiveScreen(out, answers)
+
+
+def alone() -> TextIO:
+    """Standard output for the answers alone: what the programs that tools start write there goes to standard error."""
+    out = sys.stdout
+    try:
+        if out.fileno() != 1:
+            return out
+        out.flush()
+        own = os.fdopen(os.dup(1), "w", encoding=out.encoding, errors=out.errors)
+        os.dup2(sys.stderr.fileno(), 1)
+    except OSError:  # a replaced stream, which has no descriptor
+        return out
+    sys.stdout = own
+    return own
 
 
 def capable(out: TextIO) -> bool:

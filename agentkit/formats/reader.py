@@ -227,9 +227,16 @@ def text_run(plain: str, escape: str) -> tuple[Callable[..., re.Match[str] | Non
     return re.compile(run, re.DOTALL).match, re.compile(f"{run}.", re.DOTALL).match
 
 
-Heat = tuple[Search, Kept | None, type[Text] | type[Thinking] | type[ArgumentDelta], int, str | None]
-"""What finds whether a chunk needs a decision; what keeps one that needs none, if it is of a call; and the event that
-it is: of which kind, call and parameter."""
+_Streamed = type[Text] | type[Thinking] | type[ArgumentDelta]
+
+
+class Heat:
+    """What finds whether a chunk needs a decision; one that needs none is an event of this kind, call and parameter."""
+
+    __slots__ = ("index", "key", "kind", "search")
+
+    def __init__(self, search: Search, kind: _Streamed, index: int, key: str | None) -> None:
+        self.search, self.kind, self.index, self.key = search, kind, index, key
 
 
 class Reader:
@@ -299,7 +306,7 @@ class Reader:
         assert (kind is None) == (self.kept is not None)
         if self.at:
             self.drop()
-        self.hot = (search, self.kept, kind or ArgumentDelta, index, key)
+        self.hot = Heat(search, kind or ArgumentDelta, index, key)
 
     def feed(self, text: str) -> list[SourceEvent]:
         """Take the next chunk; returns the events that it completes.
@@ -309,16 +316,17 @@ class Reader:
         """
         hot = self.hot
         if hot is not None:
-            search, kept, kind, index, key = hot
+            search = hot.search
             if search(text) is None and text:
                 end = self.base + len(text)
+                kept = self.kept
                 if kept is None:
                     self.base = end
-                    return [_new(kind, (text,))]
+                    return [_new(hot.kind, (text,))]
                 if end <= kept.full or kept.join(end):
                     self.base = end
                     kept.pieces.append(text)
-                    return [_new(ArgumentDelta, (index, text, key))]
+                    return [_new(ArgumentDelta, (hot.index, text, hot.key))]
         return self.take(text)
 
     def take(self, text: str) -> list[SourceEvent]:

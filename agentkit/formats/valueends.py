@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
-from typing import Final
+from typing import Any, Final
 
 from agentkit.formats.format import Name, NameTag, Pairs, Shape, Tag, TagParameters
 from agentkit.formats.reader import Delimiter, Search, any_beginning, beginnings, may_begin, pattern
@@ -62,6 +62,10 @@ class ValueEnd:
         """Whether a part of what opens a value is in this text more often than all of it."""
         found = sum(f["close"] is None for f in self.own.finditer(text)) if self.own is not None else 0
         return any(text.count(part) > found for part in self.opens)
+
+    def marks(self, text: str) -> bool:
+        """Whether a value opens or closes in this text."""
+        return self.own is not None and self.own.search(text) is not None
 
     def balances(self, text: str) -> bool:
         """Whether as many values and calls end in this text as start there."""
@@ -117,7 +121,11 @@ class ValueEnd:
         So is the beginning of one at its end, and what is left of another one may follow it. A value that is nothing
         but closings is content: what it would be without them is not there.
         """
-        if self.own is None or self.what[0] not in text or not self.own.sub("", text).strip():
+        if self.own is None or self.what[0] not in text:
+            return False
+        if not self.marks(text):
+            return begins_closing(text, self.what)
+        if not self.own.sub("", text).strip():
             return False
         if begins_closing(text, self.what):
             return True
@@ -339,6 +347,7 @@ class Elements:
     def __init__(self) -> None:
         self.tags: list[str] = []
         self.children: dict[str, None] = {}  # the names of their child elements
+        self.groups: dict[int, tuple[ToolSpec, Any]] = {}  # by a tool's identity: its child elements as a tree
         self._ends: dict[tuple[int, str, tuple[str, ...]], tuple[ToolSpec, ValueEnd]] = {}
         self._others: dict[str, tuple[str, ...]] = {}
 

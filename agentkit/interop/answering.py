@@ -104,11 +104,20 @@ def _with_number(name: str, result: ToolResult) -> ToolResult:
         reward = reward_of(result.reward)
     except ValueError as e:
         _LOG.warning("%s: %s", name, e)
-        reward, metadata = None, {**result.metadata, "refused_reward": str(e)}
-    else:
-        if reward is result.reward:
-            return result
-        metadata = dict(result.metadata)
+        return noted(result, reward=None, refused_reward=str(e))
+    return result if reward is result.reward else noted(result, reward=reward)
+
+
+_KEPT: Final = object()
+
+
+def noted(result: ToolResult, *, reward: Any = _KEPT, **metadata: Any) -> ToolResult:
+    """A result with more metadata; with another reward if one is passed."""
     return ToolResult(
-        result.output, result.error, code=result.code, content=result.content, metadata=metadata, reward=reward
+        result.output,
+        result.error,
+        code=result.code,
+        content=result.content,
+        metadata={**result.metadata, **metadata},
+        reward=result.reward if reward is _KEPT else reward,
     )

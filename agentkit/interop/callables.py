@@ -66,11 +66,12 @@ def _nullable(schema: Mapping[str, Any]) -> bool:
 
 
 def hint_of(schema: Mapping[str, Any]) -> Any:
-    """A schema in the dialect `HINTS` as a type hint."""
+    """A schema in the dialect `HINTS` as a type hint. A list of which it says nothing more is a bare one."""
     if "enum" in schema:
         return Literal[tuple(schema["enum"])]
     types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
-    hints = [list[hint_of(schema["items"])] if name == "array" else _HINTS[name] for name in types]  # type: ignore[misc]
+    lists: Any = list[hint_of(schema["items"])] if "items" in schema else list  # type: ignore[misc]
+    hints = [lists if name == "array" else _HINTS[name] for name in types]
     union = hints[0]
     for hint in hints[1:]:
         union = union | hint

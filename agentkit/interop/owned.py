@@ -11,13 +11,14 @@ import logging
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 from uuid import uuid4
 
-from agentkit.interop.answering import Answered, answered
+from agentkit.interop.answering import Answered, answered, noted
 from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.processor import ProcessorConfig
+from agentkit.processor.replies import words
 from agentkit.rollout.records.scoring import reward_of
 from agentkit.rollout.samples.sample import PHASES, ToolKwargs
 from agentkit.rollout.tools.offered import hidden_arguments
@@ -57,6 +58,7 @@ class Owned:
         self._kwargs = {name: told for name, told in kwargs.items() if name in tool.tools}
         self._instance = tool.instance(uuid4().hex)
         self._last = 0.0
+        self._asking = asyncio.Lock()
         self._begun: asyncio.Task[None] | None = None
         self._released = False
 
@@ -85,6 +87,10 @@ class Owned:
             said = f"{name}: the arguments must be an object with the parameters' names, found {arguments!r:.80}"
             result = ToolResult(error=said, code="invalid_arguments")
             return Answered(result, result.parts)
+        if self._released:
+            said = f"{name}: its trajectory is over, and its instance has been released"
+            result = ToolResult(error=said, code="cancelled")
+            return Answered(result, result.parts)
         await self.begin()
         told = self._kwargs[name].execute if name in self._kwargs else {}
         registry = ToolRegistry(_telling(self._instance.tools[name], told))
@@ -101,13 +107,34 @@ class Owned:
         """
         return None if self._begun is None else reward_of(await self._instance.calc_reward(**self._told("calc_reward")))
 
-    async def gained(self) -> float:
-        """How much the final reward has changed since this was last asked."""
-        now = await self.final()
-        if now is None:
-            return 0.0
-        gained, self._last = now - self._last, now
-        return gained
+    async def step(self, name: str, arguments: Any, *, fold: bool) -> tuple[Answered, float]:
+        """Answer one call, and tell what it is worth in a loop that never asks for the final reward.
+
+        Args:
+            name: the function name.
+            arguments: as the model wrote them.
+            fold: whether to add how much the final reward has changed since this was last asked, so that the sum over
+                all calls is right. If that cannot be told, the call's metadata say why, under `unscored`: the change is
+                then in the reward of a later call.
+        """
+        answer = await self.call(name, arguments)
+        reward = answer.result.reward or 0.0
+        if not fold:
+            return answer, reward
+        try:
+            return answer, reward + await self._gained()
+        except Exception as e:  # noqa: BLE001 - the boundary: the tool's own code, which may know its reward only later
+            _warn_unscored(self._tool.name, words(e))
+            return answer._replace(result=noted(answer.result, unscored=words(e))), reward
+
+    async def _gained(self) -> float:
+        """How much the final reward has changed since this was last asked. Asked one at a time: the last is newest."""
+        async with self._asking:
+            now = await self.final()
+            if now is None:
+                return 0.0
+            gained, self._last = now - self._last, now
+            return gained
 
     async def total(self) -> float:
         """All rewards of the calls, and the final one."""
@@ -132,6 +159,11 @@ def _telling(bound: BoundTool, told: Mapping[str, Any]) -> BoundTool:
     """A tool with what the sample tells it for every call, as far as its method takes it."""
     hidden = hidden_arguments(bound, told) if told else {}
     return replace(bound, method=partial(bound.method, **hidden)) if hidden else bound
+
+
+@cache
+def _warn_unscored(tool: str, why: str) -> None:
+    _LOG.warning("the final reward of %r cannot be told after a call, and is added later: %s", tool, why)
 
 
 class Trajectories:

@@ -236,4 +236,7 @@ def _passable(what: str, text: str) -> None:
     if "\0" in text:
         raise SandboxError(f"{what} contains NUL, which the system cannot pass on")
     if size >= MAX_COMMAND:
-        raise SandboxError(f"{what} is {size:,} bytes long, the system passes at most {MAX_COMMAND - 1:,}; use stdin")
+        raise SandboxError(
+            f"{what} is {size:,} bytes long, the system passes at most {MAX_COMMAND - 1:,}: "
+            "long texts go into a file, or through standard input"
+        )

@@ -67,6 +67,7 @@ class Dialect:
         recursive: whether a schema may contain itself.
         sized: whether strict mode's limits on enums, on characters and on levels through references apply.
         several: whether `type` may be a list, and an enum hold other values than strings.
+        nested: whether an enum may hold lists and objects.
     """
 
     kept: frozenset[str]
@@ -75,6 +76,7 @@ class Dialect:
     recursive: bool
     sized: bool = False
     several: bool = True
+    nested: bool = True
 
 
 OPENAI: Final = Dialect(KEPT, STRING_FORMATS, optional=False, recursive=True, sized=True)
@@ -114,5 +116,7 @@ EARLY_VERL: Final = Dialect(
 )
 """verl up to 0.7: one type for each parameter, and enums of strings."""
 
-HINTS: Final = Dialect(frozenset(("type", "description", "enum", "items")), frozenset(), optional=True, recursive=False)
+HINTS: Final = Dialect(
+    frozenset(("type", "description", "enum", "items")), frozenset(), optional=True, recursive=False, nested=False
+)
 """What the type hints of a function can say. Source: `transformers.utils.get_json_schema`, which TRL uses."""

@@ -63,7 +63,8 @@ class _Folder:
         if values and all(values):
             each = {_json(value): value for some in values for value in some or ()}  # once: options may share them
             out |= self._enum(list(each.values()), out, path, said)
-            out.pop("items", None)
+            if "enum" not in out:
+                self._items_of_any(out, path)
         else:
             self._rest(schema, options, out, path, said)
         if "default" in schema:
@@ -94,8 +95,12 @@ class _Folder:
         """The values that are allowed."""
         if None not in values and "null" in out["type"] and isinstance(out["type"], list):
             values = [*values, None]
-        if self.dialect.several or all(isinstance(value, str) for value in values):
+        nested = not self.dialect.nested and any(isinstance(value, list | Mapping) for value in values)
+        if not nested and (self.dialect.several or all(isinstance(value, str) for value in values)):
             return {"enum": values}
+        if nested:
+            self._tell("enum", f"One of {_json(values)}", path, said)
+            return {}
         if strings := [value for value in values if value is not None and not isinstance(value, str)]:
             self._tell("enum", f"One of {_json(strings)}", path, said)
             return {}
@@ -113,9 +118,7 @@ class _Folder:
             whole = self.inlined({key: value for key, value in schema.items() if key not in ANNOTATIONS}, path, ())
             if any(option.keys() - _UNSAID - {"type"} for option in options) or not self.dialect.several:
                 self._tell("anyOf" if len(several) > 1 else "allOf", f"Must satisfy {_json(whole)}", path, said)
-            kinds = {out["type"]} if isinstance(out["type"], str) else set(out["type"])
-            if "items" in self.dialect.kept and kinds - {"null"} == {"array"}:
-                out["items"] = self.node({}, (*path, "[]"))
+            self._items_of_any(out, path)
             return
         (one,) = several
         rest = {key: one[key] for key in one if key not in _UNSAID and key != "type" and _restricts(key, one[key])}
@@ -126,6 +129,12 @@ class _Folder:
             out["items"] = {key: value for key, value in item.items() if key != "description"}
         if rest:
             self._tell(", ".join(rest), f"Must satisfy {_json(self.inlined(rest, path, ()))}", path, said)
+
+    def _items_of_any(self, out: dict[str, Any], path: Path) -> None:
+        """Say that a list may hold anything, where the dialect has a place for that."""
+        kinds = {out["type"]} if isinstance(out["type"], str) else set(out["type"])
+        if "items" in self.dialect.kept and kinds - {"null"} == {"array"}:
+            out["items"] = self.node({}, (*path, "[]"))
 
     def _tell(self, keyword: str, words: str, path: Path, said: list[str]) -> None:
         said.append(words)

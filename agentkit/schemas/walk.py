@@ -108,6 +108,36 @@ def _taken_apart(schema: Schema, root: Schema) -> Iterator[Schema]:
                 yield {"type": "null"}
 
 
+def with_all_properties(schema: Schema) -> Schema:
+    """An object's schema with each property that only its `$ref`, `allOf`, `anyOf`, `oneOf`, `then` or `else` has.
+
+    It accepts no more than before, and may accept less where one name has several meanings; made to be shown, not to
+    be checked against. A schema that allows no other names, or only some, is returned as it is.
+
+    >>> with_all_properties({"anyOf": [{"properties": {"a": {}}}, {"properties": {"b": {"type": "null"}}}]})[
+    ...     "properties"
+    ... ]
+    {'a': {}, 'b': {'type': 'null'}}
+    """
+    if schema.get("additionalProperties", True) is not True:
+        return schema
+    found: dict[str, list[Any]] = {}
+    pending: list[Any] = [schema]
+    for _ in range(256):  # a schema with more of them is cyclic
+        if not pending:
+            break
+        one = resolve(pending.pop(0), schema)
+        properties = one.get("properties")
+        for name, value in properties.items() if isinstance(properties, Mapping) else ():
+            if value not in found.setdefault(name, []):
+                found[name].append(value)
+        several = [inner for key in ("allOf", "anyOf", "oneOf") if isinstance(one.get(key), list) for inner in one[key]]
+        pending += [inner for inner in (*several, one.get("then"), one.get("else")) if isinstance(inner, Mapping)]
+    own = schema.get("properties", {})
+    more = {name: {"anyOf": values} if values[1:] else values[0] for name, values in found.items() if name not in own}
+    return {**schema, "properties": {**own, **more}} if more else schema
+
+
 def disjoint(options: Sequence[Any], root: Schema) -> bool:
     """Whether no value satisfies two of them, by their types or a property that is fixed in each."""
     plain = [resolve(o, root) for o in options if isinstance(o, Mapping)]

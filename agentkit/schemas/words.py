@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentkit.checks.spelling import nearest
-from agentkit.schemas.walk import alternatives, child, type_of
+from agentkit.schemas.walk import alternatives, child, resolve, type_of
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError as WrittenError
@@ -55,6 +55,9 @@ BOUNDS: Final = {
 }
 """How a restriction reads after the type: `integer (>= 1)`."""
 
+
+ANY: Final = "any value"
+"""What a schema without a type wants."""
 
 DESCRIBED: Final = frozenset({*BOUNDS, "type", "enum", "const", "format", "anyOf", "oneOf", "allOf"})
 """The keywords that `describe` puts into words."""
@@ -141,7 +144,21 @@ def _written(error: WrittenError, steps: tuple[str | int, ...], schema: Mapping[
             return [unknown(name, known, (*steps, name)) for name in instance if name not in known]
     inner = error.schema if isinstance(error.schema, Mapping) else {}
     expected = describe(inner, schema) if error.validator in DESCRIBED else f"that {error.message[:MAX_MESSAGE]}"
+    if error.validator in ("anyOf", "oneOf") and ANY in expected.split(" or "):
+        expected = _options(error, steps, schema)
     return [Problem(pointer(steps), expected, shown(instance))]
+
+
+def _options(error: WrittenError, steps: tuple[str | int, ...], schema: Mapping[str, Any]) -> str:
+    """What each of several schemas wants, where they restrict names and values but no type."""
+    each: dict[Any, list[str]] = {}
+    for inner in error.context or ():
+        for problem in _written(inner, tuple(inner.absolute_path), schema):
+            words = each.setdefault(inner.relative_schema_path[0], [])
+            words.append(f"{problem.path.removeprefix(pointer(steps)) or '/'} as {problem.expected}")
+    if not each:
+        return f"only one of {len(error.validator_value)} alternatives to fit"
+    return " or ".join(" and ".join(words) for words in each.values())
 
 
 def pointer(steps: Sequence[str | int]) -> str:
@@ -279,16 +296,16 @@ def _own_words(error: ErrorDetails) -> str:
 
 def describe_at(steps: Sequence[str | int], schema: Mapping[str, Any]) -> str:
     """What the schema expects at a path."""
-    return _or([describe(option, schema) for option in _at(steps, schema)])
+    return _or([describe(option, schema) for option in _at(steps, schema)]) or ANY
 
 
 def _at(steps: Sequence[str | int], schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The plain schemas that apply at a path."""
-    here = list(alternatives(schema, schema))
-    for step in steps:
-        inner = [found for option in here if isinstance(found := child(option, step), Mapping)]
-        here = [option for found in inner for option in alternatives(found, schema)]
-    return here
+    here = [schema]
+    for step in steps:  # a schema may have properties, and alternatives that have further ones
+        options = [option for one in here for option in (resolve(one, schema), *alternatives(one, schema))]
+        here = [found for option in options if isinstance(found := child(option, step), Mapping)]
+    return [option for found in here for option in alternatives(found, schema)]
 
 
 def describe(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
@@ -302,7 +319,7 @@ def _described(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -
     if "enum" in schema:
         listed = ", ".join(_json(value) for value in schema["enum"][:MAX_CHOICES])
         return f"one of {listed}" if len(schema["enum"]) > 1 else listed
-    kind = str(schema.get("type", "any value"))
+    kind = str(schema.get("type", ANY))
     if kind == "array" and depth < 2:
         kind = _array(schema, root, depth)
     if kind == "object" and schema.get("properties") and depth < 2:

@@ -80,8 +80,9 @@ def refuse_invalid(schema: Mapping[str, Any], where: str) -> None:
         raise SchemaError(f"{where}: the hand-written schema is not valid JSON Schema at {at}: {e.message}") from e
     for reference in references(schema):
         if reference != "#" and not (reference.startswith("#/") and resolve({"$ref": reference}, schema)):
+            why = "which it does not contain" if reference.startswith("#/") else "which is no '#/...' pointer into it"
             raise SchemaError(
-                f"{where}: the hand-written schema refers to {reference!r}, which it does not contain; put the "
+                f"{where}: the hand-written schema refers to {reference!r}, {why}; put the "
                 "definition under '$defs' and refer to '#/$defs/...'"
             )
 

@@ -29,6 +29,7 @@ from typing import (
 from agentkit.errors import SchemaError
 from agentkit.formats.exact import DECIMAL
 from agentkit.schemas.walk import changed
+from agentkit.tool.constraints import misapplied
 from agentkit.tool.docstrings import Docstring
 from agentkit.tool.narrowed import Core, leniently, narrowed, nodes
 from agentkit.tool.signature import NOTHING, NameScope, Parameter, Signature
@@ -122,6 +123,8 @@ def _built(parameters: tuple[Parameter, ...], signature: Signature) -> ArgumentT
     adapter: TypeAdapter[Any] = TypeAdapter(arguments)
     adapter.rebuild(force=True, _types_namespace={**signature.scope.module, **signature.scope.around})
     _refuse_unreadable(adapter.core_schema)
+    if wrong := misapplied(adapter.core_schema):
+        raise _Unsendable(wrong)
     schema = {
         "type": "object",
         "properties": {},
@@ -203,6 +206,8 @@ def _why(error: Exception, of_parameters: str = _SUPPLIED) -> str:
     unfound = ("undefined-annotation", "class-not-fully-defined")
     if isinstance(error, NameError) or getattr(error, "code", "") in unfound:
         return f"which names a type that cannot be found: {_first_line(error)}; define it at module level"
+    if type(error).__module__.startswith("pydantic_core") or str(error).startswith("Unable to apply constraint"):
+        return f"which pydantic refuses: {' '.join(str(error).rpartition('Error: ')[2].split())}"
     why = "" if type(error).__module__.startswith("pydantic") else f" ({type(error).__name__}: {_first_line(error)})"
     return (
         "which has no JSON Schema; use a dataclass, TypedDict, NamedTuple, Enum, pydantic model, or the built-in "

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol, Unpack, runtime_checkable
 from agentkit.checks.spelling import takes
 from agentkit.errors import SchemaError
 from agentkit.foreign import renamed
-from agentkit.schemas.walk import changed
+from agentkit.schemas.walk import changed, with_all_properties
 from agentkit.tool.arguments import arguments_of_schema
 from agentkit.tool.binding import BoundTool, is_async, refuse_control_tokens, refuse_name
 from agentkit.tool.declare import OpenAPISchema
@@ -94,13 +94,15 @@ def tool_from_schema(
         tag=None,
         instance=instance,
         method=function,
-        spec=ToolSpec(name, description, schema),
+        spec=ToolSpec(name, description, with_all_properties(schema)),
         schema=OpenAPISchema(),
         xml_schema=None,
         is_async=is_async(function),
         policy=policy_of(given, instance, where),
         where=name,
-        arguments=arguments_of_schema(schema, schema if patterns else without_patterns(schema), where),
+        arguments=arguments_of_schema(
+            with_all_properties(schema), schema if patterns else without_patterns(schema), where
+        ),
     )
 
 

@@ -110,6 +110,31 @@ def test_row_27_a_bomb_is_cut_after_decompression(encoding: str) -> None:
     assert (len(answer.body), answer.cut) == (1_000_000, True)
 
 
+def raw_deflate(body: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(body) + packer.flush()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "packed"),
+    [
+        ("gzip", gzip.compress(b"one two " * 500)),
+        ("gzip", gzip.compress(b"one two " * 200) + gzip.compress(b"one two " * 300)),
+        ("deflate", zlib.compress(b"one two " * 500)),
+        ("deflate", raw_deflate(b"one two " * 500)),
+        ("gzip, deflate", zlib.compress(gzip.compress(b"one two " * 500))),
+    ],
+)
+def test_a_compressed_body_is_read_whole_or_its_end_is_missed(encoding: str, packed: bytes) -> None:
+    """Whatever the server's `Content-Length` says."""
+    head = HEAD + b"content-encoding: " + encoding.encode() + b"\r\n\r\n"
+    assert from_raw(head + packed).body == b"one two " * 500
+    whole = len(gzip.compress(b"one two " * 200))  # the first of two members
+    for end in set(range(12, len(packed), 7)) - {whole}:
+        with pytest.raises(RequestFailed, match=r"sent a compressed body that breaks off after [\d,]+ bytes"):
+            from_raw(head + packed[:end])
+
+
 @pytest.mark.parametrize("encoding", ["br", "zstd", "compress", "gzip, gzip, gzip", ",".join(["gzip"] * 5000)])
 def test_row_27_an_encoding_that_is_not_undone_is_refused(encoding: str) -> None:
     with pytest.raises(RequestFailed, match="unsupported content encoding") as caught:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import httpx2
 import pytest
@@ -40,10 +41,10 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def serving(*options: str) -> Iterator[Served]:
+def serving(*options: str, errors: IO[bytes] | None = None) -> Iterator[Served]:
     command = [sys.executable, "-m", "agentkit", "python-server", "--port", "0", *options]
     env = os.environ | {"SERVICE_KEY": "canary-6f1d2c"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=env) as process:
         try:
             assert process.stdout is not None
             url = process.stdout.readline().partition(",")[0]
@@ -173,6 +174,25 @@ def test_too_many_requests_are_refused_with_when_to_come_back(server: Served) ->
         assert [one.result()["output"] for one in accepted] == [f"{n}\n" for n in range(6)]
 
 
+def test_clients_that_leave_cost_nothing(tmp_path: Path) -> None:
+    """Neither a place in the queue nor a traceback; the code of one that has left is ended."""
+    body = json.dumps({"code": "import time; time.sleep(25)", "timeout": 30}).encode()
+    head = f"POST /execute HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    with (
+        (tmp_path / "errors").open("wb") as errors,
+        serving("--workers", "2", "--queue", "4", "--max-timeout", "30", errors=errors) as served,
+    ):
+        port = int(served.url.rpartition(":")[2])
+        for end in (10, len(head), len(head + body) - 5, *[len(head + body)] * 5):
+            with socket.create_connection(("127.0.0.1", port)) as client:
+                client.sendall((head + body)[:end])
+                time.sleep(0.1)
+        assert served.run("print(1)", 5)["output"] == "1\n"
+        while (state := served.client.get(served.url).json())["running"] or state["waiting"]:
+            time.sleep(0.05)
+    assert (tmp_path / "errors").read_text() == ""
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [
@@ -183,6 +203,7 @@ def test_too_many_requests_are_refused_with_when_to_come_back(server: Served) ->
         (b'{"code": "1", "timeout": 0}', 422),
         (b'{"code": "1", "timeout": 1e999}', 422),
         (b'{"code": "1", "timeout": 31}', 422),
+        (b'{"code": "1", "timeout": "3"}', 422),
         (b'{"code": "' + b"x" * 5_000_000 + b'"}', 413),
     ],
 )

@@ -174,3 +174,54 @@ def test_ctrl_c_leaves_whole_lines_of_json_and_the_end(folder: Path) -> None:
     last = json.loads(out.splitlines()[-1])
     assert (program.returncode, err.splitlines()[-1]) == (130, "(stopped)")
     assert (last["event"], last["finish"], last["text"][:9]) == ("run_ended", "cancelled", "Once upon")
+
+
+NOISY = """
+import os, sys
+
+def noisy() -> str:
+    'Noisy.'
+    os.system("echo child")
+    os.write(1, b"written\\n")
+    sys.stderr.write("red \\x1b[2J\\n")
+    return "done"
+"""
+
+
+@pytest.mark.parametrize("words", [["run", "Hi"], ["run", "Hi", "--json"], ["chat"]], ids=" ".join)
+def test_what_a_tools_programs_print_is_no_part_of_the_answer(folder: Path, words: list[str]) -> None:
+    (folder / "noisy_of_cli_test.py").write_text(NOISY)
+    with ReplayServer([called("noisy", "{}"), said("Quiet.")]) as server:
+        options = ["--model", "openai:m", "--base-url", server.url, "--tools", "noisy_of_cli_test:noisy"]
+        done = subprocess.run(
+            [sys.executable, "-m", "agentkit", *words, *options], input=b"Hi\n", capture_output=True, timeout=60
+        )
+    assert b"child" in done.stderr
+    assert b"written" in done.stderr
+    assert b"red " in done.stderr
+    assert b"\x1b[2J" not in done.stderr
+    if "--json" in words:
+        assert [json.loads(line) for line in done.stdout.splitlines()][-1]["text"] == "Quiet."
+    else:
+        assert done.stdout == b"Quiet.\n"
+
+
+@pytest.mark.parametrize("before", [[], ["-", "--system"]], ids=["message", "system"])
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_an_argument_is_utf_8_or_refused(folder: Path, before: list[str], encoding: str) -> None:
+    """Whatever the environment says of its encoding."""
+    more = {"utf-8": {"PYTHONUTF8": "1"}, "ascii": {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}}
+    with ReplayServer([said("Yes.")]) as server:
+        for given, status in (("日本".encode(), 0), (b"caf\xe9", 2)):
+            done = subprocess.run(
+                [sys.executable, "-m", "agentkit", "run", *before, given, *asked(server)[1:]],
+                input=b"Hi",
+                capture_output=True,
+                env={**os.environ, **more[encoding]},
+                timeout=60,
+            )
+            assert done.returncode == status, done.stderr
+    assert b"not valid UTF-8 (byte 0xe9 at 3)" in done.stderr
+    (request,) = server.requests
+    assert "日本" in json.dumps(request.body["messages"], ensure_ascii=False)
+    assert "caf" not in str(request.body)

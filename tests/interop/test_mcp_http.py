@@ -60,7 +60,9 @@ def test_512_calls_in_flight_through_one_session_are_all_answered() -> None:
         ("gzip", "answered in 'gzip', which was not asked for"),
         ("page", "answered with HTTP 503 Service Unavailable"),
         ("large", "the answer is larger than 1,000,000 bytes"),
-        ("truncated", "the answer was interrupted"),
+        ("truncated", "the call may have taken effect, but its answer did not arrive: "),
+        ("key", "answered with HTTP 401 Unauthorized: invalid_token"),
+        ("limit", 'slow down: {"seconds": 5}'),
         ("hang_up", "the connection to the MCP server was lost during this call, which may have taken effect"),
         ("redirect", "Redirect to http://127.0.0.1:9/mcp not followed"),
     ],
@@ -103,7 +105,16 @@ def test_a_call_that_begins_while_another_breaks_the_session_is_answered(passes:
         assert asyncio.run(main(url)) in ("seen", "to be sent again")
 
 
-def test_a_forgotten_session_is_opened_again_and_the_call_sent_once_more(old: ToolRegistry) -> None:
+NO_SESSION = b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "Session not found"}}'
+
+
+@pytest.mark.parametrize(
+    "body", [(b"no such session", "text/plain"), (NO_SESSION, "application/json"), (b"{}", "application/json")]
+)
+def test_a_forgotten_session_is_opened_again_and_the_call_sent_once_more(
+    old: ToolRegistry, body: tuple[bytes, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Faulty, "forgotten", body)
     assert call(old, "old_look").text == "seen"
     Faulty.sessions.clear()
     assert call(old, "old_look").text == "seen"

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import math
+import signal
+import socket
+import subprocess
 import sys
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +32,12 @@ PNG = base64.b64decode(
 )
 
 
+@dataclass
+class Spot:
+    x: float
+    y: float
+
+
 class Desk(Tool):
     """What a tool can return."""
 
@@ -44,6 +56,11 @@ class Desk(Tool):
     def rows(self) -> dict[str, Any]:
         """List the rows."""
         return {"rows": [1, 2]}
+
+    @openapi_schema
+    def spot(self) -> Spot:
+        """Where the desk is."""
+        return Spot(1.5, math.nan)
 
     @openapi_schema
     def picture(self) -> ToolResult:
@@ -80,11 +97,13 @@ def test_every_kind_of_result_reaches_the_official_client() -> None:
     async def main() -> None:
         async with Client(mcp_server([Desk()])) as client:
             listed = (await client.list_tools()).tools
-            assert [tool.name for tool in listed] == ["add", "rows", "picture", "fail", "delete", "wait"]
+            assert [tool.name for tool in listed] == ["add", "rows", "spot", "picture", "fail", "delete", "wait"]
             assert listed[0].description == "Add two numbers."
             assert listed[0].input_schema["properties"]["a"] == {"type": "integer", "description": "the first."}
             assert await shown(client, "add", a=1, b=2) == (False, ["3"], None)
             assert await shown(client, "rows") == (False, ['{"rows": [1, 2]}'], {"rows": [1, 2]})
+            spot = {"x": 1.5, "y": "NaN"}
+            assert await shown(client, "spot") == (False, ['{"x": 1.5, "y": "NaN"}'], spot)
             picture = (False, ["a dot", "image image/png", "resource_link None"], None)
             assert await shown(client, "picture") == picture
             assert await shown(client, "fail") == (True, ["no such row"], None)
@@ -183,6 +202,22 @@ def test_the_command_serves_over_stdio_and_prints_do_not_disturb_it(tmp_path: Pa
             return await shown(client, "shout", text="a\nb")
 
     assert asyncio.run(main()) == (False, ["A\nB"], None)
+
+
+def test_clients_that_break_off_print_nothing() -> None:
+    words = ["mcp", "--tools", FILES, "--http", "--port", "0"]
+    with subprocess.Popen([sys.executable, "-m", "agentkit", *words], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        port = int(line.removesuffix("/mcp\n").rpartition(":")[2])
+        head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n"
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", port)) as client:
+                client.sendall(f"{head}Accept: application/json, text/event-stream\r\n\r\n{{".encode())
+                time.sleep(0.1)
+        assert httpx2.get(f"http://127.0.0.1:{port}/nothing").status_code == 404
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=30)[1] == ""
 
 
 @pytest.mark.parametrize(

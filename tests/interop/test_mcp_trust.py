@@ -21,6 +21,7 @@ from agentkit import ImagePart, ThreadManager, ToolRegistry, formats
 from agentkit.errors import ConfigError
 from agentkit.formats import control
 from agentkit.interop.mcp import MCPTools
+from agentkit.interop.mcp.answers import mended
 from agentkit.interop.mcp.contents import result_of
 from agentkit.interop.mcp.declarations import Declaration, spec_of
 from agentkit.messages import ToolCall, ToolMessage
@@ -185,13 +186,18 @@ def test_row_41_a_result_of_100_mb_is_refused_and_the_session_goes_on(tmp_path: 
     ("tool", "said"),
     [
         ("garbage", "after garbage"),
-        ("malformed", "the MCP server's answer cannot be used"),
-        # from Python 3.12 on, json reads what is nested deeper, and the SDK refuses it
-        ("deep", ("its answer cannot be read", "the MCP server's answer cannot be used")),
+        ("malformed", "not a list"),
+        ("unknown", 'before{"type": "video", "url": "a"}after'),
+        ("empty", "ok"),
+        # from Python 3.12 on, json reads what is nested deeper
+        ("deep", ("its answer cannot be read", "[[[[")),
         ("null", "its answer cannot be read: no JSON-RPC message"),
         ("emoji", "\ufffd cut"),  # JavaScript writes half of a pair where a text is cut
         ("spaced", "its answer is larger than 1,000,000 bytes"),
         ("error", "rate limit exceeded"),  # under the code that the SDK has for a lost connection
+        ("detailed", 'wrong: {"field": "a"}'),
+        ("wordless", "the MCP server answered with the error -32602, without a message"),
+        ("undecided", "the call may have taken effect, but the MCP server's answer cannot be used: "),
     ],
 )
 def test_row_41_damage_costs_one_call(tmp_path: Path, tool: str, said: str | tuple[str, ...]) -> None:
@@ -357,6 +363,54 @@ def test_a_secret_of_the_environment_appears_nowhere(tmp_path: Path, caplog: pyt
 
 
 # ---------------------------------------------------------------- whatever a server sends
+
+
+def said_in(value: Any) -> list[str]:
+    """All strings of a JSON value, without keys and types."""
+    if isinstance(value, dict):
+        return [text for key, inner in value.items() if key != "type" for text in said_in(inner)]
+    return (
+        [text for inner in value for text in said_in(inner)]
+        if isinstance(value, list)
+        else [value] * (type(value) is str)
+    )
+
+
+WORDS = st.text('abc"\\é😀', min_size=1, max_size=5)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | WORDS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["type", "text", "data", "mimeType", "annotations", "a"]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+PLAIN = st.builds(lambda t: {"type": "text", "text": t}, WORDS)
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "content": st.lists(PLAIN | JSON, max_size=3) | JSON,
+            "structuredContent": st.dictionaries(WORDS, JSON, max_size=2) | JSON,
+            "isError": st.booleans() | JSON,
+            "_meta": JSON,
+            "toolResult": JSON,
+        },
+    ),
+    st.sampled_from(["2024-11-05", "2025-06-18", "2025-11-25", "2026-07-28"]),
+)
+def test_no_answer_to_a_call_is_refused_for_a_part_of_it(sent: dict[str, Any], version: str) -> None:
+    from mcp_types import CallToolResult
+
+    was = json.dumps(sent)
+    result = result_of(CallToolResult.model_validate(mended(sent, version)))
+    assert json.dumps(sent) == was
+    shown = [*result.text.split("\n"), json.dumps(result.metadata, ensure_ascii=False), result.error or ""]
+    for text in said_in([sent.get("content"), sent.get("structuredContent")]):
+        inner = json.dumps(text, ensure_ascii=False)[1:-1]
+        assert any(text in said or inner in said or json.dumps(inner)[1:-1] in said for said in shown), text
 
 
 TEXTS = st.text(max_size=20)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from itertools import permutations
+from typing import Any, ClassVar
 
 import pytest
 
 from agentkit import ToolResult, openapi_schema
 from agentkit.interop.owned import Owned
 from agentkit.rollout import as_rollout_tool
+
+pytestmark = pytest.mark.filterwarnings("error")
 
 
 class Judge:
@@ -42,5 +45,105 @@ def test_a_final_reward_that_is_no_number_is_an_error() -> None:
         await owned.call("judge", {})
         with pytest.raises(ValueError, match="a reward is a finite number, found str 'all'"):
             await owned.total()
+
+    asyncio.run(main())
+
+
+class Counter:
+    """Its final reward is its total, which it takes longer to tell the earlier it is asked."""
+
+    waits: ClassVar[list[int]] = []
+
+    def __init__(self) -> None:
+        self.total = 0
+
+    @openapi_schema
+    async def add(self, n: int) -> ToolResult:
+        """Add."""
+        self.total += n
+        return ToolResult(self.total, reward=0.5)
+
+    async def calc_reward(self) -> float:
+        told = self.total
+        for _ in range(self.waits.pop()):
+            await asyncio.sleep(0)
+        return float(told)
+
+
+@pytest.mark.parametrize("waits", list(permutations((1, 5, 9))))
+def test_the_steps_of_calls_at_once_add_up_to_the_final_reward(waits: tuple[int, ...]) -> None:
+    """As verl runs the calls of a turn at once, by `asyncio.gather`."""
+    Counter.waits = [0, *waits]
+
+    async def main() -> None:
+        owned = Owned(as_rollout_tool(Counter), {})
+        steps = await asyncio.gather(*(owned.step("add", {"n": n}, fold=True) for n in (1, 2, 3)))
+        assert sum(reward for _, reward in steps) == 3 * 0.5 + 6 == await owned.total()
+
+    asyncio.run(main())
+
+
+class Exam:
+    """What its final reward is, it can say only after `submit`."""
+
+    def __init__(self, final: Any = 1) -> None:
+        self.final = final
+
+    @openapi_schema
+    async def look(self) -> ToolResult:
+        """Look."""
+        return ToolResult("seen", reward=0.25)
+
+    @openapi_schema
+    async def submit(self, x: int) -> ToolResult:
+        """Submit."""
+        self.x = x
+        return ToolResult("got", reward=0.5, metadata={"tries": 1})
+
+    async def calc_reward(self) -> Any:
+        return self.final if self.x == 3 else 0
+
+
+def test_a_final_reward_that_fails_before_the_end_costs_no_answer_and_no_reward(caplog: Any) -> None:
+    async def main() -> None:
+        owned = Owned(as_rollout_tool(Exam), {})
+        looked, first = await owned.step("look", {}, fold=True)
+        assert (looked.text, first) == ("seen", 0.25)
+        assert looked.result.metadata["unscored"] == "AttributeError: 'Exam' object has no attribute 'x'"
+        submitted, second = await owned.step("submit", {"x": 3}, fold=True)
+        assert (submitted.text, second, dict(submitted.result.metadata)) == ("got", 1.5, {"tries": 1})
+        assert first + second == await owned.total()
+
+    asyncio.run(main())
+    assert "the final reward of 'look' cannot be told after a call" in caplog.text
+
+
+@pytest.mark.parametrize("final", [float("nan"), "all", [1]])
+def test_nor_does_one_that_is_no_number(final: Any) -> None:
+    async def main() -> None:
+        owned = Owned(as_rollout_tool(Exam, {"final": final}), {})
+        answer, reward = await owned.step("submit", {"x": 3}, fold=True)
+        assert (answer.text, reward, answer.result.metadata["tries"]) == ("got", 0.5, 1)
+        assert answer.result.metadata["unscored"].startswith("ValueError: a reward is a finite number, found ")
+
+    asyncio.run(main())
+
+
+def test_without_folding_it_is_not_asked() -> None:
+    async def main() -> None:
+        owned = Owned(as_rollout_tool(Exam), {})
+        answer, reward = await owned.step("look", {}, fold=False)
+        assert (answer.text, reward, dict(answer.result.metadata)) == ("seen", 0.25, {})
+
+    asyncio.run(main())
+
+
+def test_a_call_after_the_end_is_an_answer_that_says_so() -> None:
+    async def main() -> None:
+        owned = Owned(as_rollout_tool(Counter), {})
+        await owned.call("add", {"n": 1})
+        await owned.release()
+        answer = await owned.call("add", {"n": 1})
+        assert answer.result.error == "add: its trajectory is over, and its instance has been released"
 
     asyncio.run(main())

@@ -8,7 +8,7 @@ import pytest
 from streams import answer, events_of
 
 from agentkit.errors import ConfigError
-from agentkit.events import Text, merge
+from agentkit.events import Finish, Text, merge
 from agentkit.models import model
 from agentkit.models.servers import SERVERS
 from agentkit.testing import Replay
@@ -84,6 +84,15 @@ def test_a_call_that_was_cut_out_is_told(server: str | None, advice: str) -> Non
 )
 def test_what_is_no_sign_of_it(body: dict[str, Any]) -> None:
     events_of(Replay([body]).model("openai:m", base_url=LOCAL, format="hermes"), tools=PING, stream=False)
+
+
+@pytest.mark.parametrize("block", [{"type": "redacted_thinking", "data": "x"}, {"type": "text", "text": " "}])
+def test_a_reply_without_words_of_anthropics_own_is_no_sign_either(block: dict[str, Any]) -> None:
+    body = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [block]}
+    body |= {"stop_reason": "end_turn", "stop_sequence": None, "usage": {"input_tokens": 9, "output_tokens": 9}}
+    made = Replay([body]).model("anthropic:m", format="xml")
+    (end,) = [event for event in events_of(made, tools=PING, stream=False) if isinstance(event, Finish)]
+    assert end.reason == "stop"
 
 
 BARE = '{"name": "ping", "arguments": {}}'

@@ -122,7 +122,7 @@ def test_a_command_that_does_not_exist(box: Sandbox) -> None:
         ("echo hi", "expected a program and its arguments"),
         (["echo", "a\0b"], "an argument contains NUL"),
         (["echo", "\ud800"], "lone surrogate"),
-        (["echo", "x" * 200_000], "use stdin"),
+        (["echo", "x" * 200_000], "standard input"),
         (["echo", 1], "expected a program and its arguments"),
     ],
 )

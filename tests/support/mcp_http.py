@@ -58,6 +58,7 @@ class Faulty(BaseHTTPRequestHandler):
     sessions: set[str] = set()  # noqa: RUF012 - one server at a time
     seen: list[dict[str, str]] = []  # noqa: RUF012 - the headers of each request
     calls = 0
+    forgotten: tuple[bytes, str] = (b"no such session", "text/plain")
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
@@ -71,9 +72,9 @@ class Faulty(BaseHTTPRequestHandler):
             about["serverInfo"] = {"name": "old", "version": "1"}  # type: ignore[assignment]
             self.answer({"result": about}, message, {"mcp-session-id": session})
         elif self.headers.get("mcp-session-id") not in self.sessions:
-            self.body(404, b"no such session", "text/plain")
+            self.body(404, *self.forgotten)
         elif method == "tools/list":
-            names = ["look", "gzip", "page", "large", "truncated", "hang_up", "redirect"]
+            names = ["look", "gzip", "page", "large", "truncated", "hang_up", "redirect", "key", "limit"]
             tools = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
             self.answer({"result": {"tools": tools}}, message)
         elif method == "tools/call":
@@ -89,6 +90,11 @@ class Faulty(BaseHTTPRequestHandler):
                 self.answer(done, message, {"content-encoding": "gzip"})
             case "page":
                 self.body(503, b"<html>busy</html>", "text/html")
+            case "key":
+                self.body(401, b'{"error": "invalid_token", "error_description": "it has expired"}', "application/json")
+            case "limit":
+                error = {"code": -32_000, "message": "slow down", "data": {"seconds": 5}}
+                self.body(429, json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode(), "application/json")
             case "large":
                 self.answer({"result": {"content": [{"type": "text", "text": "x" * 2_000_000}]}}, message)
             case "truncated":

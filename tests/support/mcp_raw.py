@@ -22,6 +22,15 @@ NOTES = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(os.devnull)
 
 FIXED: dict[str, Any] = {
     "malformed": {"content": "not a list"},
+    "unknown": {
+        "content": [
+            {"type": "text", "text": "before"},
+            {"type": "video", "url": "a"},
+            {"type": "text", "text": "after"},
+        ]
+    },
+    "empty": {},
+    "undecided": {"resultType": "input_required", "inputRequests": 3},
     "deep": {"content": [], "structuredContent": json.loads("[" * 900 + "]" * 900)},
     "structured": {"content": [], "structuredContent": {"a": "a" * 60 + "!"}},
 }
@@ -29,6 +38,8 @@ FIXED: dict[str, Any] = {
 
 SPACED: dict[str, Any] = {
     "error": {"error": {"code": -32000, "message": "rate limit exceeded"}},
+    "detailed": {"error": {"code": -1, "message": "wrong", "data": {"field": "a"}}},
+    "wordless": {"error": {"code": -32602, "message": ""}},
     "emoji": {"result": {"content": [{"type": "text", "text": "\ud83d cut"}]}},
     "null": {"result": None},
     "spaced": {"result": {"content": [{"type": "text", "text": "x" * 2_000_000}]}},
@@ -62,7 +73,7 @@ def call(id: Any, name: str, arguments: dict[str, Any]) -> None:
         case "garbage":
             print("Listening on port 3000 …\n\x00\xff{{{", flush=True)
             say(id=id, result=text("after garbage"))
-        case "malformed" | "deep" | "structured":
+        case _ if name in FIXED:
             say(id=id, result=FIXED[name])
         case "unsolicited":
             for n, method in enumerate(("sampling/createMessage", "elicitation/create", "roots/list")):

@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import Agent, ConfigError, SchemaError, ThreadManager, ToolContext, ToolRegistry
+from agentkit.events import CallEnd
+from agentkit.formats import names, parse, render_calls
 from agentkit.messages import ToolCall, ToolMessage
 from agentkit.testing import ScriptedModel
 from agentkit.tool import BoundTool, InvalidArguments, ToolSource, tool_from_schema
@@ -62,6 +64,36 @@ def test_arguments_are_checked_by_the_schema(
             tool.validate(arguments, lenient=lenient)
     else:
         assert tool.validate(arguments, lenient=lenient) == expected
+
+
+ID_OR_NAME = [
+    {"properties": {"id": {"type": "integer"}}, "required": ["id"]},
+    {"properties": {"name": {"type": "string"}}, "required": ["name"]},
+]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"oneOf": ID_OR_NAME},
+        {"anyOf": ID_OR_NAME},
+        {"allOf": [{"anyOf": ID_OR_NAME}]},
+        {"properties": {"name": {"type": "string"}}, "if": {"required": ["name"]}, "else": ID_OR_NAME[0]},
+        {"$ref": "#/$defs/either", "$defs": {"either": {"oneOf": ID_OR_NAME}}},
+    ],
+)
+@pytest.mark.parametrize("format", names())
+def test_a_parameter_that_only_an_alternative_has_is_called_in_every_format(
+    format: str, schema: dict[str, Any]
+) -> None:
+    tool = tool_from_schema(lambda arguments, _: None, "get", "", {"type": "object", **schema})
+    for arguments in ({"id": 5}, {"name": "five"}):
+        text = render_calls(format, [ToolCall("", "get", arguments)], [tool.spec])
+        (call,) = [event.call for event in parse(text, format, [tool.spec]) if isinstance(event, CallEnd)]
+        assert tool.validate(call.arguments, lenient=True) == arguments
+        assert call.arguments == arguments
+    with pytest.raises(InvalidArguments, match=r"/id.* integer"):
+        tool.validate({}, lenient=False)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ import json
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -160,32 +160,37 @@ def wanted(body: bytes, most_seconds: float) -> tuple[str, float]:
         raise ValueError('expected {"code": "…", "timeout": seconds}')
     timeout = request.get("timeout", 5)
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= most_seconds:
-        raise ValueError(f"timeout: expected seconds above 0, at most {most_seconds:g}, got {str(timeout)[:50]}")
+        found = json.dumps(timeout)[:50]
+        raise ValueError(f"timeout: expected a number of seconds above 0, at most {most_seconds:g}, got {found}")
     return request["code"], float(timeout)
 
 
 def app(settings: ServerSettings | None = None) -> Starlette:
     """The server as an ASGI application."""
     from starlette.applications import Starlette
+    from starlette.requests import ClientDisconnect
     from starlette.responses import JSONResponse
     from starlette.routing import Route
 
     server = CodeServer(settings or ServerSettings())
-
-    def refused(status: int, why: str, **headers: str) -> Response:
-        return JSONResponse({"detail": why}, status, headers)
+    gone = JSONResponse(None, 499)  # nobody reads it
 
     async def execute(request: Request) -> Response:
         if "origin" in request.headers:  # a page in a browser on this machine
             return refused(403, "requests from web pages are refused")
-        if (body := await bounded(request)) is None:
+        try:
+            body = await bounded(request)
+        except ClientDisconnect:
+            return gone
+        if body is None:
             return refused(413, f"the request is larger than {MAX_BODY} bytes")
         try:
             code, timeout = wanted(body, server.settings.most_seconds)
         except ValueError as e:
             return refused(422, str(e))
         try:
-            return JSONResponse(answer(await server.run(code, timeout), timeout))
+            ran = await unless_left(request, server.run(code, timeout))
+            return gone if ran is None else JSONResponse(answer(ran, timeout))
         except Busy:
             return refused(
                 503, f"{server.settings.queue} requests are waiting, no more are accepted", **{"Retry-After": "1"}
@@ -208,6 +213,13 @@ def app(settings: ServerSettings | None = None) -> Starlette:
     return Starlette(routes=routes, lifespan=lifespan)
 
 
+def refused(status: int, why: str, **headers: str) -> Response:
+    """An answer without a result, that says why."""
+    from starlette.responses import JSONResponse
+
+    return JSONResponse({"detail": why}, status, headers)
+
+
 async def bounded(request: Request) -> bytes | None:
     """The body, or None if it is too large."""
     body = bytearray()
@@ -216,6 +228,25 @@ async def bounded(request: Request) -> bytes | None:
         if len(body) > MAX_BODY:
             return None
     return bytes(body)
+
+
+async def unless_left(request: Request, work: Coroutine[Any, Any, Ran]) -> Ran | None:
+    """What the work returns, or None: it is cancelled when the client that waits for it leaves."""
+
+    async def left() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(left())
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        leaving.cancel()
+        if not working.done():
+            working.cancel()
+    with suppress(asyncio.CancelledError):
+        return await working
+    return None
 
 
 def serve(settings: ServerSettings, host: str = "127.0.0.1", port: int = 1212) -> None:

@@ -153,18 +153,18 @@ def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
         call.begin(r, tool.name)
     for key, text in opening.attributes.items():
         _attribute(r, call, attributes.parameter(key), text)
-    content = element.of("content")
+    content, elements = element.of("content"), call.elements[part.layout]
     if opening.empty:
-        yield from refuse_behind(r, element.tag, _missing(call, {} if content else group_of(tool)))
+        yield from refuse_behind(r, element.tag, _missing(call, {} if content else _group_of(tool, elements)))
     elif content:
         value = Value(r, call.index, content[0].parameter, valueends.end_of_content(element.tag))
         yield from value.read()
-        yield from refuse_crossing(r, value, call.elements[part.layout].others(element.tag))
+        yield from refuse_crossing(r, value, elements.others(element.tag))
         yield from _refuse_doubtful(r, call, value, element.tag, tool.parameters.get("properties", {}))
         call.arguments.put(r, content[0].parameter, _stripped(element, value.text(), value), nulls=not value.verbatim)
     else:
-        group = group_of(tool)
-        yield from _Children(r, call, tool, call.elements[part.layout]).read((element.tag,), group)
+        group = _group_of(tool, elements)
+        yield from _Children(r, call, tool, elements).read((element.tag,), group)
         yield from refuse_behind(r, element.tag, _missing(call, group))
 
 
@@ -200,6 +200,14 @@ def group_of(tool: ToolSpec) -> Group:
             group = below if isinstance(below, dict) else group
         group[node.path[-1]] = node
     return root
+
+
+def _group_of(tool: ToolSpec, elements: valueends.Elements) -> Group:
+    """The same, made once as long as the elements are used."""
+    if (found := elements.groups.get(id(tool))) is None:
+        found = elements.groups[id(tool)] = (tool, group_of(tool))  # kept here, so that its id is not used again
+    group: Group = found[1]
+    return group
 
 
 class _Children:

@@ -85,6 +85,8 @@ def noted(call: CallReader, value: Value) -> str:
 
 def _doubt_of(text: str, value: Value) -> str:
     """What makes it doubtful that a value is all of one, and nothing else, in words; empty if nothing does."""
+    if "<" not in text and value.end.what.startswith("<"):  # as in most: it contains no part of a closing
+        return ""
     if value.end.doubled(text):
         return f"the first or the last thing in the value of {value.key!r}, and nothing there opens it: write it once"
     if torn_closing(text, value.end.what):

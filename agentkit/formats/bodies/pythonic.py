@@ -68,9 +68,10 @@ def read_python_call(r: Reader, call: CallReader, part: PythonCall) -> Wait:
     start = r.offset
     yield from _Brackets(r, call).run()
     text = r.text(start, r.offset - 1)
-    _refuse_next_call(call, text, start)
-    _refuse_next_section(call, text, start)
-    _refuse_glued_call(call, text, start)
+    if ")" in text:  # that of a call in a string, without which none of these is one
+        _refuse_next_call(call, text, start)
+        _refuse_next_section(call, text, start)
+        _refuse_glued_call(call, text, start)
     if printed:
         yield from _end_of_print(r)
     _take(r, call, text, start)
@@ -253,11 +254,11 @@ class _Brackets:
 def _take(r: Reader, call: CallReader, text: str, start: int) -> None:
     """Read the arguments between the brackets."""
     reader = Literals(text, python=True)
-    order = list(call.tool.parameters.get("properties", {})) if call.tool else []
     position = 0
     while reader.space():
         key = _KEY.match(text, reader.at)
         if key is None:
+            order = list(call.tool.parameters.get("properties", {})) if call.tool else []
             if position >= len(order):
                 raise Damage(
                     "invalid_arguments",
@@ -275,7 +276,8 @@ def _take(r: Reader, call: CallReader, text: str, start: int) -> None:
             raise Damage("invalid_arguments", f"the value of {name!r}: {e}", start + e.position) from e
         except RecursionError:
             raise Damage("invalid_arguments", f"the value of {name!r} is nested too deep", start) from None
-    _note(r, call, reader, start)
+    if reader.repairs:
+        _note(r, call, reader, start)
 
 
 def _note(r: Reader, call: CallReader, reader: Literals, start: int) -> None:
@@ -350,13 +352,15 @@ def _comma(r: Reader, call: CallReader, reader: Literals) -> None:
     """
     end = reader.at
     c = reader.space()
-    exchanged = reader.text[max(end - 2, 0) : end] in (",'", ',"')
     if c == ",":
         reader.at += 1
-    elif c and not exchanged and MISSING_COMMA in r.repairs and _KEY.match(reader.text, reader.at):
-        call.arguments.note(MISSING_COMMA)
-    elif c:
+        return
+    if not c:
+        return
+    exchanged = reader.text[max(end - 2, 0) : end] in (",'", ',"')
+    if exchanged or MISSING_COMMA not in r.repairs or not _KEY.match(reader.text, reader.at):
         raise reader.bad("',' or ')'")
+    call.arguments.note(MISSING_COMMA)
 
 
 def _end_of_argument(call: CallReader) -> re.Pattern[str]:

@@ -45,20 +45,28 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
     edge = end_of_value(call.shape, part)
     known = [n for n in call.tool.parameters.get("properties", {}) if n not in by_name]
     for name, value in given:
-        if swallowed := _opened_again(value, edge, by_name) or _of_another(value, edge, call):
-            raise unsure(name, swallowed, end, end)
-        if _is_twice(value, edge):
-            raise _twice(name, edge.what, end)
-        behind = edge.unopened(value)
         unclosed = MISSING_CLOSE in call.arguments.repairs
-        if behind >= 0 and (unclosed or edge.half(value[behind:]) or _goes_on(value, behind, edge, part)):
-            raise _unopened(name, edge.what, end)
+        if edge.marks(value):
+            _refuse_marked(name, value, call, part, end)
         if unclosed and edge.half(value):
             raise unsure(name, "a call", end, end)
         if _half_opens(value, edge, part):
             raise unsure(name, _begun(part), end, end)
     if known:
         _return_to(known, given, call, part, end, allowed)
+
+
+def _refuse_marked(name: str, value: str, call: CallReader, part: Pairs | TagParameters, end: int) -> None:
+    """Refuse a value in which values open or close that may be others of the call; arguments as of `close_values`."""
+    edge = end_of_value(call.shape, part)
+    if swallowed := _opened_again(value, edge, call.arguments.by_name) or _of_another(value, edge, call):
+        raise unsure(name, swallowed, end, end)
+    if _is_twice(value, edge):
+        raise _twice(name, edge.what, end)
+    behind = edge.unopened(value)
+    unclosed = MISSING_CLOSE in call.arguments.repairs
+    if behind >= 0 and (unclosed or edge.half(value[behind:]) or _goes_on(value, behind, edge, part)):
+        raise _unopened(name, edge.what, end)
 
 
 def _return_to(

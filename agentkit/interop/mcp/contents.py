@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentkit.messages import ImagePart, ResultContent, TextPart
+from agentkit.tool.output import plain
 from agentkit.tool.result import ToolResult
 
 if TYPE_CHECKING:
@@ -119,7 +120,9 @@ def answer_of(result: ToolResult, parts: ResultContent) -> CallToolResult:
     """
     from mcp_types import CallToolResult
 
-    structured = result.output if isinstance(result.output, dict) and result.ok else None
+    structured = plain(result.output) if result.ok and not isinstance(result.output, str) else None
+    if not isinstance(structured, dict):  # a list or a number has no place there
+        structured = None
     return CallToolResult(
         content=[_block(part) for part in parts], structured_content=structured, is_error=not result.ok
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 import httpx2
@@ -22,6 +22,11 @@ UNSENT: Final = -32_090
 LOST: Final = -32_091
 """The same, for a request that may have reached it."""
 
+REFUSED: Final = -32_092
+"""The same, for a request that the server has refused by its status."""
+
+_METHOD_NOT_FOUND: Final = -32_601
+_SAID: Final = 100_000  # bytes that are read of the body of a refusal
 _ATTEMPTS: Final = 4  # connections tried for one request, with pauses of 0.1 s, 0.2 s, …: a busy server refuses some
 _SECONDS: Final = 10.0  # for one attempt to connect
 _IDLE: Final = 300.0  # seconds without a byte after which an answer is given up
@@ -95,14 +100,36 @@ class GuardedTransport(EnteredAsync, httpx2.AsyncBaseTransport):
         if encoding not in ("", "identity"):
             await response.aclose()
             return self._error(request, LOST, f"{self._server} answered in {encoding!r:.40}, which was not asked for")
-        if status >= 400 and status not in (404, 405) and kind != "application/json" and request.method == "POST":
-            await response.aclose()
-            return self._error(request, LOST, f"{self._server} answered with HTTP {status} {response.reason_phrase}")
+        forgotten = status == 404 and "mcp-session-id" in request.headers
+        if request.method == "POST" and status >= 400 and (forgotten or status not in (404, 405)):
+            return await self._refused(request, response, forgotten)
         if kind != "text/event-stream":
             response.stream = _Capped(response.stream, self._cap)
         return response
 
-    def _error(self, request: httpx2.Request, code: int, message: str) -> httpx2.Response:
+    async def _refused(self, request: httpx2.Request, response: httpx2.Response, forgotten: bool) -> httpx2.Response:
+        """The error that a body holds, or one that says the status and what the body says."""
+        read, body = _Capped(response.stream, _SAID), b""
+        with suppress(httpx2.StreamError):
+            async for chunk in read:
+                body += chunk
+        await response.aclose()
+        try:
+            said = json.loads(body)
+        except ValueError:
+            said = None
+        told = said.get("error") if isinstance(said, dict) else None
+        known = isinstance(told, dict) and isinstance(told.get("code"), int) and isinstance(told.get("message"), str)
+        if known and (not forgotten or told["code"] == _METHOD_NOT_FOUND):
+            return self._error(request, told["code"], told["message"], told.get("data"))
+        if forgotten:  # by the protocol's word, whatever the body says
+            return self._error(request, UNSENT, "the MCP server has forgotten this session")
+        why = next((v for v in (told, *_reasons(said)) if isinstance(v, str) and v), "")
+        status = f"{self._server} answered with HTTP {response.status_code} {response.reason_phrase}"
+        code = LOST if response.status_code >= 500 else REFUSED
+        return self._error(request, code, f"{status}: {why:.500}" if why else status)
+
+    def _error(self, request: httpx2.Request, code: int, message: str, data: Any = None) -> httpx2.Response:
         """An answer that says what went wrong, in the form of the request."""
         if request.method == "DELETE":  # the end of a session that is gone already
             return httpx2.Response(204, request=request)
@@ -110,12 +137,18 @@ class GuardedTransport(EnteredAsync, httpx2.AsyncBaseTransport):
             number = json.loads(request.content).get("id")
         except (ValueError, AttributeError, httpx2.RequestNotRead):
             number = None
-        body = {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": message}}
+        error = {"code": code, "message": message, **({} if data is None else {"data": data})}
+        body = {"jsonrpc": "2.0", "id": number, "error": error}
         return httpx2.Response(502, json=body, request=request)
 
     async def aclose(self) -> None:
         """Close all connections."""
         await self._inner.aclose()
+
+
+def _reasons(said: Any) -> tuple[Any, ...]:
+    """Where servers write why they refuse."""
+    return tuple(said.get(key) for key in ("error_description", "message", "detail")) if isinstance(said, dict) else ()
 
 
 class _Capped(httpx2.AsyncByteStream):

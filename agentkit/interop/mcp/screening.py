@@ -1,17 +1,18 @@
 """What a server sends, before the official SDK sees it: one bad tool costs that tool, not the list.
 
-The SDK refuses a whole list because of one malformed tool, and takes the error code -32000, which many servers send for
-any fault, for its own notice that the connection was closed.
+The SDK refuses a whole list for one malformed tool, and a whole result for one item of an unknown type. It takes the
+error code -32000, which many servers send for any fault, for its own notice that the connection was closed.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Final
 
 from agentkit.checks.awaiting import EnteredAsync
+from agentkit.interop.mcp.answers import mended
 
 Unfit = Callable[[str, str], None]
 """Receives the name of a malformed tool, and what is wrong with it."""
@@ -28,7 +29,41 @@ async def screened(streams: Any, unfit: Unfit) -> AsyncIterator[tuple[Any, Any]]
         unfit: told about each tool that is left out.
     """
     async with streams as (heard, sent):
-        yield Screened(heard, unfit), sent
+        calls: set[Any] = set()
+        yield Screened(heard, unfit, calls), _Noted(sent, calls)
+
+
+class _Noted(EnteredAsync):
+    """A stream of messages to a server that notes the ids of calls.
+
+    Args:
+        sent: the transport's stream.
+        calls: receives the ids.
+    """
+
+    def __init__(self, sent: Any, calls: set[Any]) -> None:
+        self._sent = sent
+        self._calls = calls
+
+    async def send(self, item: Any) -> None:
+        """Sends a message."""
+        message = item.message
+        if getattr(message, "method", None) == "tools/call":
+            self._calls.add(message.id)
+        await self._sent.send(item)
+
+    async def aclose(self) -> None:
+        """Closes the transport's stream."""
+        await self._sent.aclose()
+
+    async def __aenter__(self) -> _Noted:
+        await self._sent.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._sent.__aexit__(kind, error, trace)
 
 
 class Screened(EnteredAsync):
@@ -37,11 +72,13 @@ class Screened(EnteredAsync):
     Args:
         heard: the transport's stream.
         unfit: told about each tool that is left out.
+        calls: the ids of calls that have no answer yet; those that get one are removed.
     """
 
-    def __init__(self, heard: Any, unfit: Unfit) -> None:
+    def __init__(self, heard: Any, unfit: Unfit, calls: set[Any]) -> None:
         self._heard = heard
         self._unfit = unfit
+        self._calls = calls
         self._version = _VERSION
 
     async def __aenter__(self) -> Screened:
@@ -67,9 +104,16 @@ class Screened(EnteredAsync):
         from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, JSONRPCError, JSONRPCResponse
 
         message = getattr(item, "message", None)  # otherwise an exception of the transport
-        if isinstance(message, JSONRPCError) and message.error.code == CONNECTION_CLOSED:
-            message.error.code = INTERNAL_ERROR
+        if isinstance(message, JSONRPCError):
+            self._calls.discard(message.id)
+            if message.error.code == CONNECTION_CLOSED:
+                message.error.code = INTERNAL_ERROR
         elif isinstance(message, JSONRPCResponse):
+            if message.id in self._calls:
+                self._calls.discard(message.id)
+                with suppress(RecursionError):  # the SDK refuses it, too
+                    message.result = mended(message.result, self._version)
+                return
             self._version = str(message.result.get("protocolVersion", self._version))
             if isinstance(tools := message.result.get("tools"), list):
                 message.result["tools"] = [tool for tool in tools if self._fits(tool)]
@@ -85,18 +129,23 @@ class Screened(EnteredAsync):
         except ValueError as e:
             name = tool.get("name") if isinstance(tool, Mapping) else None
             self._unfit(
-                name if isinstance(name, str) else "(without a name)", f"its declaration is malformed: {_what(e)}"
+                name if isinstance(name, str) else "(without a name)", f"its declaration is malformed: {fault(e, 2)}"
             )
             return False
         return True
 
 
-def _what(error: ValueError) -> str:
-    """The first fault, without pydantic's address and the value."""
+def fault(error: ValueError, skipped: int = 0) -> str:
+    """The first fault, without pydantic's address and the value.
+
+    Args:
+        error: of pydantic, or another one.
+        skipped: steps of the place that say nothing, such as `tools.0`.
+    """
     from pydantic import ValidationError
 
     if not isinstance(error, ValidationError):
         return str(error)
     found = error.errors()
-    place = ".".join(str(step) for step in found[0]["loc"][2:])  # after tools.0
+    place = ".".join(str(step) for step in found[0]["loc"][skipped:])
     return ": ".join(filter(None, (place, found[0]["msg"])))[:300]

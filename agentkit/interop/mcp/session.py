@@ -6,6 +6,7 @@ Runs in the `BackgroundLoop`. Knows the official SDK; knows no tool of ours and 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, safe_words
 from agentkit.interop.mcp.http_transport import LOST, UNSENT, http_streams
 from agentkit.interop.mcp.local_transport import LocalProcess
-from agentkit.interop.mcp.screening import Unfit, screened
+from agentkit.interop.mcp.screening import Unfit, fault, screened
+from agentkit.unicode import clean_json
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -25,6 +27,8 @@ _LOG: Final = logging.getLogger("agentkit.mcp")
 
 PAGES: Final = 100
 """Pages of a list of tools that are read: a server could send them forever."""
+
+_BROKEN: Final = ("Failed to parse JSON response", "SSE stream ended without a response")
 
 LISTED: Final = 5_000
 """Tools of a list that are read."""
@@ -138,7 +142,7 @@ class Connection:
         elif not self._leave.is_set():
             _LOG.warning("%s", message)
 
-    async def words(self, error: BaseException) -> str:
+    async def words(self, error: BaseException | str) -> str:
         """An error of this session in words, with the server's fate."""
         fate = await self._local.fate() if self._local is not None else ""
         said = safe_words(error, self._where.secrets)
@@ -265,7 +269,11 @@ class Session:
         except (CallFailed, TimeoutError, asyncio.CancelledError):
             raise
         except Exception as e:  # noqa: BLE001 - whatever the SDK makes of a bad answer
-            raise CallFailed(f"the MCP server's answer cannot be used: {await connection.words(e)}") from None
+            what = fault(e) if isinstance(e, ValueError) else e
+            raise CallFailed(
+                "the call may have taken effect, but the MCP server's answer cannot be used: "
+                f"{await connection.words(what)}"
+            ) from None
         return result
 
     async def _judged(self, error: Any, connection: Connection) -> CallFailed:
@@ -278,13 +286,12 @@ class Session:
                 "the connection to the MCP server was lost during this call, which may have taken effect: "
                 f"{await connection.words(error)}; the next call connects again"
             )
-        said = safe_words(error, self._where.secrets)
+        said = safe_words(_said(error), self._where.secrets)
         if error.code == UNSENT:
             connection.retire()
             return CallFailed(said, sent=False)
-        if error.message == "Session terminated":  # how the SDK names a 404: a server that was started again
-            connection.retire()
-            return CallFailed("the MCP server has forgotten this session", sent=False)
+        if error.message.startswith(_BROKEN):  # the SDK's words
+            return CallFailed(f"the call may have taken effect, but its answer did not arrive: {said}")
         return CallFailed(said)
 
     async def close(self) -> None:
@@ -309,6 +316,13 @@ async def _all_tools(client: Client) -> list[Tool]:
         if (cursor := page.next_cursor) is None:
             return found
     raise ValueError(f"its list of tools has more than {PAGES} pages")
+
+
+def _said(error: Any) -> str:
+    """An error answer in words, with the data that the server sent with it."""
+    said = str(error) if error.message else f"the MCP server answered with the error {error.code}, without a message"
+    data = error.error.data
+    return said if data is None else f"{said}: {data if isinstance(data, str) else json.dumps(clean_json(data))}"
 
 
 def _seen(task: asyncio.Task[Any]) -> None:

@@ -38,7 +38,8 @@ def to_open_instruct(
         tool_config: keyword arguments of the class's constructor; `--tool_configs` overrides them.
         name: its name in the registry; by default the first function's.
         fold_reward: open-instruct never asks for `calc_reward`: what it would give is added to the reward of each step,
-            as the change since the step before. It is then called after every step. False leaves it out.
+            as the change since the step before. It is then called after every step; where it fails, the metadata say
+            why under `unscored`, and a later step has the change. False leaves it out.
         config: limits of the calls.
 
     Raises:
@@ -105,13 +106,14 @@ async def _step(self: Any, call: Any) -> Any:
         await _reset(self)
     self._steps += 1
     begun = perf_counter()
-    answer = await self._owned.call(call.name, call.args)
-    reward = (answer.result.reward or 0.0) + (await self._owned.gained() if self._fold else 0.0)
+    answer, reward = await self._owned.step(call.name, call.args, fold=self._fold)
     metadata = {
         "error": answer.result.error or "",
         "timeout": answer.result.code == "timeout",
         "runtime": perf_counter() - begun,
     }
+    if "unscored" in answer.result.metadata:
+        metadata["unscored"] = answer.result.metadata["unscored"]
     ends = answer.result.ok and self._source.tools[call.name].policy.terminates
     return result(result=answer.text, reward=reward, done=ends, metadata=metadata)
 

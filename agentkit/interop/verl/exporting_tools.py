@@ -42,7 +42,8 @@ def to_verl(
         tool_config: keyword arguments of the class's constructor.
         fold_reward: verl 0.8 and later never ask for `calc_reward`: what it would give is added to the reward of each
             call, as the change since the call before, so that the sum over a trajectory is right. It is then called
-            after every call. False leaves it out.
+            after every call; where it fails, the metrics say why under `unscored`, and a later call has the change.
+            False leaves it out.
         config: limits of the calls.
 
     Returns:
@@ -148,10 +149,7 @@ async def _execute(self: Any, instance_id: str, parameters: Any, agent_data: Any
         owned.tell(self._function, "execute", kwargs)
     else:
         owned = self._trajectories.of(agent_data, lambda: kwargs_by_tool(agent_data.tools_kwargs))
-    answer = await owned.call(self._function, parameters)
-    reward = answer.result.reward or 0.0
-    if agent_data is not None and self._fold:
-        reward += await owned.gained()
+    answer, reward = await owned.step(self._function, parameters, fold=self._fold and agent_data is not None)
     respond = _response_type()
     told = answer.text if respond is None else shown_by(respond, answer)
     return told, reward, dict(answer.result.metadata)

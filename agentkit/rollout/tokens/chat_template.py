@@ -12,12 +12,13 @@ from typing import Any, Final, Literal
 
 from agentkit import formats
 from agentkit.errors import ConfigError
-from agentkit.formats.format import THINK, Format
+from agentkit.formats.format import Format
 from agentkit.formats.quarantined import Declared
-from agentkit.messages import AssistantMessage, ImagePart, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
+from agentkit.messages import AssistantMessage, ImagePart, Message, SystemMessage, ToolMessage, UserMessage
 from agentkit.models import fitting
 from agentkit.models.text import text_messages
 from agentkit.rollout.tokens.answer_frame import AnswerFrame, Slot, frame_of, wordings
+from agentkit.rollout.tokens.opened_thinking import PROBE, opener_of, written
 from agentkit.rollout.tokens.token_encoding import Outside, TokenEncoder
 from agentkit.schemas import flavours
 from agentkit.toolspec import ToolSpec
@@ -85,7 +86,7 @@ class ChatTemplate:
         self._ends = self._find_ends(end_of_turn)
         self.end_ids = frozenset(self._ends.values())
         """The tokens with which a turn of the model's may end."""
-        own = _written(self._format)
+        own = "" if self._format is None else written(self._format)
         self.ends = {text: id for text, id in self._ends.items() if text not in own}
         """Those of them that are not part of a call, by their spelling: a reader of the turn need not see them."""
         declared = Declared("hermes" if self._format is None else self._format, self.tools)
@@ -117,7 +118,7 @@ class ChatTemplate:
 
         What the model writes next is thought, up to the end of that: no call in it counts.
         """
-        opener = THINK[0][0] if self._format is None else next((tags[0] for tags in self._format.thinking), None)
+        opener = opener_of(self._format)
         return opener is not None and self.encoder.decode(ids[-_OPENING:]).rstrip().endswith(opener)
 
     def _text_of_prompt(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> str:
@@ -252,7 +253,7 @@ class ChatTemplate:
                 text = self._render(wording.called("probe", "word", "apple"), [])
             except ConfigError:
                 continue
-            found = formats.calls(formats.parse(text, format, [_PROBE]))[-1:]  # a prompt may contain an example before
+            found = formats.calls(formats.parse(text, format, [PROBE]))[-1:]  # a prompt may contain an example before
             return [(c.name, c.arguments) for c in found] == [("probe", {"word": "apple"})]
         return False
 
@@ -297,17 +298,7 @@ class ChatTemplate:
 
 _PLAIN: Final = re.compile(r"[\w .:,-]*\Z", re.ASCII).match  # numbers, words, names, ids: no marker is made of these
 _OPENING: Final = 24  # tokens: more than an opener and the line breaks after it have, even if each letter is one
-_PROBE: Final = ToolSpec(
-    "probe", "", {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
-)
 _INSIDE: Final = "zq00000in"  # where a result's text goes, in its format's frame
-
-
-def _written(format: Format | None) -> str:
-    """A call as the format writes it."""
-    if format is None:
-        return ""
-    return formats.render_calls(format, [ToolCall("functions.probe:0", "probe", {"word": "apple"})], [_PROBE])
 
 
 def _fitted(parts: Sequence[str | Outside], slot: Slot) -> list[str | Outside]:

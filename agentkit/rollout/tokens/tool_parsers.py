@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Final, TypeVar
 
 from agentkit import formats
 from agentkit.errors import ConfigError, FormatError
-from agentkit.events import CallEnd, CallError, Event, Markup, Text, Thinking
+from agentkit.events import CallEnd, CallError, Event, Text
 from agentkit.formats.format import Format, Tag, edge
+from agentkit.rollout.tokens.opened_thinking import began_inside, can_open
 from agentkit.rollout.tokens.stopping import stop_strings
 from agentkit.rollout.tokens.token_encoding import TokenEncoder
 from agentkit.toolspec import ToolSpec
@@ -148,7 +150,7 @@ class ToolParser:
         return list(stop_strings(self.format, as_specs(tools) or self.tools))
 
     async def extract_tool_calls(
-        self, responses_ids: Sequence[int], tools: Sequence[Any] | None = None
+        self, responses_ids: Sequence[int], tools: Sequence[Any] | None = None, *, thinking: bool | None = None
     ) -> tuple[str, list[FunctionCall]]:
         """The text without its calls, and the calls: `content, calls`.
 
@@ -156,24 +158,28 @@ class ToolParser:
             responses_ids: what the model wrote. Special tokens are read, padding and the end of the turn are not.
             tools: the tools, as `ToolSpec`, OpenAI's JSON or verl's schemas. Formats that write values as text need
                 them for the types: without, every value is a string.
+            thinking: whether the prompt opened thinking; None: decided by the text and the tokenizer's chat template.
         """
-        return self.extract(self.text(responses_ids), tools)
+        return self.extract(self.text(responses_ids), tools, thinking=thinking)
 
-    def extract(self, text: str, tools: Sequence[Any] | None = None) -> tuple[str, list[FunctionCall]]:
-        """The same for a text."""
+    def extract(
+        self, text: str, tools: Sequence[Any] | None = None, *, thinking: bool | None = None
+    ) -> tuple[str, list[FunctionCall]]:
+        """The same for a text.
+
+        Where `thinking` is None, a response began inside thinking if the end of that stands in it as an end, without a
+        beginning. Not where it is a word of a sentence or quoted, nor where the chat template never opens thinking.
+        """
         specs = self.tools if tools is None else as_specs(tools)
-        events = formats.parse(text, self.format, specs)
-        if self._opened_before(events):
+        events = formats.parse(text, self.format, specs, thinking=bool(thinking))
+        if thinking is None and began_inside(events, self.format, lambda: self._can_open):
             events = formats.parse(text, self.format, specs, thinking=True)
         return "".join(e.text for e in events if isinstance(e, Text)), list(_calls(events))
 
-    def _opened_before(self, events: Sequence[Event]) -> bool:
-        """Whether thinking that the prompt opened ends in this text: its end stands there, and no beginning."""
-        closer = next((tags[1] for tags in self.format.thinking), None)
-        if closer is None:
-            return False
-        thought = next((at for at, event in enumerate(events) if isinstance(event, Thinking)), len(events))
-        return any(closer in event.text for event in events[:thought] if isinstance(event, Text | Markup))
+    @cached_property
+    def _can_open(self) -> bool | None:
+        """Whether prompts can open thinking; None without a chat template to ask."""
+        return can_open(self.tokenizer, self.format)
 
     def text(self, ids: Sequence[int]) -> str:
         """The text of token ids, without the padding and the end of the turn that follow it.

@@ -12,7 +12,8 @@ import random
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agentkit.errors import ConfigError
 from agentkit.models import secrets_in, watch_logs
 from agentkit_tools.network.addresses import Guard, RequestFailed, brief, checked_url, denied, shown
+from agentkit_tools.network.inflating import Inflating
 
 if TYPE_CHECKING:
     import ssl
@@ -289,8 +291,6 @@ class _Exchange:
                     method = method if answer.status_code in (307, 308) else "GET"
         except httpx2.TimeoutException as e:
             raise RequestFailed(f"{url.host} did not answer in time", code="timeout", retry=True) from e
-        except httpx2.DecodingError as e:
-            raise RequestFailed(f"{url.host} sent a body that cannot be decompressed: {e}") from e
         except httpx2.TransportError as e:
             raise RequestFailed(f"no answer from {url.host}: {str(e) or type(e).__name__}", retry=True) from e
         raise RequestFailed(f"more than {redirects} redirects; the last one leads to {brief(shown(url))}")
@@ -316,20 +316,23 @@ class _Exchange:
             raise RequestFailed(f"{url.host} sent the unsupported content encoding {brief(', '.join(coded))}")
         response = Response(str(url), shown(url), headers)
         if answer.status_code >= 400:
-            raise await self._failure(url, answer, headers)
+            raise await self._failure(url, answer, headers, coded)
         if self.check is not None:
             self.check(response)
-        body, cut = await _bounded(answer, max_bytes)
+        body, cut = await self._bounded(url, answer, coded, max_bytes)
         for secret in self.secrets:
             body = body.replace(secret.encode(), BLOT.encode())
         return Response(response.url, response.shown_url, headers, body, cut)
 
-    async def _failure(self, url: URL, answer: Answer, headers: Mapping[str, str]) -> RequestFailed:
+    async def _failure(
+        self, url: URL, answer: Answer, headers: Mapping[str, str], coded: Sequence[str]
+    ) -> RequestFailed:
         status = answer.status_code
         said = ""
         if "json" in headers.get("content-type", ""):
-            body, _ = await _bounded(answer, 2000)
-            said = ": " + self._blotted(" ".join(body.decode("utf-8", "replace").split()))[:300]
+            with suppress(RequestFailed):  # without its words, the status still says what happened
+                body, _ = await self._bounded(url, answer, coded, 2000)
+                said = ": " + self._blotted(" ".join(body.decode("utf-8", "replace").split()))[:300]
         name = _PHRASES.get(status, "an unknown status")
         return RequestFailed(
             f"{url.host} answered {status} ({name}){said}",
@@ -338,22 +341,27 @@ class _Exchange:
             wait=retry_after(headers.get("retry-after", ""), time.time()),
         )
 
+    async def _bounded(self, url: URL, answer: Answer, coded: Sequence[str], max_bytes: int) -> tuple[bytes, bool]:
+        """The first bytes of a body, decompressed, and whether there were more."""
+        chunks: list[bytes] = []
+        size = 0
+        inflating = Inflating(coded)
+        async for piece in answer.aiter_raw():
+            try:
+                chunks.append(chunk := inflating.read(piece))
+            except ValueError as e:
+                raise RequestFailed(f"{url.host} sent a body that cannot be decompressed: {e}") from e
+            size += len(chunk)
+            if size > max_bytes:
+                return b"".join(chunks)[:max_bytes], True
+        if not inflating.whole:
+            raise RequestFailed(f"{url.host} sent a compressed body that breaks off after {size:,} bytes", retry=True)
+        return b"".join(chunks), False
+
     def _blotted(self, text: str) -> str:
         for secret in self.secrets:
             text = text.replace(secret, BLOT)
         return text
-
-
-async def _bounded(answer: Answer, max_bytes: int) -> tuple[bytes, bool]:
-    """The first bytes of a body, decompressed, and whether there were more."""
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in answer.aiter_bytes():
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > max_bytes:
-            return b"".join(chunks)[:max_bytes], True
-    return b"".join(chunks), False
 
 
 def retry_after(header: str, now: float) -> float | None:
