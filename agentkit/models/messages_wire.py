@@ -61,6 +61,8 @@ class MessagesWire:
         reason = text_of(mapping_of(event.get("delta")).get("stop_reason")) if kind == "message_delta" else ""
         if reason:
             self._calls.held = FINISHES.get(reason) in TAKEN_BACK
+            if FINISHES.get(reason) == "length":
+                self._calls.cut()
         stands = self._calls.go_on() if reason or kind.startswith("content_block_") else []
         return stands + self._event(kind, event)
 
@@ -247,20 +249,14 @@ def usage_of(usage: Mapping[str, Any]) -> Usage:
 
 
 def events_of(body: Mapping[str, Any]) -> list[WireEvent]:
-    """A whole message as the events in which it would have been streamed.
-
-    A call that ends a message which reached its limit has no end: its input may be incomplete.
-    """
+    """A whole message as the events in which it would have been streamed."""
     if body.get("type") == "error":
         return [body]
     events: list[WireEvent] = [{"type": "message_start", "message": {k: body.get(k) for k in ("usage", "stop_reason")}}]
-    blocks = items_of(body.get("content"))
-    reason = body.get("stop_reason")
-    for at, block in enumerate(blocks):
+    for at, block in enumerate(items_of(body.get("content"))):
         events.append({"type": "content_block_start", "index": at, "content_block": block})
-        cut = at == len(blocks) - 1 and FINISHES.get(text_of(reason)) == "length" and block.get("type") == "tool_use"
-        if not cut:
-            events.append({"type": "content_block_stop", "index": at})
+        events.append({"type": "content_block_stop", "index": at})
     if body.get("type") == "message":
-        events += [{"type": "message_delta", "delta": {"stop_reason": reason}}, {"type": "message_stop"}]
+        end = {"stop_reason": body.get("stop_reason")}
+        events += [{"type": "message_delta", "delta": end}, {"type": "message_stop"}]
     return events

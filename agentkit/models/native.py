@@ -43,15 +43,15 @@ def finish(reasons: Mapping[str, FinishReason], raw: str | None, *, calls: bool,
     A server that says `stop`, or nothing, after calls means calls.
 
     Args:
-        reasons: the provider's words and their meaning here.
+        reasons: the provider's words, in small letters, and their meaning here.
         raw: the provider's word.
         calls: whether the response had a call.
         refused: whether it had a refusal.
     """
-    reason = reasons.get(raw, "unknown") if raw else "unknown"
+    reason = reasons.get(raw.lower(), "unknown") if raw else "unknown"
     if calls and reason in ("stop", "unknown"):
         reason = "tool_calls"
-    if refused and reason in ("stop", "tool_calls"):
+    if refused and reason not in ("content_filter", "error"):
         reason = "refusal"
     return Finish(reason, raw or None)
 
@@ -78,7 +78,8 @@ class NativeCall:
 
     Attributes:
         told: the provider said what its arguments are, even if there are none: an empty string, or null.
-        stopped: the provider said that nothing more of it will come.
+        stopped: whether the provider said that nothing more of it will come; False if it said that the call is
+            incomplete, None if it said neither.
         doubt: why it is ambiguous what belongs to it; such a call never executes.
         late: what came for it after it had ended.
         extras: what its provider adds to name and arguments, and requires back with them.
@@ -91,7 +92,7 @@ class NativeCall:
     joiner: Joiner = field(default_factory=Joiner)
     started: bool = False
     told: bool = False
-    stopped: bool = False
+    stopped: bool | None = None
     ended: bool = False
     doubt: str = ""
     late: list[str] = field(default_factory=list)
@@ -219,6 +220,12 @@ class NativeCalls:
         self._marked = []
         return self._end_in_order()
 
+    def cut(self) -> None:
+        """The response reached its limit right after the calls that were marked as over: they may be incomplete."""
+        for call in self._marked:
+            call.stopped = False
+        self._marked = []
+
     def _end_in_order(self) -> list[SourceEvent]:
         """End the calls that are over and complete, up to the first one that is not."""
         events: list[SourceEvent] = []
@@ -251,7 +258,7 @@ class NativeCalls:
 
         Args:
             cut: why the response was cut short; empty if it was not. A call that was cut never executes.
-            broken: whether the response was interrupted.
+            broken: whether the response was interrupted, or its provider failed.
             barred: whether no call of the response may run, not even a complete one.
         """
         silent = [c for c in self.all if not (c.ended or c.text.strip() or c.name in self._bare)]
@@ -267,6 +274,7 @@ class NativeCalls:
             events += self._start(call)
         if call.doubt:
             return events + self._fail(call, "ambiguous_call", call.doubt, 0)
+        cut = cut or (INCOMPLETE if call.stopped is False else "")
         try:
             arguments = read_arguments(call.text)
         except ArgumentsError as e:
@@ -327,6 +335,8 @@ NO_ARGUMENTS: Final = "no arguments of this call came, nor a statement that it h
 
 UNCLAIMED: Final = "no arguments of this call came, but some came that fit no call; call again with them"
 
+INCOMPLETE: Final = "the provider broke off"
+
 CONTRADICTED: Final = "the response has its arguments twice, and they differ"
 
 CUTS: Mapping[FinishReason, str] = {
@@ -365,18 +375,22 @@ def _warn_if_other(call: NativeCall, whole: str) -> None:
         )
 
 
-def last_events(calls: NativeCalls, usage: Usage | None, ending: Finish | None) -> list[SourceEvent]:
+def last_events(
+    calls: NativeCalls, usage: Usage | None, ending: Finish | None, *, cut: bool = False
+) -> list[SourceEvent]:
     """The end of any response: its open calls, its usage, its finish.
 
     Args:
         calls: the response's calls.
         usage: None if the provider reported none.
         ending: None if the response was interrupted.
+        cut: whether the provider said that the response is incomplete, for whatever reason.
     """
     if ending is None:
         events = calls.settle("the response was interrupted", broken=True)
     else:
-        events = calls.settle(CUTS.get(ending.reason, ""), barred=ending.reason in TAKEN_BACK)
+        why = CUTS.get(ending.reason, INCOMPLETE if cut else "")
+        events = calls.settle(why, broken=ending.reason == "error", barred=ending.reason in TAKEN_BACK)
     if usage is not None:
         events.append(usage)
     if ending is not None:

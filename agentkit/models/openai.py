@@ -41,11 +41,19 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
     "length": "length",
+    "max_tokens": "length",  # gateways that send what Anthropic or Google say
     "model_length": "length",  # Mistral: the context window is full
     "content_filter": "content_filter",
     "sensitive": "content_filter",  # GLM
+    "refusal": "refusal",  # Anthropic's, from a gateway
+    "safety": "content_filter",  # Google's, which it writes in capitals, like the next four
+    "recitation": "content_filter",
+    "blocklist": "content_filter",
+    "prohibited_content": "content_filter",
+    "spii": "content_filter",
     "error": "error",  # OpenRouter
     "network_error": "error",  # GLM
+    "abort": "error",  # vLLM, SGLang
     "insufficient_system_resource": "error",  # DeepSeek
 }
 
@@ -205,8 +213,11 @@ class ChatWire:
         if reason is not None:
             self._finish, self.done = text_of(reason), True
         self._final = mapping_of(choice.get("message")) or self._final
-        self._calls.held = bool(self._final) or FINISHES.get(self._finish or "") in TAKEN_BACK
-        return self._delta(mapping_of(choice.get("delta")))
+        delta = mapping_of(choice.get("delta"))
+        self._refused = self._refused or any(text_of(said.get("refusal")) for said in (delta, self._final))
+        taken_back = self._refused or FINISHES.get((self._finish or "").lower()) in TAKEN_BACK
+        self._calls.held = bool(self._final) or taken_back
+        return self._delta(delta)
 
     def close(self) -> list[SourceEvent]:
         """The last events."""
@@ -226,7 +237,6 @@ class ChatWire:
         else:
             events += self._say(self._text.feed(text_of(content)))
         if refusal:
-            self._refused = True
             events += self._say(self._text.feed(refusal))
         for piece in items_of(delta.get("tool_calls")):
             events += self._call_piece(piece)

@@ -84,6 +84,8 @@ class ResponsesWire:
         if kind in ("response.in_progress", "response.incomplete"):
             reason = mapping_of(mapping_of(event.get("response")).get("incomplete_details")).get("reason")
             self._calls.held = FINISHES.get(text_of(reason)) in TAKEN_BACK
+        self._refused = self._refused or _refuses(kind, event)
+        self._calls.held = self._calls.held or self._refused
         known = kind.rpartition(".")[0] in _KINDS or kind in _GO_ON
         return (self._calls.go_on() if known else []) + self._event(kind, event)
 
@@ -113,8 +115,9 @@ class ResponsesWire:
         events = [event for item in self._items.all if not item.ended for event in self._left(item)]
         ending: Finish | None = None
         if self.done:
-            ending = finish(FINISHES, self._finish, calls=self.called, refused=self._refused)
-        return events + last_events(self._calls, self._usage, ending)
+            calls = self.called and not self._cut
+            ending = finish(FINISHES, self._finish, calls=calls, refused=self._refused)
+        return events + last_events(self._calls, self._usage, ending, cut=self._cut)
 
     def _left(self, item: OutputItem) -> list[SourceEvent]:
         """An item whose end did not come, when nothing more will come."""
@@ -167,7 +170,6 @@ class ResponsesWire:
             return self._think(item, delta, base)
         if kind == "message":
             part = mapping_of(event.get("part")) or event
-            self._refused = self._refused or base == "response.refusal" or part.get("type") == "refusal"
             whole = text_of(part.get("text")) or text_of(part.get("refusal")) if last == "done" else ""
             at = count_of(event.get("content_index"))
             return self._say(item, at, delta) + self._say_rest(item, at, whole)
@@ -216,8 +218,6 @@ class ResponsesWire:
             return self._end_call(item, whole)
         self._items.end(item)
         if kind == "message":
-            parts = items_of(whole.get("content"))
-            self._refused = self._refused or any(p.get("type") == "refusal" for p in parts)
             text = _words(whole)
             before = str(item.said)
             said = self._say(item, 0, text[len(before) :]) if text.startswith(before) else []
@@ -241,7 +241,9 @@ class ResponsesWire:
             call.doubt = CONTRADICTED
         self._doubt_twins(item, call)
         events += self._calls.tell(call, _handed_over(whole) or item.told)
-        if whole.get("status") == "incomplete":
+        status = text_of(whole.get("status"))
+        if status not in ("", "completed"):  # some servers leave it at `in_progress`: then the response's end decides
+            call.stopped = None if status == "in_progress" else False
             return events
         self._items.end(item)
         call.told = call.told or item.ends or _hands_over(whole)
@@ -282,6 +284,14 @@ def _handed_over(whole: Mapping[str, Any]) -> str:
 def _hands_over(whole: Mapping[str, Any]) -> bool:
     """Whether it has the call's arguments, even if there are none."""
     return "arguments" in whole or "input" in whole
+
+
+def _refuses(kind: str, event: WireEvent) -> bool:
+    """Whether an event has a refusal: itself, in its part, in its item, or in the response as a whole."""
+    items = [mapping_of(event.get("item")), *items_of(mapping_of(event.get("response")).get("output"))]
+    parts = [mapping_of(event.get("part"))]
+    parts += [part for item in items if item.get("type") == "message" for part in items_of(item.get("content"))]
+    return kind.startswith("response.refusal.") or any(part.get("type") == "refusal" for part in parts)
 
 
 def _words(item: Mapping[str, Any]) -> str:
