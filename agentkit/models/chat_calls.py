@@ -31,7 +31,6 @@ class WhichCall:
         self._known = Known(self._names)
         self._doubts = Doubts(self._known)
         self._rivals = Rivals(self._known)
-        self._race: Any = None  # the place in which a call starts with this piece, if another one is there
         self._ids: dict[str, CallGroup] = {}
         self._waiting: list[NativeCall] = []  # calls without a place, and some that have one now
         self._waiting_with: dict[str, list[NativeCall]] = {}  # the same by their ids
@@ -41,9 +40,7 @@ class WhichCall:
     def add(self, call: NativeCall, index: int | None, id: str, name: str, text: str) -> None:
         """Remember what a piece of this call named, before its text is added."""
         known = self._known
-        if self._race is not None:
-            self._rivals.started(self._race, call)
-            self._race = None
+        self._rivals.started(call)
         if id not in self._ids and text.strip() and call in known.all:
             for doubtful in self._rivals.unnamed(call):
                 self._doubts.touch(doubtful)
@@ -78,7 +75,7 @@ class WhichCall:
         """The call that a piece continues; None if it starts one."""
         known, found = self._found(index, id, name, text)
         if found is None and known is not None and (index is None or index in self._known.placed):
-            self._race = self._rivals.start(index)
+            self._rivals.expect(index)
         return found
 
     def _found(self, index: int | None, id: str, name: str, text: str) -> tuple[NativeCall | None, NativeCall | None]:

@@ -194,7 +194,6 @@ class _Judgement:
         self._takers: dict[str, frozenset[str] | None] = {}
         self._lengths = {len(call.name) for call in known.all.calls if call.pieces.blank}
         self._torn: set[int] = set()
-        self._begun: dict[int, set[str]] = {}
         self._kept: dict[int, NativeCall] = {}  # calls that have become torn
 
     def all(self) -> None:

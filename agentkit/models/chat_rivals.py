@@ -24,25 +24,28 @@ class Rivals:
         self._races: dict[int | None, _Race] = {}  # by the index of the place; None are all calls
         self._log: list[NativeCall] = []  # of which call each piece was
         self._second: dict[int, tuple[_Race, int]] = {}  # calls that started where an incomplete one was
+        self._expected: _Race | None = None  # where the next call starts, if another one is there
 
     def touch(self, call: NativeCall) -> None:
         """A piece has come for a call."""
         self._log.append(call)
 
-    def start(self, index: int | None) -> _Race:
-        """Another call starts at this place; what is returned is told which one."""
+    def expect(self, index: int | None) -> None:
+        """Another call is about to start at this place."""
         race = self._races.get(index)
         if race is None:
             group = self._known.all if index is None else self._known.placed[index]
             race = self._races[index] = _Race(group, self._log)
         race.expect()
-        return race
+        self._expected = race
 
-    def started(self, race: _Race, call: NativeCall) -> None:
-        """It was this one."""
-        start, rivals = race.begin(call)
-        if rivals:
-            self._second[call.index] = race, start
+    def started(self, call: NativeCall) -> None:
+        """A piece comes for this call: it is the one that was expected, if one was."""
+        race, self._expected = self._expected, None
+        if race is not None:
+            start, rivals = race.begin(call)
+            if rivals:
+                self._second[call.index] = race, start
 
     def has(self, call: NativeCall) -> bool:
         """Whether a call started where an incomplete one was."""
