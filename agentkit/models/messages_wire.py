@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from agentkit.events import TAKEN_BACK, Finish, FinishReason, SourceEvent, Text, Thinking, Usage
+from agentkit.events import Finish, FinishReason, SourceEvent, Text, Thinking, Usage
 from agentkit.formats.pieces import Pieces
 from agentkit.models.native import (
     CONTRADICTED,
@@ -17,6 +17,7 @@ from agentkit.models.native import (
     finish,
     last_events,
     provider_block,
+    takes_back,
 )
 from agentkit.models.native_arguments import ArgumentsError, read_arguments
 from agentkit.models.shared_indexes import SharedIndexes
@@ -60,7 +61,7 @@ class MessagesWire:
         kind = text_of(event.get("type"))
         reason = text_of(mapping_of(event.get("delta")).get("stop_reason")) if kind == "message_delta" else ""
         if reason:
-            self._calls.held = FINISHES.get(reason) in TAKEN_BACK
+            self._calls.held = self._calls.held or takes_back(FINISHES, reason)
             if FINISHES.get(reason) == "length":
                 self._calls.cut()
         stands = self._calls.go_on() if reason or kind.startswith("content_block_") else []
@@ -74,7 +75,7 @@ class MessagesWire:
                     raise ErrorInStream.of({"message": "another message starts in the middle of this one"})
                 message = mapping_of(event.get("message"))
                 self._count(mapping_of(message.get("usage")))
-                self._calls.held = FINISHES.get(text_of(message.get("stop_reason"))) in TAKEN_BACK
+                self._calls.held = takes_back(FINISHES, text_of(message.get("stop_reason")))
             case "content_block_start" if text_of(mapping_of(event.get("content_block")).get("type")):
                 return self._start(at, mapping_of(event.get("content_block")))
             case "content_block_delta":
@@ -82,7 +83,8 @@ class MessagesWire:
             case "content_block_stop" if at in self._blocks:
                 return self._stop(at)
             case "message_delta":
-                self._finish = text_of(mapping_of(event.get("delta")).get("stop_reason")) or self._finish
+                if not takes_back(FINISHES, self._finish):
+                    self._finish = text_of(mapping_of(event.get("delta")).get("stop_reason")) or self._finish
                 self._count(mapping_of(event.get("usage")))
                 self.done = self.done or self._finish is not None  # complete; only `message_stop` is still to come
             case "message_stop":

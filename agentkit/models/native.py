@@ -37,6 +37,16 @@ def provider_block(
     return ProviderBlock(provider, clean_json(data), thinking, index)
 
 
+def takes_back(reasons: Mapping[str, FinishReason], raw: str | None) -> bool:
+    """Whether a provider's word for the end retracts the response; no later word changes that.
+
+    Args:
+        reasons: the provider's words, in small letters, and their meaning here.
+        raw: the provider's word.
+    """
+    return reasons.get((raw or "").lower()) in TAKEN_BACK
+
+
 def finish(reasons: Mapping[str, FinishReason], raw: str | None, *, calls: bool, refused: bool = False) -> Finish:
     """The finish of a response.
 
@@ -335,7 +345,7 @@ NO_ARGUMENTS: Final = "no arguments of this call came, nor a statement that it h
 
 UNCLAIMED: Final = "no arguments of this call came, but some came that fit no call; call again with them"
 
-INCOMPLETE: Final = "the provider broke off"
+INCOMPLETE: Final = "the provider ended the response early"
 
 CONTRADICTED: Final = "the response has its arguments twice, and they differ"
 

@@ -7,7 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
-from agentkit.events import TAKEN_BACK, FinishReason, SourceEvent, Text, Usage
+from agentkit.events import FinishReason, SourceEvent, Text, Usage
 from agentkit.messages import (
     AssistantMessage,
     ImagePart,
@@ -25,7 +25,7 @@ from agentkit.models.base import ModelRequest
 from agentkit.models.chat_calls import WhichCall
 from agentkit.models.chat_thinking import ChatThinking
 from agentkit.models.final_message import decide
-from agentkit.models.native import NativeCalls, finish, last_events
+from agentkit.models.native import NativeCalls, finish, last_events, takes_back
 from agentkit.models.provider import RemoteModel
 from agentkit.models.rendered_once import Rendered, Taken
 from agentkit.models.vendors import OPENAI
@@ -211,12 +211,12 @@ class ChatWire:
     def _choice(self, choice: Mapping[str, Any]) -> list[SourceEvent]:
         reason = choice.get("finish_reason")
         if reason is not None:
-            self._finish, self.done = text_of(reason), True
+            self._finish = self._finish if takes_back(FINISHES, self._finish) else text_of(reason)
+            self.done = True
         self._final = mapping_of(choice.get("message")) or self._final
         delta = mapping_of(choice.get("delta"))
         self._refused = self._refused or any(text_of(said.get("refusal")) for said in (delta, self._final))
-        taken_back = self._refused or FINISHES.get((self._finish or "").lower()) in TAKEN_BACK
-        self._calls.held = bool(self._final) or taken_back
+        self._calls.held = bool(self._final) or self._refused or takes_back(FINISHES, self._finish)
         return self._delta(delta)
 
     def close(self) -> list[SourceEvent]:

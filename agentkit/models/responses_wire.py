@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from agentkit.events import TAKEN_BACK, Finish, FinishReason, SourceEvent, Text, Thinking, Usage
+from agentkit.events import Finish, FinishReason, SourceEvent, Text, Thinking, Usage
 from agentkit.formats.pieces import Pieces
 from agentkit.models.native import (
     CONTRADICTED,
@@ -22,6 +22,7 @@ from agentkit.models.native import (
     finish,
     last_events,
     provider_block,
+    takes_back,
 )
 from agentkit.models.output_items import OutputItem, OutputItems
 from agentkit.models.wire import ErrorInStream, WireEvent, count_of, items_of, json_text_of, mapping_of, text_of
@@ -83,7 +84,7 @@ class ResponsesWire:
         kind = text_of(event.get("type"))
         if kind in ("response.in_progress", "response.incomplete"):
             reason = mapping_of(mapping_of(event.get("response")).get("incomplete_details")).get("reason")
-            self._calls.held = FINISHES.get(text_of(reason)) in TAKEN_BACK
+            self._calls.held = self._calls.held or takes_back(FINISHES, text_of(reason))
         self._refused = self._refused or _refuses(kind, event)
         self._calls.held = self._calls.held or self._refused
         known = kind.rpartition(".")[0] in _KINDS or kind in _GO_ON

@@ -272,6 +272,23 @@ def test_no_call_runs_that_is_taken_back(kind: str, data: st.DataObject) -> None
     assert running(streamed) <= set(range(before - last))
 
 
+FILTERED = {
+    "chat": ("content_filter", [{"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}]),
+    "responses": (RESPONSES_ENDS[3], [{"type": "response.completed", "response": RESPONSES_ENDS[0]}]),
+    "messages": ("refusal", [{"type": "message_delta", "delta": {"stop_reason": "tool_use"}}]),
+}
+"""The end of a response, and what some gateway says after it."""
+
+
+@pytest.mark.parametrize("kind", FILTERED)
+def test_another_finish_after_a_filter_changes_nothing(kind: str) -> None:
+    api, (end, more) = APIS[kind], FILTERED[kind]
+    streamed = api.streamed(Response([Part("call", '{"n": 1}', "get")], end))
+    events = read(api.wire(), [*streamed, *more])
+    assert [e.code for e in events if isinstance(e, CallError)] == ["denied"]
+    assert events == read(api.wire(), streamed)
+
+
 @settings(max_examples=EXAMPLES)
 @given(response=responses())
 def test_a_call_whose_item_is_not_complete_does_not_run(response: Response) -> None:
