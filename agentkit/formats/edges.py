@@ -62,8 +62,13 @@ def closers(format: Format) -> tuple[str | Tag, ...]:
     found: dict[str | Tag, None] = dict.fromkeys(format.ends)
     for shape in format.shapes:
         edges = [shape.call[-1], shape.section.close if shape.section is not None else ""]
-        found |= dict.fromkeys(e for e in edges if isinstance(e, str | Tag) and not weak(e) and len(shape.call) > 1)
+        found |= dict.fromkeys(e for e in edges if isinstance(e, str | Tag) and _closes(e) and len(shape.call) > 1)
     return tuple(sorted(found, key=lambda edge: -len(edge if isinstance(edge, str) else edge.name)))
+
+
+def _closes(edge: str | Tag) -> bool:
+    """Whether only the end of a call is written like this; a fence is the end of one if a token follows it."""
+    return not weak(edge) or (fenced(edge) and isinstance(edge, str) and "<" in edge)
 
 
 def opener(edge: str) -> str:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Iterable, Sequence
-from typing import Final, assert_never
+from typing import Final, assert_never, get_args
 
-from agentkit.checks.spelling import did_you_mean, then
+from agentkit.checks.spelling import did_you_mean, then, unknown
 from agentkit.errors import FormatError
 from agentkit.events import SourceEvent, Text, Thinking
 from agentkit.foreign import renamed
@@ -50,6 +50,31 @@ def get(name: str | Format) -> Format:
     raise FormatError(f"no format is called {name!r}{then(hint, listed)}")
 
 
+def _check_settings(repairs: Iterable[str], in_code: str) -> None:
+    """Refuse names that mean nothing.
+
+    Raises:
+        FormatError: there is no such repair, or no such way to read code.
+    """
+    for repair in repairs:
+        if repair not in _ALL_REPAIRS:
+            raise FormatError(unknown("repair", str(repair), REPAIRS))
+    if in_code not in get_args(InCode):
+        raise FormatError(f"in_code={in_code!r:.60}: expected one of {', '.join(get_args(InCode))}")
+
+
+def _check_tools(tools: Iterable[object]) -> None:
+    """Refuse tools of another type.
+
+    Raises:
+        FormatError: one is not a `ToolSpec`; says what was found.
+    """
+    for tool in tools:
+        if not isinstance(tool, ToolSpec):
+            found = f"{type(tool).__name__} {tool!r:.60}"
+            raise FormatError(f"tools are a sequence of ToolSpec, such as registry.offered(None); found {found}")
+
+
 _STUCK: Final = 64  # steps that consume nothing, as an empty end of a section does; a fault of ours has no end of them
 
 
@@ -87,7 +112,13 @@ class Parser(Reader):
     ) -> None:
         super().__init__(limits or _LIMITS, _ALL_REPAIRS if repairs is REPAIRS else frozenset(repairs))
         declared = [get(f) for f in ([formats] if isinstance(formats, str | Format) else formats)]
-        openers = openers_of(declared, tools)
+        if self.repairs is not _ALL_REPAIRS or in_code != "ignore":
+            _check_settings(self.repairs, in_code)
+        try:
+            openers = openers_of(declared, tools)
+        except (AttributeError, TypeError):
+            _check_tools(tools)
+            raise
         fence = openers.fence if in_code == "reply" else None
         self.prose = ProseReader(self, openers, Quoting(off=in_code == "execute"), fence)
         self.calls = Calls(self, openers, self.prose)

@@ -220,11 +220,11 @@ class Later:
             return True
         if self.seen.closings and held.ends and self.tokens.end.unopened(self.text(self.start)) >= 0:
             return True
-        if held.fits and self.tokens.end.open_section(self.text(self.start)):
+        end, whole = self.tokens.end, self.text(self.start)
+        quoted = bool(held.fits) or held.shut >= 0
+        if quoted and (end.open_section(whole) or end.worn_opening(whole) or end.ends_too_often(whole)):
             return True
-        if held.fits and self.tokens.end.worn_opening(self.text(self.start)):
-            return True
-        return (bool(held.fits) or shut) and not self.tokens.end.balances(self.text(held.start))
+        return (quoted or shut) and not end.balances(self.text(held.start))
 
     def call_ends(self, token: re.Match[str]) -> Generator[None, None, tuple[int, int] | None]:
         """A call's end: that of one opened inside, or that of the enclosing one."""

@@ -144,7 +144,8 @@ class ProseReader:
             if end < len(r.buf) or r.ended:
                 break
             yield
-        named = quoting.may_close(mark, run) and (yield from r.sees(_LANGUAGE)) is not None
+        depends = quoting.may_close(mark, run) or quoting.may_be_late(mark, run)
+        named = depends and (yield from r.sees(_LANGUAGE)) is not None
         quoting.ticks(mark, run, opens=named)
 
     def entries(self) -> Generator[None, None, list[Opener]]:
@@ -157,7 +158,10 @@ class ProseReader:
         if aside and (found := (yield from r.sees(self.openers.asides.opens))):
             if worn := (yield from self._worn(aside=True)):
                 return [worn]
-            return [Opener("aside", self.openers.formats[0], Shape(()), aside=self.openers.asides.at(found))]
+            worn_token = self.openers.worn()[0]
+            section = yield from r.sees(worn_token.before)
+            if section is None or not worn_token.opens_section(section):
+                return [Opener("aside", self.openers.formats[0], Shape(()), aside=self.openers.asides.at(found))]
         while not r.ended and self.openers.literal.part.match(r.buf, r.at):
             yield  # this may be the beginning of a longer opener
         if found := self.openers.literal.match(r.buf, r.at):

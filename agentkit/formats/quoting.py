@@ -14,6 +14,7 @@ _BEGUN: Final = re.compile(
 ).fullmatch  # markers and elements, after which a block may begin
 _DEEPEST: Final = 16  # columns: more of a list's item makes no difference
 _BEGINNING: Final = 256  # characters of a line that may be its markers and elements
+_EMPTY: Final = re.compile(r"\n[ \t\r]*\n").search
 _MARKER: Final = re.compile(r"(?:[-+*]|\d{1,9}[.)]?)?").fullmatch  # what may become one
 
 
@@ -26,7 +27,9 @@ class Quoting:
     does not close it: models show a block in a block like this. A span ends with its line, unless its backticks end
     that line: then it is around the next.
 
-    `fence` is the number of characters that opened the block, `mark` which, `inner` how many blocks are open in it,
+    `fence` is the number of characters that opened the block, `mark` which, `inner` how many blocks are open in it (or
+    outside of any, how many backticks and a language's name ended a line of this paragraph: text before a fence, whose
+    end then opens no block),
     `opening` whether its first line is not over, and `marked` whether it began after a marker. `blank` is whether the
     current line has nothing but white space so far; `lead`, what it has so far of the marker of a list's item or of a
     quotation, after white space and whole markers; None once it has anything else, and no fence may open in it; `off`,
@@ -81,6 +84,7 @@ class Quoting:
         if line >= 0:
             if self.span:
                 self.span = self.spans.line_over(said=text.count("\n") > 1 or text[:line].strip() != "")
+            self._note_empty(text)
             self.blank = True
             self.lead = self.start = ""
             self.opening = False
@@ -105,10 +109,19 @@ class Quoting:
             else:
                 self.lead, self.start = None, _begun(self.start + text) if lead[0] == "<" else ""
 
+    def _note_empty(self, text: str) -> None:
+        """A paragraph ends with an empty line: no fence after that is the end of one that began in it."""
+        if self.inner and not self.fence and _EMPTY("\n" * self.blank + text):
+            self.inner = 0
+
     def may_close(self, mark: str, n: int) -> bool:
         """Whether a run of `n` marks here is the end of the open fence, unless it opens one inside it."""
         here = self.blank or (self.marked and self.lead == "")
         return self.fence > 0 and here and mark == self.mark and n >= self.fence
+
+    def may_be_late(self, mark: str, n: int) -> bool:
+        """Whether a run of `n` marks here may be a fence that text precedes in its line, or the end of one."""
+        return mark == "`" and n >= 3 and not self.fence and (self.lead != "" or 0 < self.inner <= n)
 
     def ticks(self, mark: str, n: int, *, opens: bool = False) -> None:
         """A run of `n` backticks or tildes went by; with `opens`, a language's name is all that follows in the line."""
@@ -121,11 +134,15 @@ class Quoting:
                 self.spans.run(self.fence, escaped=False)
                 self.span = self.spans.run(n, escaped=self.escaped)
                 self.fence = 0
+        elif self.lead == "" and not opens and self.may_be_late(mark, n):
+            self.inner = 0
+            self.no_span()
         elif self.lead == "" and n >= 3:
             self.fence, self.mark, self.inner, self.opening, self.marked = n, mark, 0, True, not self.blank
             self.no_span()
         elif mark == "`":
             self.span = self.spans.run(n, escaped=self.escaped)
+            self.inner = n if opens else self.inner
         elif self.span:
             self.spans.said()
         self.blank, self.lead, self.start, self.escaped = False, None, "", False

@@ -172,6 +172,7 @@ class Value:
                 return r.offset, r.offset
             self.seen.passed = self.seen.passed or not clean
             return (yield from self.later(Held(r.offset))) if clean else None
+        self.seen.closings = self.seen.closings or kind == "odd"
         unsure = kind in ("odd", "call") or (kind == "value" and not self.tokens.is_missing(token))
         return (yield from self.later(Held(r.offset))) if unsure else None
 

@@ -20,7 +20,8 @@ from agentkit.formats.worn import begins_closing, halved, is_left
 from agentkit.toolspec import Element, ToolSpec
 
 _LAYOUT: Final = r"(?:\s|\\n){0,1024}"  # white space between pairs, where GLM models also write a newline as its escape
-_A_TAG: Final = re.compile(r"<(/?)([^\W\d][\w:.-]*)")
+A_TAG: Final = re.compile(r"<(/?)([^\W\d][\w:.-]*)")
+_CALLS: Final = ("call", "other")  # of a token's groups, those of a call's opening
 _INSIDE: Final = r"[^<>]{0,512}"  # characters of an opening tag after its name; a longer one is content
 
 
@@ -79,9 +80,14 @@ class ValueEnd:
         Nor may a section start there that does not end: after a damaged call, that of another call would.
         """
         calls = [f["end"] is not None for f in self.calls.finditer(text)] if self.calls is not None else []
-        tags = Counter(_A_TAG.findall(text))
-        closed = all(tags["", name] >= n for (slash, name), n in tags.items() if slash)
-        return closed and 2 * sum(calls) == len(calls) and not self.open_section(text)
+        return not closes_too_often(text) and 2 * sum(calls) == len(calls) and not self.open_section(text)
+
+    def ends_too_often(self, text: str) -> bool:
+        """Whether this text has the ends of several calls, and one that nothing opens: a call has it twice."""
+        found = Counter(f.lastgroup for f in self.token.whole.finditer(text))
+        if found["end"] < 2:
+            return False
+        return found["tail"] > found["end"] or closes_too_often(text)
 
     def open_section(self, text: str) -> bool:
         """Whether more sections start in this text than end there."""
@@ -100,10 +106,12 @@ class ValueEnd:
         return any(f["close"] for f in found) or halved(text, self.what)
 
     def crossed(self, text: str) -> bool:
-        """Whether a value is closed in this text that nothing there opens, and one is opened after that."""
+        """Whether a value is closed in this text that nothing there opens, and one or a call is opened after that."""
         behind = self.unopened(text)
         found = self.own.finditer(text, behind) if self.own is not None and behind >= 0 else ()
-        return any(f["close"] is None for f in found)
+        if any(f["close"] is None for f in found):
+            return True
+        return behind >= 0 and any(f.lastgroup in _CALLS for f in self.token.whole.finditer(text, behind))
 
     def stray(self, text: str) -> int:
         """The index after the first closing of a value that nothing in this text opens; -1 if there is none.
@@ -170,6 +178,12 @@ class ValueEnd:
             if depth < 0:
                 return found.end()
         return -1
+
+
+def closes_too_often(text: str) -> bool:
+    """Whether a tag is closed in this text more often than it is opened."""
+    tags = Counter(A_TAG.findall(text))
+    return any(n > tags["", name] for (slash, name), n in tags.items() if slash)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,13 +25,13 @@ def halved(text: str, closing: str) -> bool:
 
     Its inside is one, too. A closing tag with something extra inside it is like one. If only one or two characters are
     left of it, the string ends with an angle bracket that is not part of a whole tag, or with an opening tag where the
-    closing one belongs.
+    closing one belongs. So is a word between its tags, if it is joined to the string.
     """
     size, text = len(closing), text.rstrip()
     last = text[-size - _STRAY :]
     if any(last.endswith(closing[n:]) and closing[:n] in last[: n - size] for n in range(3, size)):
         return True
-    if last.endswith(_scrambled(closing)):
+    if last.endswith(_scrambled(closing)) or any(_joined(last, word) for word in _words(closing)):
         return True
     begun = last.rfind(closing[: max(size // 2, 5)])
     if begun >= 0 and "\n" not in last[begun:] and not last.startswith(closing, begun):
@@ -47,6 +47,12 @@ def begins_closing(text: str, closing: str) -> bool:
     """Whether a string ends with the beginning of a closing tag: at least three characters of it, and not all."""
     text = text.rstrip()
     return closing[:3] in text[-len(closing) :] and text.endswith(tuple(closing[:n] for n in range(3, len(closing))))
+
+
+def is_rest(text: str, closing: str) -> bool:
+    """Whether a string ends with a part of a closing tag: at least one character of its beginning or of its end."""
+    size = len(closing)
+    return text.endswith((*(closing[:n] for n in range(1, size)), *(closing[n:] for n in range(1, size))))
 
 
 def torn_closing(text: str, closing: str) -> bool:
@@ -119,6 +125,17 @@ def _ends_in_a_bracket(text: str, closing: str) -> bool:
     if found is None or found[1] == "":
         return found is None or not found[2].endswith(("/", "-"))
     return found[1] == "/" and re.search(rf"<{re.escape(found[2].strip())}[\s>]", text) is None
+
+
+def _joined(text: str, word: str) -> bool:
+    """Whether a string ends with a word that is joined to what precedes it."""
+    return text.endswith(word) and not text[-len(word) - 1 : -len(word)].isspace()
+
+
+@cache
+def _words(closing: str) -> tuple[str, ...]:
+    """The words of a closing literal that are between its tags."""
+    return tuple(re.sub(r"<[^<>]*>", " ", closing).split()) if closing.count("<") > 1 else ()
 
 
 @cache

@@ -1,23 +1,29 @@
 """An event loop in a thread of its own: what runs there outlives the loops of the runs that use it.
 
 `Agent.run_sync` makes a new loop for each run, and an MCP session belongs to one loop for its whole life. So does the
-tool instance of a trajectory that another system's loop runs.
+tool instance of a trajectory that another system's loop runs. A thread does not survive a fork: in the child of one the
+loop is another.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import weakref
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Expired
+from functools import cache, partial
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
 LEAVE: Final = 6.0
 """Seconds that what runs there has to end: a local MCP server gets 2 to exit by itself and 1 after SIGTERM."""
+
+
+_Work = Coroutine[Any, Any, Any]
 
 
 class BackgroundLoop:
@@ -27,21 +33,51 @@ class BackgroundLoop:
         self._name = name
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the garbage collector may call `finish` in the thread that holds it
         self._stop: Any = None
+        self._lasting: set[_Work] = set()
+        _all_loops().add(self)
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None or self._loop.is_closed():
                 self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=_run, args=(self._loop,), name=self._name, daemon=True)
+                run = partial(_run, self._loop, self._lasting)
+                self._thread = threading.Thread(target=run, name=self._name, daemon=True)
                 self._thread.start()
                 self._stop = weakref.finalize(self, _stop, self._loop, self._thread)
             return self._loop
 
+    def leave_to_parent(self) -> None:
+        """In the child of a fork: begin anew. What the parent's loop holds is the parent's; it is not touched."""
+        if self._loop is not None:
+            _PARENTS.append(self._loop)  # closed by nobody: that would change what the parent's loop waits for
+        if self._stop is not None:
+            self._stop.detach()
+        self._loop = self._thread = self._stop = None
+        self._lock, self._lasting = threading.RLock(), set()
+
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Start a coroutine; its future can be cancelled from any thread."""
         return asyncio.run_coroutine_threadsafe(work, self._running())
+
+    def finish(self, work: _Work) -> None:
+        """Start a coroutine that `stop` waits for, up to `LEAVE` seconds, before it cancels all others."""
+        self._lasting.add(work)
+        lasting = self._lasting
+        self.submit(work).add_done_callback(lambda _: lasting.discard(work))
+
+    def finish_after(self, holder: Any, work: Callable[[], _Work]) -> Callable[[], Any]:
+        """Call `work` and `finish` it, once: when nothing holds `holder` any more, or the program ends.
+
+        Not in the child of a fork, where `holder` is a copy. The thread is started now: a program that ends starts
+        none.
+
+        Returns:
+            What does it earlier, so that it is not done again.
+        """
+        self._running()
+        return weakref.finalize(holder, _finish, self, os.getpid(), work)
 
     async def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine there and wait for it here; a cancellation is passed on."""
@@ -73,10 +109,33 @@ class BackgroundLoop:
             self._stop()
 
 
-def _run(loop: asyncio.AbstractEventLoop) -> None:
+_PARENTS: Final[list[asyncio.AbstractEventLoop]] = []
+
+
+@cache
+def _all_loops() -> weakref.WeakSet[BackgroundLoop]:
+    loops: weakref.WeakSet[BackgroundLoop] = weakref.WeakSet()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=partial(_leave_to_parent, loops))
+    return loops
+
+
+def _leave_to_parent(loops: Iterable[BackgroundLoop]) -> None:
+    for loop in tuple(loops):
+        loop.leave_to_parent()
+
+
+def _finish(loop: BackgroundLoop, process: int, work: Callable[[], _Work]) -> None:
+    if os.getpid() == process:
+        loop.finish(work())
+
+
+def _run(loop: asyncio.AbstractEventLoop, lasting: set[_Work]) -> None:
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()
+        if last := [task for task in asyncio.all_tasks(loop) if task.get_coro() in lasting]:
+            loop.run_until_complete(asyncio.wait(last, timeout=LEAVE))
         left = asyncio.all_tasks(loop)
         for task in left:
             if not task.cancelling():  # a second time would interrupt what ends a process
@@ -93,4 +152,4 @@ def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
     if not loop.is_closed():
         loop.call_soon_threadsafe(loop.stop)
     if thread is not threading.current_thread():
-        thread.join(LEAVE + 1)
+        thread.join(2 * LEAVE + 1)

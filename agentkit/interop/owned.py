@@ -114,7 +114,7 @@ class Owned:
             name: the function name.
             arguments: as the model wrote them.
             fold: whether to add how much the final reward has changed since this was last asked, so that the sum over
-                all calls is right. If that cannot be told, the call's metadata say why, under `unscored`: the change is
+                all calls is right. If that fails, the call's metadata say why, under `unscored`: the change is
                 then in the reward of a later call.
         """
         answer = await self.call(name, arguments)
@@ -163,7 +163,7 @@ def _telling(bound: BoundTool, told: Mapping[str, Any]) -> BoundTool:
 
 @cache
 def _warn_unscored(tool: str, why: str) -> None:
-    _LOG.warning("the final reward of %r cannot be told after a call, and is added later: %s", tool, why)
+    _LOG.warning("calc_reward of %r failed after a call, so the final reward is added later: %s", tool, why)
 
 
 class Trajectories:

@@ -5,10 +5,9 @@ SkyRL calls tools where it stands, by position, and knows no schema: an environm
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from agentkit.errors import ConfigError
 from agentkit.interop.answering import LONGEST, Answered
 from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.interop.owned import Owned
@@ -50,6 +49,7 @@ def to_skyrl(
 
     def construct(self: Any, **create: Any) -> None:
         self._owned = Owned(source, {source.name: ToolKwargs(create=create)}, config)
+        self._leave = _LOOP.finish_after(self, self._owned.release)  # if its environment forgets `close`
         core.ToolGroup.__init__(self, name=group)
 
     members: dict[str, Any] = {each: core.tool(_method(source, each)) for each in source.tools}
@@ -62,15 +62,22 @@ def _method(source: RolloutTool, name: str) -> Callable[..., Any]:
     names = list(source.tools[name].spec.parameters.get("properties", ()))
 
     def call(self: Any, *values: Any, **arguments: Any) -> str:
-        if len(values) > len(names):
-            raise ConfigError(f"{name} takes {len(names)} values ({', '.join(names)}), found {len(values)}")
-        given = dict(zip(names, values, strict=False)) | arguments
-        answer: Answered = _LOOP.run(self._owned.call(name, given), LONGEST)
+        given = dict(zip(names, values, strict=False))
+        if wrong := _misplaced(names, values, given.keys() & arguments.keys()):
+            return f"invalid arguments for {name}: {wrong}"
+        answer: Answered = _LOOP.run(self._owned.call(name, given | arguments), LONGEST)
         return answer.text
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = source.tools[name].spec.description
     return call
+
+
+def _misplaced(names: Sequence[str], values: Sequence[Any], twice: Iterable[str]) -> str:
+    """What is wrong with values by position, in words; empty if nothing is."""
+    if len(values) > len(names):
+        return f"it takes {len(names)} values ({', '.join(names)}), found {len(values)}"
+    return "".join(f"{name} was given by position and by name" for name in sorted(twice)[:1])
 
 
 def _total_reward(self: Any) -> float:

@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from agentkit.errors import ConfigError
 from agentkit.interop.answering import LONGEST, Answered, answered
 from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.interop.callables import function_like, sent
@@ -83,7 +84,7 @@ def to_trl_environment(
     refuse_reserved(TRL, source.tools.values())
     rewarded = callable(getattr(tool, "calc_reward", None)) if reward is None else reward
     members: dict[str, Any] = {name: _method(source, name) for name in source.tools}
-    members |= {"__init__": _construct, "__del__": _leave, "reset": _resetting(source, tuple(columns), config)}
+    members |= {"__init__": _construct, "reset": _resetting(source, tuple(columns), config)}
     if rewarded:
         members["get_reward"] = _get_reward
     kind = getattr(tool, "__name__", source.name)
@@ -98,11 +99,11 @@ def _method(source: RolloutTool, name: str) -> Callable[..., Any]:
     if source.tools[name].is_async:
 
         async def call(self: Any, **arguments: Any) -> Any:
-            return _told(await _LOOP.wait(self._owned.call(name, sent(arguments, parameters))))
+            return _told(await _LOOP.wait(_owned(self, name).call(name, sent(arguments, parameters))))
     else:
 
         def call(self: Any, **arguments: Any) -> Any:
-            return _told(_LOOP.run(self._owned.call(name, sent(arguments, parameters)), LONGEST))
+            return _told(_LOOP.run(_owned(self, name).call(name, sent(arguments, parameters)), LONGEST))
 
     made: Any = function_like(spec, parameters, call)
     first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
@@ -116,13 +117,14 @@ def _method(source: RolloutTool, name: str) -> Callable[..., Any]:
 
 
 def _construct(self: Any) -> None:
-    self._owned = None
+    self._owned, self._leave = None, lambda: None
 
 
 def _resetting(source: RolloutTool, columns: tuple[str, ...], config: ProcessorConfig | None) -> Callable[..., Any]:
     def reset(self: Any, **row: Any) -> str | None:
-        _leave(self)
+        self._leave()
         owned = self._owned = Owned(source, kwargs_by_tool(row.get("tools_kwargs")), config)
+        self._leave = _LOOP.finish_after(self, owned.release)  # TRL tells no rollout's end
         owned.tell(source.name, "create", {column: row[column] for column in columns})
         _LOOP.run(owned.begin(), LONGEST)
         return None if owned.first is None else owned.first.text
@@ -130,16 +132,17 @@ def _resetting(source: RolloutTool, columns: tuple[str, ...], config: ProcessorC
     return reset
 
 
+def _owned(self: Any, name: str) -> Owned:
+    """The instance of the rollout under way."""
+    owned: Owned | None = self._owned
+    if owned is None:
+        raise ConfigError(f"{type(self).__name__}: {name} was called before reset, with which a rollout begins")
+    return owned
+
+
 def _get_reward(self: Any) -> float:
-    total: float = _LOOP.run(self._owned.total(), LONGEST)
+    total: float = _LOOP.run(_owned(self, "get_reward").total(), LONGEST)
     return total
-
-
-def _leave(self: Any) -> None:
-    """Release the instance of the rollout that is over. Nothing to do if none began."""
-    owned, self._owned = self._owned, None
-    if owned is not None:
-        _LOOP.submit(owned.release())
 
 
 def _told(answer: Answered) -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 from agentkit.events import (
+    TAKEN_BACK,
     ArgumentDelta,
     CallEnd,
     CallError,
@@ -25,6 +26,7 @@ from agentkit.processor.intake import BEFORE_TEXT, NOT_PLAIN, PLAIN, Intake, Ope
 from agentkit.processor.recovery import Recovery
 from agentkit.processor.textcalls import TextCalls, TextOpenCalls
 
+_WHOLE = TAKEN_BACK | {"stop", "tool_calls", "unknown"}  # after another end nobody knows what would have followed
 _OF_CALLS = (CallStart, ArgumentDelta, CallEnd, CallError)
 
 
@@ -135,7 +137,7 @@ class ResponseReader:
             self._new_recovery = None
             self.intake.finish = event
             return (event,)
-        rest = self.close(cut=event.reason == "length")
+        rest = self.close(whole=event.reason in _WHOLE, cut=event.reason == "length")
         return (
             chain(rest, self.intake.keep((event,), self.native)) if rest else self.intake.keep_one(event, self.native)
         )

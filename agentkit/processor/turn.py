@@ -20,7 +20,9 @@ from agentkit.events import (
     CallError,
     Event,
     Finish,
+    Markup,
     SourceEvent,
+    Text,
     ToolCompleted,
     ToolEvent,
     ToolFailed,
@@ -54,6 +56,13 @@ _ENDS = frozenset((CallEnd, CallError))
 _USUAL = frozenset(("stop", "tool_calls"))  # finishes that neither cut the response nor retract it
 _CANCELLED = Finish("cancelled")
 _OF_TOOLS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
+_SAYS_NOTHING = _OF_TOOLS | {Usage, Markup}  # of whether the response continues
+
+
+def _continues(item: Any) -> bool:
+    """Whether an event, or an item of the inbox, says that the calls before it stand."""
+    kind = type(item)
+    return item.reason not in TAKEN_BACK if kind is Finish else kind not in _SAYS_NOTHING
 
 
 _UNREAD = (
@@ -277,6 +286,8 @@ class Turn(EventStream[Event]):
         single = type(read) is tuple and len(read) < 2
         self._fresh = iter(read)
         for event in self._fresh:
+            if execution.waiting.newest >= 0 and _continues(event):
+                execution.waiting.newest = -1
             yield event
             if type(event) in _ENDS:
                 if answered := execution.admit(event):  # type: ignore[arg-type]
@@ -311,7 +322,10 @@ class Turn(EventStream[Event]):
             single: whether no other event was read together with what let these calls start.
         """
         execution = self._execution
-        over = self._config.execute == "stream" or self._sources.ended is not None or self._reader.intake.full
+        over = self._sources.ended is not None
+        if execution.waiting.newest >= 0 and (over or self._goes_on()):
+            execution.waiting.newest = -1
+        over = over or (self._config.execute == "stream" and not self._is_retracted())
         while over and execution.waiting.calls:
             ready = execution.next()
             if ready is None:
@@ -319,6 +333,25 @@ class Turn(EventStream[Event]):
             yield ToolStarted(ready.index, ready.call)
             alone = execution.waiting.sequential or (single and execution.only and self._is_last())
             execution.start(ready, alone=alone)
+
+    def _goes_on(self) -> bool:
+        """Whether something has come by which the response continues after its last call, or ends and stands by it.
+
+        What text says is not known before it is read: it may only close the call's section.
+        """
+        for item in self._inbox.items:
+            if type(item) is Finish or (_continues(item) and type(item) is not Text):
+                return _continues(item)
+        return False
+
+    def _is_retracted(self) -> bool:
+        """Whether the end of the response has come already, and retracts its calls."""
+        for item in reversed(self._inbox.items):
+            if type(item) is Finish:
+                return item.reason in TAKEN_BACK
+            if type(item) not in _LAST and type(item) not in _OF_TOOLS:
+                return False
+        return False
 
     def _is_last(self) -> bool:
         """Whether nothing that has come may bring another call to start."""

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from agentkit.errors import ConfigError, ErrorCode
-from agentkit.events import TAKEN_BACK, ArgumentDelta, CallEnd, CallError, CallStart, SourceEvent
+from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, SourceEvent
 from agentkit.formats import Format, Parser, quarantine
 from agentkit.messages import ImagePart, Message, TextPart, ToolMessage, UserMessage, answer_as_made
 from agentkit.processor.config import ProcessorConfig
@@ -23,7 +23,7 @@ from agentkit.processor.intake import CallIds, Intake, OpenCalls
 from agentkit.processor.replies import words
 from agentkit.processor.starting import Breath
 from agentkit.rollout.calling import CallAnswer, TurnCalls
-from agentkit.rollout.policy.generation import Generation, GenerationRequest, Policy, checked
+from agentkit.rollout.policy.generation import Generation, GenerationRequest, Policy, checked, taken_back
 from agentkit.rollout.policy.native_turn import native
 from agentkit.rollout.records.record import CallRecord, TrajectoryRecord
 from agentkit.rollout.records.scoring import reward_of
@@ -381,7 +381,7 @@ class TrajectoryRun:
     def _last_turn(self, generation: Generation) -> TrajectoryEnd | None:
         """Why no calls may run any more."""
         limits = self._setup.limits
-        if generation.finish in TAKEN_BACK:
+        if taken_back(generation):
             return "answered"
         if self._tokens is not None and self._tokens.left == 0:
             return "response_length"

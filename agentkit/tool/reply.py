@@ -10,7 +10,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentkit.formats import repairs
 from agentkit.schemas import walk
@@ -18,6 +19,9 @@ from agentkit.schemas.words import MAX_PROBLEMS, InvalidArguments, Problem
 from agentkit.tool.arguments import Arguments
 from agentkit.tool.hints import value_type
 from agentkit.toolspec import OutputSchema
+
+if TYPE_CHECKING:
+    from agentkit.formats.asides import Asides
 
 VALUE: Final = "value"
 """The only property of the object that wraps a value of another type: providers require an object."""
@@ -33,7 +37,10 @@ MAX_VALUES: Final = 50
 _NOT_IN_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
 _FENCE = "```"
 _LANGUAGE = re.compile(r"[\w+-]*[ \t]*\n")
-_OPENING = re.compile(r"""```|\{(?=\s*["'}])""")
+_OBJECT = r"""\{(?=\s*["'}])"""
+_LIST = r"""\[(?=\]|\s*[\["'{\d\-tfnTFN])"""
+_THOUGHT_ENDS = re.compile(r"</think(?:ing)?>[ \t]*(?=\n|\Z|[{\[`])", re.IGNORECASE)
+_THOUGHT_BEGINS = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
 _PROPERTY = re.compile(r"""\{\s*(?:"[^"\n]*"|'[^'\n]*')\s*:""")
 _MARK = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
 _MAX_KEY: Final = 100  # characters before a value in which its key is looked for
@@ -110,10 +117,12 @@ class Output:
     def read(self, text: str) -> Any:
         """The value in a reply: its whole text as JSON, else the only JSON value in it that matches.
 
+        Not one that the model thought of, or said in another's name.
+
         Raises:
             InvalidOutput: it contains no matching value, or several different ones.
         """
-        found = [self._validated(value) for value in _json_values(text)]
+        found = [self._validated(value) for value in _json_values(text, lists=self._wrapped)]
         if self._wrapped and any(read.wrapped and not read.problems for read in found):
             found = [read for read in found if read.wrapped]
         fitting = [read for read in found if not read.problems]
@@ -165,15 +174,21 @@ class _Found(NamedTuple):
         start: where its text begins.
         end: where it ends.
         values: the value; none if it is one that needs repairs beyond `OVERLOOKED`.
+        aside: whether this is text in which no value counts.
     """
 
     start: int
     end: int
     values: tuple[Any, ...]
+    aside: bool = False
 
 
-def _json_values(text: str) -> list[Any]:
+def _json_values(text: str, *, lists: bool) -> list[Any]:
     """The different JSON values of a reply: the whole text, else those in code fences and the objects between words.
+
+    Args:
+        text: the reply.
+        lists: whether lists between words count, too.
 
     Raises:
         InvalidOutput: there are none, or too many; or one is damaged: its contents must not be taken for the
@@ -186,7 +201,7 @@ def _json_values(text: str) -> list[Any]:
     if not read:
         places: list[_Found] = []
         different: dict[str, Any] = {}
-        for place in _places(whole):
+        for place in _places(whole, lists=lists):
             places.append(place)
             different.update((json.dumps(value, sort_keys=True), value) for value in place.values)
             if len(different) > MAX_VALUES:
@@ -209,19 +224,50 @@ def _read(text: str) -> tuple[Any, ...]:
         return () if found is None or _CUT_NUMBER.search(text) else (found[0],)
 
 
-def _places(text: str) -> Iterator[_Found]:
-    """The code fences whose whole content is one JSON value, and the objects that are in no other of these values."""
+def _places(text: str, *, lists: bool) -> Iterator[_Found]:
+    """The code fences whose whole content is one JSON value, and the values that are in no other; and what is aside."""
     at, fenced = 0, False
-    while found := _OPENING.search(text, at):
+    if (ends := _THOUGHT_ENDS.search(text)) and not _THOUGHT_BEGINS.search(text, 0, ends.start()):
+        at = ends.end()  # the prompt opened it
+        yield _Found(0, at, (), aside=True)
+    opening = _opening(lists)
+    while found := opening.search(text, at):
         at = found.end() if found[0] == _FENCE else found.start() + 1
         place = None
-        if found[0] != _FENCE:
-            place = _object_at(text, found.start())
+        if found["aside"] is not None:
+            place = _Found(found.start(), _aside_end(text, found), (), aside=True)
+        elif found[0] != _FENCE:
+            place = _value_at(text, found.start())
         elif fenced := not fenced:
             place = _fence_at(text, found.end())
         if place is not None:
             at = place.end
             yield place
+
+
+@cache
+def _opening(lists: bool) -> re.Pattern[str]:
+    """What may begin a value, or an aside: thinking, a made-up result, another's turn, a comment."""
+    values = f"{_FENCE}|{_OBJECT}|{_LIST}" if lists else f"{_FENCE}|{_OBJECT}"
+    return re.compile(rf"(?P<aside>{_asides().opens.whole.pattern})|{values}", re.IGNORECASE)
+
+
+@cache
+def _asides() -> Asides:
+    from agentkit.formats.asides import Asides
+
+    return Asides(("pre", "code", "example"), ())  # what is shown as code may be the reply, as in a fence
+
+
+def _aside_end(text: str, found: re.Match[str]) -> int:
+    """Where the aside that begins here ends: at its closing; without one at the text's end, or its paragraph's."""
+    from agentkit.formats.asides import end_of
+
+    aside = _asides().at(found)
+    inside_line = bool(text[text.rfind("\n", 0, found.start()) + 1 : found.start()].strip())
+    end, _ = end_of(aside.closes, 0 if aside.paragraph and inside_line else None)
+    closed = end.whole.search(text, found.end())
+    return closed.end() if closed else len(text)
 
 
 def _fence_at(text: str, start: int) -> _Found | None:
@@ -234,8 +280,8 @@ def _fence_at(text: str, start: int) -> _Found | None:
     return _Found(start, end, value) if value else None
 
 
-def _object_at(text: str, start: int) -> _Found | None:
-    """The JSON object that begins here.
+def _value_at(text: str, start: int) -> _Found | None:
+    """The JSON object or list that begins here.
 
     Raises:
         InvalidOutput: it is damaged after its first key.
@@ -266,8 +312,13 @@ def _refuse_parts(text: str, places: Sequence[_Found]) -> None:
     """
     opened: list[int] = []
     quote = at = 0
-    for start, end, _ in places:
+    if all(place.aside for place in places):
+        return
+    for start, end, _, aside in places:
         quote = _brackets(text, at, start, quote, opened)
+        if aside:
+            at = end
+            continue
         if quote or opened:
             outer = quote - 1 if quote else opened[-1]
             raise _part(start, f"inside the {text[outer]!r} at character {outer}")
@@ -276,7 +327,7 @@ def _refuse_parts(text: str, places: Sequence[_Found]) -> None:
         at = end
         if _NOTHING_BEFORE.search(text, max(0, start - _MAX_KEY), start) and (surplus := _SURPLUS.match(text, end)):
             at = surplus.end()
-    if places and (quote := _brackets(text, at, len(text), quote, opened)):
+    if quote := _brackets(text, at, len(text), quote, opened):
         _brackets(text, quote, len(text), 0, opened, quotes=False)
 
 

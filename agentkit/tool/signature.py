@@ -130,6 +130,10 @@ def _refuse_generator(function: Callable[..., Any], where: str) -> None:
     """Refuse a generator: it has no result to send back."""
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise SchemaError(f"{where} is a generator; a tool returns its result: collect what it yields and return that")
+    if getattr(function, "__globals__", {}).get("__name__") == "contextlib":  # as its decorators make it
+        raise SchemaError(
+            f"{where} is a context manager, whose body would never run; a tool returns its result: enter it in the tool"
+        )
 
 
 def _docstring(function: Callable[..., Any], owner: type | None, names: list[str], where: str) -> Docstring:

@@ -107,6 +107,25 @@ def test_a_value_that_takes_in_what_is_left_of_markup_is_a_fault(
     assert faults(out, misread(out, "text", closing))
 
 
+def test_a_list_in_a_list_is_no_fault_where_the_text_has_both_brackets_twice() -> None:
+    out = written("glm45", (MIXED,))
+    edited(out, "[", "[[")
+    edited(out, "]", "]]")
+    events = fuzz.read(out.text, (out.plan.format,), [out.text])
+    assert faults(out, events) == []
+    (end,) = (e for e in events if isinstance(e, CallEnd))
+    other = replace(end.call, arguments={**end.call.arguments, "items": [end.call.arguments["items"]]})
+    assert faults(out, [CallEnd(0, other) if e is end else e for e in events]) != []
+
+
+def test_a_value_of_which_damage_left_only_the_end_is_written_once() -> None:
+    out = written("kimi_k3", (ASK,))
+    (token,) = (t for t in out.tokens if t.value >= 0)
+    token.text = f'"{token.text[:3]}" "{token.text[3:]}"'
+    out.hurts(token)
+    assert faults(out, fuzz.read(out.text, (out.plan.format,), [out.text])) == []
+
+
 def test_a_value_that_takes_in_whole_calls_is_no_fault_only_where_they_balance() -> None:
     """A call that half another one is quoted in: what closes twice makes the half, and the next call, whole."""
     closers = "</arg_value>\n</tool_call>\n</tool_calls>"

@@ -15,6 +15,7 @@ from agentkit.interop.langchain import to_langchain
 from agentkit.interop.openai_agents import to_openai_agents
 from agentkit.interop.pydantic_ai import to_pydantic_ai
 from agentkit.interop.skyrl import to_skyrl
+from agentkit.interop.trl import to_trl_environment
 from agentkit.messages import ImagePart
 
 pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("ignore")]
@@ -254,6 +255,13 @@ def test_skyrl_groups_keep_one_state_for_each_environment(environment: Any) -> N
 def test_skyrl_reads_what_is_wrong(environment: Any) -> None:
     env = environment(to_skyrl(Adder)())
     assert "invalid arguments for add" in env.step('["add", "many"]')["observations"][0]["content"]
+    said = env.step('["add", 1, "pears", 2]')["observations"][0]["content"]
+    assert said == "invalid arguments for add: it takes 2 values (n, unit), found 3"
+    assert env.group.add(1, n=2) == "invalid arguments for add: n was given by position and by name"
+    assert env.group.add(1, unit="pears") == "1"
+    env.close()
+    said = env.step('["add", 1]')["observations"][0]["content"]
+    assert said == "add: its trajectory is over, and its instance has been released"
 
 
 # ---------------------------------------------------------------- all
@@ -267,6 +275,18 @@ def test_a_reserved_name_is_refused_with_the_name_of_the_peer(environment: Any) 
 
     with pytest.raises(SchemaError, match="SkyRL keeps the name 'reset' for itself"):
         to_skyrl(reset)
+
+
+def test_trl_has_no_rollout_before_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+    from types import ModuleType
+
+    monkeypatch.setitem(sys.modules, "trl", ModuleType("trl"))  # the export only asks whether it is there
+    environment = to_trl_environment(Adder)()
+    with pytest.raises(ConfigError, match="AdderEnvironment: total_of was called before reset, with which a rollout"):
+        environment.total_of()
+    with pytest.raises(ConfigError, match="get_reward was called before reset"):
+        environment.get_reward()
 
 
 def test_a_peer_that_is_absent_is_named_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Tools as functions with type hints: any schema has one, and transformers, by which TRL reads it, reads what it says."""
+"""Tools as functions with type hints: any schema has them, and transformers, by which TRL reads them, can."""
 
 from __future__ import annotations
 
@@ -23,17 +23,19 @@ transformers_utils = pytest.importorskip("transformers.utils", reason="transform
 Names = list[str]
 HINTS = (
     list, list[Any], list[list[Any]], list[str] | int, tuple[str, int], Any, Any | None, str | list[UUID],
-    dict[str, int] | list[int], list[tuple[int, str] | str], Names | None, Names | float, set[date], dict[str, list[Any]],
-    Literal["a", 1, None], list[Literal[1, 2]] | Literal["x"],
+    dict[str, int] | list[int], list[tuple[int, str] | str], Names | None, Names | float, set[date],
+    dict[str, list[Any]], Literal["a", 1, None], list[Literal[1, 2]] | Literal["x"],
 )  # fmt: skip
 DEFS = {"P": {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}, "L": {"type": "array"}}
 
 leaves = st.sampled_from(
     [
-        {"type": "string"}, {"type": "integer", "minimum": 1}, {"type": "number"}, {"type": "boolean"}, {"type": "null"},
-        {"type": "object"}, {"type": "array"}, {"type": ["array", "string"]}, {"type": ["array", "null"]}, {}, True,
+        {"type": "string"}, {"type": "integer", "minimum": 1}, {"type": "number"}, {"type": "boolean"},
+        {"type": "null"}, {"type": "object"}, {"type": "array"}, {"type": ["array", "string"]}, {},
+        {"type": ["array", "null"]},
         {"description": "Any."}, {"not": {"type": "string"}}, {"$ref": "#/$defs/P"}, {"$ref": "#/$defs/L"},
-        {"enum": ["x", "y"]}, {"enum": [1, "x", None]}, {"enum": [["a"], {"b": 1}]}, {"enum": [["a"]]}, {"const": {"b": 1}},
+        {"enum": ["x", "y"]}, {"enum": [1, "x", None]}, {"enum": [["a"], {"b": 1}]}, {"enum": [["a"]]},
+        {"const": {"b": 1}},
         {"type": "array", "prefixItems": [{"type": "string"}]}, {"type": "string", "enum": []}, {"enum": [1.5, True]},
     ]
 )  # fmt: skip

@@ -115,7 +115,7 @@ def test_a_final_reward_that_fails_before_the_end_costs_no_answer_and_no_reward(
         assert first + second == await owned.total()
 
     asyncio.run(main())
-    assert "the final reward of 'look' cannot be told after a call" in caplog.text
+    assert "calc_reward of 'look' failed after a call" in caplog.text
 
 
 @pytest.mark.parametrize("final", [float("nan"), "all", [1]])

@@ -23,6 +23,7 @@ from agentkit.events import (
     Thinking,
     ToolCompleted,
     ToolFailed,
+    ToolStarted,
     merge,
 )
 from agentkit.messages import AssistantMessage, ToolCall
@@ -115,8 +116,10 @@ def read(bursts: Sequence[Sequence[SourceEvent]], config: ProcessorConfig) -> li
 
 
 def told(events: list[Event]) -> list[Event]:
-    """What a response said, and how its calls were answered: when that was does not count."""
-    return merge(event for event in events if not isinstance(event, ToolCompleted | ToolFailed))
+    """What a response said, and how its calls were answered: when one started or was answered does not count."""
+    started = [event for event in events if isinstance(event, ToolStarted)]
+    others = merge(event for event in events if not isinstance(event, ToolStarted | ToolCompleted | ToolFailed))
+    return [*others, *started]
 
 
 @given(st.sampled_from(WRITTEN), st.lists(st.integers(1, 9), max_size=12), st.lists(st.integers(1, 5), max_size=12))

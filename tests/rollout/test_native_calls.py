@@ -131,3 +131,12 @@ def test_a_model_that_is_taught_one_format_is_not_read_in_another(taught: Any, r
     policy = ModelPolicy(ScriptedModel([[Text("."), Finish("stop")]], format=None), taught)
     with pytest.raises(ConfigError, match=f"this policy's calls are in the format {taught!r}; name the same format"):
         Rollout([Sum], policy, read)
+
+
+@pytest.mark.parametrize("reason", ["content_filter", "refusal"])
+@pytest.mark.parametrize("where", ["finish", "events"])
+def test_no_call_runs_that_the_provider_took_back(reason: Any, where: str) -> None:
+    call = CallEnd(0, ToolCall("a", "add", {"n": 1}))
+    line = Generation(events=[call], finish=reason) if where == "finish" else Generation(events=[call, Finish(reason)])
+    record = rolled([Sum], line, format=None)
+    assert (failures(record), record.end) == (["denied"], "answered")

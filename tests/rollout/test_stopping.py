@@ -104,6 +104,31 @@ def test_a_call_whose_end_the_model_did_not_write_does_not_run(format: str, line
     assert failures(rolled([Search], Generation(OPEN[format], **line), format=format)) == ["truncated_call"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I would use <search> for that.",
+        "The tool <search> finds pages and <look> shows one. Which do you want?",
+        "There are two tools:\n<search> to find pages.",
+        "You may use <search>, <look> or neither.",
+        "<search>",
+        "Hm. <search>\n",
+        "<search>see <look>it",
+    ],
+)
+def test_a_text_that_only_speaks_of_a_tag_runs_nothing(text: str) -> None:
+    """The policy does not say at what it stopped: it may have ended its turn, or at another tool's end."""
+    record = rolled([Search], text, format="legacy")
+    assert set(failures(record)) <= {"truncated_call"}
+
+
+@pytest.mark.parametrize("before", ["", "Hm. ", "Hm.\n", "Let me search for ", "I look up: "])
+@pytest.mark.parametrize("value", ["cats", "\ncats\n", "Are there cats?", "<b>cats</b>", "see <look>it</look>"])
+def test_a_call_in_a_sentence_runs(before: str, value: str) -> None:
+    record = rolled([Search], f"{before}<search>{value}", format="legacy")
+    assert said(record) == [f"about {value.removeprefix(chr(10))}"]
+
+
 @pytest.mark.parametrize("format", STOPS)
 def test_text_without_a_call_stays_as_it_is(format: str) -> None:
     assert rolled([Search], "I would <b>not</b> search", format=format).messages[-1].text == "I would <b>not</b> search"

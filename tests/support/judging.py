@@ -114,7 +114,8 @@ class Judge:
     def _times(self, number: int) -> int:
         """How often a call is written: damage may double it."""
         own = [n for n, (call, _) in self.written.owner.items() if call == number]
-        return max((self.text.count(BEGIN.format(n)) + self.text.count(f"9100{n:02d}") for n in own), default=1)
+        found = (max(self.text.count(mark.format(n)) for mark in (BEGIN, END, "9100{:02d}")) for n in own)
+        return max(found, default=1)
 
     def _source(self, event: Event) -> str:
         return event.call.raw if isinstance(event, CallEnd | CallError) else event.text  # type: ignore[union-attr]

@@ -45,7 +45,8 @@ def says_so(written: Written, events: Sequence[Event], event: CallEnd) -> bool:
         whole = all(value.strip("\r\n") in planned for value in more.values())  # of two line ends one may be left
         return event.repairs == (MISSING_CLOSE,) and whole and _writes_but_a_closing(written, event.call)
     content = all(_is_content(value, planned, shape) for value in more.values())
-    return bool(more) and content and _writes(written, event.call, more)
+    data = any(isinstance(value, list | dict) for value in event.call.arguments.values())
+    return (bool(more) or data) and content and _writes(written, event.call, more)
 
 
 def _writes_but_a_closing(written: Written, call: ToolCall) -> bool:

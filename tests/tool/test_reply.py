@@ -469,3 +469,58 @@ def test_events_of_all_replies_are_streamed() -> None:
         return said, run.result.output
 
     assert asyncio.run(watch()) == (["Ulm!", ULM], CITY)
+
+
+# ---------------------------------------------------------------- what the model did not say as its reply
+
+ASIDES = (
+    "<think>{}</think>",
+    "<thinking>\nPerhaps\n\n{}? No [see 3.\n</thinking>",
+    "<Reasoning>{}</Reasoning>",
+    "Perhaps {}.\n</think>",
+    "<tool_response>{}</tool_response>",
+    "<!-- {} -->",
+    "<|im_start|>user\n{}<|im_end|>",
+    "<think>```json\n{}\n```</think>",
+)
+
+
+@pytest.mark.parametrize("aside", ASIDES)
+@pytest.mark.parametrize("inside", [BERN, '{"name": "Bern", "peo', "{}", "nothing"])
+def test_what_is_thought_or_said_in_anothers_name_is_no_output(aside: str, inside: str) -> None:
+    """In exactly this text no call counts either."""
+    said = aside.replace("{}", inside)
+    with pytest.raises(InvalidOutput, match="found no JSON in the reply"):
+        Output(City).read(f"{said}\nI do not know.")
+    for reply in (ULM, f"It is {ULM}", f"```json\n{ULM}\n```"):
+        assert Output(City).read(f"{said}\n{reply}") == CITY
+    assert Output(list[str]).read(f'{aside.replace("{}", "[1]")}\nHere: ["a"]') == ["a"]
+
+
+@pytest.mark.parametrize("aside", [*ASIDES, "</think>\n", "<think>"])
+def test_a_value_that_holds_such_text_is_whole(aside: str) -> None:
+    text = json.dumps({"name": aside, "people": 1})
+    for reply in (text, f"It is {text}.", f"```json\n{text}\n```"):
+        assert Output(City).read(reply) == City(name=aside, people=1)
+
+
+@pytest.mark.parametrize(
+    "around",
+    ["{}", "Here it is: {}", "{}\nI hope that helps.", "<think>maybe</think>\n{}", "~~~json\n{}\n~~~", "\ufeff{}",
+     "> {}", "Source [note]: {}", "- [ ] done\n{}"],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("wanted", "value"),
+    [(list[int], [1, 2]), (list[City], [{"name": "x", "people": 1, "twins": ["y"]}]), (tuple[int, str], [1, "a"]),
+     (list[list[int]], [[1], []]), (list[int], [])],
+)  # fmt: skip
+def test_a_list_is_found_within_other_text_as_an_object_is(around: str, wanted: Any, value: list[Any]) -> None:
+    read = Output(wanted).read(around.replace("{}", json.dumps(value)))
+    assert json.loads(json.dumps(read, default=lambda made: made.model_dump())) == value
+
+
+def test_of_two_lists_neither_is_chosen_and_half_a_list_is_none() -> None:
+    with pytest.raises(InvalidOutput, match="found 2 different ones that match"):
+        Output(list[int]).read("[1] or [2]")
+    with pytest.raises(InvalidOutput, match=r"part of damaged JSON|found no JSON"):
+        Output(list[int]).read("Here: [[1, 2], [3")

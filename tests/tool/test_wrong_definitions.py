@@ -6,6 +6,7 @@ import enum
 import re
 import sys
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Self, TypedDict, Union
 
@@ -509,6 +510,20 @@ def test_what_is_no_tool_at_all() -> None:
 def test_a_reference_that_leads_nowhere(reference: str, message: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
         ToolRegistry(reference)
+
+
+def test_a_context_manager() -> None:
+    @contextmanager
+    def sync(to: int) -> Iterator[int]:
+        yield to
+
+    @asynccontextmanager
+    async def async_(to: int) -> AsyncIterator[int]:
+        yield to
+
+    for function in (sync, async_):
+        with pytest.raises(SchemaError, match="is a context manager, whose body would never run"):
+            ToolRegistry(function)
 
 
 def test_a_generator() -> None:

@@ -129,9 +129,10 @@ def _swallowed(tool: ToolSpec | None, quote: str, read: Mapping[str, Any]) -> st
     missing = "|".join(map(re.escape, sorted(known.keys() - read.keys())))
     for text in _strings(read) if missing else ():
         worn = any(piece in text for piece in _worn(quote))
-        begun = rf"(?<!\w)({missing})\s?:" if worn else rf",({missing}):(?:-?[\d.]{{1,32}}|true|false|null)\Z"
+        few, scalar = "|".join(_few(quote)), r"(?:-?[\d.]{1,32}|true|false|null)\Z"
+        begun = rf"(?<!\w)({missing})\s?:" if worn else rf",({missing}):(?:{scalar}|{few})|(?:{few}),({missing}):"
         if found := re.search(begun, text):
-            return found[1]
+            return str(next(filter(None, found.groups())))
     return ""
 
 
@@ -156,6 +157,12 @@ def _worn(quote: str) -> tuple[str, ...]:
     size = len(quote)
     holes = {quote[:start] + quote[end:] for start in range(size) for end in range(start + 1, size + 1)}
     return tuple(sorted(piece for piece in holes if len(piece) > 2))
+
+
+@cache
+def _few(quote: str) -> tuple[str, ...]:
+    """One or two characters of a quote token's beginning or end, as regular expressions."""
+    return tuple(re.escape(piece) for n in (2, 1) for piece in (quote[:n], quote[-n:]) if not piece.isalnum())
 
 
 class _Bare(str):

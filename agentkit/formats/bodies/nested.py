@@ -8,6 +8,7 @@ reader and the declarations.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -20,7 +21,8 @@ from agentkit.formats.format import NestedTags, Tag
 from agentkit.formats.kind import STRINGS_AS_MEANT, PartKind, Writing
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait, beginnings, literal, may_begin, pattern
 from agentkit.formats.repairs import MISSING_CLOSE
-from agentkit.formats.worn import halved
+from agentkit.formats.valueends import A_TAG
+from agentkit.formats.worn import halved, lacks_some
 from agentkit.schemas import walk
 
 _TAG = Delimiter(r"<(?P<slash>/?)(?P<name>[^\s<>/]{1,128})>", r"<(?:/?[^\s<>/]{0,128})")
@@ -29,12 +31,17 @@ _LAST_NEWLINE = re.compile(r"\r?\n\Z")
 
 @dataclass(slots=True)
 class _Node:
-    """One element: the absolute offsets of its text between tags, its child elements, and whether it was closed."""
+    """One element: the absolute offsets of its text between tags, its child elements, and whether it was closed.
+
+    `tags` counts those of its text up to the offset `counted`; None before a call is quoted there.
+    """
 
     name: str
     spans: list[tuple[int, int]] = field(default_factory=list)
     children: list[_Node] = field(default_factory=list)
     closed: bool = True
+    counted: int = 0
+    tags: Counter[tuple[str, str]] | None = None
 
 
 def read_nested_tags(r: Reader, call: CallReader, part: NestedTags) -> Wait:
@@ -142,6 +149,8 @@ def _leave(r: Reader, call: CallReader, stack: list[_Node], size: int, wanted: s
     token = part.token if isinstance(part, NestedTags) else ""
     while len(stack) > size:
         stack[-1].closed = False
+        if lacks_some(stack[-1].name, stack[-2].name):  # what is left of the closing tag of the element around it
+            raise _expected(stack, wanted, r.offset)
         closing = f"</{stack[-1].name}>"
         bare = re.compile(f"(?<!{re.escape(token)}){re.escape(closing)}")  # without its token, and therefore not a tag
         text = "".join([r.text(a, b) for a, b in stack[-1].spans])  # regardless of the pieces in which it arrived
@@ -188,6 +197,7 @@ def _quoted(r: Reader, call: CallReader, edges: Delimiter, stack: list[_Node], s
             depth += 1 if found["opens"] else -1
             r.tell(found.end(), call.index, stack[1].name)
             if not depth:
+                _refuse_twice(r, stack[-1], start)
                 stack[-1].spans.append((start, r.offset))
                 return
             continue
@@ -196,6 +206,18 @@ def _quoted(r: Reader, call: CallReader, edges: Delimiter, stack: list[_Node], s
             r.tell(found.start() if found else len(r.buf), call.index, stack[1].name)
         if r.at >= len(r.buf) and r.ended:
             raise _truncated(r, call)
+
+
+def _refuse_twice(r: Reader, node: _Node, start: int) -> None:
+    """Refuse an element in which a quoted call, from `start` up to here, or one before it has an end twice."""
+    if node.tags is None:
+        node.tags, node.counted = Counter(), min([start, *(first for first, _ in node.spans[:1])])
+    found = Counter(A_TAG.findall(r.text(node.counted, r.offset)))
+    node.tags.update(found)
+    node.counted = r.offset
+    if any(slash and node.tags[slash, name] > node.tags["", name] for slash, name in found):
+        message = f"what opens and closes in {node.name!r} does not balance: write each end once"
+        raise Damage("ambiguous_call", message, start)
 
 
 def _truncated(r: Reader, call: CallReader) -> Damage:

@@ -317,7 +317,7 @@ def _holds_call(call: CallReader, text: str) -> bool:
     It may actually be the next call; and if the string begins with the name of a parameter, its first quote is stray.
     """
     own = "|".join(map(re.escape, call.tool.parameters.get("properties", {}) if call.tool else ())) or "(?!)"
-    if _NEXT_ARGUMENT(text) or re.match(rf"[\"']\s*(?:{own})\s*=", text):
+    if _NEXT_ARGUMENT(text) or re.search(rf"\A[\"']\s*(?:{own})\s*=|,\s*(?:{own})\s*=\s*[\"']", text):
         return True
     for name, tool in call.tools.items():
         keys = "|".join(map(re.escape, tool.parameters.get("properties", {}))) or "(?!)"  # its bracket may be missing
@@ -345,10 +345,15 @@ def _quotes_inside(text: str, at: int) -> bool:
     return _OF_EXPRESSION.match(text, first.at) is None
 
 
+_BEFORE_QUOTE: Final = 128  # characters in which a name and `=` may be
+_EXCHANGED: Final = re.compile(r"(?:,|[^\W\d]\w*\s*=\s*)[\"']\Z").search
+
+
 def _comma(r: Reader, call: CallReader, reader: Literals) -> None:
     """The comma after an argument; it may be missing before the name of the next one.
 
-    Not after a string that ends with one: the quote and the comma have changed places.
+    Not after a string that ends with one: the quote and the comma have changed places. Nor after one that ends with a
+    name and `=`: its own quote is missing.
     """
     end = reader.at
     c = reader.space()
@@ -357,7 +362,7 @@ def _comma(r: Reader, call: CallReader, reader: Literals) -> None:
         return
     if not c:
         return
-    exchanged = reader.text[max(end - 2, 0) : end] in (",'", ',"')
+    exchanged = _EXCHANGED(reader.text[max(end - _BEFORE_QUOTE, 0) : end]) is not None
     if exchanged or MISSING_COMMA not in r.repairs or not _KEY.match(reader.text, reader.at):
         raise reader.bad("',' or ')'")
     call.arguments.note(MISSING_COMMA)

@@ -14,6 +14,8 @@ from typing import Final
 from agentkit.formats.rawvalue import Value
 from agentkit.formats.reader import Damage, Delimiter, Reader, Wait
 from agentkit.formats.tags import PREFIX, folded, spelt
+from agentkit.formats.valueends import ValueEnd
+from agentkit.formats.worn import is_rest
 
 
 def refuse_crossing(r: Reader, value: Value, others: tuple[str, ...]) -> Wait:
@@ -100,6 +102,23 @@ def crossing(text: str, names: Collection[str] | None = None) -> str:
         return first[2]
     begun = _BEGUN_LAST(text, text.rfind("<"))
     return begun[1] if begun is not None and (wanted is None or folded(begun[1]) in wanted) else ""
+
+
+def opened_after_rest(value: str, edge: ValueEnd) -> str:
+    """The first parameter that opens in a value directly after what is left of a closing, and is not closed there.
+
+    Also one that no tool declares, but none of half a quoted call. So is one that is closed there, if the end of a
+    call comes after it that nothing there opens.
+    """
+    opened = [f for f in edge.own.finditer(value) if f["close"] is None] if edge.own is not None else []
+    if not opened or edge.half(value):
+        return ""
+    last = edge.ends_first(value)
+    for found in opened if last or edge.opened(value) > 0 else ():
+        before = value[max(found.start() - 2 * len(edge.what), 0) : found.start()].rstrip()
+        if last or is_rest(before, edge.what):
+            return (found.groupdict().get("name") or "").strip()
+    return ""
 
 
 @lru_cache(1024)

@@ -26,6 +26,10 @@ _ARGUMENT: Final = r"[^\W\d]\w{0,127}="
 _FOR_A_PARENTHESIS: Final = re.compile(rf"\)|{_ARGUMENT}|(?P<open>[^\W\d]\w{{0,127}}\Z)").match
 """What follows a bracket in the place of a call's own."""
 _JUNK: Final = r"[^\[\]{}\n]"
+_QUOTED: Final = r"(?:\"[^\"\n]{0,256}+\"|'[^'\n]{0,256}+')"
+_FLAT: Final = rf"(?:{_QUOTED}|[^{{}}\"'\n]){{0,256}}+"
+_ITEMS: Final = rf"(?:{_QUOTED}|\{{{_FLAT}(?:\{{{_FLAT}(?:\{{{_FLAT}\}}{_FLAT}){{0,8}}+\}}{_FLAT}){{0,8}}+\}})"
+"""An item of a list in one line: a string or an object."""
 BLOCKS: Final = (
     "if", "elif", "else", "for", "while", "def", "class", "with", "try", "except", "finally", "async", "match", "case",
 )  # fmt: skip
@@ -149,7 +153,8 @@ class Listed:
         unbalanced = re.compile(
             rf"{_SPACE}(?:{known})[^()\[\]{{}}\n]{{0,256}}+\]?(?:\){_SPACE}(?:,{_SPACE}(?:{more})|(?P<over>\Z))|(?P<item>\Z))"
         ).match
-        junk, part = rf"(?P<junk>{_JUNK}{{1,64}}?),{_SPACE}(?:{start})", rf"{_JUNK}{{0,196}}(?:{begun})?"
+        junk = rf"(?P<junk>{_JUNK}{{1,64}}?|(?:{_SPACE},{_SPACE}{_ITEMS}){{1,4}}?{_SPACE}),{_SPACE}(?:{start})"
+        part = rf"{_JUNK}{{0,196}}(?:{begun})?|{_SPACE}(?:,{_SPACE}(?:[\"'{{][^\n]{{0,512}})?)?"
         self.forms = CallForms(
             re.compile(start).match,
             re.compile(rf"(?:{begun})\Z").match,

@@ -16,6 +16,7 @@ from typing import Final
 
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
+from agentkit.formats.damage.crossing import opened_after_rest
 from agentkit.formats.format import Pairs, TagParameters
 from agentkit.formats.reader import Damage, Search, pattern
 from agentkit.formats.repairs import MISSING_CLOSE
@@ -59,7 +60,8 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
 def _refuse_marked(name: str, value: str, call: CallReader, part: Pairs | TagParameters, end: int) -> None:
     """Refuse a value in which values open or close that may be others of the call; arguments as of `close_values`."""
     edge = end_of_value(call.shape, part)
-    if swallowed := _opened_again(value, edge, call.arguments.by_name) or _of_another(value, edge, call):
+    swallowed = _opened_again(value, edge, call.arguments.by_name) or _of_another(value, edge, call)
+    if swallowed := swallowed or opened_after_rest(value, edge):
         raise unsure(name, swallowed, end, end)
     if _is_twice(value, edge):
         raise _twice(name, edge.what, end)

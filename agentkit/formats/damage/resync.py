@@ -23,7 +23,7 @@ from agentkit.formats.format import (
     TextArgument,
     ToolElement,
 )
-from agentkit.formats.reader import Damage, Reader, Wait, pattern
+from agentkit.formats.reader import Damage, Delimiter, Reader, Wait, pattern
 from agentkit.formats.tags import closing_tag, opening_tag
 from agentkit.toolspec import Layout
 
@@ -60,6 +60,12 @@ def _element_edges(call: CallReader, layout: Layout) -> tuple[str, str]:
     return starts or _NEVER, closing_tag(own.tag) if own is not None else _NEVER
 
 
+def _edges_of(call: CallReader) -> tuple[str, str]:
+    """The same for this call."""
+    element = next((p for p in call.shape.call if isinstance(p, ToolElement)), None)
+    return _edges(call.shape) if element is None else _element_edges(call, element.layout)
+
+
 def _section_end(shape: Shape) -> str:
     """A regular expression for the end of a section."""
     close = shape.section.close if shape.section is not None else ""
@@ -72,6 +78,12 @@ _CDATA = r"<!\[CDATA\[(?s:.*?)(?:\]\]>|\Z)"
 """What is marked as meant to the letter, up to its own end: a call in it is quoted."""
 _PROSE: Final = r"[^<>\"']{0,512}"
 """What may be between two calls besides white space where the first one's opening tag ran over it."""
+_REST_OF_TAG: Final = Delimiter(r"[^<>\n]{0,512}[\"']\s{0,64}/?>", r"[^<>\n]{0,512}\s{0,64}/?")
+_REST_OF_TAGS: Final = Delimiter(
+    rf"[^<>\n]{{0,512}}[\"'][^<>\n\"']{{0,8}}>{_REST_OF_TAG.whole.pattern}",
+    rf"[^<>\n]{{0,512}}(?:>{_REST_OF_TAG.begun[3:-3]})?",
+)
+"""The rest of a tag that is in an attribute of another one, and of that."""
 _INSIDE_TAG = re.compile(r"""<[^\s<>/]+(?:[^<>"']|"[^"]*"|'[^']*')*["']?\Z""")
 
 
@@ -81,20 +93,31 @@ def resync_at(r: Reader, call: CallReader, damage: Damage) -> Generator[None, No
     If the text ended inside the call, or the damage comes after the end of one call and the start of another (an
     unclosed string ran over them), reading continues after that first end. Otherwise it continues after the call's own
     end, or at the start of another call, whichever comes first after the damage. Damage inside an element's opening tag
-    may also end with that tag, if it closes itself.
+    may also end with that tag, if it closes itself. If the rest of such a tag comes after that, its content does, too.
     """
     if damage.code == "limit":
         return r.offset
+    within = any(isinstance(p, ToolElement | TextArgument) for p in call.shape.call)
+    within = within and not damage.ended and _INSIDE_TAG.match(r.raw()[: damage.position - r.mark]) is not None
+    rest = (yield from r.sees(_REST_OF_TAGS)) if within and r.offset == damage.position else None
+    if rest is None:
+        end = yield from _after(r, call, damage)
+        if not within or end != r.offset or (rest := (yield from r.sees(_REST_OF_TAG))) is None:
+            return end
+    r.at = rest.end()
+    starts, ends = _edges_of(call)
+    return (yield from _over_quoted(r, Damage("ambiguous_call", "", r.offset), starts, ends, _NEVER))
+
+
+def _after(r: Reader, call: CallReader, damage: Damage) -> Generator[None, None, int]:
+    """The same without what follows the rest of a tag."""
     end = damage.end
     if end < 0 and call.listed is not None:
         end = yield from _in_list(r, call.listed, call, damage)
     if end >= 0:
         return end
     element = next((p for p in call.shape.call if isinstance(p, ToolElement)), None)
-    if element is not None:
-        starts, ends = _element_edges(call, element.layout)
-    else:
-        starts, ends = _edges(call.shape)
+    starts, ends = _edges_of(call)
     if element is not None and damage.code != "ambiguous_call" and _starts_here(r, damage, starts):
         return damage.position
     in_tag = element is not None and not damage.ended and _INSIDE_TAG.match(r.raw()[: damage.position - r.mark])

@@ -26,7 +26,7 @@ from agentkit.formats.format import (
     Skip,
     edge,
 )
-from agentkit.formats.reader import Delimiter, pattern
+from agentkit.formats.reader import Delimiter, any_beginning, any_of, pattern
 from agentkit.formats.worn import lacks_some
 
 _SPACE: Final = r"\s{0,64}"
@@ -50,9 +50,12 @@ class Behind:
 
 
 class Worn:
-    """Finds a token that has the place of an opening one before a call of an offered tool: at `opens`, if `may_be`."""
+    """Finds a token that has the place of an opening one before a call of an offered tool: at `opens`, if `may_be`.
 
-    __slots__ = ("_known", "_own", "behind", "may_be", "opens")
+    At `before`, one that is followed by the opening of a call.
+    """
+
+    __slots__ = ("_known", "_own", "_sections", "before", "behind", "may_be", "opens")
 
     def __init__(self, formats: Sequence[Format], names: Mapping[str, object]) -> None:
         known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or "(?!)"
@@ -72,6 +75,10 @@ class Worn:
                 if rest in ("", "[") and isinstance(parts[0], Envelope | KeyEnvelope | PythonCall):
                     short[follows] = None
         self._known = " ".join(text for format in formats for text in _fixed(format))
+        around = [(edge(s.section.open), s.first) for _, s in shapes if s.section is not None]
+        own = [(section.strip(), call.strip()) for section, call in around if isinstance(call, str)]
+        self._sections = tuple({section: None for section, call in own if _OWN(call)})
+        calls = dict.fromkeys(call for _, call in own if _OWN(call))
         self.behind = tuple(behind.values())
         tag, block = _made_of(self._own, "<"), _made_of(self._own, "[")
         piped, plain = rf"<[|｜][^\s<>]{{1,64}}>|\[[{block}]{{3,64}}\]", rf"<[{tag}]{{3,64}}>"
@@ -84,7 +91,14 @@ class Worn:
         part = rf"(?:(?:{piped}){_SPACE}+{words}|{plain}{one}){_SPACE}+(?:\{{{_SPACE}(?:{_FIRST})?)?"
         whole = rf"(?P<token>{piped}){_SPACE}(?:{every})|(?P<tag>{plain}){_SPACE}(?:{few})"
         self.opens: Delimiter = Delimiter(whole, f"{begun}|{part}")
+        self.before: Delimiter = Delimiter(
+            rf"(?P<token>{piped}){_SPACE}(?:{any_of(calls)})", rf"{begun}|(?:{piped}){_SPACE}{any_beginning(calls)}"
+        )
         self.may_be = re.compile(rf"{piped}|{plain}|(?:{begun})\Z" if behind else "(?!)").match
+
+    def opens_section(self, found: re.Match[str]) -> bool:
+        """Whether the token at a match of `before`, which is before a call, is what is left of a section's opening."""
+        return any(lacks_some(found["token"], section) for section in self._sections)
 
     def at(self, found: re.Match[str], *, aside: bool) -> int:
         """Which of `behind` is lost at a match of `opens`; -1 if the token has another meaning.

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol, get_args
 
 from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ConfigError
-from agentkit.events import FinishReason, SourceEvent
+from agentkit.events import TAKEN_BACK, Finish, FinishReason, SourceEvent
 from agentkit.messages import Message
 from agentkit.toolspec import ToolSpec
 
@@ -50,7 +50,8 @@ class Generation:
         stopped_by: the stop string at which it ended, which is appended to a text that lacks it; empty if the engine
             says that it was none; None if it does not say. Token ids are kept as they are: they have the string.
         events: the response of a model that calls natively, for `Rollout(format=None)`: its texts, its thinking, and
-            `CallEnd(0, ToolCall("c1", "add", {"n": 1}))` for each call. None if it wrote its calls as text.
+            `CallEnd(0, ToolCall("c1", "add", {"n": 1}))` for each call; a `Finish` among them counts only if its filter
+            ended the response, or the model refused. None if it wrote its calls as text.
     """
 
     text: str | None = None
@@ -59,6 +60,12 @@ class Generation:
     finish: FinishReason = "stop"
     stopped_by: str | None = None
     events: Sequence[SourceEvent] | None = None
+
+
+def taken_back(generation: Generation) -> bool:
+    """Whether the provider's filter ended the response, or the model refused: no call of it may run."""
+    told = (event.reason for event in generation.events or () if isinstance(event, Finish))
+    return generation.finish in TAKEN_BACK or any(reason in TAKEN_BACK for reason in told)
 
 
 _FINISHES: Final = frozenset(get_args(FinishReason))

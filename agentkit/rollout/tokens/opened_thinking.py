@@ -7,7 +7,7 @@ tags; runs nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from agentkit import formats
@@ -21,7 +21,7 @@ PROBE: Final = ToolSpec(
 )
 """A tool that no one has, to see how something is written."""
 
-_SWITCHES: Final = ({}, {"enable_thinking": True}, {"thinking": True})
+_SWITCHES: Final[tuple[Mapping[str, bool], ...]] = ({}, {"enable_thinking": True}, {"thinking": True})
 """What templates are told in order to think. Source: those of Qwen 3, GLM 4.5 and DeepSeek V3.1."""
 _ASKED: Final = ({"role": "user", "content": "."},)
 _IN_SENTENCE_BEFORE: Final = re.compile(r"[\w,;][ \t]+\Z").search

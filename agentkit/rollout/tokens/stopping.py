@@ -6,11 +6,13 @@ to write the result itself. In all others a model ends its turn, and a string wo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Final
 
 from agentkit import formats
-from agentkit.events import CallEnd
 from agentkit.formats.format import Format, Tag, TextArgument, ToolElement, edge
+from agentkit.messages import ToolCall
 from agentkit.rollout.policy.generation import Generation
 from agentkit.toolspec import ToolSpec
 
@@ -29,17 +31,41 @@ def whole(generation: Generation, stop: Sequence[str], format: Format, tools: Se
     """The text of a generation, with the stop string at which it ended.
 
     OpenAI's interface leaves that string out, and does not say which one it was. The policy may know. If it does not,
-    and the model stopped, it is the one that ends a call which the text leaves open.
+    and the model stopped, it is the one that ends a call which the text leaves open: unless another of the strings may
+    have been it as well, or the text only speaks of the tag. Then none is appended, and the call is truncated.
     """
     text, by = generation.text, generation.stopped_by
     if text is None or not stop or generation.finish != "stop" or by == "":
         return text
     if by is not None:
         return text if text.endswith(by) else text + by
-    calls = _good(text, format, tools)
-    closing = (end for end in stop_strings(format, tools) if _good(text + end, format, tools) > calls)
-    return text + next(closing, "")
+    calls = len(_good(text, format, tools))
+    ends = stop_strings(format, tools)
+    for end in ends:
+        made = _good(text + end, format, tools)
+        if len(made) > calls:
+            meant = not _spoken_of(text, made[-1].raw.removesuffix(end)) and not _inside(made[-1].raw, end, ends)
+            return text + end if meant else text
+    return text
 
 
-def _good(text: str, format: Format, tools: Sequence[ToolSpec]) -> int:
-    return sum(isinstance(event, CallEnd) for event in formats.parse(text, format, tools))
+def _good(text: str, format: Format, tools: Sequence[ToolSpec]) -> list[ToolCall]:
+    return formats.calls(formats.parse(text, format, tools))
+
+
+def _inside(raw: str, own: str, ends: Sequence[str]) -> bool:
+    """Whether another of the strings may have ended the text: what it closes is open inside the call."""
+    return any(raw.count(f"<{end[2:-1]}>") > raw.count(end) for end in ends if end != own)
+
+
+def _spoken_of(text: str, opened: str) -> bool:
+    """Whether the text, which ends with a call that is open, is a sentence with the name of its tag in it."""
+    before, value = text.removesuffix(opened), opened.partition(">")[2]
+    if not value.strip():
+        return True
+    goes_on = _GOES_ON(value) is not None
+    return goes_on and (_IN_SENTENCE(before) is not None or value.rstrip().endswith((".", "?", "!")))
+
+
+_IN_SENTENCE: Final = re.compile(r"[\w,;:][ \t]+\Z").search
+_GOES_ON: Final = re.compile(r"[ \t]+\w|[,.;:?!)](?:\s|\Z)").match
