@@ -47,7 +47,14 @@ def takes_back(reasons: Mapping[str, FinishReason], raw: str | None) -> bool:
     return reasons.get((raw or "").lower()) in TAKEN_BACK
 
 
-def finish(reasons: Mapping[str, FinishReason], raw: str | None, *, calls: bool, refused: bool = False) -> Finish:
+def finish(
+    reasons: Mapping[str, FinishReason],
+    raw: str | None,
+    *,
+    calls: bool,
+    refused: bool = False,
+    otherwise: FinishReason = "unknown",
+) -> Finish:
     """The finish of a response.
 
     A server that says `stop`, or nothing, after calls means calls.
@@ -57,8 +64,9 @@ def finish(reasons: Mapping[str, FinishReason], raw: str | None, *, calls: bool,
         raw: the provider's word.
         calls: whether the response had a call.
         refused: whether it had a refusal.
+        otherwise: what any other word of the provider means.
     """
-    reason = reasons.get(raw.lower(), "unknown") if raw else "unknown"
+    reason = reasons.get(raw.lower(), otherwise) if raw else "unknown"
     if calls and reason in ("stop", "unknown"):
         reason = "tool_calls"
     if refused and reason not in ("content_filter", "error"):
@@ -345,7 +353,7 @@ NO_ARGUMENTS: Final = "no arguments of this call came, nor a statement that it h
 
 UNCLAIMED: Final = "no arguments of this call came, but some came that fit no call; call again with them"
 
-INCOMPLETE: Final = "the provider ended the response early"
+INCOMPLETE: Final = "the provider stopped"
 
 CONTRADICTED: Final = "the response has its arguments twice, and they differ"
 
@@ -385,22 +393,19 @@ def _warn_if_other(call: NativeCall, whole: str) -> None:
         )
 
 
-def last_events(
-    calls: NativeCalls, usage: Usage | None, ending: Finish | None, *, cut: bool = False
-) -> list[SourceEvent]:
+def last_events(calls: NativeCalls, usage: Usage | None, ending: Finish | None) -> list[SourceEvent]:
     """The end of any response: its open calls, its usage, its finish.
 
     Args:
         calls: the response's calls.
         usage: None if the provider reported none.
         ending: None if the response was interrupted.
-        cut: whether the provider said that the response is incomplete, for whatever reason.
     """
     if ending is None:
         events = calls.settle("the response was interrupted", broken=True)
     else:
-        why = CUTS.get(ending.reason, INCOMPLETE if cut else "")
-        events = calls.settle(why, broken=ending.reason == "error", barred=ending.reason in TAKEN_BACK)
+        reason = ending.reason
+        events = calls.settle(CUTS.get(reason, ""), broken=reason == "error", barred=reason in TAKEN_BACK)
     if usage is not None:
         events.append(usage)
     if ending is not None:

@@ -42,6 +42,7 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
     "function_call": "tool_calls",
     "length": "length",
     "max_tokens": "length",  # gateways that send what Anthropic or Google say
+    "incomplete": "length",  # the same for the Responses API
     "model_length": "length",  # Mistral: the context window is full
     "content_filter": "content_filter",
     "sensitive": "content_filter",  # GLM

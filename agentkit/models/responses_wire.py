@@ -82,7 +82,7 @@ class ResponsesWire:
     def feed(self, event: WireEvent) -> list[SourceEvent]:
         """One event of the stream."""
         kind = text_of(event.get("type"))
-        if kind in ("response.in_progress", "response.incomplete"):
+        if kind in ("response.in_progress", "response.completed", "response.incomplete"):
             reason = mapping_of(mapping_of(event.get("response")).get("incomplete_details")).get("reason")
             self._calls.held = self._calls.held or takes_back(FINISHES, text_of(reason))
         self._refused = self._refused or _refuses(kind, event)
@@ -116,9 +116,9 @@ class ResponsesWire:
         events = [event for item in self._items.all if not item.ended for event in self._left(item)]
         ending: Finish | None = None
         if self.done:
-            calls = self.called and not self._cut
-            ending = finish(FINISHES, self._finish, calls=calls, refused=self._refused)
-        return events + last_events(self._calls, self._usage, ending, cut=self._cut)
+            other: FinishReason = "length" if self._cut else "unknown"
+            ending = finish(FINISHES, self._finish, calls=self.called, refused=self._refused, otherwise=other)
+        return events + last_events(self._calls, self._usage, ending)
 
     def _left(self, item: OutputItem) -> list[SourceEvent]:
         """An item whose end did not come, when nothing more will come."""

@@ -304,7 +304,15 @@ def test_a_call_whose_item_is_not_complete_does_not_run(response: Response) -> N
 def test_that_a_response_is_incomplete_is_told_whatever_its_reason(details: Any) -> None:
     end = {"status": "incomplete", "incomplete_details": details}
     for events in both(APIS["responses"], Response([Part("call", "{}", "ping")], end)):
-        assert events[-1] == Finish("unknown", "odd" if details else "incomplete")
+        assert events[-1] == Finish("length", "odd" if details else "incomplete")
+
+
+@settings(max_examples=EXAMPLES)
+@given(response=responses())
+def test_the_status_of_a_response_counts_and_not_the_name_of_its_last_event(response: Response) -> None:
+    *before, last = responses_streamed(response)
+    named = [*before, {**last, "type": "response.completed"}]  # LiteLLM names every end so
+    assert read(APIS["responses"].wire(), named) == read(APIS["responses"].wire(), [*before, last])
 
 
 @pytest.mark.parametrize(("end", "reason"), [("error", "error"), ("abort", "error"), ("refusal", "refusal")])
