@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Final
 
 _SMALL: Final = 512  # pieces that are kept as they came: each takes about 60 bytes more than its characters
@@ -15,9 +16,10 @@ class Pieces:
         text: its beginning.
     """
 
-    __slots__ = ("_joined", "_small")
+    __slots__ = ("_joined", "_length", "_small")
 
     def __init__(self, text: str = "") -> None:
+        self._length = len(text)
         self._small: list[str] = [text] if text else []
         self._joined: list[str] = []
 
@@ -25,13 +27,27 @@ class Pieces:
         """Whether there are any."""
         return bool(self._small or self._joined)
 
+    def __len__(self) -> int:
+        return self._length
+
     def add(self, text: str) -> None:
         """One more."""
+        self._length += len(text)
         small = self._small
         small.append(text)
         if len(small) >= _SMALL:
             self._joined.append("".join(small))
             small.clear()
+
+    def last(self, count: int) -> str:
+        """So many characters of its end."""
+        taken: list[str] = []
+        for piece in chain(reversed(self._small), reversed(self._joined)):
+            if count <= 0:
+                break
+            taken.append(piece[-count:])
+            count -= len(piece)
+        return "".join(reversed(taken))
 
     def text(self) -> str:
         """All of it; asked for again, it takes no further time or memory."""

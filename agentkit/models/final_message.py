@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from agentkit.events import SourceEvent
-from agentkit.formats.pieces import Pieces
+from agentkit.models.growing_arguments import GrowingArguments
 from agentkit.models.native import NativeCall, NativeCalls, contradict
+from agentkit.models.native_arguments import ArgumentsError, read_arguments
 from agentkit.models.wire import json_text_of, mapping_of, text_of
 from agentkit.unicode import clean
 
@@ -32,14 +35,10 @@ def decide(calls: NativeCalls, told: Sequence[Mapping[str, Any]]) -> list[Source
             alone.doubt = ALONE
         elif name and call.name and name != call.name:
             call.doubt = OTHER_NAME.format(call.name, name)
-        elif contradict(call.text, whole) or (call.values is None and _is_whole(whole)):
+        elif contradict(call.text, whole) or (call.values is None and GrowingArguments(whole).values is not None):
             events += calls.tell(call, whole)
             call.doubt = ""
     return events
-
-
-def _is_whole(text: str) -> bool:
-    return NativeCall(0, "", pieces=Pieces(text)).values is not None
 
 
 def _pairs(
@@ -48,17 +47,38 @@ def _pairs(
     """Each call of the message with the one that came in pieces: by an id that only these two have, or by order."""
     ids = [clean(text_of(said.get("id"))) for said in told]
     came = [call.id for call in calls]
-    sure = {id for id in ids if id and ids.count(id) == 1 == came.count(id)}
-    yield from ((said, calls[came.index(id)]) for said, id in zip(told, ids, strict=True) if id in sure)
+    oft, times = Counter(ids), Counter(came)
+    sure = {id: call for id, call in zip(came, calls, strict=True) if id and oft[id] == 1 == times[id]}
+    yield from ((said, sure[id]) for said, id in zip(told, ids, strict=True) if id in sure)
     left = [said for said, id in zip(told, ids, strict=True) if id not in sure]
     others = [call for call in calls if call.id not in sure]
     if len(left) == len(others):
         yield from zip(left, others, strict=True)
     else:
-        yield from ((said, None) for said in left if not any(_same(said, call) for call in others))
+        alike = {_key(call.name, call.text) for call in others}
+        names = {call.name for call in others}
+        yield from ((said, None) for said in left if not _is_known(said, alike, names))
 
 
-def _same(said: Mapping[str, Any], call: NativeCall) -> bool:
+def _is_known(said: Mapping[str, Any], alike: set[tuple[str, Hashable]], names: set[str]) -> bool:
+    """Whether a call of the message may be one that came in pieces: of its name, with arguments that do not differ."""
     function = mapping_of(said.get("function"))
-    text = json_text_of(function.get("arguments"))
-    return text_of(function.get("name")) == call.name and (text == call.text or not contradict(text, call.text))
+    name, text = text_of(function.get("name")), json_text_of(function.get("arguments"))
+    key = _key(name, text)
+    return name in names and (key == (name, None) or key in alike or (name, None) in alike)
+
+
+def _key(name: str, text: str) -> tuple[str, Hashable]:
+    """A call by its name and its arguments; by its name alone if these cannot be read, and so may be any."""
+    values = None
+    if text.strip():
+        with suppress(ArgumentsError):
+            values = read_arguments(text).values
+    return name, None if values is None else _frozen(values)
+
+
+def _frozen(value: Any) -> Hashable:
+    """A JSON value as one that can be looked up: equal to another one if the values are equal."""
+    if isinstance(value, dict):
+        return frozenset((key, _frozen(inner)) for key, inner in value.items())
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value

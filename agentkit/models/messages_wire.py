@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from agentkit.events import TAKEN_BACK, Finish, FinishReason, SourceEvent, Text, Thinking, Usage
+from agentkit.events import Finish, FinishReason, SourceEvent, Text, Thinking, Usage
+from agentkit.formats.pieces import Pieces
 from agentkit.models.native import (
     CONTRADICTED,
     NativeCall,
@@ -16,6 +17,7 @@ from agentkit.models.native import (
     finish,
     last_events,
     provider_block,
+    takes_back,
 )
 from agentkit.models.native_arguments import ArgumentsError, read_arguments
 from agentkit.models.shared_indexes import SharedIndexes
@@ -59,7 +61,9 @@ class MessagesWire:
         kind = text_of(event.get("type"))
         reason = text_of(mapping_of(event.get("delta")).get("stop_reason")) if kind == "message_delta" else ""
         if reason:
-            self._calls.held = FINISHES.get(reason) in TAKEN_BACK
+            self._calls.held = self._calls.held or takes_back(FINISHES, reason)
+            if FINISHES.get(reason) == "length":
+                self._calls.cut()
         stands = self._calls.go_on() if reason or kind.startswith("content_block_") else []
         return stands + self._event(kind, event)
 
@@ -71,7 +75,7 @@ class MessagesWire:
                     raise ErrorInStream.of({"message": "another message starts in the middle of this one"})
                 message = mapping_of(event.get("message"))
                 self._count(mapping_of(message.get("usage")))
-                self._calls.held = FINISHES.get(text_of(message.get("stop_reason"))) in TAKEN_BACK
+                self._calls.held = takes_back(FINISHES, text_of(message.get("stop_reason")))
             case "content_block_start" if text_of(mapping_of(event.get("content_block")).get("type")):
                 return self._start(at, mapping_of(event.get("content_block")))
             case "content_block_delta":
@@ -79,7 +83,8 @@ class MessagesWire:
             case "content_block_stop" if at in self._blocks:
                 return self._stop(at)
             case "message_delta":
-                self._finish = text_of(mapping_of(event.get("delta")).get("stop_reason")) or self._finish
+                if not takes_back(FINISHES, self._finish):
+                    self._finish = text_of(mapping_of(event.get("delta")).get("stop_reason")) or self._finish
                 self._count(mapping_of(event.get("usage")))
                 self.done = self.done or self._finish is not None  # complete; only `message_stop` is still to come
             case "message_stop":
@@ -145,12 +150,13 @@ class MessagesWire:
             case "thinking_delta" if block is None or block.get("type") == "thinking":
                 return self._implied(at, "thinking") + self._say(at, Thinking, text_of(delta.get("thinking")))
             case "signature_delta" if block is not None:
-                signature, piece = text_of(block.get("signature")), text_of(delta.get("signature"))
-                block["signature"] = piece if piece == signature else signature + piece
+                piece, said = text_of(delta.get("signature")), _growing(block, "signature")
+                if len(piece) != len(said) or piece != said.text():
+                    said.add(piece)
             case "input_json_delta":
                 return self._hand_over(at, text_of(delta.get("partial_json")))
             case "compaction_delta" if block is not None:
-                block["content"] = text_of(block.get("content")) + text_of(delta.get("content"))
+                _growing(block, "content").add(text_of(delta.get("content")))
         return []
 
     def _implied(self, at: int, kind: str) -> list[SourceEvent]:
@@ -182,7 +188,8 @@ class MessagesWire:
         return [kind(text)] if text else []
 
     def _stop(self, at: int) -> list[SourceEvent]:
-        block, pieces, rest = self._blocks.pop(at), self._pieces.pop(at), self._joiners[at].close()
+        pieces, rest = self._pieces.pop(at), self._joiners[at].close()
+        block = {k: v.text() if isinstance(v, Pieces) else v for k, v in self._blocks.pop(at).items()}
         match block.get("type"):
             case "text":
                 return [Text(rest)] if rest else []
@@ -216,6 +223,14 @@ def _whole_input(block: Mapping[str, Any]) -> str:
     return "" if given == {} else json_text_of(given)
 
 
+def _growing(block: dict[str, Any], name: str) -> Pieces:
+    """A text of a block that comes in pieces."""
+    said = block.get(name)
+    if not isinstance(said, Pieces):
+        said = block[name] = Pieces(text_of(said))
+    return said
+
+
 def _input(text: str) -> Mapping[str, Any]:
     try:
         return read_arguments(text).values
@@ -236,20 +251,14 @@ def usage_of(usage: Mapping[str, Any]) -> Usage:
 
 
 def events_of(body: Mapping[str, Any]) -> list[WireEvent]:
-    """A whole message as the events in which it would have been streamed.
-
-    A call that ends a message which reached its limit has no end: its input may be incomplete.
-    """
+    """A whole message as the events in which it would have been streamed."""
     if body.get("type") == "error":
         return [body]
     events: list[WireEvent] = [{"type": "message_start", "message": {k: body.get(k) for k in ("usage", "stop_reason")}}]
-    blocks = items_of(body.get("content"))
-    reason = body.get("stop_reason")
-    for at, block in enumerate(blocks):
+    for at, block in enumerate(items_of(body.get("content"))):
         events.append({"type": "content_block_start", "index": at, "content_block": block})
-        cut = at == len(blocks) - 1 and FINISHES.get(text_of(reason)) == "length" and block.get("type") == "tool_use"
-        if not cut:
-            events.append({"type": "content_block_stop", "index": at})
+        events.append({"type": "content_block_stop", "index": at})
     if body.get("type") == "message":
-        events += [{"type": "message_delta", "delta": {"stop_reason": reason}}, {"type": "message_stop"}]
+        end = {"stop_reason": body.get("stop_reason")}
+        events += [{"type": "message_delta", "delta": end}, {"type": "message_stop"}]
     return events

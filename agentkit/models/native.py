@@ -22,8 +22,8 @@ from agentkit.events import (
     Usage,
 )
 from agentkit.formats.exact import exactly, rounded
-from agentkit.formats.pieces import Pieces
 from agentkit.messages import ToolCall
+from agentkit.models.growing_arguments import GrowingArguments
 from agentkit.models.native_arguments import ArgumentsError, NativeArguments, read_arguments
 from agentkit.unicode import Joiner, clean, clean_json
 
@@ -37,21 +37,39 @@ def provider_block(
     return ProviderBlock(provider, clean_json(data), thinking, index)
 
 
-def finish(reasons: Mapping[str, FinishReason], raw: str | None, *, calls: bool, refused: bool = False) -> Finish:
+def takes_back(reasons: Mapping[str, FinishReason], raw: str | None) -> bool:
+    """Whether a provider's word for the end retracts the response; no later word changes that.
+
+    Args:
+        reasons: the provider's words, in small letters, and their meaning here.
+        raw: the provider's word.
+    """
+    return reasons.get((raw or "").lower()) in TAKEN_BACK
+
+
+def finish(
+    reasons: Mapping[str, FinishReason],
+    raw: str | None,
+    *,
+    calls: bool,
+    refused: bool = False,
+    otherwise: FinishReason = "unknown",
+) -> Finish:
     """The finish of a response.
 
     A server that says `stop`, or nothing, after calls means calls.
 
     Args:
-        reasons: the provider's words and their meaning here.
+        reasons: the provider's words, in small letters, and their meaning here.
         raw: the provider's word.
         calls: whether the response had a call.
         refused: whether it had a refusal.
+        otherwise: what any other word of the provider means.
     """
-    reason = reasons.get(raw, "unknown") if raw else "unknown"
+    reason = reasons.get(raw.lower(), otherwise) if raw else "unknown"
     if calls and reason in ("stop", "unknown"):
         reason = "tool_calls"
-    if refused and reason in ("stop", "tool_calls"):
+    if refused and reason not in ("content_filter", "error"):
         reason = "refusal"
     return Finish(reason, raw or None)
 
@@ -78,7 +96,8 @@ class NativeCall:
 
     Attributes:
         told: the provider said what its arguments are, even if there are none: an empty string, or null.
-        stopped: the provider said that nothing more of it will come.
+        stopped: whether the provider said that nothing more of it will come; False if it said that the call is
+            incomplete, None if it said neither.
         doubt: why it is ambiguous what belongs to it; such a call never executes.
         late: what came for it after it had ended.
         extras: what its provider adds to name and arguments, and requires back with them.
@@ -87,11 +106,11 @@ class NativeCall:
     index: int
     id: str
     name: str = ""
-    pieces: Pieces = field(default_factory=Pieces)
+    pieces: GrowingArguments = field(default_factory=GrowingArguments)
     joiner: Joiner = field(default_factory=Joiner)
     started: bool = False
     told: bool = False
-    stopped: bool = False
+    stopped: bool | None = None
     ended: bool = False
     doubt: str = ""
     late: list[str] = field(default_factory=list)
@@ -105,12 +124,7 @@ class NativeCall:
     @property
     def values(self) -> Mapping[str, Any] | None:
         """The arguments that have come, if they are complete."""
-        if not self.text.rstrip().endswith("}"):  # avoids reading all of it for each piece
-            return None
-        try:
-            return read_arguments(self.text).values
-        except ArgumentsError:
-            return None
+        return self.pieces.values
 
     def call(self, arguments: Mapping[str, Any] | None = None) -> ToolCall:
         """The call as a value; without arguments if they could not be read."""
@@ -152,6 +166,8 @@ class NativeCalls:
         self._marked: list[NativeCall] = []  # over, and the response has not continued after them
         self._over: set[int] = set()  # over, but perhaps an earlier one is not: they end in the order of their starts
         self._first = 0  # the first call that has not ended, if any
+        self._unstarted = 0  # as far as is known, the first call that has not started
+        self._waits: tuple[object, ...] = ()  # the state in which that one was found incomplete
 
     def begin(self, id: str, name: str) -> tuple[NativeCall, list[SourceEvent]]:
         """A new call; its name may still be to come."""
@@ -173,7 +189,7 @@ class NativeCalls:
         if piece:
             call.pieces.add(piece)
         if not call.started:
-            return self._start_in_order() if call.name and (self._whole_names or call.text) else []
+            return self._start_in_order() if call.name and (self._whole_names or call.pieces) else []
         return [ArgumentDelta(call.index, piece)] if piece else []
 
     def tell(self, call: NativeCall, whole: str) -> list[SourceEvent]:
@@ -187,7 +203,7 @@ class NativeCalls:
         call.joiner = Joiner()
         if whole.startswith(call.text):
             return self.more(call, whole[len(call.text) :])
-        call.pieces = Pieces(whole)
+        call.pieces = GrowingArguments(whole)
         return []
 
     def rename(self, call: NativeCall, name: str) -> None:
@@ -222,10 +238,17 @@ class NativeCalls:
         self._marked = []
         return self._end_in_order()
 
+    def cut(self) -> None:
+        """The response reached its limit right after the calls that were marked as over: they may be incomplete."""
+        for call in self._marked:
+            call.stopped = False
+        self._marked = []
+
     def _end_in_order(self) -> list[SourceEvent]:
         """End the calls that are over and complete, up to the first one that is not."""
         events: list[SourceEvent] = []
-        for call in self.all[self._first :]:
+        while self._first < len(self.all):
+            call = self.all[self._first]
             if not call.ended:
                 if call.doubt or call.index not in self._over:
                     break
@@ -236,6 +259,10 @@ class NativeCalls:
         return events
 
     def _complete(self, call: NativeCall) -> list[SourceEvent]:
+        state = (call, call.name, call.told, call.pieces, len(call.pieces))
+        if state == self._waits:
+            return []
+        self._waits = state
         try:
             arguments = read_arguments(call.text)
         except ArgumentsError:
@@ -249,7 +276,7 @@ class NativeCalls:
 
         Args:
             cut: why the response was cut short; empty if it was not. A call that was cut never executes.
-            broken: whether the response was interrupted.
+            broken: whether the response was interrupted, or its provider failed.
             barred: whether no call of the response may run, not even a complete one.
         """
         silent = [c for c in self.all if not (c.ended or c.text.strip() or c.name in self._bare)]
@@ -265,6 +292,7 @@ class NativeCalls:
             events += self._start(call)
         if call.doubt:
             return events + self._fail(call, "ambiguous_call", call.doubt, 0)
+        cut = cut or (INCOMPLETE if call.stopped is False else "")
         try:
             arguments = read_arguments(call.text)
         except ArgumentsError as e:
@@ -287,11 +315,13 @@ class NativeCalls:
     def _start_in_order(self) -> list[SourceEvent]:
         """Start the calls that are known, up to the first whose name is still to come."""
         events: list[SourceEvent] = []
-        for call in self.all[self._first :]:
+        while self._unstarted < len(self.all):
+            call = self.all[self._unstarted]
             if not call.started:
-                if not (call.name and (self._whole_names or call.text)):
+                if not (call.name and (self._whole_names or call.pieces)):
                     break
                 events += self._start(call)
+            self._unstarted += 1
         return events
 
     def _start(self, call: NativeCall) -> list[SourceEvent]:
@@ -322,6 +352,8 @@ class NativeCalls:
 NO_ARGUMENTS: Final = "no arguments of this call came, nor a statement that it has none; call again with them"
 
 UNCLAIMED: Final = "no arguments of this call came, but some came that fit no call; call again with them"
+
+INCOMPLETE: Final = "the provider stopped"
 
 CONTRADICTED: Final = "the response has its arguments twice, and they differ"
 
@@ -372,7 +404,8 @@ def last_events(calls: NativeCalls, usage: Usage | None, ending: Finish | None) 
     if ending is None:
         events = calls.settle("the response was interrupted", broken=True)
     else:
-        events = calls.settle(CUTS.get(ending.reason, ""), barred=ending.reason in TAKEN_BACK)
+        reason = ending.reason
+        events = calls.settle(CUTS.get(reason, ""), broken=reason == "error", barred=reason in TAKEN_BACK)
     if usage is not None:
         events.append(usage)
     if ending is not None:

@@ -71,7 +71,7 @@ def read_arguments(text: str) -> NativeArguments:
         text = found[0]
         found, inner = _decode(text)
         repairs = (DOUBLY_ENCODED, *inner)
-    if any(values.too_deep(value, text, LIMITS.depth) for value in found):
+    if values.too_deep(found, f"[{text}", LIMITS.depth + 1):  # as one array: there may be many
         raise _too_deep()
     objects = [v for v in found if isinstance(v, dict)]
     if len(objects) < len(found):

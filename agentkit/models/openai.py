@@ -7,7 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
-from agentkit.events import TAKEN_BACK, FinishReason, SourceEvent, Text, Usage
+from agentkit.events import FinishReason, SourceEvent, Text, Usage
 from agentkit.messages import (
     AssistantMessage,
     ImagePart,
@@ -25,7 +25,7 @@ from agentkit.models.base import ModelRequest
 from agentkit.models.chat_calls import WhichCall
 from agentkit.models.chat_thinking import ChatThinking
 from agentkit.models.final_message import decide
-from agentkit.models.native import NativeCalls, finish, last_events
+from agentkit.models.native import NativeCalls, finish, last_events, takes_back
 from agentkit.models.provider import RemoteModel
 from agentkit.models.rendered_once import Rendered, Taken
 from agentkit.models.vendors import OPENAI
@@ -41,11 +41,20 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
     "length": "length",
+    "max_tokens": "length",  # gateways that send what Anthropic or Google say
+    "incomplete": "length",  # the same for the Responses API
     "model_length": "length",  # Mistral: the context window is full
     "content_filter": "content_filter",
     "sensitive": "content_filter",  # GLM
+    "refusal": "refusal",  # Anthropic's, from a gateway
+    "safety": "content_filter",  # Google's, which it writes in capitals, like the next four
+    "recitation": "content_filter",
+    "blocklist": "content_filter",
+    "prohibited_content": "content_filter",
+    "spii": "content_filter",
     "error": "error",  # OpenRouter
     "network_error": "error",  # GLM
+    "abort": "error",  # vLLM, SGLang
     "insufficient_system_resource": "error",  # DeepSeek
 }
 
@@ -203,10 +212,13 @@ class ChatWire:
     def _choice(self, choice: Mapping[str, Any]) -> list[SourceEvent]:
         reason = choice.get("finish_reason")
         if reason is not None:
-            self._finish, self.done = text_of(reason), True
+            self._finish = self._finish if takes_back(FINISHES, self._finish) else text_of(reason)
+            self.done = True
         self._final = mapping_of(choice.get("message")) or self._final
-        self._calls.held = bool(self._final) or FINISHES.get(self._finish or "") in TAKEN_BACK
-        return self._delta(mapping_of(choice.get("delta")))
+        delta = mapping_of(choice.get("delta"))
+        self._refused = self._refused or any(text_of(said.get("refusal")) for said in (delta, self._final))
+        self._calls.held = bool(self._final) or self._refused or takes_back(FINISHES, self._finish)
+        return self._delta(delta)
 
     def close(self) -> list[SourceEvent]:
         """The last events."""
@@ -226,7 +238,6 @@ class ChatWire:
         else:
             events += self._say(self._text.feed(text_of(content)))
         if refusal:
-            self._refused = True
             events += self._say(self._text.feed(refusal))
         for piece in items_of(delta.get("tool_calls")):
             events += self._call_piece(piece)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from agentkit.events import TAKEN_BACK, Finish, FinishReason, SourceEvent, Text, Thinking, Usage
+from agentkit.events import Finish, FinishReason, SourceEvent, Text, Thinking, Usage
+from agentkit.formats.pieces import Pieces
 from agentkit.models.native import (
     CONTRADICTED,
     NativeCall,
@@ -22,9 +22,11 @@ from agentkit.models.native import (
     finish,
     last_events,
     provider_block,
+    takes_back,
 )
+from agentkit.models.output_items import OutputItem, OutputItems
 from agentkit.models.wire import ErrorInStream, WireEvent, count_of, items_of, json_text_of, mapping_of, text_of
-from agentkit.unicode import Joiner, clean
+from agentkit.unicode import clean
 
 FINISHES: Final[Mapping[str, FinishReason]] = {
     "completed": "stop",
@@ -60,60 +62,6 @@ _GO_ON: Final = frozenset(
 TWINS: Final = "the same item came under two call ids; it may be one call or two"
 
 
-class _Words:
-    """The text of an item, which comes in pieces."""
-
-    def __init__(self) -> None:
-        self._pieces: list[str] = []
-        self._joiner = Joiner()
-
-    def __str__(self) -> str:
-        return "".join(self._pieces)
-
-    def __bool__(self) -> bool:
-        return bool(self._pieces)
-
-    def keep(self, piece: str) -> None:
-        """Add a piece, without emitting it."""
-        self._pieces.append(piece)
-
-    def say(self, piece: str) -> str:
-        """Add a piece; returns what can be emitted now."""
-        self._pieces.append(piece)
-        return self._joiner.feed(piece)
-
-    def close(self) -> str:
-        """What could not be emitted yet."""
-        return self._joiner.close()
-
-
-@dataclass(slots=True, eq=False)
-class _Item:
-    """An output item that is being received.
-
-    Attributes:
-        kind: `call`, `message`, `reasoning`, or the item's own type.
-        said: the text of its deltas; for a call that has not started, the beginning of its arguments.
-        parts: the same for each part of a message.
-        told: the complete arguments, if the wire sent them other than in deltas.
-        ends: whether it sent them like this, even if there are none.
-        first: the item as it was added.
-    """
-
-    kind: str
-    at: int
-    id: str
-    call_id: str = ""
-    call: NativeCall | None = None
-    said: _Words = field(default_factory=_Words)
-    parts: dict[int, list[str]] = field(default_factory=dict)
-    told: str = ""
-    ends: bool = False
-    thoughts: str = ""
-    first: Mapping[str, Any] = field(default_factory=dict)
-    ended: bool = False
-
-
 class ResponsesWire:
     """One response of the Responses API.
 
@@ -125,7 +73,7 @@ class ResponsesWire:
     def __init__(self, provider: str, schemas: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> None:
         self.provider = provider
         self._calls = NativeCalls(provider, marks_ends=True, schemas=schemas)
-        self._items: list[_Item] = []
+        self._items = OutputItems()
         self._usage: Usage | None = None
         self._finish: str | None = None
         self._refused = self._cut = False
@@ -134,9 +82,11 @@ class ResponsesWire:
     def feed(self, event: WireEvent) -> list[SourceEvent]:
         """One event of the stream."""
         kind = text_of(event.get("type"))
-        if kind in ("response.in_progress", "response.incomplete"):
+        if kind in ("response.in_progress", "response.completed", "response.incomplete"):
             reason = mapping_of(mapping_of(event.get("response")).get("incomplete_details")).get("reason")
-            self._calls.held = FINISHES.get(text_of(reason)) in TAKEN_BACK
+            self._calls.held = self._calls.held or takes_back(FINISHES, text_of(reason))
+        self._refused = self._refused or _refuses(kind, event)
+        self._calls.held = self._calls.held or self._refused
         known = kind.rpartition(".")[0] in _KINDS or kind in _GO_ON
         return (self._calls.go_on() if known else []) + self._event(kind, event)
 
@@ -163,13 +113,14 @@ class ResponsesWire:
 
     def close(self) -> list[SourceEvent]:
         """The last events."""
-        events = [event for item in self._items if not item.ended for event in self._left(item)]
+        events = [event for item in self._items.all if not item.ended for event in self._left(item)]
         ending: Finish | None = None
         if self.done:
-            ending = finish(FINISHES, self._finish, calls=self.called, refused=self._refused)
+            other: FinishReason = "length" if self._cut else "unknown"
+            ending = finish(FINISHES, self._finish, calls=self.called, refused=self._refused, otherwise=other)
         return events + last_events(self._calls, self._usage, ending)
 
-    def _left(self, item: _Item) -> list[SourceEvent]:
+    def _left(self, item: OutputItem) -> list[SourceEvent]:
         """An item whose end did not come, when nothing more will come."""
         if item.kind == "call":
             call, events = self._started(item, {})  # a call that nothing names is an error, and is reported
@@ -185,43 +136,12 @@ class ResponsesWire:
 
     # ------------------------------------------------------------ which item
 
-    def _item(self, kind: str, at: int, id: str, call_id: str = "", *, whole: bool = False, said: str = "") -> _Item:
-        """The item that an event is about; a new one if it is unknown.
-
-        Args:
-            kind: of the item.
-            at: its place in the output, which some servers use for several items.
-            id: its id, which some servers change from event to event.
-            call_id: of a call.
-            whole: whether the event has the whole item, and so starts one unless it is known; otherwise it has a part.
-            said: the text of the whole item; an item in its place with the same text is this one.
-        """
-        kin = [i for i in self._items if i.kind == kind and not (call_id and i.call_id and call_id != i.call_id)]
-        by_call = [i for i in kin if call_id and i.call_id == call_id]
-        by_id = [i for i in kin if id and i.id == id]
-        here = [i for i in kin if i.at == at]
-        same = [i for i in by_id if i.at == at] or by_call or by_id
-        if not same:
-            open_here = here if whole else [i for i in here if not i.ended]
-            unlike = [i for i in open_here if id and i.id and id != i.id]
-            likely = [i for i in open_here if i not in unlike]
-            # a call's piece under another id is another call's: losing it costs an error, using it a wrong call
-            changed = kind != "call" and len(open_here) == 1 and (not whole or str(open_here[0].said) == said != "")
-            same = likely or (unlike if changed else [])
-        if same:
-            item = same[-1]
-            item.id, item.call_id = item.id or id, item.call_id or call_id
-            return item
-        item = _Item(kind, at, id, call_id)
-        self._items.append(item)
-        return item
-
-    def _item_of(self, at: int, item: Mapping[str, Any]) -> _Item:
+    def _item_of(self, at: int, item: Mapping[str, Any]) -> OutputItem:
         kind = text_of(item.get("type"))
         call_id = text_of(item.get("call_id")) if kind in CALLS else ""
         said = _words(item) if kind == "message" else _thoughts(item) if kind == "reasoning" else ""
         id = text_of(item.get("id"))
-        return self._item("call" if kind in CALLS else kind, at, id, call_id, whole=True, said=said)
+        return self._items.item("call" if kind in CALLS else kind, at, id, call_id, whole=True, said=said)
 
     # ------------------------------------------------------------ its pieces
 
@@ -230,7 +150,7 @@ class ResponsesWire:
         item.first = item.first or whole
         return self._started(item, whole)[1] if item.kind == "call" else []
 
-    def _started(self, item: _Item, whole: Mapping[str, Any]) -> tuple[NativeCall, list[SourceEvent]]:
+    def _started(self, item: OutputItem, whole: Mapping[str, Any]) -> tuple[NativeCall, list[SourceEvent]]:
         """The item's call, and its start if it had not started; what came before its start comes now."""
         if item.call is not None:
             return item.call, []
@@ -240,7 +160,7 @@ class ResponsesWire:
 
     def _more(self, event: WireEvent, base: str, last: str) -> list[SourceEvent]:
         kind = _KINDS[base]
-        item = self._item(kind, count_of(event.get("output_index")), text_of(event.get("item_id")))
+        item = self._items.item(kind, count_of(event.get("output_index")), text_of(event.get("item_id")))
         delta = text_of(event.get("delta"))
         if item.ended:
             return []
@@ -251,7 +171,6 @@ class ResponsesWire:
             return self._think(item, delta, base)
         if kind == "message":
             part = mapping_of(event.get("part")) or event
-            self._refused = self._refused or base == "response.refusal" or part.get("type") == "refusal"
             whole = text_of(part.get("text")) or text_of(part.get("refusal")) if last == "done" else ""
             at = count_of(event.get("content_index"))
             return self._say(item, at, delta) + self._say_rest(item, at, whole)
@@ -264,19 +183,19 @@ class ResponsesWire:
             return self._calls.more(item.call, delta) if item.call else []
         return []
 
-    def _say(self, item: _Item, part: int, text: str) -> list[SourceEvent]:
-        item.parts.setdefault(part, []).append(text)
+    def _say(self, item: OutputItem, part: int, text: str) -> list[SourceEvent]:
+        item.said.parts.setdefault(part, Pieces()).add(text)
         said = item.said.say(text)
         return [Text(said)] if said else []
 
-    def _say_rest(self, item: _Item, part: int, whole: str) -> list[SourceEvent]:
+    def _say_rest(self, item: OutputItem, part: int, whole: str) -> list[SourceEvent]:
         """The text of one complete part that did not come in deltas."""
-        said = "".join(item.parts.get(part, ()))
-        if not whole.startswith(said) or str(item.said).endswith(whole):
+        said = item.said.parts.get(part, Pieces())
+        if len(said) > len(whole) or not whole.startswith(said.text()) or item.said.ends(whole):
             return []
         return self._say(item, part, whole[len(said) :])
 
-    def _think(self, item: _Item, text: str, kind: str) -> list[SourceEvent]:
+    def _think(self, item: OutputItem, text: str, kind: str) -> list[SourceEvent]:
         """Thinking; a server sends a summary, all of it, or both, and the first of them counts."""
         if not text:
             return []
@@ -298,10 +217,8 @@ class ResponsesWire:
             return self._calls.tell(item.call, _handed_over(whole)) if item.call else []
         if kind in CALLS:
             return self._end_call(item, whole)
-        item.ended = True
+        self._items.end(item)
         if kind == "message":
-            parts = items_of(whole.get("content"))
-            self._refused = self._refused or any(p.get("type") == "refusal" for p in parts)
             text = _words(whole)
             before = str(item.said)
             said = self._say(item, 0, text[len(before) :]) if text.startswith(before) else []
@@ -315,7 +232,7 @@ class ResponsesWire:
             return [*thought, provider_block(self.provider, dict(whole), thinking=True)]
         return [provider_block(self.provider, dict(whole))]
 
-    def _end_call(self, item: _Item, whole: Mapping[str, Any]) -> list[SourceEvent]:
+    def _end_call(self, item: OutputItem, whole: Mapping[str, Any]) -> list[SourceEvent]:
         call, events = self._started(item, whole)
         extra = {k: v for k, v in whole.items() if k not in _PLAIN_FIELDS and v and v != {"type": "direct"}}
         if extra or whole["type"] == "custom_tool_call":
@@ -325,18 +242,18 @@ class ResponsesWire:
             call.doubt = CONTRADICTED
         self._doubt_twins(item, call)
         events += self._calls.tell(call, _handed_over(whole) or item.told)
-        if whole.get("status") == "incomplete":
+        status = text_of(whole.get("status"))
+        if status not in ("", "completed"):  # some servers leave it at `in_progress`: then the response's end decides
+            call.stopped = None if status == "in_progress" else False
             return events
-        item.ended = True
+        self._items.end(item)
         call.told = call.told or item.ends or _hands_over(whole)
         return events + self._calls.end(call)
 
-    def _doubt_twins(self, item: _Item, call: NativeCall) -> None:
+    def _doubt_twins(self, item: OutputItem, call: NativeCall) -> None:
         """Mark a call under whose item id and place another one came, unless each of them had its own start."""
-        for other in self._items:
-            same = other is not item and other.kind == "call" and item.id and (other.id, other.at) == (item.id, item.at)
-            if same and not (other.first and item.first):
-                call.doubt = call.doubt or TWINS
+        if self._items.is_twin(item):
+            call.doubt = call.doubt or TWINS
 
     def _complete(self, response: Mapping[str, Any]) -> list[SourceEvent]:
         """The response as a whole: complete items that had not come before come now."""
@@ -368,6 +285,14 @@ def _handed_over(whole: Mapping[str, Any]) -> str:
 def _hands_over(whole: Mapping[str, Any]) -> bool:
     """Whether it has the call's arguments, even if there are none."""
     return "arguments" in whole or "input" in whole
+
+
+def _refuses(kind: str, event: WireEvent) -> bool:
+    """Whether an event has a refusal: itself, in its part, in its item, or in the response as a whole."""
+    items = [mapping_of(event.get("item")), *items_of(mapping_of(event.get("response")).get("output"))]
+    parts = [mapping_of(event.get("part"))]
+    parts += [part for item in items if item.get("type") == "message" for part in items_of(item.get("content"))]
+    return kind.startswith("response.refusal.") or any(part.get("type") == "refusal" for part in parts)
 
 
 def _words(item: Mapping[str, Any]) -> str:

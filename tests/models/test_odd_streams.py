@@ -383,6 +383,20 @@ def test_two_equal_calls_without_ids_at_one_index_both_run() -> None:
     assert [c.name for c in ended(read(ChatWire("server", TOOLS), [*twice, chunk(finish="stop")]))] == ["get", "get"]
 
 
+def test_a_call_that_has_ended_without_arguments_takes_no_piece_of_the_next_one() -> None:
+    schemas = {"ping": {"type": "object"}, "get": {"type": "object", "properties": {"n": {}}}}
+    events = [
+        chunk(piece("", index=0, id="a", name="ping")),
+        chunk(piece('{"n"', index=0, id="b", name="get")),
+        chunk(piece(': "x"}', index=0)),
+        chunk(finish="tool_calls"),
+    ]
+    assert ended(read(ChatWire("server", schemas, schemas), events)) == [
+        Said("a", "ping", {}),
+        Said("b", "get", {"n": "x"}),
+    ]
+
+
 def test_a_call_of_which_nothing_is_told_but_its_name_is_truncated() -> None:
     added = response("output_item.added", output_index=0, item={"type": "function_call", "call_id": "a", "name": "get"})
     begun = {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "a", "name": "get"}}

@@ -1,0 +1,503 @@
+"""Twice as long a response takes about twice the time, on every wire, however odd the server that streams it."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Callable, Iterator
+from time import process_time
+from typing import Any
+
+import pytest
+
+from agentkit.events import CallEnd, CallError
+from agentkit.models.messages_wire import MessagesWire
+from agentkit.models.openai import ChatWire
+from agentkit.models.responses import ResponsesWire
+from agentkit.models.wire import Wire, WireEvent
+
+SIZES = (250, 250, 500, 500, 1_000, 1_000, 2_000, 2_000, 4_000)
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "string"}, "m": {"type": "integer"}}}
+TOOLS = dict.fromkeys(("get", "get_weather", "ping", "a", "aa", "get_get"), SCHEMA)
+ARGUMENTS = '{"n": "some words", "m": 12345}'
+
+Stream = Callable[[int], Iterator[WireEvent]]
+
+
+def seconds(wire: Wire, events: Iterator[WireEvent]) -> float:
+    stream = list(events)
+    gc.collect()
+    gc.disable()  # it looks through the events, too, at times of its own
+    try:
+        since = process_time()
+        out = [made for event in stream for made in wire.feed(event)] + wire.close()
+        spent = process_time() - since
+    finally:
+        gc.enable()
+    assert out
+    return spent
+
+
+def assert_linear(run: Callable[[int], float]) -> None:
+    # one good measurement of several is enough: whatever else the machine does only adds, most to the shortest runs
+    assert any(run(2 * size) <= 2.2 * run(size) for size in SIZES)
+
+
+# ---------------------------------------------------------------- chat completions
+
+
+def chunk(*pieces: dict[str, Any], finish: str | None = None, **delta: Any) -> WireEvent:
+    if pieces:
+        delta["tool_calls"] = list(pieces)
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+def piece(text: str | None = None, name: str | None = None, **fields: Any) -> dict[str, Any]:
+    function = {k: v for k, v in (("name", name), ("arguments", text)) if v is not None}
+    return {**{k: v for k, v in fields.items() if v is not None}, "function": function}
+
+
+def index_of(how: str, at: int, count: int) -> int | None:
+    return {"own": at, "zero": 0, "none": None, "backwards": count - at, "odd": (at * 7919) % (count | 1)}[how]
+
+
+def id_of(how: str, at: int, number: int) -> str | None:
+    ids = {"own": f"c{at}", "again": f"c{at}", "one": "c", "empty": "", "none": None, "changing": f"c{at}.{number}"}
+    return ids[how] if number == 0 or how in ("again", "empty", "changing", "one") else None
+
+
+def cut(text: str, size: int = 8) -> list[str]:
+    return [text[i : i + size] for i in range(0, len(text), size)] or [""]
+
+
+def calls(texts: list[str], *, index: str = "own", id: str = "own", names: tuple[str, ...] = ("get",)) -> Stream:
+    def stream(count: int) -> Iterator[WireEvent]:
+        for at in range(count):
+            for number, text in enumerate(texts):
+                name = names[number] if number < len(names) else None
+                place = index_of(index, at, count)
+                yield chunk(piece(text, name, index=place, id=id_of(id, at, number)))
+        yield chunk(finish="tool_calls")
+
+    return stream
+
+
+def woven(texts: list[str], *, index: str = "own", id: str = "own", again: bool = False) -> Stream:
+    def stream(count: int) -> Iterator[WireEvent]:
+        for number, text in enumerate(texts):
+            for at in range(count):
+                name = "get" if again or number == 0 else None
+                yield chunk(piece(text, name, index=index_of(index, at, count), id=id_of(id, at, number)))
+        yield chunk(finish="tool_calls")
+
+    return stream
+
+
+def one(text: Callable[[int], str], size: int, name: str | None = None, **fields: Any) -> Stream:
+    """One call in very many pieces."""
+
+    def stream(count: int) -> Iterator[WireEvent]:
+        yield chunk(piece("", "get", index=0, id="c"))
+        for part in cut(text(count), size):
+            yield chunk(piece(part, name, **fields))
+        yield chunk(finish="tool_calls")
+
+    return stream
+
+
+def of_events(make: Callable[[int], list[WireEvent]]) -> Stream:
+    def stream(count: int) -> Iterator[WireEvent]:
+        for at in range(count):
+            yield from make(at)
+        yield chunk(finish="tool_calls")
+
+    return stream
+
+
+def two_of_which_one_is_nameless(count: int) -> Iterator[WireEvent]:
+    """A call with an id and no name, and pieces for the one behind it."""
+    yield chunk(piece(None, None, index=0, id="x"))
+    yield chunk(piece('{"n": "', "get", index=0, id="c"))
+    for _ in range(20 * count):
+        yield chunk(piece("}", None, index=0))
+    yield chunk(finish="tool_calls")
+
+
+def finished(count: int) -> Iterator[WireEvent]:
+    """The finish comes in the middle, and a message as a whole at the end."""
+    for at in range(count):
+        yield chunk(piece(ARGUMENTS, "get", index=at, id=f"c{at}"), finish="tool_calls" if at == count // 2 else None)
+    whole = [{"id": f"c{at}", "function": {"name": "get", "arguments": ARGUMENTS}} for at in range(count)]
+    yield {"choices": [{"index": 0, "delta": {}, "message": {"tool_calls": whole}, "finish_reason": "tool_calls"}]}
+
+
+def other_message(**fields: Any) -> Stream:
+    """The message as a whole has other calls than those that came in pieces."""
+
+    def stream(count: int) -> Iterator[WireEvent]:
+        yield from calls([ARGUMENTS])(count)
+        function = {"name": "get", "arguments": '{"n": 2}'}
+        whole = [{"id": f"d{at}", "function": function, **fields} for at in range(count + 1)]
+        yield {"choices": [{"index": 0, "delta": {}, "message": {"tool_calls": whole}}]}
+
+    return stream
+
+
+def all_in_one_chunk(count: int) -> Iterator[WireEvent]:
+    yield chunk(*(piece(ARGUMENTS, "get", index=at, id=f"c{at}") for at in range(count)), finish="tool_calls")
+
+
+def after_one_unfinished(text: str) -> Stream:
+    def stream(count: int) -> Iterator[WireEvent]:
+        yield chunk(piece(text, "a", index=0, id="first"))
+        yield from calls([ARGUMENTS])(count)
+
+    return stream
+
+
+def places(count: int) -> Iterator[WireEvent]:
+    """One call under many ids and at many places."""
+    yield chunk(piece("", "get", index=0, id="c"))
+    for at in range(1, 4 * count):
+        yield chunk(piece(" ", None, index=at, id="c"))
+        yield chunk(piece(" ", None, index=0, id=f"c{at}"))
+    for at in range(1, 4 * count):
+        yield chunk(piece(" ", None, index=at, id=f"c{at}"))
+        yield chunk(piece(" ", None, index=at))
+    yield chunk(finish="tool_calls")
+
+
+WHOLE, PIECES = [ARGUMENTS], cut(ARGUMENTS)
+CHAT: dict[str, Stream] = {
+    "in one piece each": calls(WHOLE),
+    "in many pieces each": calls(PIECES),
+    "all at index 0": calls(WHOLE, index="zero"),
+    "all at index 0, in pieces": calls(PIECES, index="zero"),
+    "all at index 0, in pieces with ids": calls(PIECES, index="zero", id="again"),
+    "without indexes": calls(WHOLE, index="none"),
+    "without indexes, in pieces": calls(PIECES, index="none"),
+    "empty ids": calls(PIECES, id="empty"),
+    "empty ids at index 0": calls(WHOLE, index="zero", id="empty"),
+    "without ids": calls(PIECES, id="none"),
+    "without ids or indexes": calls(WHOLE, index="none", id="none"),
+    "equal ids": calls(PIECES, id="one"),
+    "equal ids at index 0": calls(WHOLE, index="zero", id="one"),
+    "equal ids without indexes": calls(WHOLE, index="none", id="one"),
+    "changing ids": calls(PIECES, id="changing"),
+    "changing ids at index 0": calls(PIECES, index="zero", id="changing"),
+    "changing ids without indexes": calls(PIECES, index="none", id="changing"),
+    "names in fragments": calls(["", "", *PIECES], names=("get", "_wea", "ther")),
+    "names in fragments at index 0": calls(["", "", *PIECES], names=("get", "_wea", "ther"), index="zero", id="again"),
+    "names that grow": calls(["", *PIECES], names=("get", "get_weather"), index="zero"),
+    "names with each piece": calls(PIECES, names=("get",) * len(PIECES)),
+    "names with each piece at index 0": calls(PIECES, names=("get",) * len(PIECES), index="zero"),
+    "names alone": calls([""], names=("a",), index="zero"),
+    "names alone, without indexes": calls([""], names=("a",), index="none"),
+    "empty arguments": calls(["{}"]),
+    "empty arguments at index 0": calls(["{}"], index="zero"),
+    "no arguments": calls([""]),
+    "no arguments without ids at index 0": calls([""], id="none", index="zero"),
+    "no arguments, another name each": of_events(lambda at: [chunk(piece("", f"t{at}", index=0, id=f"c{at}"))]),
+    "no arguments, longer names each": of_events(lambda at: [chunk(piece("", f"a{at:06}", index=0))]),
+    "no names": calls(PIECES, names=()),
+    "no names, all at index 0": calls(WHOLE, names=(), index="zero"),
+    "unfinished at index 0": calls(['{"n": '], index="zero"),
+    "unfinished at index 0, and pieces of no name": calls(['{"n": ', "1"], index="zero"),
+    "unfinished without indexes": calls(['{"n": '], index="none"),
+    "given twice at index 0": calls(WHOLE * 2, names=("get", "get"), index="zero", id="again"),
+    "given after {}": calls(["{}", *WHOLE], names=("get", "get"), index="zero", id="none"),
+    "woven": woven(PIECES),
+    "woven at index 0": woven(PIECES, index="zero", id="again"),
+    "woven at index 0, with names": woven(PIECES, index="zero", id="again", again=True),
+    "woven at index 0, unnamed": woven(PIECES, index="zero"),
+    "woven with equal ids": woven(PIECES, id="one"),
+    "woven without indexes": woven(PIECES, index="none", id="again"),
+    "woven without ids": woven(PIECES, id="none"),
+    "from the last to the first": woven(PIECES, index="backwards"),
+    "in an odd order": woven(PIECES, index="odd", id="again"),
+    "finished in the middle": finished,
+    "other calls in the message as a whole": other_message(),
+    "other calls of one id in the message as a whole": other_message(id="c0"),
+    "all in one chunk": all_in_one_chunk,
+    "after a call without arguments": after_one_unfinished(""),
+    "after an empty call": after_one_unfinished("{}"),
+    "after a broken call": after_one_unfinished("{"),
+    "at many places": places,
+    "one call in pieces": one(lambda count: json.dumps({"n": "words " * 4 * count}), 1),
+    "one call in pieces, named in each": one(lambda count: json.dumps({"n": "words " * 4 * count}), 1, "get", index=0),
+    "one call in pieces with its id": one(lambda count: json.dumps({"n": "words " * 4 * count}), 1, index=0, id="c"),
+    "one call in pieces of space": one(lambda count: " " * 20 * count, 1, "get", index=0),
+    "one call that ends with each piece": one(lambda count: json.dumps({"n": "}" * 20 * count}), 1, "get", index=0),
+    "one call of many objects": one(lambda count: "{}" * 10 * count, 2, "get", index=0, id="c"),
+    "one call of many equal objects": one(lambda count: '{"n": 1}' * 10 * count, 8, "get", index=0, id="c"),
+    "one call without indexes or ids": one(lambda count: json.dumps({"n": "words " * 4 * count}), 1),
+    "one name in fragments": of_events(lambda at: [chunk(piece(None, "g", index=0))] * 8),
+    "pieces behind a nameless call": two_of_which_one_is_nameless,
+    "thinking": of_events(lambda at: [chunk(reasoning_content="Hm. "), chunk(content="So. ")] * 8),
+    "thinking in details": of_events(
+        lambda at: [chunk(reasoning_details=[{"type": "reasoning.text", "text": "Hm.", "index": at}])] * 8
+    ),
+    "thinking in pieces": of_events(lambda at: [chunk(reasoning="Hm. ")] * 20),
+    "text": of_events(lambda at: [chunk(content="Hm. ")] * 20),
+    "text in parts": of_events(
+        lambda at: [chunk(content=[{"type": "text", "text": "a"}, {"type": "", "thinking": [{"text": "b"}]}])] * 8
+    ),
+    "text between calls": of_events(lambda at: [chunk(piece("{}", "get", index=at, id=f"c{at}")), chunk(content="a")]),
+    "extra fields": of_events(lambda at: [chunk(piece(" ", None, index=0, **{f"extra{at}": 1}))] * 4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", CHAT)
+def test_chat(kind: str) -> None:
+    def run(count: int) -> float:
+        return seconds(ChatWire("server", TOOLS, TOOLS), CHAT[kind](count))
+
+    assert_linear(run)
+
+
+# ---------------------------------------------------------------- Responses
+
+
+def said(kind: str, **fields: Any) -> WireEvent:
+    return {"type": f"response.{kind}", **fields}
+
+
+def item(at: int, arguments: str, **fields: Any) -> dict[str, Any]:
+    call = {"type": "function_call", "id": f"fc{at}", "call_id": f"c{at}", "name": "get", "status": "completed"}
+    return {**call, "arguments": arguments, **fields}
+
+
+def completed(output: list[Any]) -> WireEvent:
+    return said("completed", response={"status": "completed", "output": output})
+
+
+def items(
+    *,
+    texts: list[str] = PIECES,
+    place: int | None = None,
+    whole: bool = True,
+    ends: bool = True,
+    together: bool = False,
+    ids: bool = True,
+    last: bool = True,
+    **fields: Any,
+) -> Stream:
+    """Calls, each with its start, its pieces and its end; or all starts, then all pieces, then all ends."""
+
+    def stream(count: int) -> Iterator[WireEvent]:
+        starts, pieces, stops = [], [], []
+        for at in range(count):
+            where = at if place is None else place
+            named = {"item_id": f"fc{at}"} if ids else {}
+            starts.append([said("output_item.added", output_index=where, item=item(at, "", **fields))])
+            pieces.append(
+                [said("function_call_arguments.delta", output_index=where, delta=text, **named) for text in texts]
+            )
+            end = said("output_item.done", output_index=where, item=item(at, "".join(texts) if whole else "", **fields))
+            stops.append([end] if ends else [])
+        steps = [starts, pieces, stops]
+        for events in (
+            [e for step in steps for e in step] if together else [e for of in zip(*steps, strict=True) for e in of]
+        ):
+            yield from events
+        yield completed([item(at, "".join(texts), **fields) for at in range(count)] if last else [])
+
+    return stream
+
+
+def messages(count: int) -> Iterator[WireEvent]:
+    for at in range(count):
+        yield said("output_text.delta", output_index=at, content_index=0, item_id=f"m{at}", delta="Hm. ")
+        words = {"type": "message", "id": f"m{at}", "content": [{"type": "output_text", "text": "Hm. "}]}
+        yield said("output_item.done", output_index=at, item=words)
+    yield completed([])
+
+
+def parts(count: int) -> Iterator[WireEvent]:
+    for at in range(4 * count):
+        yield said("output_text.delta", output_index=0, content_index=at, item_id="m", delta="Hm. ")
+        yield said("output_text.done", output_index=0, content_index=at, item_id="m", text="Hm. ")
+    yield completed([])
+
+
+def one_part(count: int) -> Iterator[WireEvent]:
+    for _ in range(4 * count):
+        yield said("output_text.delta", output_index=0, content_index=0, item_id="m", delta="Hm. ")
+        yield said("output_text.done", output_index=0, content_index=0, item_id="m", text="Hm. ")
+    yield completed([])
+
+
+def reasoning(count: int) -> Iterator[WireEvent]:
+    for at in range(4 * count):
+        yield said("reasoning_summary_part.added", output_index=0, summary_index=at, item_id="r")
+        yield said("reasoning_summary_text.delta", output_index=0, summary_index=at, item_id="r", delta="Hm. ")
+    yield completed([])
+
+
+def thoughts(count: int) -> Iterator[WireEvent]:
+    for at in range(count):
+        yield said("reasoning_text.delta", output_index=at, item_id=f"r{at}", delta="Hm. ")
+        yield said("output_item.done", output_index=at, item={"type": "reasoning", "id": f"r{at}", "summary": []})
+    yield completed([])
+
+
+def deltas(count: int) -> Iterator[WireEvent]:
+    yield said("output_item.added", output_index=0, item=item(0, ""))
+    for part in cut(json.dumps({"n": "words " * 4 * count}), 1):
+        yield said("function_call_arguments.delta", output_index=0, item_id="fc0", delta=part)
+    yield completed([])
+
+
+RESPONSES: dict[str, Stream] = {
+    "calls": items(),
+    "in one piece each": items(texts=WHOLE),
+    "whole only": items(texts=[]),
+    "woven": items(together=True),
+    "woven at place 0": items(together=True, place=0),
+    "at place 0": items(place=0),
+    "without ids of items": items(ids=False),
+    "without ids at place 0": items(ids=False, place=0),
+    "equal ids": items(id="fc"),
+    "equal ids at place 0": items(id="fc", place=0),
+    "equal ids of calls": items(call_id="c"),
+    "equal ids of calls at place 0": items(call_id="c", place=0),
+    "empty ids": items(id="", call_id=""),
+    "empty ids at place 0": items(id="", call_id="", place=0),
+    "without ends": items(ends=False),
+    "without ends at place 0": items(ends=False, place=0, id="fc", last=False),
+    "without ends or a response": items(ends=False, last=False),
+    "no arguments": items(texts=[], whole=False, last=False),
+    "woven without ends": items(together=True, ends=False, last=False),
+    "deltas": deltas,
+    "messages": messages,
+    "parts": parts,
+    "one part": one_part,
+    "reasoning": reasoning,
+    "thoughts": thoughts,
+}
+
+
+@pytest.mark.parametrize("kind", RESPONSES)
+def test_responses(kind: str) -> None:
+    def run(count: int) -> float:
+        return seconds(ResponsesWire("server", TOOLS), RESPONSES[kind](count))
+
+    assert_linear(run)
+
+
+# ---------------------------------------------------------------- Messages
+
+
+def block(at: int, **fields: Any) -> WireEvent:
+    return {"type": "content_block_start", "index": at, "content_block": fields}
+
+
+def delta(at: int, **fields: Any) -> WireEvent:
+    return {"type": "content_block_delta", "index": at, "delta": fields}
+
+
+END: list[WireEvent] = [{"type": "message_delta", "delta": {"stop_reason": "tool_use"}}, {"type": "message_stop"}]
+
+
+def blocks(
+    texts: list[str] = PIECES,
+    *,
+    place: int | None = None,
+    ends: bool = True,
+    together: bool = False,
+    given: bool = False,
+) -> Stream:
+    def stream(count: int) -> Iterator[WireEvent]:
+        starts, pieces, stops = [], [], []
+        for at in range(count):
+            where = at if place is None else place
+            had = {"n": "x"} if given else {}
+            starts.append([block(where, type="tool_use", id=f"c{at}", name="get", input=had)])
+            pieces.append([delta(where, type="input_json_delta", partial_json=text) for text in texts])
+            stops.append([{"type": "content_block_stop", "index": where}] if ends else [])
+        steps = [starts, pieces, stops]
+        for events in (
+            [e for step in steps for e in step] if together else [e for of in zip(*steps, strict=True) for e in of]
+        ):
+            yield from events
+        yield from END
+
+    return stream
+
+
+def with_start(kind: str, of: str, **first: Any) -> Stream:
+    """Many deltas of one block."""
+
+    def stream(count: int) -> Iterator[WireEvent]:
+        yield block(0, type=kind, **first)
+        for at in range(20 * count):
+            yield delta(0, type=f"{of}_delta", **{of: f"Hm {at}."})
+        yield {"type": "content_block_stop", "index": 0}
+        yield from END
+
+    return stream
+
+
+def texts(count: int) -> Iterator[WireEvent]:
+    for at in range(4 * count):
+        kind = ("text", "thinking")[at % 2]
+        yield block(at, type=kind)
+        yield delta(at, type=f"{kind}_delta", **{kind: "Hm."})
+        yield {"type": "content_block_stop", "index": at}
+    yield from END
+
+
+def early(count: int) -> Iterator[WireEvent]:
+    for at in range(4 * count):
+        yield delta(at, type="input_json_delta", partial_json="{")
+    yield from END
+
+
+def input_in_pieces(count: int) -> Iterator[WireEvent]:
+    yield block(0, type="tool_use", id="c", name="get", input={})
+    for part in cut(json.dumps({"n": "words " * 4 * count}), 1):
+        yield delta(0, type="input_json_delta", partial_json=part)
+    yield {"type": "content_block_stop", "index": 0}
+    yield from END
+
+
+MESSAGES: dict[str, Stream] = {
+    "calls": blocks(),
+    "in one piece each": blocks(WHOLE),
+    "no arguments": blocks([]),
+    "whole": blocks([], given=True),
+    "woven": blocks(together=True),
+    "woven at place 0": blocks(together=True, place=0),
+    "woven at place 0, whole": blocks(together=True, place=0, given=True),
+    "at place 0": blocks(place=0),
+    "without ends": blocks(ends=False),
+    "without ends at place 0": blocks(ends=False, place=0),
+    "without ends at place 0, whole": blocks([], ends=False, place=0, given=True),
+    "unfinished": blocks(["{"], ends=False, place=0),
+    "input in pieces": input_in_pieces,
+    "text in pieces": with_start("text", "text", text=""),
+    "thinking in pieces": with_start("thinking", "thinking", thinking=""),
+    "signature in pieces": with_start("thinking", "signature", thinking="a"),
+    "compaction in pieces": with_start("compaction", "content", content=""),
+    "text and thinking": texts,
+    "input of no block": early,
+}
+
+
+@pytest.mark.parametrize("kind", MESSAGES)
+def test_messages(kind: str) -> None:
+    def run(count: int) -> float:
+        return seconds(MessagesWire("anthropic", TOOLS), MESSAGES[kind](count))
+
+    assert_linear(run)
+
+
+def test_the_many_calls_are_read() -> None:
+    for wire, events in (
+        (ChatWire("server", TOOLS, TOOLS), CHAT["in many pieces each"](3_000)),
+        (ResponsesWire("server", TOOLS), RESPONSES["calls"](3_000)),
+        (MessagesWire("anthropic", TOOLS), MESSAGES["calls"](3_000)),
+    ):
+        out = [made for event in events for made in wire.feed(event)] + wire.close()
+        assert [e.index for e in out if isinstance(e, CallEnd | CallError)] == list(range(3_000))
+        assert sum(isinstance(e, CallEnd) for e in out) == 3_000
