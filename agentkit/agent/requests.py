@@ -48,9 +48,8 @@ class Requests:
             output_schema=schema,
             **plan.settings,
         )
-        self.barred = self._request.tool_choice == "none"
-        """Whether no tool may be called."""
-        self.offered: Sequence[ToolSpec] = self._request.tools if plan.model.format is None and not self.barred else ()
+        natively = plan.model.format is None and not self.barred
+        self.offered: Sequence[ToolSpec] = self._request.tools if natively else ()
         """The tools that the model may call natively."""
         self.never_waits = journal.thread_id is None and not plan.spending.counts
         """Whether `prepare` never waits: no store, no summary, no other run that spends from the same budget."""
@@ -58,6 +57,11 @@ class Requests:
         self._prompts: Prompts | None = None
         self._continues = continues(plan.model)
         self._continued = 0
+
+    @property
+    def barred(self) -> bool:
+        """Whether no tool may be called."""
+        return self._request.tool_choice == "none"
 
     def check(self) -> None:
         """Raise ConfigError if `tool_choice` names an unknown tool, FormatError if a tool's calls would not be read."""

@@ -141,6 +141,11 @@ def _path(mapping: XMLMapping, kind: str, where: str) -> tuple[str, ...]:
             f"{where}: @xml_schema maps parameter {name!r} as an attribute with the nested path {path!r}; attributes "
             "belong to the tag itself: use node_type 'element', or the attribute's name alone"
         )
+    if len(set(steps)) < len(steps):
+        raise SchemaError(
+            f"{where}: @xml_schema has path {path!r} for parameter {name!r}, which names an element inside one of the same "
+            "name: their ends cannot be told apart; give one of them another name"
+        )
     return steps
 
 
