@@ -11,6 +11,7 @@ import signal
 import subprocess
 from contextlib import ExitStack, suppress
 from functools import cache
+from pathlib import Path
 from typing import Final
 
 from agentkit.errors import SandboxError, SandboxUnavailable
@@ -135,7 +136,7 @@ class Bubblewrapped(Confined):
             info, info_end = os.pipe()
             undo.callback(os.close, info)
             block, block_end = os.pipe()
-            opened.callback(os.close, block_end)
+            undo.callback(os.close, block_end)  # at its end bubblewrap continues: first it is killed
             try:
                 popen = self._popen(opened, order, arguments, filtering, info_end, block)
             finally:
@@ -154,6 +155,7 @@ class Bubblewrapped(Confined):
             except (ProcessLookupError, BrokenPipeError) as e:
                 raise _complaint(popen) from e
             undo.pop_all()
+            os.close(block_end)
         return _started(popen, pidfd, info, group)
 
     def _popen(self, opened: ExitStack, order: Order, *fds: int) -> subprocess.Popen[bytes]:
@@ -202,7 +204,7 @@ class Bubblewrapped(Confined):
 
 def _complaint(popen: subprocess.Popen[bytes]) -> SandboxError:
     """Why bubblewrap did not start the command, in its words."""
-    popen.kill()
+    _kill(popen)
     said = b"" if popen.stderr is None else popen.stderr.read(TOO_LONG)
     return SandboxError(f"bubblewrap did not start: {said.decode('utf-8', 'replace').strip() or f'{START:g} s passed'}")
 
@@ -220,9 +222,17 @@ def _limit(pid: int, resource_number: int, most: tuple[int, int]) -> None:
     resource.prlimit(pid, resource_number, (soft, hard))
 
 
-def _discard(popen: subprocess.Popen[bytes]) -> None:
-    """End a start that failed."""
+def _kill(popen: subprocess.Popen[bytes]) -> None:
+    """Kill bubblewrap and the first process inside, which may not know yet that it is to die with it."""
+    with suppress(OSError, ValueError):
+        for pid in Path(f"/proc/{popen.pid}/task/{popen.pid}/children").read_text().split():
+            os.kill(int(pid), signal.SIGKILL)
     popen.kill()
+
+
+def _discard(popen: subprocess.Popen[bytes]) -> None:
+    """End a start that failed, or was cancelled."""
+    _kill(popen)
     popen.wait()
     for pipe in (popen.stdin, popen.stdout, popen.stderr):
         if pipe is not None:

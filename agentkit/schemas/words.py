@@ -239,7 +239,7 @@ def _problem(located: _Located, arguments: Mapping[str, Any], schema: Mapping[st
     if kind.startswith("missing"):
         return _missing(steps, schema)
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
-        known = [name for option in _at(steps[:-1], schema) for name in option.get("properties", {})]
+        known = list(dict.fromkeys(name for option in _at(steps[:-1], schema) for name in option.get("properties", {})))
         return unknown(str(steps[-1]), known, steps)
     if kind == "json_invalid" and not error["loc"]:
         return TOO_DEEP
@@ -305,7 +305,8 @@ def _at(steps: Sequence[str | int], schema: Mapping[str, Any]) -> list[Mapping[s
     here = [schema]
     for step in steps:  # a schema may have properties, and alternatives that have further ones
         options = [option for one in here for option in (resolve(one, schema), *alternatives(one, schema))]
-        here = [found for option in options if isinstance(found := child(option, step), Mapping)]
+        found = (child(option, step) for option in options)
+        here = list({id(one): one for one in found if isinstance(one, Mapping)}.values())
     return [option for found in here for option in alternatives(found, schema)]
 
 

@@ -143,8 +143,8 @@ def _path(mapping: XMLMapping, kind: str, where: str) -> tuple[str, ...]:
         )
     if len(set(steps)) < len(steps):
         raise SchemaError(
-            f"{where}: @xml_schema has path {path!r} for parameter {name!r}, which names an element inside one of the same "
-            "name: their ends cannot be told apart; give one of them another name"
+            f"{where}: @xml_schema has path {path!r} for parameter {name!r}, which names an element inside one of "
+            "the same name; give one of them another name"
         )
     return steps
 

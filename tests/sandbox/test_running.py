@@ -226,6 +226,33 @@ def test_cancelling_kills_the_whole_tree(box: Sandbox) -> None:
     assert not is_beating(box)
 
 
+def test_cancelling_while_it_starts_leaves_nothing_that_runs(box: Sandbox) -> None:
+    """At any moment of the start: nobody would hear of it."""
+    mark = f"0.{os.getpid()}7"  # seconds, by which it is found among all processes
+
+    async def main() -> None:
+        for n in range(60):
+            running = asyncio.create_task(box.run(["sh", "-c", f"sleep {mark}; sleep 60; touch {n}"]))
+            await asyncio.sleep(0.0005 * (n % 30))
+            running.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await running
+
+    def left() -> list[str]:
+        found = []
+        for file in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                if mark.encode() in file.read_bytes():
+                    found.append(file.parent.name)
+        return found
+
+    asyncio.run(main())
+    deadline = time.monotonic() + 5
+    while left() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not left()
+
+
 def test_when_its_host_is_killed_the_tree_dies(variant: str, tmp_path: Path) -> None:
     asyncio.run(opened(variant).close())  # skipped where it is absent
     script = (

@@ -387,7 +387,10 @@ def test_a_hand_written_schema_with_descriptions_beside_it() -> None:
         ),
         (
             xml_schema(mappings=[{"param_name": "path", "path": "o/text/o"}, {"param_name": "old"}]),
-            "@xml_schema has path 'o/text/o' for parameter 'path', which names an element inside one of the same name",
+            (
+                "@xml_schema has path 'o/text/o' for parameter 'path', which names an element inside one of the same "
+                "name; give one of them another name"
+            ),
         ),
         (
             xml_schema(mappings=[{"param_name": "path", "node_type": "attr"}, {"param_name": "old"}]),
