@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from time import process_time
 from typing import Any
 
@@ -247,7 +247,12 @@ CHAT: dict[str, Stream] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", CHAT)
+def some(kinds: Iterable[str]) -> list[Any]:
+    """All of them, three of four only in the soak."""
+    return [pytest.param(kind, marks=pytest.mark.soak if n % 4 else ()) for n, kind in enumerate(kinds)]
+
+
+@pytest.mark.parametrize("kind", some(CHAT))
 def test_chat(kind: str) -> None:
     def run(count: int) -> float:
         return seconds(ChatWire("server", TOOLS, TOOLS), CHAT[kind](count))
@@ -377,7 +382,7 @@ RESPONSES: dict[str, Stream] = {
 }
 
 
-@pytest.mark.parametrize("kind", RESPONSES)
+@pytest.mark.parametrize("kind", some(RESPONSES))
 def test_responses(kind: str) -> None:
     def run(count: int) -> float:
         return seconds(ResponsesWire("server", TOOLS), RESPONSES[kind](count))
@@ -484,7 +489,7 @@ MESSAGES: dict[str, Stream] = {
 }
 
 
-@pytest.mark.parametrize("kind", MESSAGES)
+@pytest.mark.parametrize("kind", some(MESSAGES))
 def test_messages(kind: str) -> None:
     def run(count: int) -> float:
         return seconds(MessagesWire("anthropic", TOOLS), MESSAGES[kind](count))

@@ -377,7 +377,7 @@ def test_if_nobody_can_learn_how_it_ends_it_is_not_started() -> None:
 def test_if_others_have_collected_its_end_that_is_an_error_and_no_hang() -> None:
     async def main() -> None:
         async with sandbox("none") as box, await box.start(["true"]) as running:
-            os.waitpid(-1, 0)  # noqa: ASYNC222 - as others might
+            os.waitpid(running._started.popen.pid, 0)  # noqa: ASYNC222 - as others might
             with pytest.raises(SandboxError, match="another part of this process has collected how the command ended"):
                 await running.wait()
 
