@@ -206,8 +206,14 @@ class ToolCall(ByAttribute):
             _refuse_call(self.id, self.name, self.arguments)
 
     def copied(self) -> ToolCall:
-        """The same call with arguments of its own: a change in them changes no other call."""
-        return replace(self, arguments=deepcopy(self.arguments))
+        """The same call with arguments of its own: a change in them changes no other call.
+
+        Itself if they are nested too deeply to be copied: no tool accepts such arguments.
+        """
+        try:
+            return replace(self, arguments=deepcopy(self.arguments))
+        except RecursionError:
+            return self
 
 
 _put_id, _put_name, _put_arguments, _put_format, _put_raw = (

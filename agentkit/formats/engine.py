@@ -127,7 +127,9 @@ class Parser(Reader):
         self.calls = Calls(self, openers, self.prose)
         self.faulty = -1  # the last call in which a bug of ours appeared
         inside = declared[0].thinking[0][1] if thinking and declared and declared[0].thinking else None
-        if after is not None and after.left is not None:
+        if after is not None:
+            if after.left is None:
+                raise FormatError("after=: expected a parser that is closed; close() returns its last events")
             self.prose.follow(after.left)
         self.left: ProseReader | None = None  # once it is closed
         self.run = self._text(inside)

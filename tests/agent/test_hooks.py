@@ -384,3 +384,15 @@ async def test_no_call_runs_if_none_may_be_made(format: str | None) -> None:
     assert answer.error == "denied"
     assert "no tool may be called now (tool_choice='none')" in answer.text
     assert result.text == "Then in words."
+
+
+async def test_a_hook_hears_of_a_call_that_is_nested_too_deeply_to_be_copied() -> None:
+    deep: Any = 1
+    for _ in range(800):
+        deep = [deep]
+    heard: list[str] = []
+    model = ScriptedModel([ToolCall("c", "add", {"a": deep, "b": 2}), "No."])
+    result = await Agent(model, [add], hooks=[lambda event, _: heard.append(type(event).__name__)]).run("Go.")
+    (answer,) = [m for m in result.messages if isinstance(m, ToolMessage)]
+    assert answer.error == "invalid_arguments"
+    assert {"CallEnd", "ToolFailed"} <= set(heard)

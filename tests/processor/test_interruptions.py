@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import ProcessorConfig, ResponseProcessor, ToolCall, ToolRegistry
+from agentkit.errors import FormatError
 from agentkit.events import CallEnd, Finish, ProviderBlock, SourceEvent, Text, Thinking
-from agentkit.formats import render_calls
+from agentkit.formats import Parser, render_calls
 
 
 def note(text: str) -> str:
@@ -113,3 +114,13 @@ def test_no_call_after_what_ends_is_lost(
     expected = called([Text(first), Text(second)], **config)
     assert expected
     assert called([Text(first), divide, Text(second)], **config) == expected
+
+
+def test_a_parser_that_is_not_closed_is_followed_by_none() -> None:
+    first = Parser("hermes")
+    with pytest.raises(FormatError, match=r"after=: expected a parser that is closed"):
+        Parser("hermes", after=first)
+    first.close("Write `")
+    second = Parser("hermes", REGISTRY.specs(), after=first)
+    text = call_in("hermes", "a") + "`"
+    assert "".join(e.text for e in second.close(text) if isinstance(e, Text)) == text
