@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from agentkit.formats.declaring import THOUGHTS
@@ -46,7 +46,8 @@ _OTHERS: Final = {
 class Aside(NamedTuple):
     """One kind of aside: the literals that end it, and whether only a paragraph is aside if it starts inside a line.
 
-    This way, a tag that prose merely mentions ("the <pre> element") does not affect a call in a later paragraph. Behind
+    This way, a tag that prose merely mentions ("the <pre> element") does not affect a call in a later paragraph. The
+    mark of another's turn or of a result is such a mention only if the sentence continues: see `SAID_ON`. Behind
     another tag or the marker of a list's item, one starts a block, which ends with the item at the latest.
     """
 
@@ -57,6 +58,26 @@ class Aside(NamedTuple):
 LITERALS: Final = {text: Aside(ends) for text, ends in _OTHERS.items()} | {"<!--": Aside(("-->",), paragraph=True)}
 """Asides that start with a literal, by that literal, which contains no white space."""
 _ANY_CASE: Final = {text.lower(): aside for text, aside in LITERALS.items()}
+
+
+_NO_EMPTY: Final = r"(?!<!---?(?:>|\Z))"
+"""Not before `<!-->`, which is a whole comment in HTML; nor before what may become one."""
+
+_WORDS: Final = (
+    "after", "and", "are", "as", "before", "begins", "between", "block", "comes", "ends", "is", "mark", "marker",
+    "marks", "means", "opens", "or", "precedes", "separates", "starts", "tag", "tags", "there", "token", "tokens",
+    "wraps",
+)  # fmt: skip
+_AROUND: Final = r"[\"'*_)]"
+SAID_ON: Final = Delimiter(
+    rf"[ \t]{{1,8}}(?:{'|'.join(_WORDS)})(?=[\s,;.:)])|\\n(?=[\s,;.])"
+    rf"|{_AROUND}{{0,3}}(?:[,;.](?=\s)|(?<={_AROUND})(?=[\s:\]}}]))",
+    rf"[ \t]{{0,8}}[a-z]{{0,9}}|\\n?|{_AROUND}{{0,3}}[,;.]?",
+)
+"""What shows that a sentence only mentions the mark before it: punctuation, or a word that continues the sentence.
+
+No template has these after its marks, and few users would begin with one of these words.
+"""
 
 
 class Asides:
@@ -95,19 +116,20 @@ def _opens(tags: tuple[str, ...], declared: tuple[str, ...], texts: tuple[str, .
     roles = any_of(text for text in texts if text[-1].isalpha())
     others = any_of(text for text in texts if not text[-1].isalpha())
     return Delimiter(
-        rf"<{not_declared}(?P<tag>{any_of(tags)}){attributes}(?<!/)>|(?P<text>{roles}(?=[\W\d])|{others})",
-        rf"<(?:{any_of(tags)}{attributes}|{any_beginning(tags)})|{roles}|{any_beginning(texts)}",
+        rf"<{not_declared}(?P<tag>{any_of(tags)}){attributes}(?<!/)>|(?P<text>{roles}(?=[\W\d])|{_NO_EMPTY}{others})",
+        rf"<(?:{any_of(tags)}{attributes}|{any_beginning(tags)})|{roles}|<!---?|{any_beginning(texts)}",
         re.IGNORECASE,
     )
 
 
-@cache
-def end_of(closes: tuple[str, ...], margin: int | None) -> tuple[Delimiter, Search]:
+@lru_cache(256)
+def end_of(closes: tuple[str, ...], margin: int | None, others: Delimiter | None = None) -> tuple[Delimiter, Search]:
     """What ends an aside, and a search for where that may be.
 
     Args:
         closes: the literals that end it.
         margin: an empty line ends it, too, if the next one is indented by less than this; 0: any; None: none does.
+        others: what starts an aside, before which this one ends: it is only mentioned, and another one may be meant.
     """
     whole, part = "|".join(map(pattern, closes)), "|".join(map(beginnings, closes))
     first = "|".join(map(may_begin, closes))
@@ -116,4 +138,7 @@ def end_of(closes: tuple[str, ...], margin: int | None) -> tuple[Delimiter, Sear
         empty = r"[ \t\r]{0,64}"
         whole += rf"|\n{empty}\n" if not margin else rf"|\n(?:{empty}\n){{1,16}}+(?= {{0,{margin - 1}}}+\S)"
         part += rf"|\n{empty}" if not margin else rf"|\n(?:{empty}\n){{0,16}}{empty}"
+    if others is not None:
+        first += r"|[<\[]"
+        whole, part = rf"{whole}|(?={others.whole.pattern})", rf"{part}|{others.begun[3:-3]}"
     return Delimiter(whole, part, re.IGNORECASE), re.compile(first, re.IGNORECASE).search

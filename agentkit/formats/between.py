@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Final
 
 from agentkit.events import Markup, Text, Thinking
@@ -23,6 +24,7 @@ _FENCE: Final = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}(?:\r?\n|(?=[\[{<]))", r"
 _SEPARATORS: Final = (",", ";")
 _AGAIN: Final = Delimiter(r"[\])}\s]{0,16}[,;][\[\s]{0,64}(?=[^\[\s])", r"[\])}\s]{0,16}(?:[,;][\[\s]{0,64})?")
 """What continues a list."""
+_EMPTY: Final = r"\n[ \t]{0,64}\r?\n"
 _ANY: Final = re.compile(".").match
 
 
@@ -209,6 +211,45 @@ def token(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
     if entry.close:
         yield from calls.prose.region(Thinking if entry.kind == "thinking" else Text, entry.close)
     return True
+
+
+def left_over(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+    """An opening after a call, with which a paragraph ends, is markup: it was written instead of an end."""
+    r = calls.r
+    for entry in entries:
+        if entry.kind not in ("call", "section") or entry.weak:
+            continue
+        section = entry.shape.section if entry.kind == "section" else None
+        written = section.open if section is not None else entry.shape.call[0]
+        if not isinstance(written, str | Tag):
+            continue
+        found = yield from r.sees(_at_end(written))
+        if found is None and r.ended:
+            found = _at_text_end(written).match(r.buf, r.at)
+        if found is not None:
+            calls.say_before()
+            r.say(Markup, found.end("opening"))
+            calls.section = None if section is not None else calls.section
+            return True
+    return False
+
+
+@cache
+def _at_end(written: str | Tag) -> Delimiter:
+    opening, begun = edge_of(written), edge_of(written).begun
+    rest = r"[^<>\n]{0,64}>" if isinstance(written, Tag) else ""
+    whole = rf"(?P<opening>{opening.whole.pattern}{rest})[ \t]{{0,64}}\r?"
+    return Delimiter(
+        whole + _EMPTY,
+        rf"{begun}|{opening.whole.pattern}[^<>\n]{{0,64}}|{whole}(?:\n[ \t]{{0,64}}\r?)?",
+        re.RegexFlag(opening.whole.flags),
+    )
+
+
+@cache
+def _at_text_end(written: str | Tag) -> re.Pattern[str]:
+    found = _at_end(written).whole
+    return re.compile(found.pattern.removesuffix(_EMPTY) + r"\s*\Z", found.flags)
 
 
 def fence_end(calls: Calls) -> Generator[None, None, bool]:

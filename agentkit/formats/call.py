@@ -12,7 +12,7 @@ from agentkit.formats.callarguments import CallArguments
 from agentkit.formats.damage.listed import Listed
 from agentkit.formats.format import Format, Shape
 from agentkit.formats.openers import Opener, Openers
-from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, beginnings
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, beginnings, pattern
 from agentkit.formats.valueends import Elements
 from agentkit.toolspec import Layout, ToolSpec
 from agentkit.unicode import without_surrogates
@@ -26,12 +26,14 @@ class Lead:
     """What stands before a call and is markup if it is one.
 
     `between` is the text between the last call and this one; `opening`, that of a section or of a wrapping, which is
-    the beginning of the call's own text; `size`, how much of that text was emitted as markup.
+    the beginning of the call's own text; `size`, how much of that text was emitted as markup. `alone` is whether it
+    begins its line.
     """
 
     between: str
     opening: str = ""
     size: int = 0
+    alone: bool = False
 
     def say(self, r: Reader) -> None:
         """What separates the call from the last one, and a section's opening, are markup, not part of the call."""
@@ -172,6 +174,6 @@ def ended(r: Reader, start: int) -> bool:
 
 @cache
 def _any_of(texts: tuple[str, ...]) -> tuple[Delimiter, Search]:
-    whole = "|".join(re.escape(t) for t in texts)
+    whole = "|".join(pattern(t) if t.strip() else re.escape(t) for t in texts)
     part = "|".join(beginnings(t) for t in texts)
     return Delimiter(whole, part), re.compile(f"[{re.escape(''.join(t[0] for t in texts))}]").search

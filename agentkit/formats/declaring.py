@@ -50,6 +50,13 @@ def unseen(**fields: Sequence[Any]) -> str:
     return ""
 
 
+def unsafe_close(close: str) -> str:
+    """About what ends a result: nothing that a broken marker is shown as, such as `&lt;` for `<`, can end it."""
+    if close.strip() and close.strip() in (*"&#;", "&lt;", "lt;", "t;", "&l", "&lt"):
+        return f"ResultShape(close={close!r}) is a part of what markers in results are shown as, such as '&lt;'"
+    return ""
+
+
 def _kind(part: object) -> str:
     return type(part).__name__
 

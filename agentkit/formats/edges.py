@@ -6,10 +6,26 @@ Knows the declarations, but neither the tools nor the text.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
-from agentkit.formats.format import Envelope, Format, Section, Shape, Tag
+from agentkit.formats.format import (
+    CallId,
+    CountedName,
+    Envelope,
+    Format,
+    FormatPart,
+    Json,
+    KeyEnvelope,
+    Name,
+    NameTag,
+    PythonCall,
+    Section,
+    Shape,
+    Tag,
+)
+from agentkit.formats.format import edge as edge_text
 from agentkit.formats.reader import Delimiter, beginnings, literal, pattern
 from agentkit.formats.tags import closing, tag
 
@@ -71,6 +87,37 @@ def _closes(edge: str | Tag) -> bool:
     return not weak(edge) or (fenced(edge) and isinstance(edge, str) and "<" in edge)
 
 
+@cache
+def twice(shape: Shape, others: tuple[Shape, ...]) -> tuple[Delimiter | None, Delimiter | None]:
+    """A section's opening and a call's, each written again; None for one that may begin something else then."""
+    first, *rest = shape.call or ("",)
+    own = first.strip() if isinstance(first, str) else ""
+    longer = (o.call[0] for o in others if isinstance(o.call[0], str))
+    literal = own and not any(text.startswith(own) and text.strip() != own for text in longer)
+    section = _again(shape.section.open, shape.call) if shape.section is not None else None
+    return section, _again(str(first), tuple(rest)) if literal else None
+
+
+def _again(written: str | Tag, following: tuple[FormatPart, ...]) -> Delimiter | None:
+    """An opening after white space; None if it is common in prose, or the part that follows it may begin like it."""
+    own = edge_text(written).strip()
+    first = next((part for part in following if not isinstance(part, str) or part.strip()), None)
+    match first:
+        case str(text) | Name(text) | CountedName(text):
+            begins = text.strip()
+        case NameTag(name):
+            begins = f"<{name}"
+        case Envelope() | KeyEnvelope() | Json():
+            begins = "{"
+        case _:
+            begins = "" if isinstance(first, PythonCall | CallId) else own
+    if weak(written) or (begins and (own.startswith(begins) or begins.startswith(own))):
+        return None
+    delimiter = edge_of(written)
+    part = rf"\s{{0,64}}(?:{delimiter.begun})?"
+    return Delimiter(rf"\s{{0,64}}(?:{delimiter.whole.pattern})", part, re.RegexFlag(delimiter.whole.flags))
+
+
 def opener(edge: str) -> str:
     """The beginning of a literal at which prose stops: up to its first white space or JSON bracket."""
     word = edge.split()[0]
@@ -86,6 +133,21 @@ def weak(edge: str | Tag) -> bool:
     return not isinstance(edge, Tag) and (edge.strip() in _COMMON or fenced(edge))
 
 
+@cache
+def marked(shape: Shape) -> bool:
+    """Whether a call of this shape has something that is not common in prose, before it or after it."""
+    edges = [part for part in shape.call if isinstance(part, str | Tag)]
+    if shape.section is not None:
+        edges += [shape.section.open, shape.section.close]
+    return not all(weak(edge if isinstance(edge, Tag) else edge.strip("[]{} \n")) for edge in edges)
+
+
 def fenced(edge: object) -> bool:
     """Whether this is the beginning of a code fence."""
     return isinstance(edge, str) and edge.lstrip().startswith("```")
+
+
+def shown(parts: Sequence[FormatPart]) -> bool:
+    """Whether a tool's name and the literal after it show that these parts are a call, without what opens it."""
+    shown = len(parts) > 2 and isinstance(parts[0], Name) and isinstance(parts[1], str) and len(parts[1].strip()) > 3
+    return shown and isinstance(parts[2], Json) and not weak(str(parts[1]))

@@ -75,6 +75,7 @@ def _check_tools(tools: Iterable[object]) -> None:
             raise FormatError(f"tools are a sequence of ToolSpec, such as registry.offered(None); found {found}")
 
 
+_MARK: Final = "\ufeff"  # a byte order mark, which does not belong to the first line
 _STUCK: Final = 64  # steps that consume nothing, as an empty end of a section does; a fault of ours has no end of them
 
 
@@ -94,6 +95,10 @@ class Parser(Reader):
         limits: limits on what is accepted.
         after: the closed parser of the text before an interruption, such as thinking, in the same response: code,
             thinking and asides that were open at its end are still open. No call reaches across.
+
+    Raises:
+        FormatError: no format, no repair or no `in_code` is called so, a tool is not a `ToolSpec`, or `after` is not
+            closed.
 
     The merged events do not depend on how the text is cut into chunks. `Text`, `Thinking`, `Markup` and the `raw` of
     calls, in order, are exactly the input. No text makes it raise: a bug of ours becomes the `internal_error` of the
@@ -228,12 +233,18 @@ class Parser(Reader):
                 return
             yield
 
-    def _text(self, thinking: str | None = None) -> Wait:
-        """Text and calls in turn, to the text's end; it may start inside `thinking`."""
+    def _inside(self, thinking: str | None) -> Wait:
+        """What the text starts inside of, up to its end, if anything; else a byte order mark."""
         if thinking:
             yield from self.prose.region(Thinking, thinking)
         elif self.prose.within is not None:
             yield from self.prose.within(self.prose)
+        elif not self.offset and self.buf.startswith(_MARK):
+            self.say(Text, len(_MARK))
+
+    def _text(self, thinking: str | None = None) -> Wait:
+        """Text and calls in turn, to the text's end; it may start inside `thinking`."""
+        yield from self._inside(thinking)
         after_call, before, stuck = False, -1, 0
         while not (after_call and self.ended and self.at >= len(self.buf)):
             stuck = stuck + 1 if self.offset == before else 0
@@ -245,7 +256,7 @@ class Parser(Reader):
                 entries = yield from (between.after_call(self.calls) if after_call else self.prose.to_opener())
             if entries is None:
                 return
-            after_call = False
+            behind, after_call = after_call, False
             for entry in entries:
                 if entry.kind == "markup" and self.calls.section is None and (yield from answer(self.calls, entries)):
                     after_call = True  # it opens a call or a section, even if the first one is damaged
@@ -255,11 +266,11 @@ class Parser(Reader):
                     after_call |= entry.kind == "aside" and self.calls.section is not None  # which it does not end
                     break
             else:
-                after_call = yield from self._opens_nothing(entries)
+                after_call = yield from self._opens_nothing(entries, behind=behind)
 
-    def _opens_nothing(self, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+    def _opens_nothing(self, entries: Sequence[Opener], *, behind: bool) -> Generator[None, None, bool]:
         """Nothing that was tried here is a call: at least one character is text; True if a call is answered for."""
-        if (yield from answer(self.calls, entries)):
+        if (yield from answer(self.calls, entries)) or (behind and (yield from between.left_over(self.calls, entries))):
             return True
         self.calls.section = self.calls.outer = None
         if self.calls.before:

@@ -12,7 +12,7 @@ from typing import ClassVar, Final, Literal
 
 from agentkit.checks.bounds import refuse, whole
 from agentkit.errors import FormatError
-from agentkit.formats.declaring import unseen, what_is_wrong
+from agentkit.formats.declaring import unsafe_close, unseen, what_is_wrong
 from agentkit.formats.literals import MAX_DEPTH
 from agentkit.toolspec import Layout
 
@@ -24,7 +24,8 @@ class Tag:
     """An opening or closing tag without a slot: `<function_calls>`, `</invoke>`.
 
     Read in any case, with a namespace prefix, with a hyphen for an underscore and with white space before `>`. So is a
-    literal that is such a tag; if it opens a call, also with attributes that carry no information about one.
+    literal that is such a tag; if it opens a call, also with attributes that carry no information about one. A tag
+    that another literal of a call contains (`<function=`) is read in any case, too; a token (`<|call|>`) never is.
     """
 
     name: str
@@ -178,8 +179,9 @@ class PythonCall(CallBody):
 class Skip:
     """Slot: characters up to the next literal that no call needs; `written` is written in their place.
 
-    With `tokens`, the characters may contain these control tokens, but no other one and no `=`: there another header
-    would begin, and the name before it would be run with what follows the other one.
+    With `tokens`, the characters may contain these control tokens, but no other one and no `=`; without, neither the
+    call's own first literal, nor its section's, nor an empty line. There another header would begin, and the name
+    before it would be run with what follows the other one.
     """
 
     written: str
@@ -372,7 +374,8 @@ class Format:
             around = (edge(shape.section.open), edge(shape.section.close)) if shape.section is not None else None
             if wrong := what_is_wrong(shape.call, around):
                 raise FormatError(f"format {self.name!r} cannot be declared: {wrong}")
-        if wrong := unseen(thinking=self.thinking, answer=self.answer, markup=self.markup, ends=self.ends):
+        wrong = unseen(thinking=self.thinking, answer=self.answer, markup=self.markup, ends=self.ends)
+        if wrong := wrong or unsafe_close(self.result.close):
             raise FormatError(f"format {self.name!r} cannot be declared: {wrong}")
 
     @property

@@ -74,6 +74,7 @@ class Held:
         behind: offset after the last opening of a call inside, -1 before one.
         doubled: whether the enclosing call's end immediately follows that of a quoted one, and may be its double.
         half: whether `first` ends the call, and a call that opens in the value has not ended there.
+        again: whether, after the enclosing call's end, a value's closing came that nothing there opens.
     """
 
     start: int
@@ -87,6 +88,7 @@ class Held:
     behind: int = -1
     doubled: bool = False
     half: bool = False
+    again: bool = False
 
 
 class Later:
@@ -170,6 +172,7 @@ class Later:
             held.odd = held.odd or here
         elif kind == "close" and not held.nest.open:
             self.seen.stray = held.shut >= 0
+            held.again = held.again or (bool(held.ends) and not (yield from self.tokens.in_a_sentence(token)))
         return None
 
     def over_half(self, end: int) -> None:
@@ -261,7 +264,12 @@ class Later:
         held = self.held
         if held.odd is not None or held.first is not None:
             return self.found(held.first or held.odd or (0, 0))
-        if len(held.ends) == 1 and not held.doubled and MISSING_CLOSE in self.tokens.r.repairs and self.is_whole():
+        if (
+            len(held.ends) == 1
+            and not (held.doubled or held.again)
+            and MISSING_CLOSE in self.tokens.r.repairs
+            and self.is_whole()
+        ):
             self.tokens.r.unclosed.update(held.inside)
             ((end, self.over),) = held.ends
             return self.found((end, end))

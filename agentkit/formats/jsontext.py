@@ -39,10 +39,11 @@ GOES_ON: Final = Delimiter(
 """More of an object after the brace that closes it: after a doubled brace, nothing may be lost. Its comma may lack."""
 
 
-_AGAIN: Final = r"[}\]]{0,16}+(?=[^\s<\[{}\],])\"?[^\n\"]{0,256}\""
+_SAID: Final = r"[^\n\"]{0,1024}(?:(?<=\\)\"[^\n\"]{0,1024}){0,64}"  # in which quotes may be escaped
+_AGAIN: Final = rf"[}}\]]{{0,16}}+(?=[^\s<\[{{}}\],])\"?{_SAID}\""
 NOT_OVER: Final = Delimiter(
     rf'{GOES_ON.whole.pattern}|{_AGAIN}\s{{0,16}}(?:,\s{{0,16}}"|[}}\]])',
-    rf"{GOES_ON.begun[3:-3]}|[}}\]]{{0,16}}+(?:[^\s<\[{{}}\],][^\n\"]{{0,256}}|{_AGAIN}\s{{0,16}}(?:,\s{{0,16}})?)?",
+    rf"{GOES_ON.begun[3:-3]}|[}}\]]{{0,16}}+(?:(?=[^\s<\[{{}}\],])\"?{_SAID}|{_AGAIN}\s{{0,16}}(?:,\s{{0,16}})?)?",
 )
 """The same, or text that is joined to that brace, with no white space between, and ends as a string of an object does.
 

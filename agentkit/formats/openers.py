@@ -8,24 +8,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, Final, Literal
 
 from agentkit.formats.asides import Aside, Asides
 from agentkit.formats.callarguments import Expected
 from agentkit.formats.damage import unread
 from agentkit.formats.damage.fenced import Fenced
-from agentkit.formats.damage.listed import BLOCKS, Listed, formed
+from agentkit.formats.damage.listed import BLOCKS, Listed, at_end, formed
 from agentkit.formats.damage.unread import Unread
 from agentkit.formats.damage.worn_openings import WornOpening, worn_opening
 from agentkit.formats.damage.worn_tokens import Worn
-from agentkit.formats.edges import begins, closers, edge_of, lists_of, opener, weak
+from agentkit.formats.edges import begins, closers, edge_of, lists_of, opener, shown, twice, weak
 from agentkit.formats.format import (
     Braced,
     Envelope,
     Format,
-    FormatPart,
-    Json,
     KeyEnvelope,
     Name,
     NameTag,
@@ -36,15 +34,7 @@ from agentkit.formats.format import (
     TagParameters,
     ToolElement,
 )
-from agentkit.formats.reader import (
-    Delimiter,
-    Search,
-    any_beginning,
-    any_of,
-    beginnings,
-    behind,
-    pattern,
-)
+from agentkit.formats.reader import Delimiter, Search, any_beginning, any_of, beginnings, behind, pattern
 from agentkit.formats.remembered import Remembered
 from agentkit.formats.stops import BLOCK, line_start, stops_of
 from agentkit.formats.tags import folded, opening_tag, tag_of
@@ -206,6 +196,12 @@ class Table:
                 names += node.path
         return set(map(str.lower, names))
 
+    def at_literal(self, text: str) -> Iterable[Opener]:
+        """What this literal may open: in another case than declared, only what is a part of a call or section."""
+        key = "".join(text.split())
+        alike = (e for other, found in self.literals.items() if other.lower() == key.lower() for e in found)
+        return self.literals.get(key) or [e for e in alike if e.kind not in ("thinking", "answer", "markup")]
+
     def own_calls(self) -> str:
         """A regular expression for what nothing but calls begins with."""
         literals = [key for key, entries in self.literals.items() if any(map(_tells, entries))]
@@ -243,6 +239,11 @@ class Meant:
         return replace(self.entry, weak=False)
 
     @cached_property
+    def twice(self) -> tuple[Delimiter | None, Delimiter | None]:
+        """A section's opening and a call's, each written again; None for one that may begin something else then."""
+        return twice(self.entry.shape, self.entry.format.shapes)
+
+    @cached_property
     def unopened(self) -> Opener | None:
         """The same call without its opening literal, for use after another one; None if nothing shows what it is.
 
@@ -252,7 +253,7 @@ class Meant:
         parts = shape.call[isinstance(shape.call[0], str) :]
         if len(parts) > 1 and isinstance(parts[1], Braced) and (word := _WORD_BEFORE_NAME(str(shape.call[0]))):
             parts = (word[1], *parts)  # the rest of the literal, after its token
-        elif shape.section is not None or not parts or not (isinstance(parts[0], Envelope) or _shown(parts)):
+        elif shape.section is not None or not parts or not (isinstance(parts[0], Envelope) or shown(parts)):
             return None
         return replace(self.entry, kind="call", shape=Shape(parts), weak=True)
 
@@ -294,8 +295,11 @@ class Meant:
         if section is None or not isinstance(first, Envelope | KeyEnvelope | PythonCall):
             return None
         strong = not entry.weak or _LABELLED(str(section.open)) is not None
-        alike = [s.call[0] for s in entry.format.shapes if s.section == section and s.call[0] != first]
-        return Listed(section, (first, *alike), self._table.named, strong=strong)
+        opened_alike = [o.shape for each in self._table.tags.values() for o in each if o.kind == "call"]
+        shapes = [*(s for s in entry.format.shapes if s.section == section), *opened_alike]
+        alike = [s.call[0] for s in shapes if s.section and s.section.open == section.open and s.call[0] != first]
+        openings = cache(lambda: at_end(self._table.own_calls()))
+        return Listed(section, (first, *alike), self._table.named, openings, strong=strong)
 
     @cached_property
     def fenced(self) -> Fenced:
@@ -430,12 +434,6 @@ def _one_of(texts: tuple[str, ...]) -> Delimiter:
 def _tells(entry: Opener) -> bool:
     """Whether nothing but a call begins like this."""
     return entry.kind in ("call", "section") and not entry.weak
-
-
-def _shown(parts: Sequence[FormatPart]) -> bool:
-    """Whether a tool's name and the literal after it show that these parts are a call, without what opens it."""
-    shown = len(parts) > 2 and isinstance(parts[0], Name) and isinstance(parts[1], str) and len(parts[1].strip()) > 3
-    return shown and isinstance(parts[2], Json) and not weak(str(parts[1]))
 
 
 _WORD_BEFORE_NAME: Final = re.compile(r"<[^<>]+>(\w+ ?:)").fullmatch

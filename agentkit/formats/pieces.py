@@ -40,7 +40,7 @@ class Pieces:
             small.clear()
 
     def last(self, count: int) -> str:
-        """So many characters of its end."""
+        """The last `count` characters; all of them if there are fewer."""
         taken: list[str] = []
         for piece in chain(reversed(self._small), reversed(self._joined)):
             if count <= 0:

@@ -16,10 +16,11 @@ from typing import Any, Final
 
 from agentkit.events import ArgumentDelta
 from agentkit.formats import jsontext, values
+from agentkit.formats.atoms import exact
 from agentkit.formats.bodies.fixed import ends_of_name, skips
 from agentkit.formats.call import CallReader, Lead
 from agentkit.formats.damage.missing_close import close_values
-from agentkit.formats.edges import edge_of
+from agentkit.formats.edges import edge_of, twice
 from agentkit.formats.format import (
     CallBody,
     CallId,
@@ -38,7 +39,7 @@ from agentkit.formats.format import (
 )
 from agentkit.formats.jsontext import NOT_OVER
 from agentkit.formats.openers import Opener, Openers
-from agentkit.formats.reader import Damage, Reader, literal, pattern
+from agentkit.formats.reader import Damage, Reader, literal
 from agentkit.formats.valueends import ValueEnd, end_of_value
 from agentkit.toolspec import ToolSpec
 
@@ -105,7 +106,7 @@ class PlainCall:
     def __init__(self, shape: Shape, *, section: bool) -> None:
         at = next((n for n, part in enumerate(shape.call) if isinstance(part, CallBody)), -1)
         body = shape.call[at]
-        steps = "".join(_step(shape, n) for n in range(at))
+        steps = "".join(_step(shape, n) + (_not_again(shape) if not n else "") for n in range(at))
         head = rf"({_section(shape) if section else ''}){steps}{_into(body)}"
         head += "" if "(?P<id>" in head else "(?P<id>(?!))?"
         if at < 0 or head.count("(?P<name>") != 1:
@@ -132,7 +133,7 @@ def _section(shape: Shape) -> str:
         return rf"{re.escape(f'<{edge.name}>')}\s*+"
     if edge_of(edge) is not literal(edge.strip()):
         raise Unlike
-    return rf"(?>{pattern(edge.strip())})\s*+"
+    return rf"(?>{exact(edge.strip())})\s*+"
 
 
 def _step(shape: Shape, n: int) -> str:
@@ -156,7 +157,13 @@ def _step(shape: Shape, n: int) -> str:
 
 
 def _literal(text: str) -> str:
-    return rf"\s*+(?>{pattern(text.strip())})" if text.strip() else ""
+    return rf"\s*+(?>{exact(text.strip())})" if text.strip() else ""
+
+
+def _not_again(shape: Shape) -> str:
+    """Not before the opening written again, where that could be read as a name."""
+    again = twice(shape, (shape,))[1] if re.match(_NAME, str(shape.call[0]).strip()) else None
+    return f"(?!{again.whole.pattern})" if again is not None else ""
 
 
 def _optional(prefix: str) -> str:
@@ -200,7 +207,7 @@ def _rest(parts: Sequence[FormatPart], space: str) -> str:
     for part in parts:
         match part:
             case str(text):
-                out += rf"{space}(?>{pattern(text.strip())})" if text.strip() else ""
+                out += rf"{space}(?>{exact(text.strip())})" if text.strip() else ""
             case Tag(name, True):
                 out += f"{space}{re.escape(f'</{name}>')}"
             case _:
@@ -271,6 +278,8 @@ def _pairs(shape: Shape, at: int) -> Read:
                 return False
             found.deltas.append(_new(ArgumentDelta, (found.index, text, key)))
             _put(r, call, part, key, text, kind)
+        if found.tool is None and end == start:
+            return False  # prose may only mention what opens it
         over = tail(buf, end)
         if over is None or (stop >= 0 and not _is_over(r, edge, stop)):
             return False
@@ -321,11 +330,11 @@ def _pair(shape: Shape, part: Pairs | TagParameters, at: int) -> str:
     firsts = re.escape("".join(sorted({text[0] for text in ("<", first, key, close, *after)})))
     kind, words = _NO_KIND, part.middle.split()
     if part.kind:
-        kind = rf"(?>{pattern(part.kind[0].strip())})(?P<kind>[a-z]{{1,16}}+)"
+        kind = rf"(?>{exact(part.kind[0].strip())})(?P<kind>[a-z]{{1,16}}+)"
         words = part.kind[1].split()
-    middle = rf"{kind}(?={re.escape(words[0])})" + "".join(rf"{_SPACE}{pattern(word)}" for word in words)
+    middle = rf"{kind}(?={re.escape(words[0])})" + "".join(rf"{_SPACE}{exact(word)}" for word in words)
     newline = r"(?:\r?\n)?+" if part.newlines != "none" else ""
-    return rf"{_SPACE}{pattern(key)}(?P<key>{_KEY}){middle}{newline}(?P<value>[^{firsts}]*+)(?>{pattern(close)})"
+    return rf"{_SPACE}{exact(key)}(?P<key>{_KEY}){middle}{newline}(?P<value>[^{firsts}]*+)(?>{exact(close)})"
 
 
 _NO_KIND: Final = "(?P<kind>(?!))?"

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Sequence
+from copy import deepcopy
 from typing import Final
 
 from agentkit.events import Markup, Text, Thinking
-from agentkit.formats.asides import Aside, end_of
+from agentkit.formats.asides import SAID_ON, Aside, end_of
 from agentkit.formats.format import Shape
 from agentkit.formats.openers import TAG, LineStart, Opener, Openers
 from agentkit.formats.quoting import Quoting
-from agentkit.formats.reader import Delimiter, Reader, Search, Wait, literal, may_begin
+from agentkit.formats.reader import Delimiter, Reader, Search, Wait, may_begin, token
 
 _LANGUAGE: Final = Delimiter(r"[\w+#.-]{0,23}[\w+#][ \t]{0,8}\r?\n", r"[\w+#.-]{0,24}[ \t]{0,8}\r?")
 """The name of a language after a fence: it does not end with a full stop, as a sentence does."""
@@ -47,7 +48,8 @@ class ProseReader:
 
     def follow(self, before: ProseReader) -> None:
         """Be where the reader of the text before was at its end: in its line, its code, its thinking or aside."""
-        self.quoting, self.within, self.silent = before.quoting, before.within, before.silent
+        self.quoting = deepcopy(before.quoting)  # several may follow it
+        self.within, self.silent = before.within, before.silent
         self.block, self.blocked = before.block, before.blocked
 
     def plain(self, end: int) -> None:
@@ -158,6 +160,8 @@ class ProseReader:
     def entries(self) -> Generator[None, None, list[Opener]]:
         """What may open at exactly this place, unless it is quoted."""
         r = self.r
+        if self.quoting.boxes and (said := r.buf[r.at : r.at + 1]) not in _MARKS:
+            self.quoting.look(said)
         if self.quoting.quoted and (yield from self._is_quoted()):
             return []
         entries: list[Opener] = []
@@ -172,7 +176,7 @@ class ProseReader:
         while not r.ended and self.openers.literal.part.match(r.buf, r.at):
             yield  # this may be the beginning of a longer opener
         if found := self.openers.literal.match(r.buf, r.at):
-            entries += self.openers.table.literals["".join(found[0].split())]
+            entries += self.openers.table.at_literal(found[0])
         if r.buf.startswith("<", r.at) and self._tag_may_open(entries) and (found := (yield from r.sees(TAG))):
             entries += self.openers.table.at_tag(found, loose=not entries)
         may_be = aside and not entries and self.openers.worn()[0].may_be(r.buf, r.at)
@@ -245,7 +249,7 @@ class ProseReader:
         """Thinking, or an answer, up to its closing token or the text's end; nothing in it is a call."""
         r = self.r
         close = close.rstrip()  # white space after it would be markup or text, depending on the chunks
-        delimiter = literal(close)
+        delimiter = token(close)
         stop = re.compile(may_begin(close)).search
         self.within = lambda reader: reader.region(kind, close)
         while True:
@@ -267,9 +271,11 @@ class ProseReader:
         """An aside, with its edges, as visible text; nothing in it is a call."""
         found = yield from self.r.sees(self.openers.asides.opens)
         if aside is not None and found is not None:
-            end, stop = end_of(aside.closes, self.quoting.margin if aside.paragraph else None)
+            margin = self.quoting.margin
             self.plain(found.end())
-            yield from self._in_aside(end, stop)
+            said = not aside.paragraph and margin is not None and (yield from self.r.sees(SAID_ON)) is not None
+            others = self.openers.asides.opens if said else None
+            yield from self._in_aside(*end_of(aside.closes, margin if said or aside.paragraph else None, others))
         return True
 
     def _in_aside(self, end: Delimiter, stop: Search) -> Wait:

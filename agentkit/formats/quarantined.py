@@ -19,6 +19,7 @@ from agentkit.formats.edges import weak
 from agentkit.formats.engine import get
 from agentkit.formats.escapes import any_tag, attribute
 from agentkit.formats.format import Envelope, Format, Name, NameTag, Pairs, PythonCall, Shape, Tag, TagParameters
+from agentkit.formats.ownmarkers import OwnMarkers, own_markers
 from agentkit.schemas.walk import words
 from agentkit.toolspec import ToolSpec
 
@@ -39,9 +40,29 @@ def render_result(
     can be read as a call.
     """
     declared = get(format)
+    patterns = _patterns(declared, tools)
     safe = _breaker(declared, tools)
     slots = {"name": attribute(safe(name)), "id": attribute(safe(call_id)), "status": error or "success"}
-    return f"{declared.result.open.format_map(slots)}{safe(text)}{declared.result.close}"
+    before, after = declared.result.open.format_map(slots), declared.result.close
+    return f"{before}{_apart(before, safe(text), after, patterns)}{after}"
+
+
+def _apart(before: str, text: str, after: str, patterns: Sequence[re.Pattern[str]]) -> str:
+    """A quarantined text that forms no marker together with the wrapper around it."""
+    head, tail = before[-_REACH:], after[:_REACH]
+    for pattern in patterns:
+        edge = max(0, len(text) - _REACH)
+        reached = [m for m in pattern.finditer(text[edge:] + tail) if m.start() < len(text) - edge]
+        for found in reversed(reached):
+            at = edge + found.start()
+            if not pattern.match(text, at):
+                own = found[0][: len(text) - at]
+                broken = _similar(found) if found.lastgroup == _SINGLE else _break(own)
+                text = text[:at] + broken + text[at + len(own) :]
+        alone = {m.start() for m in pattern.finditer(head + _JOINER)}
+        if any(m.start() < len(head) and m.start() not in alone for m in pattern.finditer(head + text[:_REACH])):
+            text = _JOINER + text
+    return text
 
 
 def quarantine(text: str, format: str | Format, tools: Sequence[ToolSpec] = ()) -> str:
@@ -59,22 +80,44 @@ _CATALOGUED = frozenset(map(id, CATALOG))
 
 
 def _breaker(format: str | Format, tools: Sequence[ToolSpec]) -> Callable[[str], str]:
+    fixed, *named = _patterns(get(format), tools)
+    if not named:
+        return lambda text: fixed.sub(_broken, text)
+    return lambda text: named[0].sub(_broken, fixed.sub(_broken, text))
+
+
+def _patterns(declared: Format, tools: Sequence[ToolSpec]) -> tuple[re.Pattern[str], ...]:
+    """What finds the markers of all formats, and those of the tools if there are any."""
     made = (tag for t in tools for tag in (t.name, t.name.replace("_", "-")))  # the tags of tools without an element
     own = (t.element.tag for t in tools if t.element is not None)
-    declared = get(format)
     fixed = _markers(None if id(declared) in _CATALOGUED else declared)
     if not tools:
-        return lambda text: fixed.sub(_broken, text)
-    named = _markers_of_tools(tuple(dict.fromkeys((*own, *made))), tuple(t.name for t in tools), _bare(declared))
-    return lambda text: named.sub(_broken, fixed.sub(_broken, text))
+        return (fixed,)
+    tags = tuple(dict.fromkeys((*own, *made)))
+    return fixed, _markers_of_tools(tags, tuple(t.name for t in tools), _bare(declared))
 
 
 def _broken(found: re.Match[str]) -> str:
-    marker = found[0].lstrip()
-    space = found[0][: len(found[0]) - len(marker)]
+    return _similar(found) if found.lastgroup == _SINGLE else _break(found[0])
+
+
+def _similar(found: re.Match[str]) -> str:
+    """What is written in place of a marker that is only one character."""
+    wide = chr(ord(found[0]) + 0xFEE0) if found[0].isascii() else f"&#{ord(found[0])};"
+    return "&lt;" if found[0] == "<" else wide
+
+
+def _break(text: str) -> str:
+    """The beginning of a marker, broken after its first character that is not white space."""
+    marker = text.lstrip()
+    space = text[: len(text) - len(marker)]
+    if not marker:
+        return text + _JOINER
     return space + ("&lt;" if marker[0] == "<" else marker[0] + _JOINER) + marker[1:]
 
 
+_SINGLE = "single"
+_REACH = 256  # characters of the wrapper and of the text that a marker across both can have
 _JOINER = "\u2060"  # WORD JOINER: invisible; not part of any token, and not allowed between tokens of JSON or Python
 _TOKEN = re.compile(r"<[^<>\s]*>?|\[[^\[\]<>\s]+\]?|`{3}\w+|\w+\[")
 _COMMON = ("```json", "```python")
@@ -137,8 +180,12 @@ def _markers(format: Format | None) -> re.Pattern[str]:
         starting.setdefault(literal[0].lower(), []).append(re.escape(literal))
     # one look at a character decides about all markers that begin with it
     every = [f"(?={re.escape(first)})(?:{'|'.join(those)})" for first, those in starting.items()]
+    own = own_markers(format) if format is not None else OwnMarkers((), ())
+    marker = f"(?={'|'.join([*every, _BARE, *own.long])})."
+    if own.single:
+        marker = f"(?P<{_SINGLE}>(?={'|'.join(own.single)}).)|{marker}"
     # only its first character is taken: another marker may begin inside it, as with its last one
-    return re.compile(f"(?={'|'.join([*every, _BARE])}).", re.IGNORECASE)
+    return re.compile(marker, re.IGNORECASE)
 
 
 @lru_cache(maxsize=256)
@@ -193,13 +240,16 @@ class Declared:
     def __init__(self, format: str | Format, tools: Sequence[ToolSpec] = ()) -> None:
         self._break = _breaker(format, tools)
         self._known = {word: word for word in _WORDS}
-        self._bare = _has_bare_names(get(format))
+        declared = get(format)
+        self._bare = _has_bare_names(declared)
+        self._own = id(declared) not in _CATALOGUED  # whose markers may be characters of plain text
 
     def text(self, text: str) -> str:
         """Explanatory text, without anything that a format, a template or the prompt itself reads as markup."""
         if (known := self._known.get(text)) is not None:
             return known
-        shown = text if _PLAIN(text) and not (self._bare and "(" in text) else self._broken(text)
+        plain = not self._own and _PLAIN(text) and not (self._bare and "(" in text)
+        shown = text if plain else self._broken(text)
         self._known[text] = shown
         return shown
 

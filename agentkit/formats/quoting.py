@@ -6,12 +6,14 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
+from agentkit.formats.containers import CODE, Containers, around, columns
 from agentkit.formats.spans import Spans
 
 _MARKERS: Final = re.compile(r"\s*(?:(?:>|(?:[-+*]|\d{1,9}[.)])\s)\s*)*").match
 _BEGUN: Final = re.compile(
     r"\s*(?:(?:(?P<quote>>)|(?P<item>[-+*]|\d{1,9}[.)])\s)\s*)*(?:<[a-zA-Z/!][^\n]*>\s*)?"
 ).fullmatch  # markers and elements, after which a block may begin
+_LAST: Final = re.compile(r"(?:[-+*]|\d{1,9}[.)])?\s*\Z").match  # the marker of an item without text, if any
 _DEEPEST: Final = 16  # columns: more of a list's item makes no difference
 _BEGINNING: Final = 256  # characters of a line that may be its markers and elements
 _EMPTY: Final = re.compile(r"\n[ \t\r]*\n").search
@@ -23,26 +25,27 @@ class Quoting:
     """Whether the prose is inside a code span or a fenced block, in the manner of Markdown.
 
     A fence is of backticks or tildes, at the start of a line, of a list's item or of a quotation, and closed by as many
-    of them. A single line with both (``` ```a``` ```) is a span, and a fence with a language's name, inside a block,
-    does not close it: models show a block in a block like this. A span ends with its line, unless its backticks end
-    that line: then it is around the next.
+    of them, less than four columns further to the right, or by the end of that item or quotation. A single line with
+    both (``` ```a``` ```) is a span, and a fence with a language's name, inside a block, does not close it: models show
+    a block in a block like this. A span ends with its line, unless its backticks end that line: then it is around the
+    next.
 
-    `fence` is the number of characters that opened the block, `mark` which, `inner` how many blocks are open in it (or
-    outside of any, how many backticks and a language's name ended a line of this paragraph: text before a fence, whose
-    end then opens no block),
-    `opening` whether its first line is not over, and `marked` whether it began after a marker. `blank` is whether the
-    current line has nothing but white space so far; `lead`, what it has so far of the marker of a list's item or of a
-    quotation, after white space and whole markers; None once it has anything else, and no fence may open in it; `off`,
-    whether quoting does not count; `span`, whether a span of `spans` may be open; `escaped`, whether the text ends with
-    a backslash that nothing escapes; `start`, how the line begins, if that is only markers and elements so far.
+    `fence` are the characters that opened the block, `inner` is how many blocks are open in it, `opening` whether its
+    first line is not over, and `boxes` what the open fence is in, if anything. `late` is how many backticks, outside
+    any block, ended a line of this paragraph with a language's name: a fence with text before it, whose end opens no
+    block. `blank` is whether the current line has nothing but white space so far; `lead`, what it has so far of the
+    marker of a list's item or of a quotation, after white space and whole markers; None once it has anything else, and
+    no fence may open in it; `off`, whether quoting does not count; `span`, whether a span of `spans` may be open;
+    `escaped`, whether the text ends with a backslash that nothing escapes; `start`, how the line begins, if that is
+    only markers and elements so far.
     """
 
     off: bool = False
-    fence: int = 0
-    mark: str = ""
+    fence: str = ""
     inner: int = 0
     opening: bool = False
-    marked: bool = False
+    boxes: Containers | None = None
+    late: int = 0
     spans: Spans = field(default_factory=Spans)
     span: bool = False
     escaped: bool = False
@@ -53,12 +56,12 @@ class Quoting:
     @property
     def quoted(self) -> bool:
         """Whether what is here is quoted."""
-        return not self.off and (self.fence > 0 or self.span)
+        return not self.off and (self.fence != "" or self.span)
 
     @property
     def inside(self) -> bool:
         """Whether this is inside a line, and a line break changes nothing once the next line has more text."""
-        return self.lead is None and not (self.span or self.opening)
+        return self.lead is None and not (self.span or self.opening or self.boxes)
 
     @property
     def calm(self) -> bool:
@@ -82,6 +85,8 @@ class Quoting:
         """Plain prose, without backticks, went by."""
         line = text.rfind("\n")
         if line >= 0:
+            if self.boxes:
+                self._note_lines(text[: line + 1])
             if self.span:
                 self.span = self.spans.line_over(said=text.count("\n") > 1 or text[:line].strip() != "")
             self._note_empty(text)
@@ -97,52 +102,87 @@ class Quoting:
         if self.lead is None:
             if self.start:
                 self.start = _begun(self.start + text)
-        elif text[:1].isalpha():  # as most lines begin: no marker has letters
+        elif self.boxes is None and text[:1].isalpha():  # as most lines begin: no marker has letters
             self.blank, self.lead, self.start = False, None, ""
         elif text:
-            self.blank = self.blank and text.isspace()
-            start = self.lead + text
-            found = _MARKERS(start)
-            lead = start[found.end() :] if found else start
-            if _MARKER(lead):
-                self.lead, self.start = lead, (self.start + text)[: _BEGINNING + 1]
-            else:
-                self.lead, self.start = None, _begun(self.start + text) if lead[0] == "<" else ""
+            self._note_start(text, self.lead)
+
+    def _note_start(self, text: str, lead: str) -> None:
+        """A line continues that has nothing but markers so far, the last of which may not be whole."""
+        self.blank = self.blank and text.isspace()
+        start = lead + text
+        found = _MARKERS(start)
+        lead = start[found.end() :] if found else start
+        start = self.start + text
+        if _MARKER(lead):
+            self.lead, self.start = lead, start[: _BEGINNING + 1]
+            return
+        if self.boxes:
+            self._begin(start[: -len(lead)], lead)
+        self.lead, self.start = None, _begun(start) if lead[0] == "<" else ""
+
+    def _note_lines(self, text: str) -> None:
+        """The ends of lines went by, some of which may be outside of the fence's container."""
+        first, *more = text.split("\n")[:-1]
+        for line in [self.start + first, *more] if self.lead is not None else more:
+            found = _MARKERS(line)
+            end = found.end() if found and not _LAST(line, found.end()) else len(line)
+            self._begin(line[:end], line[end:])
+
+    def look(self, said: str) -> None:
+        """This is next, perhaps at the beginning of a line, which ends a fence if it is outside of its container."""
+        if self.boxes and self.lead == "":
+            self._begin(self.start, said)
+
+    def _begin(self, start: str, said: str, *, closes: bool = False) -> None:
+        """A line begins with this white space and these markers, and then this text, if any."""
+        if self.boxes and self.boxes.over(start, said, closes=closes):
+            self._over()
+
+    def _over(self) -> None:
+        """The fence is over."""
+        self.fence, self.inner, self.boxes = "", 0, None
 
     def _note_empty(self, text: str) -> None:
         """A paragraph ends with an empty line: no fence after that is the end of one that began in it."""
-        if self.inner and not self.fence and _EMPTY("\n" * self.blank + text):
-            self.inner = 0
+        if self.late and _EMPTY("\n" * self.blank + text):
+            self.late = 0
 
     def may_close(self, mark: str, n: int) -> bool:
         """Whether a run of `n` marks here is the end of the open fence, unless it opens one inside it."""
-        here = self.blank or (self.marked and self.lead == "")
-        return self.fence > 0 and here and mark == self.mark and n >= self.fence
+        if mark != self.fence[:1] or n < len(self.fence):
+            return False
+        if self.blank:
+            return columns(self.start) < CODE + (self.boxes.width if self.boxes else 0)
+        return self.lead == "" and self.boxes is not None and self.boxes.surrounds(self.start)
 
     def may_be_late(self, mark: str, n: int) -> bool:
         """Whether a run of `n` marks here may be a fence that text precedes in its line, or the end of one."""
-        return mark == "`" and n >= 3 and not self.fence and (self.lead != "" or 0 < self.inner <= n)
+        return mark == "`" and n >= 3 and not self.fence and (self.lead != "" or 0 < self.late <= n)
 
     def ticks(self, mark: str, n: int, *, opens: bool = False) -> None:
         """A run of `n` backticks or tildes went by; with `opens`, a language's name is all that follows in the line."""
+        if self.boxes and self.lead is not None:
+            self._begin(self.start.removesuffix(self.lead), mark * n, closes=self.may_close(mark, n) and not opens)
         if self.may_close(mark, n):
             self.inner += 1 if opens else -1
             if self.inner < 0:
-                self.fence = self.inner = 0
+                self._over()
         elif self.fence:
-            if self.opening and mark == self.mark == "`":  # no fence, but two runs of backticks
-                self.spans.run(self.fence, escaped=False)
+            if self.opening and mark == self.fence[0] == "`":  # no fence, but two runs of backticks
+                self.spans.run(len(self.fence), escaped=False)
                 self.span = self.spans.run(n, escaped=self.escaped)
-                self.fence = 0
+                self.fence, self.boxes = "", None
         elif self.lead == "" and not opens and self.may_be_late(mark, n):
-            self.inner = 0
+            self.late = 0
             self.no_span()
         elif self.lead == "" and n >= 3:
-            self.fence, self.mark, self.inner, self.opening, self.marked = n, mark, 0, True, not self.blank
+            self.fence, self.inner, self.opening, self.late = mark * n, 0, True, 0
+            self.boxes = around(self.start) if self.start else None
             self.no_span()
         elif mark == "`":
             self.span = self.spans.run(n, escaped=self.escaped)
-            self.inner = n if opens else self.inner
+            self.late = n if opens else self.late
         elif self.span:
             self.spans.said()
         self.blank, self.lead, self.start, self.escaped = False, None, "", False

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from agentkit.errors import ErrorCode
 from agentkit.events import ArgumentDelta, Markup, SourceEvent, Text, Thinking
+from agentkit.formats.atoms import KEPT, SOFT, exact, expressions, first_of
 from agentkit.formats.format import Limits
 from agentkit.formats.pieces import Kept
 
@@ -106,41 +107,20 @@ class Delimiter:
         return re.compile(self.begun, self._flags)
 
 
-_SOFT = r"\s{0,1024}"  # white space skipped inside a literal
-
-
-_KEPT: Final = 4096  # literals in the cache: those of the declarations, used again and again, and the tools' names
-
-
-def atoms(text: str) -> list[str]:
-    """A literal as it is read: character by character, and white space where any or none may be.
-
-    White space may be where the literal has a run of it, and around JSON's brackets.
-    """
-    spaced = re.sub(r"(?<=\S)(?=[\[{])|(?<=[\[{}\]])(?=\S)", " ", text)
-    return re.findall(r"\s+|\S", spaced)
-
-
-@lru_cache(_KEPT)
-def _atoms(text: str) -> tuple[str, ...]:
-    """A literal as regular expressions, one for each of its atoms."""
-    return tuple(_SOFT if atom.isspace() else re.escape(atom) for atom in atoms(text))
-
-
-@lru_cache(_KEPT)
+@lru_cache(KEPT)
 def pattern(text: str) -> str:
     """A literal as a regular expression."""
-    return "".join(_atoms(text))
+    return "".join(expressions(text))
 
 
-@lru_cache(_KEPT)
+@lru_cache(KEPT)
 def beginnings(text: str) -> str:
     """A regular expression for every proper beginning of a literal, the empty one included.
 
     It matches the longest one there, and tries no shorter one: after those the text does not end.
     """
     out = ""
-    for atom in reversed(_atoms(text)[:-1]):
+    for atom in reversed(expressions(text)[:-1]):
         out = f"(?:{atom}{out})?"
     return f"(?>{out})" if out else ""
 
@@ -154,8 +134,8 @@ def _branches(texts: Iterable[str]) -> _Branches:
     root: _Branches = {}
     for text in texts:
         node = root
-        for atom in _atoms(text):
-            node = node.setdefault(f"{atom}+" if atom == _SOFT else atom, {})
+        for atom in expressions(text):
+            node = node.setdefault(f"{atom}+" if atom == SOFT else atom, {})
         node[_WHOLE] = {}
     return root
 
@@ -184,8 +164,8 @@ def any_beginning(texts: Iterable[str]) -> str:
     def read(node: _Branches) -> tuple[str, bool]:
         """What a node's literals begin with, and whether there is only one way to read that."""
         inner = [(atom, *read(child)) for atom, child in node.items() if child.keys() - {_WHOLE}]
-        firsts = {atom.casefold() for atom, _, _ in inner}
-        sure = len(firsts) == len(inner) and (len(inner) < 2 or f"{_SOFT}+" not in firsts)
+        firsts = {first_of(atom) for atom, _, _ in inner}
+        sure = len(firsts) == len(inner) and (len(inner) < 2 or f"{SOFT}+" not in firsts)
         sure = sure and all(one_way for _, _, one_way in inner)
         either = "|".join(atom + rest for atom, rest, _ in inner)
         return f"(?:{either})?{'+' if sure else ''}" if either else "", sure
@@ -199,14 +179,20 @@ def literal(text: str) -> Delimiter:
     return Delimiter(pattern(text), beginnings(text))
 
 
-@lru_cache(_KEPT)
+@cache
+def token(text: str) -> Delimiter:
+    """A literal that is not read in any case: a string's quotes, and what ends thinking, in which other tags may be."""
+    return Delimiter(exact(text), beginnings(text))
+
+
+@lru_cache(KEPT)
 def behind(text: str) -> str:
     """A regular expression for what may follow a literal's first character: one more, over white space if any.
 
     Empty if anything may. The caller adds that the text may also end there.
     """
-    _, second, third, *_ = (*_atoms(text), "", "")
-    if second != _SOFT:
+    _, second, third, *_ = (*expressions(text), "", "")
+    if second != SOFT:
         return second
     return rf"\s{{0,64}}+(?:[{third}\s]|\Z)" if third else ""
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from agentkit.events import CallEnd, CallError, CallStart, Markup
 from agentkit.formats import values
-from agentkit.formats.bodies.fixed import read_loosely, read_opening_tag
+from agentkit.formats.bodies.fixed import comes_again, over_again, read_loosely, read_opening_tag
 from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.call import CallReader, Lead
 from agentkit.formats.damage.completing import doubtful, keys_of, repaired_call
@@ -70,6 +70,11 @@ class Calls:
         self.outer: Opener | None = None
         self.last: Opener | None = None
 
+    @property
+    def alone(self) -> bool:
+        """Whether nothing but white space is before this place in its line."""
+        return self.prose.quoting.blank or "\n" in self.before
+
     def say_before(self) -> None:
         """What was skipped after a call is markup: another call, or the end of that one, is here."""
         if self.before:
@@ -79,7 +84,7 @@ class Calls:
 
     def fresh(self, entry: Opener) -> CallReader:
         """A call that may open here."""
-        return CallReader(entry, self.openers, self.count, Lead(self.before))
+        return CallReader(entry, self.openers, self.count, Lead(self.before, alone=self.alone))
 
     def unknown(self) -> CallReader:
         """A call about which nothing is known, not even how it begins."""
@@ -176,8 +181,12 @@ class Calls:
         edge = entry.shape.section.open
         if isinstance(edge, Tag):
             yield from read_opening_tag(r, edge.name)
+            if comes_again(r, "<") and (again := self.openers.meant(entry).twice[0]) is not None:
+                yield from over_again(r, again, edge.name)
         elif (found := (yield from r.sees(edge_of(edge)))) is not None:
             r.at = found.end()
+            if comes_again(r, edge.strip()) and (again := self.openers.meant(entry).twice[0]) is not None:
+                yield from over_again(r, again)
         else:
             call.id = yield from read_loosely(r, edge)
         yield from r.space()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from typing import Final
 
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, beginnings
@@ -27,8 +27,10 @@ _UNQUOTED = re.compile(r"(?:[^\s<>/\"']|/(?!>))+")  # if another tag starts, thi
 _ENTITY = Delimiter(r"&(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});", r"&#?[0-9a-zA-Z]{0,8}")
 _NAMED: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
+_kept = lru_cache(4096)  # names of tools and parameters, which an application may make without end
 
-@cache
+
+@_kept
 def spelt(name: str) -> str:
     """A regular expression for a tag's name: models write a hyphen for an underscore, and the other way round."""
     return re.sub(r"\\?[-_]", "[-_]", re.escape(name))
@@ -50,32 +52,32 @@ def either(name: str, named: Sequence[str], other: str) -> str:
     return f"{common}(?:(?P<{name}>{group})|{other.removeprefix(common)})"
 
 
-@cache
+@_kept
 def opening_tag(name: str) -> str:
     """A regular expression for the start of an opening tag, up to its name's end."""
     return f"<{PREFIX}{spelt(name)}{_BOUNDARY}"
 
 
-@cache
+@_kept
 def closing_tag(name: str) -> str:
     """A regular expression for a closing tag."""
     return rf"</{PREFIX}{spelt(name)}\s{{0,64}}>"
 
 
-@cache
+@_kept
 def tag(name: str, *, closing: bool) -> Delimiter:
     """One tag as a delimiter: a whole closing tag, or an opening tag up to its name's end."""
     return Delimiter(closing_tag(name) if closing else opening_tag(name), TAG_PART, re.IGNORECASE)
 
 
-@cache
+@_kept
 def named_tag(name: str, attribute: str) -> Delimiter:
     """An opening tag up to the `=` of its first attribute, if that is this one."""
     whole = rf"{opening_tag(name)}\s{{1,64}}{re.escape(attribute)}\s{{0,64}}="
     return Delimiter(whole, r"<[^<>/\"'=]{0,400}+", re.IGNORECASE)
 
 
-@cache
+@_kept
 def closing(name: str) -> Delimiter:
     """A closing tag without a namespace: another tag cannot be its beginning, not even at the text's end."""
     part = re.sub(r"\\?[-_]", "[-_]", beginnings(f"</{name} >"))

@@ -9,10 +9,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate
 from typing import Any, Final
 
+from agentkit.formats.atoms import exact
 from agentkit.formats.format import Name, NameTag, Pairs, Shape, Tag, TagParameters
 from agentkit.formats.reader import Delimiter, Search, any_beginning, beginnings, may_begin, pattern
 from agentkit.formats.tags import PREFIX, SPACES, TAG_PART, closing_tag, either, opening_tag, spelt, tag
@@ -39,7 +40,8 @@ class ValueEnd:
         own: matches the closing of a value (group `close`), or the opening of one.
         calls: matches the end of a call (group `end`), or what looks like the opening of one.
         over: the end of the enclosing call as written; empty if that is not a single string.
-        sections: matches the end of a section (group `end`), or the opening of one; None if these are not markup.
+        sections: each matches the end of a section (group `end`), or the opening of one; or the same of what encloses
+            a call inside of it. Empty if these are not markup.
         opens: the literals of a value's opening: before its name, and immediately before it, if that is a tag.
 
     Groups of the token: `close`, a value's closing; `fit`, something that may follow it does, and within it `over`, the
@@ -56,7 +58,7 @@ class ValueEnd:
     own: re.Pattern[str] | None = None
     calls: re.Pattern[str] | None = None
     over: str = ""
-    sections: re.Pattern[str] | None = None
+    sections: tuple[re.Pattern[str], ...] = ()
     opens: tuple[str, ...] = ()
 
     def worn_opening(self, text: str) -> bool:
@@ -80,25 +82,28 @@ class ValueEnd:
         Nor may a section start there that does not end: after a damaged call, that of another call would.
         """
         calls = [f["end"] is not None for f in self.calls.finditer(text)] if self.calls is not None else []
-        return not closes_too_often(text) and 2 * sum(calls) == len(calls) and not self.open_section(text)
+        return not _closes_too_often(text) and 2 * sum(calls) == len(calls) and not self.open_section(text)
 
     def ends_too_often(self, text: str) -> bool:
         """Whether this text has the ends of several calls, and one that nothing opens: a call has it twice."""
         found = Counter(f.lastgroup for f in self.token.whole.finditer(text))
         if found["end"] < 2:
             return False
-        return found["tail"] > found["end"] or closes_too_often(text)
+        return found["tail"] > found["end"] or _closes_too_often(text)
 
     def open_section(self, text: str) -> bool:
         """Whether more sections start in this text than end there."""
-        around = [f["end"] is not None for f in self.sections.finditer(text)] if self.sections is not None else []
-        return 2 * sum(around) < len(around)
+        around = ([f["end"] is not None for f in kind.finditer(text)] for kind in self.sections)
+        return any(2 * sum(ends) < len(ends) for ends in around)
 
     def crosses_sections(self, text: str) -> bool:
         """Whether a section that does not start in this text ends there, and another one starts after it."""
-        around = [f["end"] is not None for f in self.sections.finditer(text)] if self.sections is not None else []
-        depths = enumerate(accumulate(-1 if ends else 1 for ends in around))
-        return not all(around[next((n for n, depth in depths if depth < 0), len(around)) :])
+        for kind in self.sections:
+            around = [f["end"] is not None for f in kind.finditer(text)]
+            depths = enumerate(accumulate(-1 if ends else 1 for ends in around))
+            if not all(around[next((n for n, depth in depths if depth < 0), len(around)) :]):
+                return True
+        return False
 
     def closes(self, text: str) -> bool:
         """Whether this text contains a value's closing, or ends with a part of one."""
@@ -180,7 +185,7 @@ class ValueEnd:
         return -1
 
 
-def closes_too_often(text: str) -> bool:
+def _closes_too_often(text: str) -> bool:
     """Whether a tag is closed in this text more often than it is opened."""
     tags = Counter(A_TAG.findall(text))
     return any(n > tags["", name] for (slash, name), n in tags.items() if slash)
@@ -292,14 +297,14 @@ def end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
     ending = "" if isinstance(section, Tag) else section.strip()
     words = [text.split()[0] for text in (part.middle, *part.kind[:1])]
     named = rf"""\s{{0,64}}(?P<name>[^<>"\n]{{1,256}}?)\s{{0,64}}(?={_quoted("|".join(map(pattern, words)))})"""
-    marks = Marks(
-        close=pattern(close),
-        value=_quoted(pattern(key)) + named,
-        call=_quoted(pattern(first)) + _name_of(shape),
-        end=pattern(rest[0]),
-        follow=pattern(key),
-        tail="|".join(map(pattern, rest[1:])),
-        section=pattern(ending),
+    marks = Marks(  # in a pattern that is read in any case
+        close=exact(close),
+        value=_quoted(exact(key)) + named,
+        call=_quoted(exact(first)) + _name_of(shape),
+        end=exact(rest[0]),
+        follow=exact(key),
+        tail="|".join(map(exact, rest[1:])),
+        section=exact(ending),
     )
     trim = part.newlines == "both"
     texts = [*rest, *([ending] if ending else [])]
@@ -317,7 +322,7 @@ def end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
         marks.token(r"(?:\r?\n)?" if trim else "", _LAYOUT), f"{before}(?:{'|'.join(begun)})", re.IGNORECASE
     )
     search = re.compile(stops, re.IGNORECASE).search
-    whole = re.compile(either("end", [marks.end], pattern(_WORD.split(first)[0])))
+    whole = re.compile(either("end", [pattern(rest[0])], pattern(_WORD.split(first)[0])))
     verbatim = part.newlines == "none"
     around = _sections(shape)
     own = marks.own()
@@ -335,14 +340,18 @@ def _quoted(literals: str) -> str:
 _WORD: Final = re.compile(r"(?<=\S)[\s\"']")  # the text before it names the literal
 
 
-def _sections(shape: Shape) -> re.Pattern[str] | None:
-    """What ends a section of this shape, or opens one."""
-    if shape.section is None:
-        return None
-    first, last = shape.section.open, shape.section.close
-    opens = opening_tag(first.name) if isinstance(first, Tag) else pattern(first.strip())
-    ends = closing_tag(last.name) if isinstance(last, Tag) else pattern(last.strip())
-    return re.compile(f"(?P<end>{ends})|{opens}", re.IGNORECASE) if opens and ends else None
+def _sections(shape: Shape) -> tuple[re.Pattern[str], ...]:
+    """What ends a section of this shape, or opens one; and the literals around a call that is in a tag."""
+    edges = [] if shape.section is None else [(shape.section.open, shape.section.close)]
+    if any(isinstance(p, NameTag) for p in shape.call) and isinstance(shape.call[0], str):
+        last = shape.call[-1]
+        edges += [(shape.call[0], last)] if isinstance(last, str) else []
+    found = []
+    for first, last in edges:
+        opens = opening_tag(first.name) if isinstance(first, Tag) else pattern(first.strip())
+        ends = closing_tag(last.name) if isinstance(last, Tag) else pattern(last.strip())
+        found += [re.compile(f"(?P<end>{ends})|{opens}", re.IGNORECASE)] if opens and ends else []
+    return tuple(found)
 
 
 def _name_of(shape: Shape) -> str:
@@ -415,7 +424,7 @@ def end_of_element(name: str, siblings: tuple[str, ...], parents: tuple[str, ...
 _ELEMENT_STOPS: Final = re.compile(r"<(?=[/\w]|\Z)").search
 
 
-@cache
+@lru_cache(4096)  # names of tools and parameters, which an application may make without end
 def end_of_content(name: str) -> ValueEnd:
     """The end of an element's own content: its closing tag, balanced with opening tags of the same name inside."""
     whole = Delimiter(f"(?P<close>{closing_tag(name)})", TAG_PART, re.IGNORECASE)

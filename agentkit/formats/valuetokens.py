@@ -18,6 +18,7 @@ _BLANK = re.compile(r"\s*")
 _LINE_OVER = re.compile(r"[ \t]*(?:\r|\n|\Z|[<\[\]])").match
 """After the end of a call: the line's end, or what may open or close something; not more of a sentence."""
 _SPACES_ONLY = re.compile(r"[ \t]*\r?\Z").match
+_WORD_BEHIND = re.compile(r"[ \t]+[^\s<]").match
 _LINE: Final = 256  # characters examined of the line after a section
 _TOLD: Final = ("fit", "call")  # they are complete: more text cannot make them something else
 
@@ -95,6 +96,14 @@ class ValueTokens:
         while not r.ended and _SPACES_ONLY(r.buf, r.at + ahead):
             yield
         return _LINE_OVER(r.buf, r.at + ahead) is not None
+
+    def in_a_sentence(self, token: re.Match[str]) -> Generator[None, None, bool]:
+        """Whether a sentence continues after this in its line."""
+        r = self.r
+        ahead = token.end() - r.at
+        while not r.ended and _SPACES_ONLY(r.buf, r.at + ahead):
+            yield
+        return _WORD_BEHIND(r.buf, r.at + ahead) is not None
 
     def unsure(self, start: int, end: int, *, ended: bool = False) -> Damage:
         """The error for a value in which, from `start`, what opens and closes does not balance."""

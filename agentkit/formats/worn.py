@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from difflib import SequenceMatcher
 from functools import cache
 from itertools import permutations
@@ -75,6 +76,35 @@ def alike_up_to(text: str, wanted: str) -> int:
     """How many characters two strings have in common at their start."""
     size = min(len(text), len(wanted))
     return next((n for n in range(size) if text[n] != wanted[n]), size)
+
+
+def beside(text: str, piece: str) -> Iterator[str]:
+    """What follows each occurrence of a piece of a text."""
+    at = text.find(piece)
+    while at >= 0:
+        yield text[at + len(piece) : at + 2 * len(piece) + 4]
+        at = text.find(piece, at + 1)
+
+
+def but_for_one(text: str, wanted: str) -> bool:
+    """Whether a text begins like this, with one character that is wrong, too many or missing."""
+    n = alike_up_to(text, wanted)
+    ways = ((text[n + 1 :], wanted[n + 1 :]), (text[n:], wanted[n + 1 :]), (text[n + 1 :], wanted[n:]))
+    return n < len(wanted) and any(have.startswith(rest) for have, rest in ways)
+
+
+def worn_by_one(text: str, closing: str) -> bool:
+    """Whether a string contains a closing tag or token in which one character is another one, too many or missing.
+
+    As tags are read: in any case.
+    """
+    text, closing = text.casefold(), closing.casefold()
+    half = len(closing) // 2
+    first, last = closing[:half], closing[half:]
+    if any(but_for_one(rest, last) for rest in beside(text, first)):
+        return True
+    text, first, last = text[::-1], first[::-1], last[::-1]
+    return any(but_for_one(rest, first) for rest in beside(text, last))
 
 
 _OVER: Final = re.compile(r"(?!\s*>)(?=<|[ \t]*\r?\n)").match

@@ -53,6 +53,8 @@ def _write(w: Writing) -> str:
         text = "".join(KINDS[type(p)].write(w, p) for p in w.format.call)
     except FormatError as e:
         raise e if w.tool.name in str(e) else FormatError(f"{w.tool.name}: {e}") from e
+    except RecursionError as e:
+        raise FormatError(f"{w.tool.name}: a value is nested too deep to be written") from e
     if has_surrogate(text):
         raise FormatError(f"{w.tool.name}: a string with a lone surrogate cannot be written in any format")
     return text

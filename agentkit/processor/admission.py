@@ -62,7 +62,7 @@ class Admission:
     def __init__(self, registry: KnownTools, config: ProcessorConfig, faults: Faults) -> None:
         self._registry = registry
         self._config = config
-        self._faults = faults
+        self.faults = faults
 
     def admit(self, event: CallEnd | CallError) -> Admitted | ToolFailed | ToolSkipped:
         """A call with its validated arguments; or its answer, which says what is wrong with it."""
@@ -103,7 +103,7 @@ class Admission:
         except InvalidArguments as e:
             return failed("invalid_arguments", str(e), problems=e.problems)
         except Exception as e:  # noqa: BLE001 - a validator written by the tool's author
-            self._faults.raised(tool.where, e)
+            self.faults.raised(tool.where, e)
             return crashed(e)
         return Admitted(index, call, tool, arguments)
 

@@ -112,6 +112,11 @@ class Approvals:
         self.suspended[admitted.index] = suspended
         return ApprovalRequired(admitted.index, admitted.call, inside=suspended.calls)
 
+    def ask_again(self, index: int, call: ToolCall) -> None:
+        """A call that was withdrawn waits for a person all the same, unless it is already approved."""
+        if index in self.suspended or call.id not in self._approved:
+            self.pending[index] = call
+
     def waiting(self) -> tuple[ToolCall, ...]:
         """The calls that a person must decide on, in call order."""
         if not self.pending:

@@ -12,92 +12,23 @@ literally, arguments and all, is also a quote.
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from agentkit.events import CallEnd, CallQuoted
+from agentkit.events import CallEnd, CallError, CallQuoted
 from agentkit.messages import Message, SystemMessage, TextPart, ToolCall, ToolMessage, UserMessage
+from agentkit.processor.comparing import bare, readings
 from agentkit.processor.textreader import TextReader
 from agentkit.schemas.walk import strings
 from agentkit.toolspec import ToolSpec
 
-_ESCAPE: Final = re.compile(
-    r"""\\(?:
-        u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})  # JSON: a character in two halves
-        | u([0-9a-fA-F]{4}) | u\{([0-9a-fA-F]{1,6})\} | U([0-9a-fA-F]{8}) | x([0-9a-fA-F]{2})  # as in Python
-        | (.)
-    )""",
-    re.DOTALL | re.VERBOSE,
-)
-_CONTROL: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
-_QUOTED: Final = re.compile(r"(?m)^[ \t]*(?:>[ \t]?)+")
-_NUMBERED: Final = re.compile(r"(?m)^[ \t]*(?:\d+[ \t]*[:|.)\u2192]?[ \t]*|(?://|[-+|#\u2022*])[ \t]?)")
-_NOISE: Final = re.compile(r"[\s\"'`\\\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb*_]+")
 _AFTER_CALL: Final = re.compile(r"\)(?!\s*[,)\]}])")
-_LAYERS: Final = 3  # JSON in JSON in HTML: how many layers of escapes are removed
-_READINGS: Final = 8  # of one message, at most
-_CALLED: Final = (*(("", mark) for mark in "({[:"), (":", ""), ("[", ","))
+_CALLED: Final = r"%s[({\[:]|:%s|\[%s,|=(?:functions\.)?%s(?!\w)|>(?:functions\.)?%s(?:json)?[<{]"
 _NEAR: Final = 200  # characters between the parts of a call that is told in other words
 _WORDS: Final = ("description", "title", "examples", "example", "$comment")
-
-
-def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(_character, text)
-
-
-def _character(escape: re.Match[str]) -> str:
-    high, low, *codes, other = escape.groups()
-    if other is not None:
-        return _CONTROL.get(other, other)
-    if high is not None:
-        return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
-    code = int(next(filter(None, codes)), 16)
-    return chr(code) if code <= 0x10FFFF else escape[0]
-
-
-def _unquoted(text: str) -> str:
-    return _QUOTED.sub("", text)
-
-
-def _unnumbered(text: str) -> str:
-    return _NUMBERED.sub("", text)
-
-
-_UNWRAP: Final[Sequence[Callable[[str], str]]] = (_unescaped, html.unescape, _unquoted, _unnumbered)
-
-
-def bare(text: str, *, listed: bool = False) -> str:
-    r"""A text without what changes when it is quoted: escapes, entities, quotation marks, white space, emphasis.
-
-    Args:
-        text: the text.
-        listed: whether its lines are numbered or in a list or a diff, whose marks are then removed.
-
-    >>> bare('> &lt;tool_call&gt;\n{"name": 1}') == bare("<tool_call> {'name':1}")
-    True
-    """
-    for _ in range(_LAYERS):
-        whole = html.unescape(_unescaped(text))
-        if whole == text:
-            break
-        text = whole
-    text = _unquoted(text)
-    return _NOISE.sub("", _unnumbered(text) if listed else text).casefold()
-
-
-def readings(text: str) -> list[str]:
-    """The text, and what it may be quoted from: the text without one or more layers of escapes and quote marks."""
-    found = {text: None}
-    layer = [text]
-    for _ in range(_LAYERS):
-        layer = [new for old in layer for unwrap in _UNWRAP if (new := unwrap(old)) != old and new not in found]
-        found |= dict.fromkeys(layer[: _READINGS - len(found)])
-        layer = list(dict.fromkeys(layer))[:_READINGS]
-    return list(found)
 
 
 def _made_plain(text: str, tools: Iterable[str]) -> Iterator[str]:
@@ -154,18 +85,17 @@ def _worded(names: Iterable[str], values: Sequence[str], text: str, message: Too
     """Whether a text has a tool's name and near it all values of a call of it, in whatever form.
 
     A user who names a tool wants it called, so that in a user's message the name must look like a call's: an opening
-    bracket or a colon follows it, or it follows a colon.
+    bracket or a colon follows it, or it follows a colon, or it is between marks of tags.
     """
     if not values:
         return False
-    told, length = isinstance(message, ToolMessage), sum(map(len, values)) + _NEAR
+    looks = "%s" if isinstance(message, ToolMessage) else _CALLED
+    named = re.compile("|".join(looks.replace("%s", re.escape(name)) for name in names)).search
+    length = sum(map(len, values)) + _NEAR
     at = text.find(values[0])
     while at >= 0:
         around = text[max(0, at - length) : at + length]
-        if all(value in around for value in values) and any(
-            name in around if told else any(f"{before}{name}{after}" in around for before, after in _CALLED)
-            for name in names
-        ):
+        if all(value in around for value in values) and named(around):
             return True
         at = text.find(values[0], at + len(values[0]))
     return False
@@ -184,7 +114,7 @@ class _Read:
     """One message, as far as it was examined."""
 
     message: ToolMessage | UserMessage
-    text: str
+    texts: tuple[str, ...]
     bare: tuple[str, ...]
     calls: frozenset[_Meaning] | None = None
     tools: Mapping[str, ToolSpec] | None = None
@@ -253,23 +183,29 @@ class Heard:
         """What is known of a message, which is kept alive: its identity is the key."""
         read = self._read.get(id(message))
         if read is None:
-            text = "\n".join(part.text for part in message.content if isinstance(part, TextPart))
-            bare_texts = tuple({bare(text): None, bare(text, listed=True): None})
-            read = self._read[id(message)] = _Read(message, text, bare_texts)
+            parts = [part.text for part in message.content if isinstance(part, TextPart)]
+            texts = tuple({"\n".join(parts): None, "".join(parts): None})  # servers join them in either way
+            bare_texts = dict.fromkeys(bare(text, listed=listed) for text in texts for listed in (False, True))
+            read = self._read[id(message)] = _Read(message, texts, tuple(bare_texts))
         return read
 
     def _calls(self, read: _Read, tools: Mapping[str, ToolSpec]) -> frozenset[_Meaning]:
         """The calls in a message, regardless of who wrote them."""
         if read.calls is None or read.tools != tools:
             found: set[_Meaning] = set()
-            texts = readings(read.text)
+            texts = [known for text in read.texts for known in readings(text)]
             for text in dict.fromkeys((*texts, *(plain for known in texts for plain in _made_plain(known, tools)))):
                 for parser in self._new_parsers(tuple(tools.values())):
                     events = (*parser.feed(text), *parser.close())
-                    calls = [event.call for event in events if isinstance(event, CallEnd)]
+                    calls = [event.call for event in events if isinstance(event, CallEnd | CallError) and _says(event)]
                     found |= {_meaning(call, tools.get(call.name)) for call in calls}
             read.calls, read.tools = frozenset(found), tools
         return read.calls
+
+
+def _says(event: CallEnd | CallError) -> bool:
+    """Whether it says what is called; so does JSON that names a tool without arguments, which is an error."""
+    return isinstance(event, CallEnd) or (event.code == "invalid_arguments" and not event.call.arguments)
 
 
 def _explained(schema: Any) -> Iterator[str]:

@@ -32,6 +32,7 @@ from agentkit.processor.tooltask import NOT_BEGUN, ToolTask
 from agentkit.processor.waiting import Gate, WaitingCalls
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolContext, ToolResult
+from agentkit.tool.suspended import Suspended
 
 _INTERRUPTED = "not run: the response was interrupted by an error"
 _WITHDRAWN = "cancelled while it waited for the user's approval: what it had done by then may have taken effect"
@@ -69,13 +70,13 @@ class Execution:
     ) -> None:
         self.answers: dict[int, ToolMessage] = {}
         self.untold: set[int] = set()  # calls that have ended, but whose event was not yielded yet
+        self.skipped: set[int] = set()  # calls that have answers, and whose tools never took a step
         self.waiting = WaitingCalls(gate, inbox.wake, sequential=config.strategy == "sequential")
         self._config = config
         self._contexts = contexts
         self._inbox = inbox
         self._scope = scope
-        self._faults = Faults() if faults is None else faults
-        self._admission = Admission(registry, config, self._faults)
+        self._admission = Admission(registry, config, Faults() if faults is None else faults)
         self.approvals = Approvals(config.requires_approval, contexts, approved)
         self._running: set[ToolTask] = set()
 
@@ -167,7 +168,7 @@ class Execution:
 
     def _begin(self, admitted: Admitted, context: ToolContext | None, alone: bool) -> None:
         place = self.waiting.place(admitted.index) if admitted.tool.policy.exclusive else None
-        task = ToolTask(admitted, self._config, self._faults, self._settled, place)
+        task = ToolTask(admitted, self._config, self._admission.faults, self._settled, place)
         self._running.add(task)  # only now: an exception before this would leave the call there for good
         task.start(context, at_once=alone)
 
@@ -178,7 +179,10 @@ class Execution:
         self._running.discard(task)
         self.untold.add(index)
         if done.suspended is not None:
-            self._inbox.put(self.approvals.suspend(admitted, done.suspended))
+            self._suspend(admitted, done.suspended, quietly=task.stopped or not done.suspended.calls)
+            return
+        if task.kept_out:
+            self._inbox.put(self._skip(index, call, result))
             return
         succeeded = result.error is None
         if succeeded and admitted.tool.policy.terminates:
@@ -186,14 +190,30 @@ class Execution:
         self.answers[index] = answer_as_made(call.id, call.name, done.parts, result.code)
         self._inbox.put((ToolCompleted if succeeded else ToolFailed)(index, call, result, took))
 
+    def _suspend(self, admitted: Admitted, suspended: Suspended, *, quietly: bool) -> None:
+        """A call that has started is left to a later run. Nobody is asked about it `quietly`: it was withdrawn."""
+        required = self.approvals.suspend(admitted, suspended)
+        if quietly:
+            self.approvals.pending.pop(admitted.index)
+            self._inbox.put(self._skip(admitted.index, admitted.call, failed("cancelled", _WITHDRAWN)))
+        else:
+            self._inbox.put(required)
+
     def settle(self, end: ToolCompleted | ToolFailed | ToolSkipped, answer: ToolMessage) -> None:
-        """A call that was about to start, or to wait for a person, was answered from outside."""
+        """A call that was about to start, to wait for a person or to be answered was answered from outside."""
         index = end.index
+        self._inbox.drop_end(index)  # cancelled in the meantime, it may have another one
         self.waiting.drop_one(index)
         self.approvals.pending.pop(index, None)
         self.approvals.suspended.pop(index, None)
         self.answers[index] = answer
+        self.untold.add(index)
         self._inbox.put(end)
+
+    def wait_on(self, index: int, call: ToolCall) -> None:
+        """A call that was withdrawn stays as it was: it waits for a person, or for the next run if it is approved."""
+        if self.answers.pop(index, None) is not None:
+            self.approvals.ask_again(index, call)
 
     # -------------------------------------------------------------- the end
 
@@ -242,8 +262,10 @@ class Execution:
         return tuple([self.answers[index] for index in range(len(calls)) if index in self.answers])
 
     def _skip(self, index: int, call: ToolCall, answer: ToolResult) -> ToolEvent:
-        if self.approvals.suspended.pop(index, None) is not None:
+        if index in self.approvals.suspended:
             answer = failed("cancelled", _WITHDRAWN)
+        else:
+            self.skipped.add(index)
         return self._answer(ToolSkipped(index, call, answer))
 
     def _answer(self, event: ToolFailed | ToolSkipped) -> ToolEvent:

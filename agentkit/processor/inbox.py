@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentkit.errors import ProviderError
-from agentkit.events import SourceEvent, Text, ToolEvent
+from agentkit.events import SourceEvent, Text, ToolCompleted, ToolEvent, ToolFailed, ToolSkipped
 from agentkit.processor.starting import interrupt, started
 
 AHEAD = 64  # source events read before the consumer takes the first: a burst of one network packet, and a bound
@@ -57,6 +57,12 @@ class Inbox:
         while items and type(items[0]) is Text:
             pieces.append(items.popleft().text)  # type: ignore[union-attr]  # it is a text
         return Text("".join(pieces))
+
+    def drop_end(self, index: int) -> None:
+        """The end of this call is not to be told, if it is here."""
+        for item in [i for i in self.items if isinstance(i, ToolCompleted | ToolFailed | ToolSkipped)]:
+            if item.index == index:
+                self.items.remove(item)
 
     def wake(self) -> None:
         """Make `wait` return, although nothing has come."""

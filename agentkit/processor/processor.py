@@ -22,16 +22,17 @@ from agentkit.processor.execution import Execution, Scope
 from agentkit.processor.faults import Faults
 from agentkit.processor.inbox import Inbox, Source
 from agentkit.processor.intake import CallIds, Intake
+from agentkit.processor.maybe_output import IsOutput
 from agentkit.processor.recovery import Quoted, Recovery
 from agentkit.processor.response import ResponseReader
 from agentkit.processor.sources import More
 from agentkit.processor.textcalls import TextCalls
-from agentkit.processor.textreader import TextReader
+from agentkit.processor.textreader import NewReader, TextReader
 from agentkit.processor.turn import Turn
 from agentkit.processor.waiting import Gate
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import NO_CONTEXT, ToolContext
-from agentkit.toolspec import ToolSpec
+from agentkit.toolspec import InCode, ToolSpec
 
 if TYPE_CHECKING:
     from agentkit.formats.format import Format, Tag
@@ -65,6 +66,8 @@ class ResponseProcessor:
             tool's description. None compares with nothing, as for a model that writes calls.
         scope: entered while a call's task is created: context variables that it sets are visible to the tool. None
             enters nothing.
+        output: whether the text of a response is meant as the run's output (see `Output.meant`): then nothing in it is
+            a call. None: no output of a certain type is expected.
         gate: called when a call is about to start; a string that it returns keeps the call from starting. None lets
             every call start.
 
@@ -93,6 +96,7 @@ class ResponseProcessor:
         heard: Callable[[], Iterable[Message]] | None = None,
         scope: Scope | None = None,
         gate: Gate | None = None,
+        output: IsOutput | None = None,
     ) -> None:
         refuse("ResponseProcessor", {"registry": registry, "config": config}, _BOUNDS)
         self.registry = registry
@@ -102,6 +106,7 @@ class ResponseProcessor:
         self._new_context = new_context or self._context
         self._scope = scope
         self._gate = gate
+        self._output = output
         self._faults = Faults()
         self._heard = None if heard is None else Heard(heard, self._searchers)
 
@@ -152,32 +157,34 @@ class ResponseProcessor:
 
             refuse_unread(config.text_formats, specs)
 
-            def new_parser(first: bool, after: TextReader | None) -> TextReader:
-                return formats.Parser(
-                    config.text_formats,
-                    specs,
-                    in_code=config.in_code,
-                    thinking=first and config.starts_thinking,
-                    after=after if isinstance(after, formats.Parser) else None,
-                )
-
+            new_parser = self._new_parser(config.text_formats, specs, config.in_code)
             record = _record(config.text_formats) if more is not None else None
-            text = TextCalls(intake, new_parser, record=record, quoted=self._quoted(specs), made=Made(made))
+            quoted = self._quoted(specs)
+            text = TextCalls(intake, new_parser, record=record, quoted=quoted, made=Made(made), output=self._output)
             return ResponseReader(intake, text)
         tools = self.registry.offered(None) if offered is None else offered
+        if not (tools and config.recovers):
+            return ResponseReader(intake)
 
-        def new_finder(first: bool, after: TextReader | None) -> TextReader:
+        def new_recovery() -> Recovery:
+            new_parser = self._new_parser(formats.recoverable(), tools, "reply")
+            return Recovery(new_parser, tools, self._quoted(tools), self._output)
+
+        return ResponseReader(intake, new_recovery=new_recovery)
+
+    def _new_parser(self, several: Sequence[Format], tools: Sequence[ToolSpec], in_code: InCode) -> NewReader:
+        """Returns what makes the parsers of one response, whose text may be interrupted."""
+
+        def made(first: bool, after: TextReader | None) -> TextReader:
             return formats.Parser(
-                formats.recoverable(),
+                several,
                 tools,
-                in_code="reply",
-                thinking=first and config.starts_thinking,
+                in_code=in_code,
+                thinking=first and self.config.starts_thinking,
                 after=after if isinstance(after, formats.Parser) else None,
             )
 
-        if not (tools and config.recovers):
-            return ResponseReader(intake)
-        return ResponseReader(intake, new_recovery=lambda: Recovery(new_finder, tools, self._quoted(tools)))
+        return made
 
     def _quoted(self, tools: Sequence[ToolSpec]) -> Quoted | None:
         """Returns where a call occurs in what the model has read."""

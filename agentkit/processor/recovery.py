@@ -6,12 +6,10 @@ character: what does not count stays the text that it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from agentkit import formats
 from agentkit.events import (
     ArgumentDelta,
     CallEnd,
@@ -26,39 +24,11 @@ from agentkit.events import (
 )
 from agentkit.formats.pieces import Pieces
 from agentkit.messages import ToolCall
-from agentkit.processor.standing import FILLER, Before, Standing
+from agentkit.processor.marks import marks
+from agentkit.processor.maybe_output import IsOutput, MaybeOutput
+from agentkit.processor.standing import FILLER, Before, Standing, is_bare
 from agentkit.processor.textreader import NewReader, TextReader
 from agentkit.toolspec import ToolSpec
-
-
-class _Marks(NamedTuple):
-    """What the formats declare.
-
-    Attributes:
-        thinking: the tags of thinking, without white space.
-        opens: the opening tags of thinking, by the closing ones that are told apart from other text.
-        by_tag: the formats in which a call consists only of the tool's own tag.
-    """
-
-    thinking: frozenset[str]
-    opens: Mapping[str, tuple[str, ...]]
-    by_tag: frozenset[str]
-
-
-@cache
-def _marks() -> _Marks:
-    from agentkit.formats.declaring import REASONING
-    from agentkit.formats.format import ToolElement
-
-    tags = [pair for f in formats.recoverable() for pair in f.thinking]
-    closes = sorted({tag for _, tag in tags if "think" in tag.lower() or tag[2:-1] in REASONING})
-    by_tag = (f.name for f in formats.auto() if any(isinstance(s.call[0], ToolElement) for s in f.shapes))
-    return _Marks(
-        frozenset("".join(tag.split()) for pair in tags for tag in pair),
-        {close: tuple({start for start, end in tags if end == close}) for close in closes},
-        frozenset(by_tag),
-    )
-
 
 _HEAD: Final = 300  # characters: longer than any opener with a tool's name
 
@@ -87,6 +57,7 @@ class _Found(NamedTuple):
     events: tuple[SourceEvent, ...]
     call: ToolCall
     loose: bool
+    marked: bool  # whether it has its own markup
 
     @property
     def text(self) -> str:
@@ -103,12 +74,19 @@ class _Held:
     What need not wait any more is in `out`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, reply: MaybeOutput | None = None) -> None:
+        self.reply = reply  # the whole text, if it may be the run's output
         self.out: list[SourceEvent] = []
         self.loose: list[int] = []  # where in `_waits` the bare calls are
         self._waits: list[_Waiting] = []
         self._firm = 0
         self._doubtful: int | None = None  # where the first call is that is quoted if its quotation ends
+
+    def is_output(self) -> bool:
+        """Whether the calls that count so far are the run's output: with a call that has its own markup, if all is."""
+        if self.reply is None or not (self._firm or self.loose):
+            return False
+        return self.reply.is_output(whole=any(isinstance(h, _Found) and h.marked for h in self._waits))
 
     def put(self, event: SourceEvent) -> None:
         """Text that is not a call."""
@@ -227,13 +205,19 @@ class Recovery:
     either. A tag that the tool's author did not declare must contain an argument.
 
     Args:
-        new_parser: creates a parser for every format; called with whether it reads the very beginning, and with the one
-            that read the text before, if something else than text came in between.
+        new_parser: creates a parser for every format.
         tools: the offered tools.
         quoted: whether a call already occurs in what the model has read, and so is a quote. None skips this check.
+        output: whether the whole text is meant as the run's output, and so no call. None: any text may be the output.
     """
 
-    def __init__(self, new_parser: NewReader, tools: Sequence[ToolSpec], quoted: Quoted | None = None) -> None:
+    def __init__(
+        self,
+        new_parser: NewReader,
+        tools: Sequence[ToolSpec],
+        quoted: Quoted | None = None,
+        output: IsOutput | None = None,
+    ) -> None:
         self._new_parser = new_parser
         self._quoted = quoted
         self._tools = tools
@@ -241,7 +225,7 @@ class Recovery:
         self._after: TextReader | None = None  # read the text before
         self._begun = self._over = False
         self._before = Before()
-        self._held = _Held()
+        self._held = _Held(None if output is None else MaybeOutput(output))
         self._lead = ""  # markup that seems to lead to a call
         self._led_to_text = False  # whether it led to the last call, which does not count
         self._open = _Open()
@@ -256,6 +240,8 @@ class Recovery:
         if self._over or isinstance(event, Usage):
             return (event,)
         if isinstance(event, Text):
+            if self._held.reply is not None:
+                self._held.reply.add(event.text)
             self._read(event.text)
         elif isinstance(event, CallStart | ArgumentDelta | CallEnd | CallError):
             if not self._begun:  # nothing was said before it
@@ -277,7 +263,7 @@ class Recovery:
 
     def _end(self, *, calls: bool) -> None:
         self._end_text()
-        self._held.release(calls=calls)
+        self._held.release(calls=calls and not self._held.is_output())
         self._over = True
 
     # -------------------------------------------------------------- what the parser read
@@ -308,7 +294,7 @@ class Recovery:
                 self._open.add(event)
             case Thinking(text):
                 self._think(text)
-            case Markup(text) if "".join(text.split()) in _marks().thinking:
+            case Markup(text) if "".join(text.split()) in marks().thinking:
                 self._think(text)
             case Markup(text):
                 self._lead += text
@@ -352,7 +338,8 @@ class Recovery:
             self._held.put(quote)
             self._refuse(call, whole=True)
             return
-        found = _Found(self._lead, (*self._open.settle(), end), call, standing == "loose")
+        marked = standing == "firm" and not is_bare(self._lead + call.raw[:_HEAD], call.name)
+        found = _Found(self._lead, (*self._open.settle(), end), call, standing == "loose", marked)
         self._held.hold(found, doubtful=self._before.may_be_quoted())
         self._lead, self._open, self._led_to_text = "", _Open(), False
 
@@ -375,12 +362,12 @@ class Recovery:
         tool = next((tool for tool in self._tools if tool.name == call.name), None)
         if tool is None or any(name not in call.arguments for name in tool.parameters.get("required", ())):
             return False
-        return bool(call.arguments) or tool.element is not None or call.format not in _marks().by_tag
+        return bool(call.arguments) or tool.element is not None or call.format not in marks().by_tag
 
 
 def _ends_thinking(text: str) -> bool:
     """Whether it closes thinking that it does not open."""
-    opens = _marks().opens
+    opens = marks().opens
     return any(text.count(close) > sum(map(text.count, opens[close])) for close in opens)
 
 
@@ -426,7 +413,7 @@ def _end_of_thought(held: Sequence[_Waiting]) -> int:
     """The place after a closing thinking tag without an opening one: all before it was thinking."""
     said = [one.text if isinstance(one, Text) else "\0" for one in held]
     whole = "".join(said)
-    at = max(whole.rfind(tag) for tag in _marks().opens)
+    at = max(whole.rfind(tag) for tag in marks().opens)
     place = 0
     while at >= 0:
         at -= len(said[place])

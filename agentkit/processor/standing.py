@@ -5,9 +5,12 @@ Pure. Knows Markdown as people write it; knows no tool and no parser.
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from typing import Final, Literal
 
 from agentkit.processor.block import Block
+from agentkit.processor.marks import marks
 from agentkit.processor.quotation import OPENING, Quotation
 
 Standing = Literal["firm", "loose", "quoted"]
@@ -29,6 +32,8 @@ class Before:
 
     def said(self, text: str) -> bool:
         """Add a piece of what was said; returns whether it ends a quotation around the calls before it."""
+        if not self._last:
+            text = text.removeprefix("\ufeff")  # a byte order mark does not belong to the first line
         self._add(text)
         return self._quotation.said(text)
 
@@ -81,6 +86,31 @@ class Before:
             return "quoted"
         if head.startswith("`"):
             return "quoted" if self._said else "loose"
-        if head.lstrip("[ \t\r\n").startswith(("{", name or "{", "functions.")):
+        if _is_bare(head, name):
             return "quoted" if self._first else "loose"
         return "firm"
+
+
+def is_bare(head: str, name: str) -> bool:
+    """Whether a call has no markup of its own; it may be in a code fence, or after markup that belongs to no call.
+
+    Args:
+        head: its first characters, with the markup before it.
+        name: its tool.
+    """
+    at = 0
+    while found := _other_markup().match(head, at):
+        at = found.end()
+    head = head[at:].lstrip(FILLER)
+    return head.startswith("`") or _is_bare(head, name)
+
+
+def _is_bare(head: str, name: str) -> bool:
+    return head.lstrip("[ \t\r\n").startswith(("{", name or "{", "functions."))
+
+
+@cache
+def _other_markup() -> re.Pattern[str]:
+    """One token that belongs to no call."""
+    words = sorted(marks().markup, key=len, reverse=True)
+    return re.compile(rf"\s*(?:{'|'.join(map(re.escape, words))})", re.IGNORECASE)

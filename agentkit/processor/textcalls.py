@@ -12,6 +12,7 @@ from agentkit.events import CallEnd, CallError, Markup, SourceEvent, Text, Think
 from agentkit.messages import AssistantMessage, AssistantPart, ProviderPart, TextPart, ThinkingPart, ToolCall
 from agentkit.processor.continuing import Made, Record
 from agentkit.processor.intake import Intake, OpenCalls
+from agentkit.processor.maybe_output import IsOutput, MaybeOutput
 from agentkit.processor.recovery import Quoted
 from agentkit.processor.textreader import NewReader, TextReader
 
@@ -61,12 +62,12 @@ class TextCalls:
 
     Args:
         intake: receives what is read.
-        new_parser: creates a parser; called with whether it reads the very beginning, and with the one that read the
-            text before, if something else than text came in between.
+        new_parser: creates a parser.
         record: keeps the text as it was written, so that a further response may continue it; None keeps nothing.
         quoted: whether a call already occurs in what a native model has read: it is answered with an error. None skips
             this check.
         made: the calls that ran in the previous response, if its token limit cut it.
+        output: whether the whole text is meant as the run's output, and so no call. None: any text may be the output.
     """
 
     def __init__(
@@ -77,11 +78,13 @@ class TextCalls:
         record: Record | None = None,
         quoted: Quoted | None = None,
         made: Made | None = None,
+        output: IsOutput | None = None,
     ) -> None:
         self._intake = intake
         self._new_parser = new_parser
         self._record = record
         self._calls = TextOpenCalls(made, quoted)
+        self._reply = None if output is None else MaybeOutput(output)
         self._parser: TextReader | None = None
         self._after: TextReader | None = None  # read the text before, in the same response
         self._first = False  # whether the parser reads the very beginning
@@ -110,6 +113,8 @@ class TextCalls:
             self._record.told(last)
             self._record.ended()
             last = told
+        if self._reply is not None:
+            last = [*self._reply.certain(last), *self._reply.settled()]
         yield from self._intake.keep(last, self._calls)
         self._calls.by_number.clear()
 
@@ -121,6 +126,9 @@ class TextCalls:
         if self._record is not None:
             self._record.fed(text)
             self._record.told(events)
+        if self._reply is not None:
+            self._reply.add(text)
+            events = self._reply.certain(events)
         return events
 
     @property

@@ -21,4 +21,5 @@ class TextReader(Protocol):
 
 
 NewReader = Callable[[bool, TextReader | None], TextReader]
-"""Creates one; called with whether it reads the very beginning, and with the closed one of the text before, if any."""
+"""Creates one; called with whether it reads the very beginning of a response, and with the closed one that read the
+text before, if something other than text came in between."""

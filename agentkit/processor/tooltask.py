@@ -127,7 +127,7 @@ class ToolTask:
         except KeyboardInterrupt as e:
             await interrupt(e)
         finally:
-            if self._stopped is not None or done is None:
+            if done is None or (self._stopped is not None and done.suspended is None):
                 done = self._outcome(self._stopped or failed("cancelled", _CANCELLED))
             self._settle(done)
 
@@ -147,6 +147,16 @@ class ToolTask:
             if tool.is_async and self._stopped is None:
                 _LOG.warning(_BLOCKED, tool.where, took, timeout)
         settled(self, done, took)
+
+    @property
+    def kept_out(self) -> bool:
+        """Whether it was cancelled before the tool's own code started, which it then never does."""
+        return self._stopped is not None and self._stopped.error == NOT_BEGUN
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was stopped: its time was up, or it was cancelled."""
+        return self._stopped is not None
 
     @property
     def started(self) -> float | None:

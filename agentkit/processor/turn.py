@@ -7,7 +7,7 @@ the consumer through one inbox. Reads no text itself (`response`) and runs no to
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -132,6 +132,12 @@ class Turn(EventStream[Event]):
         return self._execution.answers.get(index)
 
     @property
+    def skipped(self) -> frozenset[str]:
+        """The ids of the calls that have answers although their tools never took a step."""
+        calls = self._reader.intake.calls
+        return frozenset(call.id for index in self._execution.skipped if (call := calls[index]) is not None)
+
+    @property
     def complete(self) -> bool:
         """Whether the tool event that is being yielded is the last one: the source is over, every call is answered."""
         execution = self._execution
@@ -148,7 +154,13 @@ class Turn(EventStream[Event]):
     def suspended(self) -> Mapping[str, Any]:
         """What the tools continue from that wait for a decision on calls inside them, by the ids of their own calls."""
         approvals = self._execution.approvals
-        return {approvals.pending[index].id: waits.result for index, waits in approvals.suspended.items()}
+        pending = approvals.pending
+        return {pending[index].id: waits.result for index, waits in approvals.suspended.items() if index in pending}
+
+    @property
+    def fault(self) -> Exception | None:
+        """Why a call that is left to a later run could not continue, if that is an error of the program."""
+        return next((one.error for one in self._execution.approvals.suspended.values() if one.error is not None), None)
 
     @property
     def terminated(self) -> bool:
@@ -379,13 +391,22 @@ class Turn(EventStream[Event]):
             self._execution.cancel()
 
     def settle(self, end: ToolCompleted | ToolFailed | ToolSkipped, answer: ToolMessage) -> None:
-        """A call was answered from outside while its `ToolStarted` or `ApprovalRequired` is yielded: it does neither.
+        """A call was answered from outside while a tool event of it is yielded: that does not happen.
 
         Args:
             end: the event to yield in its place.
             answer: the answer.
         """
         self._execution.settle(end, answer)
+
+    def wait_on(self, ids: Collection[str]) -> None:
+        """Calls that were withdrawn stay as they were, without an answer; those that are not approved are `pending`."""
+        if not ids:
+            return
+        for index, call in enumerate(self._reader.intake.calls):
+            if call is not None and call.id in ids:
+                self._execution.wait_on(index, call)
+        self.results = tuple([answer for answer in self.results if answer.call_id not in ids])
 
     async def _close(self, *, early: bool) -> None:
         try:

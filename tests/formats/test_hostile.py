@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from corpora import calls_of, source
 from format_tools import NOTE, TOOLS
+from growth import assert_linear, reading_seconds
 
 from agentkit import formats
 from agentkit.errors import FormatError
@@ -254,17 +255,9 @@ def floods(format: Format) -> list[Callable[[int], str]]:
 @pytest.mark.parametrize("flood", range(6), ids=["openers", "halves", "closers", "angles", "space", "calls"])
 def test_a_flood_twice_as_long_takes_about_twice_as_long(format: Format, flood: int) -> None:
     def seconds(size: int) -> float:
-        text = floods(format)[flood](size)
-        parser = Parser(format, TOOLS)
-        start = time.process_time()
-        events = [e for i in range(0, len(text), 64) for e in parser.feed(text[i : i + 64])]
-        events += parser.close()
-        spent = time.process_time() - start
-        assert source(events) == text
-        return spent
+        return reading_seconds(format, floods(format)[flood](size), 64)
 
-    # one good measurement of several is enough: whatever else the machine does only adds, most to the shortest runs
-    assert any(seconds(2 * size) <= 2.3 * seconds(size) for size in (8_000, 8_000, 16_000, 16_000, 32_000, 64_000))
+    assert_linear(seconds, 8_000, most=2.3)
 
 
 @pytest.mark.parametrize(
@@ -302,16 +295,8 @@ def test_what_cannot_be_written_says_so_to_the_author(format: Format) -> None:
 @every_format
 def test_a_flood_of_blank_lines_costs_no_more_than_short_lines(format: Format) -> None:
     """A model that loops writes them by the thousand; where a line may open a call, each was looked over again."""
-
-    def seconds(text: str) -> float:
-        parser = Parser(format, TOOLS)
-        start = time.process_time()
-        for i in range(0, len(text), 4):
-            parser.feed(text[i : i + 4])
-        parser.close()
-        return time.process_time() - start
-
-    assert any(seconds("\n" * 8000) <= 3 * seconds("a\n" * 4000) for _ in range(5))
+    blank, short = "\n" * 8000, "a\n" * 4000
+    assert any(reading_seconds(format, blank, 4) <= 3 * reading_seconds(format, short, 4) for _ in range(5))
 
 
 @pytest.mark.parametrize("text", [7, None, b"bytes", ["a"]])

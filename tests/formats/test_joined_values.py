@@ -194,7 +194,7 @@ def test_a_string_that_was_closed_too_early_makes_no_call(format: Format, rest: 
 
 
 @pytest.mark.parametrize("format", OPEN_ENDED, ids=lambda f: f.name)
-@pytest.mark.parametrize("rest", ['") and more', "-la b", ") # c"])
+@pytest.mark.parametrize("rest", ['") and more', "-la b", ") # c", '\' or \\"\\"b', "b" * 700, '\\"b\\\\'])
 def test_json_that_ends_early_and_goes_on_in_its_line_makes_no_call(format: Format, rest: str) -> None:
     for head, tail in closed_twice(format, rest):
         for end in (tail, tail.replace('"}', '", "number": 910002}')):

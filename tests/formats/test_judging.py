@@ -12,7 +12,7 @@ from damaged_texts import MIXED, Plan, Planned, Written
 from damages import damaged
 from format_tools import CREATE_FILE, NOTE
 from judging import Judge
-from meanings import readings
+from meanings import balanced, readings
 
 from agentkit.events import CallEnd, CallError, CallStart, Event, Text
 from agentkit.formats import CATALOG
@@ -131,3 +131,14 @@ def test_wrong_calls_are_reported(format: str) -> None:
 def test_what_a_damaged_value_may_mean_has_no_other_way_of_writing_it(written: str, meaning: str) -> None:
     assert meaning in readings(written)
     assert meaning[1:] not in readings(written)
+
+
+def test_a_list_may_hold_a_line_end_in_a_string() -> None:
+    assert "a\n  b" in readings('["a\n  b",]')
+    assert "a\r\nb" in readings("['a\r\nb']")
+
+
+def test_a_tag_that_closes_itself_is_balanced() -> None:
+    assert balanced('<ask>a</ask> <ping/> <note text="b"/> <ask>c</ask>')
+    assert not balanced("<ask>a <ping/>")
+    assert not balanced("<ping/></ask>")

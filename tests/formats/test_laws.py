@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from corpora import source
 from format_tools import ADD, ANYTHING, ASK, CREATE_FILE, NOTE, PING, STR_REPLACE, TOOLS, WEB_SEARCH, spec
+from growth import assert_linear, reading_seconds
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -202,16 +203,9 @@ def test_law_4_twice_the_text_takes_about_twice_the_time(format: Format, piece: 
         body = (piece * (size // len(piece) + 1))[:size]
         call = ToolCall("", "create_file", {"file_path": "a", "file_contents": body})
         text = body + formats.render_calls(format, [call], TOOLS)
-        chunks = [text[i : i + 4] for i in range(0, len(text), 4)]
-        parser = Parser(format, TOOLS)
-        start = time.process_time()
-        for chunk in chunks:
-            parser.feed(chunk)
-        parser.close()
-        return time.process_time() - start
+        return reading_seconds(format, text, 4)
 
-    # one good measurement of several is enough: whatever else the machine does only adds
-    assert any(seconds(32_000) <= 2.2 * seconds(16_000) for _ in range(10))
+    assert_linear(seconds, 16_000)
 
 
 @every_format

@@ -196,3 +196,17 @@ def test_what_opens_a_section_may_contain_what_ends_it() -> None:
 def test_white_space_where_thinking_ends_is_text_in_any_cutting() -> None:
     format = Format("mine", ("@@", Envelope()), thinking=(("<t>", "</t> "),))
     assert read(format, "<t>a</t> b")[1:] == [Thinking("a"), Markup("</t>"), Text(" b")]
+
+
+@pytest.mark.parametrize("opening", ["#!", "@@call ", "⟦", "[", "%%% ", "do "])
+@pytest.mark.parametrize("between", ["\n\n", " ", "\n", "\n\nNo, I add them first.\n\n", " x "])
+@pytest.mark.parametrize("section", [None, Section("((", "))"), Section("<calls>", "</calls>", each=True)])
+def test_a_begun_call_never_runs_with_the_arguments_of_the_next_one(
+    opening: str, between: str, section: Section | None
+) -> None:
+    format = Format("mine", (opening, Name("f."), " ", Skip("json"), "::", Json(), ">>"), section)
+    text = render_calls(format, [ToolCall("", "add", {"a": 1, "b": 2})], TOOLS)
+    begun = text[: text.index("add")] + "ping"
+    for written in (begun + between + text, f"{begun} json{between}{text}"):
+        assert "ping" not in [c.name for c in calls(read(format, written))], written
+    assert [c.name for c in calls(read(format, text))] == ["add"]

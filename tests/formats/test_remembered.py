@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any
 
 import pytest
@@ -94,3 +95,33 @@ def test_a_plain_schema_is_what_taking_it_apart_would_give(schema: dict[str, Any
     if min(len(alone), len(listed)) > 100:  # a cyclic one is cut after as many steps, and the list is one of them
         alone, listed = alone[:100], listed[:100]
     assert alone == listed
+
+
+def endless() -> dict[str, int]:
+    """How much every cache without a bound contains, of those in modules of agentkit."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("agentkit.")]
+    caches = {id(each): each for module in modules for each in vars(module).values() if hasattr(each, "cache_info")}
+    found = [(f"{each.__module__}.{each.__qualname__}", each.cache_info()) for each in caches.values()]
+    return {name: info.currsize for name, info in found if info.maxsize is None}
+
+
+def test_no_cache_grows_without_end_with_the_names_of_tools_or_with_what_models_write() -> None:
+    """A server reads with other tools for each customer, and rollouts with other tools for each task."""
+
+    def read(n: int) -> None:
+        tool = spec(f"tool{n}", **{f"text{n}": "string", f"count{n}": "integer"})
+        call = ToolCall("", f"tool{n}", {f"text{n}": "a <b> c", f"count{n}": 3})
+        beside = f"{' ' * n}- b\n<think{n}> {'`' * n} <tool{n} new{n}='1'><other{n}></other{n}></tool{n}>\n"
+        for format in CATALOG:
+            written = render_calls(format, [call], [tool])
+            for formats in [(format,), auto()][: 1 + (format.name == "hermes")]:
+                parser = Parser(formats, [tool])
+                parser.feed(beside + written[:-3] + written + beside)
+                parser.close()
+
+    for n in range(1, 4):
+        read(n)
+    before = endless()
+    assert before
+    read(4)
+    assert endless() == before

@@ -247,7 +247,7 @@ def test_a_parameter_that_starts_inside_another_ones_value_makes_it_ambiguous_in
 ) -> None:
     text = f'<invoke name="weather"><parameter name="city">Oslo{tag}C</parameter><parameter name="state">N</parameter>'
     assert codes("invoke", f"<function_calls>{text}</invoke></function_calls>") == ["ambiguous_call"]
-    text = f'<invoke name="note"><parameter name="text">Oslo{tag}C</parameter></invoke>'
+    text = f'<invoke name="note"><parameter name="text">Oslo {tag} C</parameter></invoke>'
     assert codes("invoke", f"<function_calls>{text}</function_calls>") == ["note"]  # no parameter of this tool
 
 

@@ -5,7 +5,7 @@ Over every format whose calls stand in a section that is not common in prose.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from corpora import source
@@ -28,7 +28,7 @@ SECTIONED = [
 every_section = pytest.mark.parametrize("format", SECTIONED, ids=lambda f: f.name)
 
 
-def read(format: Format, text: str) -> list[Event]:
+def read(format: Format | Sequence[Format], text: str) -> list[Event]:
     whole = formats.parse(text, format, TOOLS)
     for size in (1, 9):
         parser = Parser(format, TOOLS)
@@ -97,12 +97,15 @@ def test_a_call_that_opens_and_ends_and_names_no_tool_does_not_take_its_neighbou
 
 
 @every_section
-def test_what_is_quoted_behind_damage_at_the_beginning_of_a_section_is_not_made(format: Format) -> None:
-    quoted = '<tool_call>\n{"name": "ping", "arguments": {}}\n</tool_call>'
+@pytest.mark.parametrize("quoting", ["hermes", "llama4_pythonic", "invoke"])
+def test_what_is_quoted_behind_damage_at_the_beginning_of_a_section_is_not_made(format: Format, quoting: str) -> None:
+    """Also if another format that is read has a section that opens alike."""
+    quoted = formats.render_calls(quoting, [ToolCall("", "ping", {})], TOOLS)
     text = formats.render_calls(format, [ToolCall("", "note", {"text": f"a {quoted} b"}), CALLS[2]], TOOLS)
     ((start, _), *_) = places(format, text)
-    for junk in ("x", "x</parameter>\n", "~ "):
-        assert ("ping", {}) not in made(read(format, text[:start] + junk + text[start:])), junk
+    for junk in ("x", "x</parameter>\n", "~ ", "<nope>\n</nope>\n", '<invok[ name="add">\n</invoke>\n'):
+        for read_as in (format, formats.auto()):
+            assert ("ping", {}) not in made(read(read_as, text[:start] + junk + text[start:])), junk
 
 
 @pytest.mark.parametrize("format", [f for f in SECTIONED if not listed(f)], ids=lambda f: f.name)

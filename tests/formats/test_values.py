@@ -5,13 +5,12 @@ Over every format with raw values: what a value quotes, whether it is closed, wh
 
 from __future__ import annotations
 
-import time
 from itertools import product
 from typing import Any
 
 import pytest
-from corpora import source
 from format_tools import spec
+from growth import assert_linear, reading_seconds
 from raw_values import BASH, LOOK, PARAMETERS, RAW, TOOLS, between, made, outcomes, pieces, read
 
 from agentkit import formats
@@ -466,16 +465,9 @@ def test_floods_of_what_must_be_weighed_take_linear_time(format: Format, flood: 
     head, piece = floods(format)[flood]
 
     def seconds(size: int) -> float:
-        text = head + piece * (size // len(piece))
-        parser = Parser(format, TOOLS)
-        start = time.process_time()
-        events: list[Any] = [e for i in range(0, len(text), 64) for e in parser.feed(text[i : i + 64])]
-        events += parser.close()
-        spent = time.process_time() - start
-        assert source(events) == text
-        return spent
+        return reading_seconds(format, head + piece * (size // len(piece)), 64)
 
-    assert any(seconds(2 * size) <= 2.3 * seconds(size) for size in (8_000, 8_000, 16_000, 16_000, 32_000, 64_000))
+    assert_linear(seconds, 8_000, most=2.3)
 
 
 def test_an_attribute_without_a_value_is_null_where_the_parameter_is_null_if_left_out_and_else_an_error() -> None:

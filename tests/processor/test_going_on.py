@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
-from time import process_time
 
 import pytest
+from growth import assert_linear, cpu_seconds
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -278,8 +278,6 @@ async def test_a_text_that_repeats_itself_is_gone_on_with_rightly_or_not_at_all(
 @pytest.mark.parametrize("unit", ["a", "ab", "aab"])
 def test_the_comparison_is_linear(unit: str) -> None:
     def seconds(size: int) -> float:
-        before = process_time()
-        ways_on(unit * size, unit * size)
-        return process_time() - before
+        return cpu_seconds(lambda: ways_on(unit * size, unit * size))
 
-    assert min(seconds(40_000) for _ in range(3)) < 5 * min(seconds(20_000) for _ in range(3))
+    assert_linear(seconds, 20_000)

@@ -121,6 +121,7 @@ def test_a_parser_that_is_not_closed_is_followed_by_none() -> None:
     with pytest.raises(FormatError, match=r"after=: expected a parser that is closed"):
         Parser("hermes", after=first)
     first.close("Write `")
-    second = Parser("hermes", REGISTRY.specs(), after=first)
     text = call_in("hermes", "a") + "`"
-    assert "".join(e.text for e in second.close(text) if isinstance(e, Text)) == text
+    for _ in range(2):  # what one of those after it reads is nothing to another
+        second = Parser("hermes", REGISTRY.specs(), after=first)
+        assert "".join(e.text for e in second.close(text) if isinstance(e, Text)) == text

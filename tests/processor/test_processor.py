@@ -949,6 +949,23 @@ def test_leaving_right_after_a_start_means_that_nothing_ran() -> None:
     assert said(run(main())) == [NOT_BEGUN]
 
 
+def test_a_call_that_is_cancelled_before_its_first_step_is_skipped_also_after_its_start() -> None:
+    async def main() -> list[tuple[str, str]]:
+        told = []
+        turn = processor(echo).process([*calls(*[call("echo", text=text) for text in "xy"]), Finish("tool_calls")])
+        async for event in turn:
+            if isinstance(event, ToolStarted | ToolSkipped | ToolFailed | ToolCompleted):
+                told.append((type(event).__name__, event.call.arguments["text"]))
+            if told[-1:] == [("ToolStarted", "y")]:
+                turn.cancel()
+        assert said(turn) == [NOT_BEGUN] * 2
+        assert turn.skipped == {call.id for call in turn.message.calls}
+        return told
+
+    told = run(main())
+    assert sorted(told) == [*[("ToolSkipped", text) for text in "xy"], ("ToolStarted", "x"), ("ToolStarted", "y")]
+
+
 def test_leaving_without_a_block_ends_the_turn_too() -> None:
     async def main() -> tuple[Turn, Hanging]:
         tool = Hanging()

@@ -6,10 +6,10 @@ import asyncio
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
-from time import process_time
 from typing import Any, NamedTuple
 
 import pytest
+from growth import assert_linear, cpu_seconds
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -130,9 +130,13 @@ def cut(text: str, size: int | None) -> list[str]:
     return [text[i : i + size] for i in range(0, len(text), size)] if size else [text]
 
 
+TOOLS = Tools()
+REGISTRY = ToolRegistry(TOOLS)  # of the same tools, the parser remembers what opens a call in fifty formats
+
+
 def played(events: Iterable[SourceEvent | Exception], offered: Sequence[ToolSpec] | None = None, **config: Any) -> Ran:
     """One response of a native model, and what became of it."""
-    tools = Tools()
+    TOOLS.made = []
     ids = iter(range(10_000))
 
     async def source() -> Any:
@@ -143,7 +147,7 @@ def played(events: Iterable[SourceEvent | Exception], offered: Sequence[ToolSpec
             yield event
 
     async def main() -> Ran:
-        processor = ResponseProcessor(ToolRegistry(tools), ProcessorConfig(**config), new_id=lambda: f"c{next(ids)}")
+        processor = ResponseProcessor(REGISTRY, ProcessorConfig(**config), new_id=lambda: f"c{next(ids)}")
         turn = processor.process(source(), offered=offered)
         seen: list[Event] = []
         try:
@@ -152,7 +156,7 @@ def played(events: Iterable[SourceEvent | Exception], offered: Sequence[ToolSpec
         except ProviderError:
             pass
         assert [c.id for c in turn.message.calls] == [r.call_id for r in turn.results]
-        return Ran(tools.made, turn.message.text, turn.message, merge(seen), turn)
+        return Ran(TOOLS.made, turn.message.text, turn.message, merge(seen), turn)
 
     return asyncio.run(main())
 
@@ -551,17 +555,17 @@ def test_the_time_grows_linearly(unit: str) -> None:
     specs = ToolRegistry(Tools()).specs()
 
     def seconds(size: int) -> float:
-        text = unit * (size // len(unit))
+        chunks = cut(unit * (size // len(unit)), 4)
         reader = reading(specs)
-        since = process_time()
-        for chunk in cut(text, 4):
-            reader.feed(Text(chunk))
-        reader.close()
-        return process_time() - since
 
-    pairs = [(seconds(8_000), seconds(32_000)) for _ in range(5)]  # in turn: the machine is shared
-    small, large = (min(column) for column in zip(*pairs, strict=True))
-    assert large <= small * 4 * 1.6
+        def read() -> None:
+            for chunk in chunks:
+                reader.feed(Text(chunk))
+            reader.close()
+
+        return cpu_seconds(read)
+
+    assert_linear(seconds, 8_000)
 
 
 # ---------------------------------------------------------------- agents

@@ -56,6 +56,7 @@ def _in_a_list(text: str) -> set[str]:
     """The strings in a list, as JSON or Python write one."""
     if not text.startswith("["):
         return set()
+    text = text.replace("\n", "\\n").replace("\r", "\\r")  # a string may hold a line end as it is
     try:
         return {str(value) for _, value in leaves("", ast.literal_eval(text))}
     except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -97,8 +98,12 @@ def _in_json(text: str) -> Iterator[str]:
 TAG = re.compile(r"<(/?)((?:｜DSML｜ )?[^\s<>/=|\]][^\s<>/=|]*)")
 
 
+_CLOSES_ITSELF = re.compile(r"<[^\s<>/][^<>]*/>")
+
+
 def balanced(text: str, tags: Collection[str] | None = None) -> bool:
     """Whether every tag in a value that is closed is opened there, and the other way round; of these tags, or any."""
+    text = _CLOSES_ITSELF.sub("", text)
     found = [(closing, name) for closing, name in TAG.findall(text) if tags is None or name in tags]
     return Counter(n for c, n in found if c) == Counter(n for c, n in found if not c)
 

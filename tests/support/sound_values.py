@@ -17,7 +17,18 @@ from damaged_texts import CALLED, Written, call_text
 
 from agentkit.errors import FormatError
 from agentkit.events import CallEnd, CallError, Event, Text
-from agentkit.formats.format import CallBody, NameTag, NestedTags, Pairs, Shape, Tag, TagParameters, ToolElement, edge
+from agentkit.formats.format import (
+    Braced,
+    CallBody,
+    NameTag,
+    NestedTags,
+    Pairs,
+    Shape,
+    Tag,
+    TagParameters,
+    ToolElement,
+    edge,
+)
 from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.messages import ToolCall
 
@@ -34,7 +45,8 @@ def says_so(written: Written, events: Sequence[Event], event: CallEnd) -> bool:
     or parameter, unless what opens and closes there balances. Nor may anything else that was read of the text.
     """
     shape = written.plan.shape
-    if not any(isinstance(part, CallBody) and part.raw for part in shape.call):
+    braced = any(isinstance(part, Braced) for part in shape.call)  # where a quote token moved, strings hold other text
+    if not braced and not any(isinstance(part, CallBody) and part.raw for part in shape.call):
         return False
     rest = "\n".join(e.text for e in events if isinstance(e, Text))
     if any(isinstance(e, CallError) for e in events) or marked(rest, shape):
@@ -46,6 +58,8 @@ def says_so(written: Written, events: Sequence[Event], event: CallEnd) -> bool:
         return event.repairs == (MISSING_CLOSE,) and whole and _writes_but_a_closing(written, event.call)
     content = all(_is_content(value, planned, shape) for value in more.values())
     data = any(isinstance(value, list | dict) for value in event.call.arguments.values())
+    if braced:
+        return not event.repairs and _writes(written, event.call, ())
     return (bool(more) or data) and content and _writes(written, event.call, more)
 
 
@@ -80,7 +94,7 @@ def _writes(written: Written, call: ToolCall, more: Collection[str]) -> bool:
             return False
         for key, word in words.items():
             text = text.replace(word, call.arguments[key])
-        if text.strip() == call.raw.strip():
+        if "".join(text.split()) == "".join(call.raw.split()):  # white space beside a value may be the format's own
             return True
     return False
 

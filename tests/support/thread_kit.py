@@ -31,10 +31,19 @@ class Failing:
         at: from 1; 0 never fails.
         done: whether what failed was done all the same, as when a connection is lost before the answer.
         operation: which operation counts.
+        error: what it raises; a store may raise a `StoreError` alone.
     """
 
-    def __init__(self, store: SQLiteStore, at: int, *, done: bool = False, operation: str = "commit") -> None:
-        self.store = store
+    def __init__(
+        self,
+        store: SQLiteStore,
+        at: int,
+        *,
+        done: bool = False,
+        operation: str = "commit",
+        error: type[Exception] = StoreError,
+    ) -> None:
+        self.store, self.error = store, error
         self.at, self.done, self.operation = at, done, operation
         self.uses = 0
 
@@ -47,10 +56,10 @@ class Failing:
             self.uses += 1
             fails = self.uses == self.at
             if fails and not self.done:
-                raise StoreError("the disk is full")
+                raise self.error("the disk is full")
             result = await operation(*args, **named)
             if fails:
-                raise StoreError("the connection was lost")
+                raise self.error("the connection was lost")
             return result
 
         return counted

@@ -16,7 +16,7 @@ from agentkit.formats.call import CallReader
 from agentkit.formats.format import Braced, FormatPart
 from agentkit.formats.kind import PartKind, Writing
 from agentkit.formats.literals import PYTHON_WORDS, Literals
-from agentkit.formats.reader import Damage, Reader, Search, Wait, literal, may_begin
+from agentkit.formats.reader import Damage, Reader, Search, Wait, may_begin, token
 from agentkit.formats.repairs import INVALID_ESCAPE, PYTHON_QUOTES
 from agentkit.formats.stringliterals import NotALiteral
 from agentkit.toolspec import ToolSpec
@@ -56,7 +56,7 @@ def read_braced(r: Reader, call: CallReader, part: Braced) -> Wait:
             r.heat((_inside if string else _outside)(part.quote), None, call.index)
             yield
             continue
-        if found[0] == part.quote[0] and (quote := (yield from r.sees(literal(part.quote)))):
+        if found[0] == part.quote[0] and (quote := (yield from r.sees(token(part.quote)))):
             string = not string
             r.tell(quote.end(), call.index, None)
             continue
@@ -122,16 +122,17 @@ def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], reade
 def _swallowed(tool: ToolSpec | None, quote: str, read: Mapping[str, Any]) -> str:
     """The first parameter that was not passed, and whose beginning is in a string, with what is left of a quote token.
 
-    Or with all of a number or a word as its value, at the string's end: the token may have been meant before it. Empty
-    if there is none.
+    Or with the whole token in another case, or with all of a number or a word as its value, at the string's end: the
+    token may have been meant before it. Empty if there is none.
     """
     known = tool.parameters.get("properties", {}) if tool is not None else {}
     missing = "|".join(map(re.escape, sorted(known.keys() - read.keys())))
     for text in _strings(read) if missing else ():
-        worn = any(piece in text for piece in _worn(quote))
+        other_case = quote.lower() in text.lower()
+        worn = other_case or any(piece in text for piece in _worn(quote))
         few, scalar = "|".join(_few(quote)), r"(?:-?[\d.]{1,32}|true|false|null)\Z"
         begun = rf"(?<!\w)({missing})\s?:" if worn else rf",({missing}):(?:{scalar}|{few})|(?:{few}),({missing}):"
-        if found := re.search(begun, text):
+        if found := re.search(begun, text, re.IGNORECASE if other_case else 0):
             return str(next(filter(None, found.groups())))
     return ""
 
@@ -228,10 +229,11 @@ class _Braced:
             self.at += 1
             return key
         found = _KEY.match(self.text, self.at)
-        if found is None or self.ends_in(found[1]):
+        key = found[1].strip("\"'") if found is not None else ""
+        half = found is not None and key != found[1] and "\\" in (key[:1], key[-1:])  # of an escaped quote
+        if found is None or self.ends_in(found[1]) or self.quote in found[1] or half:
             raise self.bad("a key and ':'")
         self.at = found.end()
-        key = found[1].strip("\"'")
         if key != found[1]:
             self.plain_quotes = found[1][0]
         return key

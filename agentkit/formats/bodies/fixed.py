@@ -11,6 +11,7 @@ from collections.abc import Collection, Generator, Iterable
 from functools import cache
 from typing import Final
 
+from agentkit.checks.spelling import nearest
 from agentkit.errors import ErrorCode
 from agentkit.formats import tags
 from agentkit.formats.call import CallReader, ended, until
@@ -22,13 +23,14 @@ from agentkit.formats.format import (
     CountedName,
     FormatPart,
     Name,
+    Pairs,
     Recipient,
     Skip,
     Tag,
     edge,
 )
 from agentkit.formats.kind import PartKind, Writing, only_read
-from agentkit.formats.reader import Damage, Decline, Reader, Search, Wait, literal
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, literal
 
 
 def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
@@ -39,6 +41,9 @@ def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
     yield from r.space()
     if found := (yield from r.sees(literal(wanted))):
         r.at = found.end()
+        begun = not call.part and comes_again(r, wanted)
+        if begun and (again := call.openers.meant(call.opener).twice[1]) is not None:
+            yield from over_again(r, again)
     elif not call.started:
         call.id = yield from read_loosely(r, wanted)
     elif (closing := tags.in_tag(wanted)) and (found := (yield from r.sees(tags.closing(closing[0][1:])))):
@@ -51,6 +56,28 @@ def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
         raise Damage("truncated_call", f"the text ended before {wanted!r}", r.offset, ended=True)
     else:
         raise Damage("invalid_json", f"expected {wanted!r}", r.offset, got=True)
+
+
+def comes_again(r: Reader, opening: str) -> bool:
+    """Whether an opening may be written again here: what is here begins like it, or is still to come."""
+    coming = r.buf[r.at : r.at + _SOON].lstrip()
+    return not coming or coming[0].lower() == opening[0].lower()
+
+
+def over_again(r: Reader, again: Delimiter, tag: str = "") -> Wait:
+    """Consume an opening that is written `again`, directly after itself; it may be a tag of this name."""
+    for _ in range(_AGAIN):
+        if (found := (yield from r.sees(again))) is None:
+            return
+        if tag:
+            yield from r.space()
+            yield from read_opening_tag(r, tag)
+        else:
+            r.at = found.end()
+
+
+_SOON: Final = 66  # characters in which an opening written again begins: it may have 64 of white space before it
+_AGAIN: Final = 4  # times that an opening may be repeated: each of more is examined again
 
 
 def read_loosely(r: Reader, wanted: str) -> Generator[None, None, str]:
@@ -159,7 +186,40 @@ def read_name(r: Reader, call: CallReader, part: Name) -> Wait:
         found = yield from r.sees(literal(following.strip()))
         if found is None and not (r.ended and r.cut == r.offset):
             raise Decline  # its opening is common in prose, and the text that must follow a call's name is missing
+    elif not call.knows(name) and (yield from _is_mentioned(r, call, name)):
+        raise Decline
     call.begin(r, name.removeprefix(part.prefix))
+
+
+_SHAPED: Final = re.compile(r"[\d_]|[a-z][A-Z]|\w[.:-]\w").search  # as names are, and no words
+
+
+def _is_mentioned(r: Reader, call: CallReader, name: str) -> Generator[None, None, bool]:
+    """Whether prose only mentions an opening, and what is read as a name after it is the next word, or an ellipsis.
+
+    Only where nothing but the name shows that it is a call: one of no tool, without arguments. It is a mention in a
+    sentence, and elsewhere if the name has no letters, or only capitals, or is apart from what is around it.
+    """
+    parts: list[FormatPart] = [*call.shape.call[call.part + 1 :], "", ""]
+    following, body = parts[:2]
+    if not (isinstance(following, str) and not following.strip()) or not isinstance(body, Pairs):
+        return False
+    said = not call.lead.alone or _NO_WORD(name) or _APART(r.raw())
+    if not said or _SHAPED(name) or nearest(name, call.tools):
+        return False
+    start = r.offset
+    yield from r.space()
+    yield from r.more()
+    argued = r.at >= len(r.buf) or r.buf[r.at] in "{["
+    argued = argued or (yield from r.sees(literal(body.key.strip()))) is not None
+    if not argued and r.buf[r.at] == "<":
+        argued = (yield from r.sees(literal(str(call.shape.call[-1]).strip()))) is None
+    r.back_to(start)
+    return not argued
+
+
+_NO_WORD: Final = re.compile(r"\W*|[A-Z]+").fullmatch
+_APART: Final = re.compile(r"[ \t]\S+[ \t]+\Z").search
 
 
 _COUNT = re.compile(r":\d+\Z")
@@ -197,7 +257,7 @@ def read_skip(r: Reader, call: CallReader, part: Skip) -> Wait:
     assert isinstance(following, str)
     start = r.offset
     skipped = yield from until(r, (following.strip(),), _in_no_skip(part))
-    if skipped is None or _is_header(skipped, part):
+    if skipped is None or _is_header(skipped, part) or _begins_another(skipped, part, call):
         if not call.started:
             raise Decline
         over = ended(r, start) or r.cut >= start
@@ -212,6 +272,18 @@ def _in_no_skip(part: Skip) -> Search:
 
 def _is_header(skipped: str, part: Skip) -> bool:
     return bool(part.tokens) and _IN_NO_HEADER(_any_token(part.tokens).sub("", skipped)) is not None
+
+
+_EMPTY_LINE = re.compile(r"\n[^\S\n]*\n").search
+
+
+def _begins_another(skipped: str, part: Skip, call: CallReader) -> bool:
+    """Whether another call or a paragraph begins in skipped characters: the name would be run with what follows it."""
+    if part.tokens or not skipped or skipped.isspace():
+        return False
+    edges = (call.shape.first, call.shape.opening)
+    opens = any(isinstance(edge, str) and literal(edge.strip()).whole.search(skipped) for edge in edges)
+    return opens or _EMPTY_LINE(skipped) is not None
 
 
 def skips(part: Skip, following: str) -> bool:

@@ -14,30 +14,29 @@ from agentkit.formats import jsontext, values
 from agentkit.formats.call import CallReader
 from agentkit.formats.damage import otherkeys
 from agentkit.formats.damage.otherkeys import BESIDE, NESTED
+from agentkit.formats.edges import marked
 from agentkit.formats.format import Envelope, Json, KeyEnvelope
 from agentkit.formats.kind import IN_JSON_STRINGS, PartKind, Writing
-from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, literal
 from agentkit.formats.repairs import DOUBLY_ENCODED, RAW_NEWLINES
 from agentkit.unicode import without_surrogates
 
 _FENCE = Delimiter(r"`{3,16}[ \t]{0,8}(?:json\w{0,8})?\s{0,64}(?=[{\[])", r"`{0,16}[ \t]{0,8}\w{0,12}\s{0,64}")
 
 
-def _in_fence(r: Reader, call: CallReader) -> Generator[None, None, bool]:
-    """Consume the code fence that models put around JSON even inside the format's own markup."""
+def _in_fence(r: Reader, call: CallReader) -> Generator[None, None, str]:
+    """Consume the code fence that models put around JSON even inside the format's own markup; returns its backticks."""
     if call.known_only or not r.buf.startswith("`", r.at) or (found := (yield from r.sees(_FENCE))) is None:
-        return False
+        return ""
     r.at = found.end()
-    return True
+    return "`" * found[0].count("`")
 
 
-def _out_of_fence(r: Reader) -> Wait:
+def _out_of_fence(r: Reader, ticks: str) -> Wait:
+    """Consume the end of the fence, which has no more backticks than opened it: others may be the format's own."""
     yield from r.space()
-    if found := (yield from r.sees(_FENCE_END)):
+    if found := (yield from r.sees(literal(ticks))):
         r.at = found.end()
-
-
-_FENCE_END = Delimiter(r"`{3,16}", r"`{0,16}")
 
 
 def read_json(r: Reader, call: CallReader, part: Json) -> Wait:
@@ -57,7 +56,7 @@ def read_json(r: Reader, call: CallReader, part: Json) -> Wait:
     else:
         return  # only what closes the call says that it has none: before another call it was broken off
     if fenced:
-        yield from _out_of_fence(r)
+        yield from _out_of_fence(r, fenced)
     elif call.part == len(call.shape.call) - 1 and (yield from r.sees(jsontext.NOT_OVER)):
         raise Damage("invalid_arguments", "expected the arguments to end at their closing brace", r.offset, got=True)
     call.complete = True
@@ -172,8 +171,12 @@ class _Envelope:
         value = self.arguments.read(self.r) if self.arguments is not None else None
         if not self.others and not (isinstance(value, dict) and "type" in value):
             return False
-        prose = self.call.known_only
-        return otherkeys.describes(self.call.tools.get(self.name or ""), self.others, value, prose=prose)
+        tool, prose = self.call.tools.get(self.name or ""), self.call.known_only
+        if otherkeys.describes(tool, self.others, value, prose=prose):
+            return True
+        if self.arguments is not None or "description" not in self.others or marked(self.call.shape):
+            return False
+        return otherkeys.only_describes(tool, {key: span.read(self.r) for key, span in self.others.items()})
 
     def done(self) -> dict[str, Any]:
         """The arguments, regardless of their place."""
@@ -182,6 +185,10 @@ class _Envelope:
             raise Damage("invalid_json", f"the call's JSON has no {self.part.name!r}", r.offset)
         if self.describes():
             raise Decline if not call.started else Damage("invalid_arguments", _DESCRIPTION.format(self.name), r.offset)
+        if not marked(call.shape) and self.only_names():
+            if not call.started:
+                call.begin(r, self.name)
+            raise Damage("invalid_arguments", _NO_ARGUMENTS.format(self.name, self.part.arguments[0]), r.offset)
         if self.others:
             given = {key: span.read(r) for key, span in self.others.items()}
             if self.arguments is None:
@@ -197,6 +204,13 @@ class _Envelope:
         if not call.started:
             call.begin(r, self.name)
         return take_arguments(r, call, self.arguments)
+
+    def only_names(self) -> bool:
+        """Whether it has nothing that may be arguments: then only what is around it shows that it is a call."""
+        if self.arguments is not None:
+            return self.arguments.read(self.r) is None
+        given = {key: span.read(self.r) for key, span in self.others.items()}
+        return otherkeys.only_names(self.call.tools.get(self.name or ""), given)
 
     def refuse_either(self, name: str, given: dict[str, Any]) -> None:
         """Refuse a key that may belong to the call or be its argument, if there are no other arguments."""
@@ -224,6 +238,7 @@ class _Envelope:
         return found
 
 
+_NO_ARGUMENTS: Final = "{0!r} is named here without arguments: to call it, write them under {1!r}, {{}} for none"
 _DESCRIPTION: Final = "this describes the tool {0!r} and does not call it; to call it, pass values for its parameters"
 
 
@@ -241,7 +256,7 @@ def read_envelope(r: Reader, call: CallReader, part: Envelope) -> Wait:
     yield from envelope.read()
     call.arguments.by_name = envelope.done()
     if fenced:
-        yield from _out_of_fence(r)
+        yield from _out_of_fence(r, fenced)
     call.complete = True
 
 

@@ -17,12 +17,12 @@ from typing import Any
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
 from agentkit.formats.callarguments import CallArguments
-from agentkit.formats.format import NestedTags, Tag
+from agentkit.formats.format import NameTag, NestedTags, Tag
 from agentkit.formats.kind import STRINGS_AS_MEANT, PartKind, Writing
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait, beginnings, literal, may_begin, pattern
 from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.valueends import A_TAG
-from agentkit.formats.worn import halved, lacks_some
+from agentkit.formats.worn import begins_closing, halved, lacks_some
 from agentkit.schemas import walk
 
 _TAG = Delimiter(r"<(?P<slash>/?)(?P<name>[^\s<>/]{1,128})>", r"<(?:/?[^\s<>/]{0,128})")
@@ -51,8 +51,10 @@ def read_nested_tags(r: Reader, call: CallReader, part: NestedTags) -> Wait:
     end, token = literal(closing.strip()), literal(part.token)
     section = call.shape.section
     around = (section.open, section.close) if section is not None else ("", "")
-    edges = _edges(str(call.shape.call[0]).strip(), closing.strip(), *around)
-    stops = re.compile(may_begin(part.token)).search
+    first = call.shape.call[0]
+    opening = f"<{first.name}" if isinstance(first, NameTag) else str(first).strip()
+    edges = _edges(opening, closing.strip(), *around)
+    stops = _stops(part.token, opening, closing.strip(), *around)
     stack, unclosed = [_Node("")], False
     while True:
         if len(stack) == 1:
@@ -81,6 +83,13 @@ def read_nested_tags(r: Reader, call: CallReader, part: NestedTags) -> Wait:
 
 
 @cache
+def _stops(*edges: str | Tag) -> Search:
+    """A search for where one of these may begin: more text must be looked at there in any cutting."""
+    texts = dict.fromkeys(edge.strip() for edge in edges if isinstance(edge, str) and edge.strip())
+    return re.compile("|".join(map(may_begin, texts)), re.IGNORECASE).search
+
+
+@cache
 def _goes_on(end: str, token: str, around: tuple[str | Tag, str | Tag]) -> Delimiter:
     """What shows, after a call's end, that the elements still open continue.
 
@@ -100,7 +109,7 @@ def _edges(call: str, end: str, first: str | Tag, last: str | Tag) -> Delimiter:
     opens, part = pattern(call), [beginnings(call), beginnings(end)]
     over = r"(?!)"
     if isinstance(first, str) and first and isinstance(last, str):
-        start, over = pattern(first.strip()), pattern(last.strip())
+        start, over = pattern(first.strip()), pattern(last.strip()) or over
         opens = rf"{opens}|{start}(?=\s{{0,1024}}{opens})"
         part += [beginnings(first.strip()), beginnings(last.strip())]
         part.append(rf"{start}\s{{0,1024}}{beginnings(call)}")
@@ -112,6 +121,9 @@ def _edge(
 ) -> Generator[None, None, re.Match[str] | None]:
     """What opens or ends a call here, inside an element; None if it closes the element or one around it."""
     found = yield from r.sees(edges)
+    while found is not None and not found["opens"] and not r.ended and edges.part.match(r.buf, r.at):
+        yield  # what ends a call may be the beginning of what opens one
+        found = edges.match(r.buf, r.at)
     if found is None or found["opens"]:
         return found
     name = found[0].removeprefix(part.token).strip("</>")
@@ -155,7 +167,8 @@ def _leave(r: Reader, call: CallReader, stack: list[_Node], size: int, wanted: s
         bare = re.compile(f"(?<!{re.escape(token)}){re.escape(closing)}")  # without its token, and therefore not a tag
         text = "".join([r.text(a, b) for a, b in stack[-1].spans])  # regardless of the pieces in which it arrived
         openings, closings = text.count(f"{token}<"), text.count(f"{token}</")
-        if bare.search(text) or halved(text, token + closing) or openings != 2 * closings:  # it contains half a call
+        torn = halved(text, token + closing) or begins_closing(text, closing)
+        if bare.search(text) or torn or openings != 2 * closings:  # it contains half a call
             raise _expected(stack, wanted, r.offset)
         call.arguments.note(MISSING_CLOSE)
         _pop(stack)

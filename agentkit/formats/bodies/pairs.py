@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Generator, Iterable
+from functools import cache
 from typing import Any
 
 from agentkit.errors import ErrorCode, FormatError
@@ -14,11 +15,12 @@ from agentkit.formats import tags, valueends, values
 from agentkit.formats.bodies.fixed import strays
 from agentkit.formats.bodies.json import read_json
 from agentkit.formats.call import CallReader, ended, until
+from agentkit.formats.damage.crossing import headless
 from agentkit.formats.escapes import CDATA_AT_START, attribute, cdata, raw_value, reads_as_null, text_of
 from agentkit.formats.format import Json, NameTag, Pairs, Shape, Tag, TagParameters
 from agentkit.formats.kind import OTHERS_AS_JSON, STRINGS_AS_MEANT, PartKind, Writing
 from agentkit.formats.rawvalue import Value
-from agentkit.formats.reader import Damage, Reader, Wait, literal
+from agentkit.formats.reader import Damage, Reader, Search, Wait, literal, pattern
 from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.worn import doubtful_end, torn_closing
 from agentkit.schemas import walk
@@ -117,7 +119,7 @@ def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
         value = value_of(r, call, key, end)
         yield from value.read()
         text = noted(call, value)
-        if not value.verbatim and _opens_again(text, part):
+        if not value.verbatim and (_opens_again(text, part) or (not kind and _begins_with_type(text, part))):
             message = f"the value of {key!r} begins with what opens a value and does not close it"
             raise Damage("ambiguous_call", message, value.start)
         if kind == "string":
@@ -129,11 +131,24 @@ def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
 
 
 def _opens_again(text: str, part: Pairs) -> bool:
-    """Whether a value begins with a tag that opens or precedes a value, and leaves it unbalanced."""
-    close = part.close.strip()
-    own = f"<{close.removeprefix('</')}" if close.startswith("</") and part.middle.rstrip().endswith(close[2:]) else ""
-    tags = tuple(literal[literal.rfind("<") :] for literal in (own, *part.kind[:1]) if literal.endswith(">"))
-    return bool(own) and text.lstrip().startswith(tags) and text.count(own) > text.count(close)
+    """Whether a value begins with a tag that opens or precedes a value, in any case, and leaves it unbalanced."""
+    close, middle = part.close.strip().lower(), part.middle.rstrip().lower()
+    own = f"<{close.removeprefix('</')}" if close.startswith("</") and middle.endswith(close[2:]) else ""
+    tags = tuple(edge[edge.rfind("<") :] for edge in (own, *map(str.lower, part.kind[:1])) if edge.endswith(">"))
+    if not own or not text.lstrip()[: max(map(len, tags))].lower().startswith(tags):
+        return False
+    return text.lower().count(own) > text.lower().count(close)
+
+
+def _begins_with_type(text: str, part: Pairs) -> bool:
+    """Whether a value begins with the type that belongs before it, and what precedes and follows the type."""
+    return bool(part.kind) and part.kind[1] in text and _type(part.kind)(text) is not None
+
+
+@cache
+def _type(kind: tuple[str, ...]) -> Search:
+    before = re.sub(r"^\W+", "", kind[0].strip())
+    return re.compile(rf"\W{{0,8}}{pattern(before)}\w{{1,16}}{pattern(kind[1].strip())}").match
 
 
 def _key_and_kind(r: Reader, part: Pairs) -> Generator[None, None, tuple[str, str]]:
@@ -233,7 +248,8 @@ def _paired(text: str, part: Pairs, shape: Shape) -> str:
     """A value between literals: in CDATA if it contains text that opens or closes something in a call."""
     both = part.newlines == "both"
     edges = [p for p in shape.call if isinstance(p, str) and p.strip()]
-    marked = any(mark.strip() in text for mark in (part.close, part.key, edges[0], edges[-1]))
+    marked = any(re.search(pattern(mark.strip()), text) for mark in (part.close, part.key, edges[0], edges[-1]))
+    marked = marked or _opens_again(text, part) or headless(text, valueends.end_of_value(shape, part), part) != ""
     marked = marked or doubtful_end(text, part.close.strip())
     if CDATA_AT_START.match(text) or marked or (both and text.endswith("\r")):
         return cdata(text)

@@ -102,8 +102,9 @@ def _repaired_body(
     """
     last = call.shape.call[-1]
     closing = pattern(last.strip()) if isinstance(last, str) and last.strip() else ""
-    if closing and (found := re.search(rf"\s*{closing}\s*\Z", raw[start:])):
-        read = repaired(raw[start : start + found.start()], allowed)
+    body = raw[start:].rstrip()
+    if closing and (found := re.search(rf"{closing}\Z", body)):
+        read = repaired(body[: found.start()].rstrip(), allowed)
         return (*read, len(raw)) if read else None
     reader = Literals(raw, start)
     try:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Generator
 from functools import lru_cache
 from typing import Final
 
+from agentkit.formats.format import Pairs, TagParameters
 from agentkit.formats.rawvalue import Value
 from agentkit.formats.reader import Damage, Delimiter, Reader, Wait
 from agentkit.formats.tags import PREFIX, folded, spelt
@@ -42,9 +43,15 @@ def refuse_crossing(r: Reader, value: Value, others: tuple[str, ...]) -> Wait:
 
 
 def _between(text: str, names: tuple[str, ...]) -> str:
-    """The tag that is closed in this text and opens again after it, if a call of one of these names ends there too."""
-    ends = Counter(folded(found[2]) for found in _any_of(names).finditer(text) if found[1])
-    return crossing(text) if any(ends[folded(name)] for name in names) and not _halves_in(text, names) else ""
+    """The tag that is closed in this text and opens again after it, if a call of one of these names ends there too.
+
+    Not if a call of one opens there that does not end, unless another one ends there that does not open.
+    """
+    found = Counter((f[1] or "", folded(f[2])) for f in _any_of(names).finditer(text))
+    ends = {folded(name) for name in names if found["/", folded(name)]}
+    if not ends or (_halves_in(text, names) and not any(found["/", name] > found["", name] for name in ends)):
+        return ""
+    return crossing(text)
 
 
 def _closed_behind(r: Reader, names: tuple[str, ...]) -> Generator[None, None, str]:
@@ -119,6 +126,31 @@ def opened_after_rest(value: str, edge: ValueEnd) -> str:
         if last or is_rest(before, edge.what):
             return (found.groupdict().get("name") or "").strip()
     return ""
+
+
+def headless(value: str, edge: ValueEnd, part: Pairs | TagParameters) -> str:
+    """What is between a parameter's name and its value, if it is in a value without what opens a parameter.
+
+    Empty if it is not, or if it has no closing tag by which it is told from other text.
+    """
+    for middle in (part.middle, *part.kind[:1]) if isinstance(part, Pairs) and "</" in part.middle else ():
+        words = middle.split()
+        if words[0] in value and edge.own is not None:
+            count = len(re.findall(r"\s*".join(map(re.escape, words)), value))
+            if count > sum(f["close"] is None for f in edge.own.finditer(value)):
+                return middle
+    return ""
+
+
+def closed_in_data(value: object, edge: ValueEnd) -> bool:
+    """Whether a value is closed, in a string of an object or an array, that nothing in this string opens."""
+    if isinstance(value, dict):
+        return any(_closed(inner, edge) for item in value.items() for inner in item)
+    return isinstance(value, list) and any(_closed(inner, edge) for inner in value)
+
+
+def _closed(value: object, edge: ValueEnd) -> bool:
+    return edge.unopened(value) >= 0 if isinstance(value, str) else closed_in_data(value, edge)
 
 
 @lru_cache(1024)

@@ -26,7 +26,7 @@ def doubt_of(text: str, tool: ToolSpec | None, tag: str, attributes: Iterable[st
         return "contains what is left of the opening tag of another call: write the call again"
     if doubtful_end(text, f"</{tag}>"):
         return "contains a part of its closing tag: write the call again"
-    if _ENDS_IN_TAG(text, text.rfind("<")):
+    if text.endswith(f"<{tag}") or _ENDS_IN_TAG(text, text.rfind("<")):
         return "ends inside another tag: write the call again"
     if tool is not None and _envelope(text, tool.name):
         return f"begins with a call of {tool.name!r} in JSON: write its arguments as this format does"

@@ -8,9 +8,9 @@ nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, Literal
 
 from agentkit.formats.format import Envelope, FormatPart, KeyEnvelope, NameTag, PythonCall, Section
@@ -25,11 +25,6 @@ _SPACE: Final = r"\s{0,64}"
 _ARGUMENT: Final = r"[^\W\d]\w{0,127}="
 _FOR_A_PARENTHESIS: Final = re.compile(rf"\)|{_ARGUMENT}|(?P<open>[^\W\d]\w{{0,127}}\Z)").match
 """What follows a bracket in the place of a call's own."""
-_JUNK: Final = r"[^\[\]{}\n]"
-_QUOTED: Final = r"(?:\"[^\"\n]{0,256}+\"|'[^'\n]{0,256}+')"
-_FLAT: Final = rf"(?:{_QUOTED}|[^{{}}\"'\n]){{0,256}}+"
-_ITEMS: Final = rf"(?:{_QUOTED}|\{{{_FLAT}(?:\{{{_FLAT}(?:\{{{_FLAT}\}}{_FLAT}){{0,8}}+\}}{_FLAT}){{0,8}}+\}})"
-"""An item of a list in one line: a string or an object."""
 BLOCKS: Final = (
     "if", "elif", "else", "for", "while", "def", "class", "with", "try", "except", "finally", "async", "match", "case",
 )  # fmt: skip
@@ -49,6 +44,7 @@ _ITEM: Final = re.compile(rf"\]?[^\w\],.;:!?-]{{0,64}}[\w.-]{{0,{REACH}}}\s{{0,6
 _ITEM_BEGUN: Final = re.compile(rf"\]?[^\w\],.;:!?-]{{0,64}}[\w.-]{{0,{REACH}}}\s{{0,64}}\Z")
 _BLANK_LINE: Final = re.compile(r"\n[ \t\r]*\n")
 _BRACKET: Final = re.compile(r"\]")
+_OPENING: Final = 256  # characters before a call in which what opens it may be
 _BEHIND: Final = 512  # characters searched after what looks like the end of a damaged section
 _BEHIND_PROSE: Final = 96  # the same after a bracket that may belong to prose
 _IN_LIST: Final = re.compile(r"\(\)|[\])},;\"']|\Z")
@@ -91,7 +87,6 @@ class CallForms:
         mention: what can only be the name of one.
         token: brackets and strings, whole; in Python also words and comments.
         unbalanced: matches calls of which the first has no opening bracket; a named group if more text must decide.
-        behind: something on one line, and a call after it; None if the section's opening is common in prose.
     """
 
     start: Search
@@ -99,7 +94,6 @@ class CallForms:
     mention: re.Pattern[str]
     token: re.Pattern[str]
     unbalanced: Search
-    behind: Delimiter | None
 
 
 class Listed:
@@ -113,6 +107,7 @@ class Listed:
             them come: such a call is recognizable alone.
         names: the offered tools' names.
         strong: whether what opens the section is uncommon in prose.
+        openings: creates what matches the openings of calls in any of the formats at the end of a text; see `at_end`.
     """
 
     __slots__ = (
@@ -123,14 +118,24 @@ class Listed:
         "goes_on",
         "no_prose",
         "open",
+        "openings",
         "over",
         "python",
         "strong",
         "told",
     )
 
-    def __init__(self, section: Section, firsts: Sequence[FormatPart], names: Iterable[str], *, strong: bool) -> None:
+    def __init__(
+        self,
+        section: Section,
+        firsts: Sequence[FormatPart],
+        names: Iterable[str],
+        openings: Callable[[], re.Pattern[str]],
+        *,
+        strong: bool,
+    ) -> None:
         first = firsts[0]
+        self.openings = openings
         self.python = isinstance(first, PythonCall)
         self.strong = strong
         self.fence = strong and isinstance(section.open, str) and section.open.startswith("```")
@@ -153,15 +158,12 @@ class Listed:
         unbalanced = re.compile(
             rf"{_SPACE}(?:{known})[^()\[\]{{}}\n]{{0,256}}+\]?(?:\){_SPACE}(?:,{_SPACE}(?:{more})|(?P<over>\Z))|(?P<item>\Z))"
         ).match
-        junk = rf"(?P<junk>{_JUNK}{{1,64}}?|(?:{_SPACE},{_SPACE}{_ITEMS}){{1,4}}?{_SPACE}),{_SPACE}(?:{start})"
-        part = rf"{_JUNK}{{0,196}}(?:{begun})?|{_SPACE}(?:,{_SPACE}(?:[\"'{{][^\n]{{0,512}})?)?"
         self.forms = CallForms(
             re.compile(start).match,
             re.compile(rf"(?:{begun})\Z").match,
             re.compile("|".join(mentions)),
             re.compile(rf"{strings}|[\[\](){{}}\"']{words}", re.DOTALL),
             unbalanced,
-            Delimiter(junk, part) if strong else None,
         )
         close = section.close
         edge = pattern(close.strip()) if isinstance(close, str) else closing_tag(close.name)
@@ -192,11 +194,11 @@ class Listed:
             None while more text must decide.
         """
         if opened or self.strong or not self.python:
-            return self._found(text, whole=whole, opened=opened, inside=inside)
+            return self._with_opening(text, self._found(text, whole=whole, opened=opened, inside=inside))
         if not (like := self._like_calls(text, whole=whole)):
             return None if like is None else Next("none")
         found = self._found(text, whole=whole, opened=False, inside=inside)
-        return Next("none") if found is not None and self._opens_again(text, found) else found
+        return Next("none") if found is not None and self._opens_again(text, found) else self._with_opening(text, found)
 
     def _opens_again(self, text: str, found: Next) -> bool:
         """Whether a list of calls starts in what was found, with its own bracket: then the one before it is prose.
@@ -229,6 +231,18 @@ class Listed:
         if told and (beyond := self._beyond(text, end, whole=whole, opened=opened or self.strong)) != 0:
             return Next("lost", end + beyond, told=True) if beyond else None
         return self._without(within, end, told=told, limited=limit is not None)
+
+    def _with_opening(self, text: str, found: Next | None) -> Next | None:
+        """The same with what opens the call that was found: another section, or the token of another format.
+
+        Unless it is there in place of all that is damaged.
+        """
+        if found is None or found.kind != "call":
+            return found
+        opening = self.openings().search(text, max(found.end - _OPENING, 0), found.end)
+        if opening is None or not text[: opening.start()].strip():
+            return found
+        return Next("call", opening.start())
 
     def _like_calls(self, text: str, *, whole: bool) -> bool | None:
         """Whether a list in prose may be one of calls, by its first item; None while more text must decide."""
@@ -334,6 +348,12 @@ class Listed:
         if self.forms.start(text):
             return True
         return None if not whole and self.forms.begins(text) else False
+
+
+@lru_cache(64)
+def at_end(openings: str) -> re.Pattern[str]:
+    """Matches what opens calls, given as a regular expression, with a list's or a tag's bracket, at a text's end."""
+    return re.compile(rf"(?:(?:{openings})[>\[\s]{{0,64}})+\Z", re.IGNORECASE)
 
 
 def _how(first: FormatPart, known: str) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from agentkit.events import Markup
 from agentkit.formats.call import CallReader
+from agentkit.formats.damage.behind_lists import MAY_GO_ON, next_behind
 from agentkit.formats.damage.listed import REACH, Listed, Next, later, only_punctuation
 from agentkit.formats.damage.unread import Named, Unread
 from agentkit.formats.damage.worn_tokens import end_of, token_of
@@ -153,11 +154,12 @@ def _unread(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bo
 def _names_a_tool(calls: Calls, looker: Unread) -> Generator[None, None, Named | Literal[False]]:
     """Whether a tool is named after the opening here."""
     r = calls.r
+    alone = calls.alone
     enough = 0
     while True:
         size = len(r.buf) - r.at
         if r.ended or size >= enough:
-            if (named := looker.named(r.buf, r.at, ended=r.ended)) is not None:
+            if (named := looker.named(r.buf, r.at, ended=r.ended, alone=alone)) is not None:
                 return named
             enough = later(size) if size > _FEW else 0
         yield
@@ -265,17 +267,28 @@ def goes_on_behind(calls: Calls, closed: Opener, held: str) -> Generator[None, N
     """
     r = calls.r
     listed = calls.openers.meant(closed).listed
-    if listed is None or listed.forms.behind is None or calls.prose.quoting.quoted:
+    if listed is None or not listed.strong or not MAY_GO_ON(r.buf, r.at):
         return False
-    if (found := (yield from r.sees(listed.forms.behind))) is None:
+    if calls.prose.quoting.quoted or not r.may_rewind(r.offset):
+        return False
+    enough, end = 0, None
+    while end is None:
+        text = r.buf[r.at : r.at + REACH]
+        whole = r.ended or len(text) == REACH
+        if whole or len(text) >= enough:
+            end, enough = next_behind(listed, text, whole=whole), later(len(text)) if len(text) > _FEW else 0
+        if end is None:
+            yield
+    begun = MAY_GO_ON(r.buf, r.at)
+    r.rewound += end or (1024 if begun is not None and begun[0].endswith(",") else 0)  # in any cutting the same
+    if not end:
         return False
     calls.before = held
     calls.say_before()
     r.open()
     call = calls.fresh(closed)
     position = r.offset
-    r.at += found.end("junk") + 1 - found.start()
-    yield from r.space()
+    r.at += end
     calls.refuse(call, Damage("invalid_json", _NO_CALL, position, got=True), r.raw())
     calls.over()
     calls.section = calls.last = closed
@@ -316,7 +329,7 @@ def _behind_worn(calls: Calls, call: CallReader, position: int, token: str) -> G
     message = f"a call begins here after {token!r}, which opens none"
     if any(isinstance(part, Braced) for part in shape.call):
         return Damage("invalid_json", message, r.offset)
-    python = isinstance(shape.call[0], PythonCall)
+    python = any(isinstance(part, PythonCall) for part in shape.call)
     enough = 0
     while True:
         size = len(r.buf) - r.at

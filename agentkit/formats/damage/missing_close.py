@@ -10,19 +10,20 @@ declarations.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Final
 
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
-from agentkit.formats.damage.crossing import opened_after_rest
+from agentkit.formats.damage.crossing import closed_in_data, headless, opened_after_rest
+from agentkit.formats.damage.near_openings import NO_SPACE, near_opening, written_openings
 from agentkit.formats.format import Pairs, TagParameters
 from agentkit.formats.reader import Damage, Search, pattern
 from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.tags import closing_tag, opening_tag
 from agentkit.formats.valueends import ValueEnd, end_of_value
-from agentkit.formats.worn import alike_up_to, begins_closing, worn_closing
+from agentkit.formats.worn import begins_closing, but_for_one, worn_by_one, worn_closing
 
 
 def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None:
@@ -41,7 +42,7 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
         return
     by_name, plain, marked = call.arguments.by_name, call.arguments.plain, _marked(part)
     given = [(n, v) for n, v in by_name.items() if isinstance(v, str) and n in plain and marked(v)]
-    if not given:
+    if not given and MISSING_CLOSE not in call.arguments.repairs:
         return
     edge = end_of_value(call.shape, part)
     known = [n for n in call.tool.parameters.get("properties", {}) if n not in by_name]
@@ -51,10 +52,14 @@ def close_values(call: CallReader, end: int, *, allowed: frozenset[str]) -> None
             _refuse_marked(name, value, call, part, end)
         if unclosed and edge.half(value):
             raise unsure(name, "a call", end, end)
-        if _half_opens(value, edge, part):
-            raise unsure(name, _begun(part), end, end)
+        if unclosed and worn_by_one(value, edge.what):
+            raise _unopened(name, f"nearly {edge.what}", end)
+        if begun := _begun(part) if _half_opens(value, edge, part) else headless(value, edge, part):
+            raise unsure(name, begun, end, end)
     if known:
         _return_to(known, given, call, part, end, allowed)
+    if MISSING_CLOSE in call.arguments.repairs:
+        _refuse_in_data(call, edge, end)
 
 
 def _refuse_marked(name: str, value: str, call: CallReader, part: Pairs | TagParameters, end: int) -> None:
@@ -69,6 +74,13 @@ def _refuse_marked(name: str, value: str, call: CallReader, part: Pairs | TagPar
     unclosed = MISSING_CLOSE in call.arguments.repairs
     if behind >= 0 and (unclosed or edge.half(value[behind:]) or _goes_on(value, behind, edge, part)):
         raise _unopened(name, edge.what, end)
+
+
+def _refuse_in_data(call: CallReader, edge: ValueEnd, end: int) -> None:
+    """Refuse data in which a value is closed that nothing there opens, as the closing of another one was missing."""
+    for name, value in call.arguments.by_name.items():
+        if name in call.arguments.plain and closed_in_data(value, edge):
+            raise _unopened(name, edge.what, end)
 
 
 def _return_to(
@@ -97,9 +109,9 @@ def _return_to(
             raise _unopened(name, edge.what, end, known[0])
         closed = closing.search(value, found[0].end()) if found else None
         balanced = closed is not None and edge.opened(value) <= 0
-        if balanced and closed is not None and not value[found[0].end() : closed.start()].strip():
+        if balanced and closed is not None and _may_be_next(value, found[0], closed):
             balanced = edge.in_a_call(value, found[0].start())  # otherwise its value may be what follows
-        swallowed = "" if found else _near(value, part, known) or _opened_again(value, edge, known)
+        swallowed = "" if found else near_opening(value, part, known) or _opened_again(value, edge, known)
         if balanced or not (found or swallowed):
             continue  # balanced, or there is none: content
         names = [known[int((f.lastgroup or "_0")[1:])] for f in found]
@@ -115,6 +127,12 @@ def _return_to(
             text = _trimmed(part, value[start:stop], first=not start, last=stop == len(value))
             call.arguments.by_name[key] = call.arguments.read(text, *call.arguments.schema(key), allowed)
         call.arguments.note(MISSING_CLOSE)
+
+
+def _may_be_next(value: str, opening: re.Match[str], closing: re.Match[str]) -> bool:
+    """Whether a parameter in a value, from its opening to a closing, may be the next one, whose value continues."""
+    continues = bool(value[closing.end() :].strip()) and _is_placed(value, opening.start())
+    return continues or not value[opening.end() : closing.start()].strip()
 
 
 def _goes_on(value: str, behind: int, edge: ValueEnd, part: Pairs | TagParameters) -> bool:
@@ -137,7 +155,7 @@ def _ends_line(value: str, behind: int, edge: ValueEnd, part: Pairs | TagParamet
 @lru_cache(256)
 def _marked(part: Pairs | TagParameters) -> Search:
     """Finds one of some characters, without which a value has no part of an opening or a closing that is looked for."""
-    edges = [text for opening in _written(part, "") for text in (opening.strip()[0], opening.strip()[-1])]
+    edges = [text for opening in written_openings(part, "") for text in (opening.strip()[0], opening.strip()[-1])]
     edges.append(part.close.strip()[0] if isinstance(part, Pairs) else "<")
     return re.compile(f"[{re.escape(''.join(sorted({edge.lower() + edge.upper() for edge in edges})))}]").search
 
@@ -158,7 +176,7 @@ def _opened_again(value: str, edge: ValueEnd, names: Collection[str]) -> str:
 def _of_another(value: str, edge: ValueEnd, call: CallReader) -> str:
     """The first parameter of another tool that opens at the start of a line in a value; empty if none does.
 
-    Not if all that opens there is closed, or half a quoted call is there.
+    Or between two words, joined to both. Not if all that opens there is closed, or half a quoted call is there.
     """
     if edge.own is None or call.tool is None or edge.opened(value) <= 0 or edge.half(value):
         return ""
@@ -166,10 +184,16 @@ def _of_another(value: str, edge: ValueEnd, call: CallReader) -> str:
     others = {name for tool in call.tools.values() for name in tool.parameters.get("properties", {}) if name not in own}
     for found in edge.own.finditer(value):
         name = (found.groupdict().get("name") or "").strip()
-        before = value[max(found.start() - _LINE, 0) : found.start()].rstrip(" \t")
-        if found["close"] is None and name in others and before[-1:] in ("", "\n"):
+        behind = value[found.end() : found.end() + 1]
+        if found["close"] is None and name in others and _is_placed(value, found.start(), behind):
             return name
     return ""
+
+
+def _is_placed(value: str, at: int, behind: str = "x") -> bool:
+    """Whether an opening tag is the first thing in its line, or joined to a word before it, and to what is `behind`."""
+    before = value[max(at - _LINE, 0) : at]
+    return before.rstrip(" \t")[-1:] in ("", "\n") or (before[-1:].strip() not in ("", *_MARKS) and behind > " ")
 
 
 def unsure(name: str, swallowed: str, at: int, end: int) -> Damage:
@@ -214,10 +238,10 @@ def _nearly_opens(value: str, edge: ValueEnd, part: Pairs | TagParameters) -> bo
     begun = "".join((part.key if isinstance(part, Pairs) else f"<{part.name}").split())
     for closed in edge.own.finditer(value):
         at = _SPACE(value, closed.end()).end()  # type: ignore[union-attr]  # it matches nothing too
-        text = value[at : at + 2 * len(begun)].translate(_NO_SPACE)
+        text = value[at : at + 2 * len(begun)].translate(NO_SPACE)
         if closed["close"] is None or text.startswith("</") or edge.own.match(value, at) is not None:
             continue
-        if text.startswith(begun) or _but_for_one(text, begun):
+        if text.startswith(begun) or but_for_one(text, begun):
             return True
     return False
 
@@ -276,76 +300,6 @@ def _misspelt(value: str, edge: ValueEnd, missing: Sequence[str]) -> bool:
 
 
 _LINE_END: Final = re.compile(r"[ \t]*\r?\n\s*\S").match
-_NO_SPACE: Final = dict.fromkeys(
-    (*range(9, 14), *range(28, 33), 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)
-)
-"""Removes all white space: a list of the words of a long text would take many times its memory."""
-
-
-def _near(value: str, part: Pairs | TagParameters, missing: Sequence[str]) -> str:
-    """The first of these parameters whose misspelt opening is in a value; empty if there is none."""
-    text = value.translate(_NO_SPACE)
-    return next((name for name in missing if _nearly(text, part, name)), "")
-
-
-def _nearly(text: str, part: Pairs | TagParameters, name: str) -> bool:
-    """Whether a text contains the opening of a parameter up to its name, or except for one character.
-
-    Neither has white space.
-    """
-    begun = part.key if isinstance(part, Pairs) else f'<{part.name}{part.attribute}="'
-    if re.search(rf"{re.escape(''.join(begun.split()) + name)}(?!\w)", text):
-        return True
-    behind = (part.middle, *part.kind[:1]) if isinstance(part, Pairs) else (f'{part.attribute}="{name}"',)
-    before = name if isinstance(part, Pairs) else ""
-    if any(len(rest.strip()) > 2 and f"{before}{''.join(rest.split())}" in text for rest in behind):
-        return True
-    if any(_is_worn(found[0], part, name) for found in _A_TAG.finditer(text)):
-        return True
-    for first, last in _halves(part, name):
-        if first in text and any(_but_for_one(rest, last) for rest in _beside(text, first)):
-            return True
-        back = first[::-1]
-        if last in text and any(_but_for_one(rest, back) for rest in _beside(text[::-1], last[::-1])):
-            return True
-    return False
-
-
-def _is_worn(tag: str, part: Pairs | TagParameters, name: str) -> bool:
-    """Whether a tag is what is left of a parameter's opening in which characters are missing at one place.
-
-    At least three are left before and after that place.
-    """
-    for opening in ("".join(written.split()) for written in _written(part, name)):
-        cuts = range(3, len(tag) - 2)
-        if len(tag) < len(opening) and any(opening.startswith(tag[:n]) and opening.endswith(tag[n:]) for n in cuts):
-            return True
-    return False
-
-
-_A_TAG = re.compile(r"<[^<>]{4,256}>")
-
-
-@lru_cache(256)
-def _halves(part: Pairs | TagParameters, name: str) -> tuple[tuple[str, str], ...]:
-    """The first and the last half of what may be written before the value of a parameter, without white space."""
-    written = ("".join(opening.split()) for opening in _written(part, name))
-    return tuple((opening[: len(opening) // 2], opening[len(opening) // 2 :]) for opening in written)
-
-
-def _beside(text: str, piece: str) -> Iterator[str]:
-    """What follows each occurrence of a piece of a text."""
-    at = text.find(piece)
-    while at >= 0:
-        yield text[at + len(piece) : at + 2 * len(piece) + 4]
-        at = text.find(piece, at + 1)
-
-
-def _but_for_one(text: str, wanted: str) -> bool:
-    """Whether a text begins like this, with one character that is wrong, too many or missing."""
-    n = alike_up_to(text, wanted)
-    ways = ((text[n + 1 :], wanted[n + 1 :]), (text[n:], wanted[n + 1 :]), (text[n + 1 :], wanted[n:]))
-    return n < len(wanted) and any(have.startswith(rest) for have, rest in ways)
 
 
 def _is_shut(value: str, edge: ValueEnd, part: Pairs | TagParameters, call: CallReader, missing: Sequence[str]) -> bool:
@@ -377,7 +331,7 @@ def _in_a_sentence(
         if values.is_scalar(schema, root) and not isinstance(values.read(word, schema, root), str):
             return False
     for name in missing:
-        for opening in _written(part, name):
+        for opening in written_openings(part, name):
             if any(rest.startswith(opening[n:]) for n in range(len(opening))):
                 return False
     return True
@@ -388,16 +342,6 @@ def _in_marks(value: str, behind: int, edge: ValueEnd) -> bool:
     found = next((f for f in edge.own.finditer(value) if f.end() == behind), None) if edge.own is not None else None
     before = value[found.start() - 1 : found.start()] if found else ""
     return before in _MARKS and value.startswith(_MARKS[before], behind)
-
-
-def _written(part: Pairs | TagParameters, name: str) -> Iterator[str]:
-    """What may be written before the value of a parameter, without line ends."""
-    if isinstance(part, TagParameters):
-        kinds = (f' {part.kind}="{word}"' for word in ("true", "false"))
-        yield from (f'<{part.name} {part.attribute}="{name}"{kind}>' for kind in (kinds if part.kind else ("",)))
-        return
-    middles = (part.middle, *(f"{part.kind[0]}{word}{part.kind[1]}" for word in _TYPES if part.kind))
-    yield from (f"{part.key}{name}{middle}".replace("\n", "") for middle in middles)
 
 
 def _opening(part: Pairs | TagParameters, name: str) -> str:
@@ -419,7 +363,6 @@ def _trimmed(part: Pairs | TagParameters, text: str, *, first: bool, last: bool)
     return text if last else _NEWLINE_AT_END.sub("", text)
 
 
-_TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
 _SPACE = re.compile(r"\s*").match
 _LINE: Final = 64  # characters examined of a line before a tag
 _SENTENCE = re.compile(r"[ \t]+[^\s<]|[,.;:!?]+(?:[\s<]|\Z)|\\[nrt\"'\\]").match

@@ -74,6 +74,14 @@ def arguments_elsewhere(tool: ToolSpec | None, given: Mapping[str, Any]) -> tupl
     raise NoReading("invalid_arguments", f"got {keys}")
 
 
+def only_names(tool: ToolSpec | None, given: Mapping[str, Any]) -> bool:
+    """Whether these keys, next to a tool's name, contain nothing that may be arguments."""
+    found = [value for key, value in given.items() if key in OTHER_ARGUMENTS]
+    if found:
+        return all(value is None for value in found)
+    return given.keys() <= {*BESIDE} and not own_beside(tool, given)
+
+
 def own_beside(tool: ToolSpec | None, given: Mapping[str, Any]) -> dict[str, Any]:
     """What is next to name and arguments and has the name of one of the tool's parameters."""
     known = tool.parameters.get("properties", {}) if tool is not None else {}
@@ -145,6 +153,11 @@ def is_schema(value: Any) -> bool:
     ) or (isinstance(value, dict) and len(value) == 1 and value.get("type") == "object")  # fmt: skip
 
 
+_SCHEMAS: Final = ("parameters", "input_schema", "inputSchema")
+_DECLARED: Final = ("description", "title", "type", "strict", *_SCHEMAS)
+"""What a declaration of a tool has next to its name."""
+
+
 def describes(
     tool: ToolSpec | None, others: Mapping[str, Any] | frozenset[str], arguments: Any, *, prose: bool = False
 ) -> bool:
@@ -161,4 +174,24 @@ def describes(
     known = tool.parameters.get("properties", {}) if tool is not None else {}
     if "description" in others and "description" not in known:
         return prose or not arguments or is_schema(arguments)
-    return "type" not in known and is_schema(arguments)
+    return is_schema(arguments) and ("type" not in known or (prose and _is_own(arguments, known)))
+
+
+def only_describes(tool: ToolSpec | None, others: Mapping[str, Any]) -> bool:
+    """Whether keys next to a tool's name are those of its declaration, even if it also has such parameters.
+
+    Args:
+        tool: the tool; None if it is not offered.
+        others: the keys; none of them is the format's for arguments.
+    """
+    known = tool.parameters.get("properties", {}) if tool is not None else {}
+    return "description" in others and all(
+        (key in _DECLARED and (key not in _SCHEMAS or is_schema(value))) or (key in BESIDE and key not in known)
+        for key, value in others.items()
+    )
+
+
+def _is_own(schema: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+    """Whether a JSON Schema is that of a tool which has these parameters."""
+    declared = schema.get("properties", {})
+    return bool(declared) and declared.keys() <= known.keys()

@@ -145,7 +145,7 @@ def _behind(end: ValueEnd, begins: Delimiter | None, text: str, *, whole: bool) 
             return _Outside("more", closing.start() if closing is not None else len(text))
         at = _SPACE(text, closing.end()).end()  # type: ignore[union-attr]  # it matches nothing too
         if edge := end.calls.match(text, at):
-            return _Outside("end", edge.end()) if edge["end"] else _Outside("call", at)
+            return _at_edge(end, edge, whole=whole)
         if begins is not None and begins.match(text, at):
             return _Outside("call", at)
         if not (again := end.own.match(text, at)) or again["close"]:
@@ -153,6 +153,14 @@ def _behind(end: ValueEnd, begins: Delimiter | None, text: str, *, whole: bool) 
             undecided = undecided or (begins is not None and begins.part.match(text, at))
             return False if undecided and not whole else _Outside("more", closing.end())
         at = again.end()
+
+
+def _at_edge(end: ValueEnd, edge: re.Match[str], *, whole: bool) -> _Outside | Literal[False]:
+    """What is at an edge of a call; what seems to open one may become the end of one with more text."""
+    if edge["end"]:
+        return _Outside("end", edge.end())
+    undecided = not whole and end.token.part.match(edge.string, edge.start())
+    return False if undecided else _Outside("call", edge.start())
 
 
 def _opens_at(text: str, edge: re.Match[str], begins: Delimiter | None) -> int:

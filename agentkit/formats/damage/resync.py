@@ -208,7 +208,7 @@ def _found(r: Reader, edge: re.Pattern[str]) -> Generator[None, None, re.Match[s
         found = edge.search(r.buf, r.at)
         if found and (r.ended or len(r.buf) - found.start() >= _OVERLAP):  # otherwise more text may make it another one
             return found
-        r.at = max(r.at, found.start() if found else len(r.buf) - (0 if r.ended else _OVERLAP))
+        r.at = max(r.at, len(r.buf) - (0 if r.ended else _OVERLAP))  # an edge may begin before the one that was found
         if r.ended:
             return None
         yield

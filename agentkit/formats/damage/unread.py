@@ -19,6 +19,7 @@ from agentkit.formats.tags import TAG_PART, opening_tag, spelt, tag_of
 _REACH: Final = 1024  # pieces other than a sentence that are searched for the name
 _LONG: Final = 8192  # characters of one word or number
 _SPACE: Final = r"\s{0,64}"
+_LABEL: Final = r"[\w+-]{0,24}[ \t]{0,8}"  # of a code fence
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +42,30 @@ class Unread:
         self._part = re.compile(rf"(?:{part})\Z").match
         self._tool = tool
 
-    def named(self, text: str, at: int, *, ended: bool) -> Named | Literal[False] | None:
-        """The tool that is named after the opening here; False if there is none, None while more text must decide."""
+    def named(self, text: str, at: int, *, ended: bool, alone: bool) -> Named | Literal[False] | None:
+        """The tool that is named after the opening here; False if there is none, None while more text must decide.
+
+        With `alone`, nothing is before the opening in its line: then the call may be in a code fence.
+        """
         if cut := self._cut(text, at):
-            return Named(len(cut["open"]), self._tool or cut["joined"] or cut["apart"], ended=True) if ended else None
+            named = Named(len(cut["open"]), self._tool or cut["joined"] or cut["apart"], ended=True)
+            return None if not ended else named if alone or not self._in_code(cut) else False
         if found := self._whole(text, at):
+            if self._in_code(found) and not alone:
+                return False
             return Named(len(found["open"]), self._tool or found["joined"] or found["apart"])
         return None if not ended and self._part(text, at) else False
+
+    def _in_code(self, found: re.Match[str]) -> bool:
+        return not self._tool and found["code"] is not None
 
 
 def behind(opening: str, begun: str, names: Iterable[str], openings: str, ends: str) -> Unread:
     """What finds a tool's name after an opening.
 
     Between the two there may be brackets, quotes, tags, keys, and words to which such a character is joined, but no
-    words of a sentence, no code and no other opening. After the name, no sentence continues, unless the name is joined
-    to the opening.
+    words of a sentence, no code and no other opening, unless all that follows is one piece of code. After the name, no
+    sentence continues, unless the name is joined to the opening.
 
     Args:
         opening: a regular expression for what nothing but calls begins with.
@@ -69,20 +79,33 @@ def behind(opening: str, begun: str, names: Iterable[str], openings: str, ends: 
     if opening.endswith("\\["):  # it may be the first character of another opening
         opening = rf"{opening[:-2]}(?!{stop})\["
     space = r"(?!\n[ \t\r]{0,64}\n)\s"
-    word = rf"(?!(?:{known})(?![\w-]))\w{{1,{_LONG}}}+(?=[^\s\w.,;!?]|\s{{1,64}}(?:[\w.-]{{1,64}}=[\"']|[{{\[<]))"
-    between = rf"(?>{space}|(?!{stop})(?:</?[\w:.-]{{1,64}}(?=\s)|[^\w\s`])|{word}){{0,{_REACH}}}+"
+    follows = r"[^\s\w.,;!?]|\s{1,64}(?:[\w.-]{1,64}=[\"']|[{\[<])|[ \t]{1,8}="
+    word = rf"(?!(?:{known})(?![\w-]))\w{{1,{_LONG}}}+(?={follows})"
+    between = rf"(?>{space}|(?!{stop})(?:</?(?!(?:{known})\s)[\w:.-]{{1,64}}(?=\s)|[^\w\s`])|{word}){{0,{_REACH}}}+"
     quotes = r"[\"']{0,8}"
     after = rf"[\"']{{1,8}}{_SPACE}[^\w\s.!?]|{_SPACE}[^\w\s.,;!?:)\"'`-]|,{_SPACE}[\"'{{\[<]"
     apart = rf"(?:[\"']{{1,8}}{_SPACE}|\s{{1,64}})"
     after += rf"|{_SPACE}`{{3}}\w{{0,16}}{_SPACE}[{{\[]|{apart}[\w.-]{{1,64}}\s{{0,8}}[=:(]"
-    after += rf"|\){_SPACE}(?:{ends})"
+    after += rf"|\){_SPACE}(?:{ends})|:{_SPACE}(?:[{{\[]|[\w.-]{{1,64}}=)"  # as in `ls: {`, and `ls: path=`
+    key = r"[ \t]{0,64}\r?\n(?:[\w-]{1,64}[ \t][\w-]{1,64}:\s{0,64}[{\[\"]|[ \t]{1,64}[\w.-]{1,64}:)"
+    after += rf"|:?{key}"  # the next line is of two words, or indented
+    # in code another opening is only another style: the rest of a tag and the bracket of a list may be before it
+    first = rf"(?:[^<>`\n]{{0,64}}>)?+(?:{space}|\[){{0,64}}+"
+    code = rf"{first}(?:`{{3,16}}{_LABEL}(?:\r?\n|(?=[{{\[<]))|`{{1,2}}(?=[{{\[<]|(?<=\n`)\w|(?<=\n``)\w))"
+    shown = rf"{code}(?>\s|(?!(?i:{ends}))(?:</?(?!(?:{known})\s)[\w:.-]{{1,64}}(?=\s)|[^\w\s`])|{word}){{0,{_REACH}}}+"
     opened = rf"(?P<open>{opening})"
-    whole = rf"{opened}(?:(?P<joined>{known})(?=[^\w-])|{between}(?P<apart>{known})(?:\s{{1,8}}(?P=apart))?(?={after}))"
-    cut = rf"{opened}(?:(?P<joined>{known})(?::\d{{0,9}})?|{between}(?<=[\"'=:{{\[(>])(?P<apart>{known}){quotes})\s*"
+    whole = rf"{opened}(?:(?P<joined>{known})(?=[^\w-])|(?:{between}|(?P<code>{shown}))(?P<apart>{known})"
+    whole += rf"(?:\s{{1,8}}(?P=apart))?(?={after}))"
+    before = r"(?<=[\"'=:{\[(>])"
+    cut = rf"{opened}(?:(?P<joined>{known})(?::\d{{0,9}})?|(?:{between}|(?P<code>{shown})){before}(?P<apart>{known})"
+    cut += rf"{quotes})\s*"
     fence = rf"{_SPACE}`{{1,3}}\w{{0,16}}{_SPACE}"
-    over = rf"(?:{quotes},?{_SPACE}[\w.-]{{0,64}}\s{{0,8}}=?|{fence}|\)\s{{0,64}}(?:[^\w\s]\s{{0,1024}}\S{{0,64}})?)"
+    begun_key = r"[ \t]{0,64}(?:\r?\n[ \t]{0,64}[\w.-]{0,64}(?:[ \t][\w-]{0,64}(?::\s{0,64})?)?)?"
+    over = rf":?{begun_key}|:?\s{{0,64}}[\w.-]{{0,64}}|{quotes},?{_SPACE}[\w.-]{{0,64}}\s{{0,8}}=?"
+    over = rf"(?:{over}|{fence}|\)\s{{0,64}}(?:[^\w\s]\s{{0,1024}}\S{{0,64}})?)"
     tail = rf"(?:(?P<twice>{known})\s{{1,8}}(?P=twice)|\w{{0,{_LONG}}}){over}"
-    return Unread(whole, cut, rf"{begun}|(?:{opening}){between}{tail}")
+    begun_code = rf"{first}`{{1,16}}{_LABEL}\r?"
+    return Unread(whole, cut, rf"{begun}|(?:{opening})(?:{begun_code}|(?:{between}|{shown}){tail})")
 
 
 def in_tag(tag: str, tool: str, parameters: Iterable[str]) -> Unread:
@@ -121,8 +144,8 @@ def opening_of(shape: Shape, *, section: bool) -> tuple[str, str] | None:
     if isinstance(first, str):
         own, second = first.strip(), shape.call[shape.call.index(first) + 1]
         prefix = f"(?:{re.escape(second.prefix)})?" if isinstance(second, Name | CountedName) and second.prefix else ""
-    elif isinstance(first, NameTag):
-        return None if section else (f"(?i:{opening_tag(first.name)})", beginnings(f"<{first.name} "))
+    elif isinstance(first, NameTag) and not section:
+        return f"(?i:{opening_tag(first.name)})", beginnings(f"<{first.name} ")
     edge = shape.section.open if section and shape.section is not None else ""
     if isinstance(edge, Tag):
         return rf"(?i:{opening_tag(edge.name)})", beginnings(f"<{edge.name} ")

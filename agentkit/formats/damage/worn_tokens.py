@@ -52,7 +52,7 @@ class Behind:
 class Worn:
     """Finds a token that has the place of an opening one before a call of an offered tool: at `opens`, if `may_be`.
 
-    At `before`, one that is followed by the opening of a call.
+    At `before`, one that is followed by the opening of a call or of a section of calls.
     """
 
     __slots__ = ("_known", "_own", "_sections", "before", "behind", "may_be", "opens")
@@ -78,13 +78,13 @@ class Worn:
         around = [(edge(s.section.open), s.first) for _, s in shapes if s.section is not None]
         own = [(section.strip(), call.strip()) for section, call in around if isinstance(call, str)]
         self._sections = tuple({section: None for section, call in own if _OWN(call)})
-        calls = dict.fromkeys(call for _, call in own if _OWN(call))
+        opening = dict.fromkeys([*(call for _, call in own if _OWN(call)), *self._sections])
         self.behind = tuple(behind.values())
         tag, block = _made_of(self._own, "<"), _made_of(self._own, "[")
         piped, plain = rf"<[|｜][^\s<>]{{1,64}}>|\[[{block}]{{3,64}}\]", rf"<[{tag}]{{3,64}}>"
         every = "|".join(f"(?P<b{n}>{follows})" for n, follows in enumerate(behind)) or "(?!)"
         few = "|".join(f"(?P<c{n}>{follows})" for n, follows in enumerate(behind) if follows in short) or "(?!)"
-        python = any(isinstance(b.shape.first, PythonCall) for b in self.behind)
+        python = any(isinstance(part, PythonCall) for b in self.behind for part in b.shape.call)
         one = rf"{_BRACKETS}(?:{_NAME})?" if python else _BRACKETS
         words = _WORDS if len(short) < len(behind) else one
         begun = rf"<(?:[|｜][^\s<>]{{0,64}}|[{tag}]{{0,64}})|\[[{block}]{{0,64}}"
@@ -92,12 +92,12 @@ class Worn:
         whole = rf"(?P<token>{piped}){_SPACE}(?:{every})|(?P<tag>{plain}){_SPACE}(?:{few})"
         self.opens: Delimiter = Delimiter(whole, f"{begun}|{part}")
         self.before: Delimiter = Delimiter(
-            rf"(?P<token>{piped}){_SPACE}(?:{any_of(calls)})", rf"{begun}|(?:{piped}){_SPACE}{any_beginning(calls)}"
+            rf"(?P<token>{piped}){_SPACE}(?:{any_of(opening)})", rf"{begun}|(?:{piped}){_SPACE}{any_beginning(opening)}"
         )
         self.may_be = re.compile(rf"{piped}|{plain}|(?:{begun})\Z" if behind else "(?!)").match
 
     def opens_section(self, found: re.Match[str]) -> bool:
-        """Whether the token at a match of `before`, which is before a call, is what is left of a section's opening."""
+        """Whether the token at a match of `before` is what is left of a section's opening."""
         return any(lacks_some(found["token"], section) for section in self._sections)
 
     def at(self, found: re.Match[str], *, aside: bool) -> int:

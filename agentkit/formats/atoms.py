@@ -1,0 +1,55 @@
+"""How a literal is spelt where it is read: its characters, and white space where any or none may be. Pure."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+SOFT: Final = r"\s{0,1024}"
+"""White space skipped inside a literal."""
+KEPT: Final = 4096
+"""Literals in a cache: those of the declarations, used again and again, and the tools' names."""
+_TAG_OR_ATOM: Final = re.compile(r"</?(?:｜\w{1,16}｜ ?)?[a-zA-Z][\w.:-]*(?=[>=\s]|\Z)|\s+|\S")
+
+
+def atoms(text: str) -> list[str]:
+    """A literal as it is read: character by character, and white space where any or none may be.
+
+    White space may be where the literal has a run of it, and around JSON's brackets.
+    """
+    return re.findall(r"\s+|\S", _apart(text))
+
+
+def _apart(text: str) -> str:
+    """The literal with white space wherever any may be."""
+    return re.sub(r"(?<=\S)(?=[\[{])|(?<=[\[{}\]])(?=\S)", " ", text)
+
+
+def _in_any_case(c: str) -> str:
+    return f"[{c.lower()}{c.upper()}]" if c.isascii() and c.isalpha() else re.escape(c)
+
+
+@lru_cache(KEPT)
+def expressions(text: str) -> tuple[str, ...]:
+    """A literal as regular expressions, one for each of its atoms. The name of a tag in it is read in any case."""
+    out: list[str] = []
+    for found in _TAG_OR_ATOM.findall(_apart(text)):
+        if found.isspace():
+            out.append(SOFT)
+        elif found[1:]:
+            out += [SOFT if c == " " else _in_any_case(c) for c in found]
+        else:
+            out.append(re.escape(found))
+    return tuple(out)
+
+
+def first_of(expression: str) -> str:
+    """What the expression of one atom matches, in lower case: two atoms may match the same only if this is the same."""
+    return (expression[1] if len(expression) == 4 and expression[0] == "[" else expression).casefold()
+
+
+@lru_cache(KEPT)
+def exact(text: str) -> str:
+    """A literal as one regular expression: the names of tags must be spelt as they are in it."""
+    return "".join(SOFT if atom.isspace() else re.escape(atom) for atom in atoms(text))

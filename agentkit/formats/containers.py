@@ -1,0 +1,134 @@
+"""The lists' items and quotations of Markdown around an open fence. Knows characters only."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_QUOTATION: Final = re.compile(r" {0,3}> ?").match
+_ITEM: Final = re.compile(r" {0,3}(?:[-+*]|\d{1,9}[.)])( +|\Z)").match
+CODE: Final = 4  # columns: what is indented by as many, is code, and no fence
+_TAB: Final = 4
+FENCES: Final = ("```", "~~~")
+_NARROWEST: Final = 2  # columns: a marker and a blank
+
+Boxes = tuple[int, ...]
+"""Containers, the outermost first: how far the text of a list's item is indented in it; 0 for a quotation; negative if
+only the indentation was seen, which may be that of an item in whose first line the fence is not, or mean nothing."""
+
+
+class Containers:
+    """The containers of the open fence, as its own line shows them: an indented one is in an item, to which it belongs.
+
+    A fence ends with its container: with an empty line without the quotation's mark, and, in an item, with the next
+    item or with text that is not indented. Unless that text is directly below the fence's opening: this model does not
+    indent what is in the item, so that it does not end there.
+
+    Text without the quotation's mark is still code if no empty line is before it (`bare`), but the next fence then
+    opens, unless it has the mark; and if other code had it (`lapsed`), the next empty line ends the fence. `first` is
+    whether this is the first line in the fence.
+    """
+
+    __slots__ = ("bare", "boxes", "first", "lapsed")
+
+    def __init__(self, boxes: Boxes) -> None:
+        self.boxes, self.first, self.bare, self.lapsed = boxes, True, False, False
+
+    @property
+    def width(self) -> int:
+        """How far what is in the containers is indented, without marks of quotations."""
+        return sum(map(abs, self.boxes))
+
+    def surrounds(self, start: str) -> bool:
+        """Whether a line with this beginning is in the fence, if it is not indented more than its container."""
+        n, rest = _continued(self.boxes, start)
+        return n == len(self.boxes) and not rest.strip()
+
+    def over(self, start: str, said: str, *, closes: bool) -> bool:
+        """Whether the fence is over before this line, which is then outside of it.
+
+        Args:
+            start: the line's white space and markers.
+            said: the beginning of its text, if any.
+            closes: it would be the fence's end.
+        """
+        n, rest = _continued(self.boxes, start)
+        blank = not said and not rest.strip()
+        first, self.first = self.first, self.first and blank and min(self.boxes, default=0) < 0
+        if n == len(self.boxes):
+            return False
+        sure = tuple(box for box in self.boxes if box >= 0)
+        if self.boxes[n] < 0 and _continued(sure, start)[0] == len(sure):
+            return self._less_indented(sure, said, first=first, closes=closes or blank)
+        fence, quoted, begun = said[:3] in FENCES, 0 in self.boxes[n:], bool(_begun(rest)[0])
+        if self.bare:
+            return fence or (self.lapsed and blank)
+        if blank or closes:
+            return quoted
+        if begun or (quoted and fence) or not (first or quoted):
+            return True
+        if quoted:
+            self.bare, self.lapsed = True, not first
+        else:
+            self.boxes = ()
+        return False
+
+    def _less_indented(self, sure: Boxes, said: str, *, first: bool, closes: bool) -> bool:
+        """Whether the fence is over before a line that is only less indented: it may be outside of an item, or code."""
+        if self.bare or closes:
+            return self.bare and said[:3] in FENCES
+        if first:
+            self.boxes = sure
+        else:
+            self.bare = True
+        return False
+
+
+def around(start: str) -> Containers | None:
+    """The containers of a fence in whose line this white space and these markers are before it, if any."""
+    whole = _expanded(start)
+    begun, rest = _begun(whole.lstrip(" "))
+    indent = len(whole) - len(whole.lstrip(" "))
+    if begun and begun[0]:
+        begun = (indent + begun[0], *begun[1:])
+    elif indent >= _NARROWEST:
+        begun = (-indent, *begun)
+    boxes = (*begun, -len(rest)) if begun and begun[-1] >= 0 and len(rest) >= _NARROWEST else begun
+    return Containers(boxes) if boxes else None
+
+
+def _continued(boxes: Boxes, start: str) -> tuple[int, str]:
+    """How many of the containers a line is in, and the rest of its beginning."""
+    rest = _expanded(start)
+    for n, indent in enumerate(boxes):
+        if indent and len(rest) - len(rest.lstrip(" ")) >= abs(indent):
+            rest = rest[abs(indent) :]
+        elif not indent and (found := _QUOTATION(rest)):
+            rest = rest[found.end() :]
+        else:
+            return n, rest
+    return len(boxes), rest
+
+
+def columns(space: str) -> int:
+    """How wide white space is at the beginning of a line."""
+    return len(_expanded(space))
+
+
+def _expanded(start: str) -> str:
+    return start.replace("\r", "").expandtabs(_TAB)
+
+
+def _begun(rest: str) -> tuple[Boxes, str]:
+    """The containers that begin in this beginning of a line, and what is left of it."""
+    found: list[int] = []
+    while True:
+        if mark := _QUOTATION(rest):
+            found.append(0)
+            end = mark.end()
+        elif item := _ITEM(rest):
+            end = item.end() if 0 < len(item[1]) <= CODE else item.start(1) + 1
+            found.append(end)
+        else:
+            return tuple(found), rest
+        rest = rest[end:]
