@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from agentkit.agent.agent import Agent
     from agentkit.agent.decisions import Approved, Decision, Denied, call_hash
     from agentkit.agent.hooks import Hook, checked_hooks
-    from agentkit.agent.journal import Ask, Conversation, Journal, Response, Unsettled
+    from agentkit.agent.in_memory import Conversation
+    from agentkit.agent.journal import Ask, Journal, Response, Unsettled
     from agentkit.agent.lifecycle import Lifecycle, RunEnded, RunStarted, TurnEnded, TurnStarted
     from agentkit.agent.limits import Budget, Price
     from agentkit.agent.options import RunFinish, RunOptions, Settings
@@ -61,7 +62,8 @@ explained_module(
         "agentkit.agent.agent": "Agent",
         "agentkit.agent.decisions": "Approved Decision Denied call_hash",
         "agentkit.agent.hooks": "Hook checked_hooks",
-        "agentkit.agent.journal": "Ask Conversation Journal Response Unsettled",
+        "agentkit.agent.in_memory": "Conversation",
+        "agentkit.agent.journal": "Ask Journal Response Unsettled",
         "agentkit.agent.lifecycle": "Lifecycle RunEnded RunStarted TurnEnded TurnStarted",
         "agentkit.agent.limits": "Budget Price",
         "agentkit.agent.options": "RunFinish RunOptions Settings",

@@ -178,7 +178,7 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
                 that is not waiting.
             SchemaError: there is no JSON Schema for the `output_type`.
         """
-        from agentkit.agent.journal import Conversation
+        from agentkit.agent.in_memory import Conversation
         from agentkit.agent.prompts import messages_from
 
         checked(options, RunOptions)

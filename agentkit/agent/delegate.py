@@ -7,12 +7,15 @@ person, the caller's call waits, too, and both continue in the same way.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.agent.journal import Conversation, Journal
+from agentkit.agent.agent_tools import runs
+from agentkit.agent.in_memory import Conversation
+from agentkit.agent.journal import Journal
 from agentkit.errors import ProviderError
 from agentkit.messages import AssistantMessage, SystemMessage, ToolMessage, user
 from agentkit.tool.binding import BoundTool, bind_function
@@ -48,30 +51,59 @@ def delegate(agent: Agent[Any, Any], name: str, description: str) -> BoundTool:
             journal: Journal = Conversation([user(task)])
         else:
             journal = await caller.journal.child(context.call_id, task)
+        sub_run: RunStream[Any] | None = None
         try:
             system = None if _instructed(journal) else agent.system
-            result = await agent.begin(journal, system, caller=caller, context=context.state).finished()
-        except ProviderError as e:
-            if e.result is None or not (last := _last_words(e.result)):
+            sub_run = agent.begin(journal, system, caller=caller, context=context.state)
+            result = await sub_run.finished()
+        except BaseException as e:
+            if caller is not None:
+                await _suspend(caller, context.call_id, journal, sub_run, e)
+            if not isinstance(e, ProviderError) or e.result is None or not (last := _last_words(e.result)):
                 raise
             return ToolResult(error=f"{type(e).__name__}: {e}; until then it said: {last}", metadata=_spent(e.result))
-        if caller is not None and result.finish == "approval":
-            inside = tuple(replace(call, id=f"{context.call_id}/{call.id}") for call in result.pending)
-            raise Suspended(inside, result)
+        if caller is not None:
+            await _suspend(caller, context.call_id, journal, sub_run)
         return _answer(result, _terminating(result, agent))
 
+    runs(run, agent)
     return bind_function(run)
+
+
+async def _suspend(
+    caller: RunStream[Any], id: str, journal: Journal, run: RunStream[Any] | None, error: BaseException | None = None
+) -> None:
+    """Make the caller's call wait, however the agent's run has ended, if one of the agent's calls has no answer.
+
+    Raises:
+        Suspended: one has none.
+    """
+    looking = asyncio.ensure_future(journal.has_open_calls())
+    while not looking.done():
+        try:
+            await asyncio.wait({looking})
+        except asyncio.CancelledError as e:  # it is not over without an answer to this
+            error = e
+    caller.journal.mark(id, inside=looking.result())
+    if not looking.result():
+        if isinstance(error, asyncio.CancelledError):
+            raise error
+        return
+    result = None if run is None or not run.over else run.result
+    waiting = () if result is None else tuple(replace(call, id=f"{id}/{call.id}") for call in result.pending)
+    fault = error if isinstance(error, Exception) and not isinstance(error, ProviderError) else None
+    raise Suspended(waiting, result, fault) from error
 
 
 def _answer(result: RunResult[Any], terminating: Sequence[str]) -> ToolResult:
     """What the caller's model reads: the last reply, or the call that ended the agent, and why it stopped early."""
     if result.finish in DONE and (words := "\n\n".join(filter(str.strip, [result.text, *terminating]))):
         return ToolResult(words, metadata=_spent(result))
-    waiting = "".join(f"; {call.name} waits for the user's approval" for call in result.pending)
+    needs = "".join(f"; {call.name} needs the user's approval" for call in result.pending)  # no run can get it
     last = _last_words(result)
     said = f"; it said: {last}" if last else ""
     early = "stopped early" if result.finish not in DONE else "ended without an answer"
-    return ToolResult(error=f"the agent {early} ({result.finish}){waiting}{said}", metadata=_spent(result))
+    return ToolResult(error=f"the agent {early} ({result.finish}){needs}{said}", metadata=_spent(result))
 
 
 def _instructed(journal: Journal) -> bool:

@@ -1,21 +1,16 @@
-"""A run's record of what happens. The plain journal is a list in memory; that of `agentkit.threads` is persistent."""
+"""A run's record of what happens. One is a list in memory (`in_memory`); that of `agentkit.threads` is persistent."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import AsyncGenerator, Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from agentkit.agent.decisions import Approved, Decision, Denied, denial, edited
 from agentkit.agent.options import RunFinish
-from agentkit.agent.unanswered import settled
-from agentkit.errors import ConfigError
 from agentkit.events import CallEnd, Event, SourceEvent, ToolCompleted, ToolEvent, ToolFailed, ToolSkipped, Usage
-from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, user
+from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage
 from agentkit.models.base import Model, ModelRequest
 from agentkit.models.rendered_once import Rendered
-from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.result import ToolContext, ToolResult
 
 if TYPE_CHECKING:
@@ -54,12 +49,23 @@ _NOT_RUN: Final = ("denied", "cancelled", "skipped")
 """The codes of the answers to calls that did not start."""
 
 
-def end_of(index: int, call: ToolCall, answer: ToolMessage) -> ToolCompleted | ToolFailed | ToolSkipped:
-    """The event of a call that has its answer without having run."""
+def end_of(
+    index: int, call: ToolCall, answer: ToolMessage, seconds: float | None = None
+) -> ToolCompleted | ToolFailed | ToolSkipped:
+    """The event of a call that has its answer, if that is not its tool's.
+
+    Args:
+        index: the call's index.
+        call: the call.
+        answer: its answer.
+        seconds: how long its tool ran; None if it did not.
+    """
     if answer.error is None:
-        return ToolCompleted(index, call, ToolResult(content=answer.content), 0.0)
+        return ToolCompleted(index, call, ToolResult(content=answer.content), seconds or 0.0)
     result = ToolResult(error=answer.text, code=answer.error)
-    return ToolSkipped(index, call, result) if answer.error in _NOT_RUN else ToolFailed(index, call, result, 0.0)
+    if seconds is None and answer.error in _NOT_RUN:
+        return ToolSkipped(index, call, result)
+    return ToolFailed(index, call, result, seconds or 0.0)
 
 
 class LeftOpen(NamedTuple):
@@ -79,6 +85,13 @@ class LeftOpen(NamedTuple):
             {id: calls for id, calls in self.waiting.items() if id in ids},
             {id: result for id, result in self.delegated.items() if id in ids},
         )
+
+
+class StaysWaiting:
+    """Says of a call that its run has withdrawn: it stays as it was, and the next run acts on it."""
+
+
+STAYS_WAITING: Final = StaysWaiting()
 
 
 class Response(NamedTuple):
@@ -160,10 +173,10 @@ class Journal(Protocol):
 
     async def record(
         self, event: ToolEvent, said: AssistantMessage | None, answer: ToolMessage | None, response: Response | None
-    ) -> ToolMessage | None:
+    ) -> ToolMessage | StaysWaiting | None:
         """A call is about to start, has its answer, or waits for a person.
 
-        Returns the answer of a call that was about to start or to wait, if someone else has answered it before that.
+        Returns the answer that the call has instead, if someone else was faster; or that it stays as it was.
 
         Args:
             event: which of these happened.
@@ -173,11 +186,32 @@ class Journal(Protocol):
         """
         ...
 
-    async def respond(self, said: AssistantMessage, answers: Sequence[ToolMessage], response: Response | None) -> None:
+    async def respond(
+        self,
+        said: AssistantMessage,
+        answers: Sequence[ToolMessage],
+        response: Response | None,
+        skipped: Container[str] = (),
+    ) -> Collection[str]:
         """A turn is over, possibly early or with an error: its message and its answers are complete.
 
-        `response` is None for a turn that answered calls of an earlier response.
+        Returns the ids of the calls that stay as they were, because a person has decided about them: the answers by
+        which the run withdrew them do not count.
+
+        Args:
+            said: the message.
+            answers: the answers.
+            response: what else is known of it; None for a turn that answered calls of an earlier response.
+            skipped: the ids of the calls that have answers although their tools never took a step.
         """
+        ...
+
+    def mark(self, call_id: str, *, inside: bool) -> None:
+        """The sub-agent of a call has ended; if it has calls `inside` without an answer, a later run continues it."""
+        ...
+
+    async def has_open_calls(self) -> bool:
+        """Whether a call of the conversation has no answer, and a later run is to act on it."""
         ...
 
     async def close(self) -> None:
@@ -195,157 +229,3 @@ class Journal(Protocol):
     async def child(self, call_id: str, task: str) -> Journal:
         """A journal for the sub-agent that a call of this run starts; the same call continues the same journal."""
         ...
-
-
-class Conversation:
-    """The journal of a run without a store: a list of messages that lives as long as the run's result.
-
-    Args:
-        messages: the conversation so far; the list is kept and extended. A call in it without an answer is answered
-            when the run starts, except for those at its end, which wait for a decision.
-        decisions: on calls at its end that wait for approval, by call id.
-        delegated: what the sub-agents continue from of which calls wait, by the ids of the calls that started them.
-
-    Raises:
-        ConfigError: a decision is for a call that is not waiting.
-    """
-
-    thread_id = None
-    settled = True
-
-    def __init__(
-        self,
-        messages: list[Message],
-        decisions: Mapping[str, Decision] = MappingProxyType({}),
-        delegated: Mapping[str, RunResult[Any]] = MappingProxyType({}),
-    ) -> None:
-        self._messages = messages
-        self.rendered = Rendered()
-        self._decisions = decisions
-        self._delegated = delegated
-        self._edits: dict[str, Mapping[str, object]] = {}
-        self._messages[:], self._open, self._passed_over = settled(messages)
-        self.left_open = LeftOpen({call.id: self._inside(call) for call in self._open}, delegated)
-        waiting = [call.id for calls in self.left_open.waiting.values() for call in calls]
-        unknown = decisions.keys() - set(waiting)
-        if unknown:
-            raise ConfigError(
-                f"no call waits under the id {', '.join(sorted(map(repr, unknown)))}; "
-                f"waiting: {', '.join(map(repr, waiting)) or _why_none(messages, unknown)}{_whose(unknown, waiting)}"
-            )
-
-    def _inside(self, call: ToolCall) -> tuple[ToolCall, ...]:
-        """What a person decides on for an open call: the call itself, or those that wait inside it."""
-        kept = self._delegated.get(call.id)
-        if kept is None:
-            return (call,)
-        return tuple(replace(inner, id=f"{call.id}/{inner.id}") for inner in kept.pending)
-
-    @property
-    def taken(self) -> Iterable[str]:
-        """The ids of all calls of the conversation."""
-        return {call.id for m in self._messages if isinstance(m, AssistantMessage) for call in m.calls}
-
-    def instruct(self, system: str) -> None:
-        """Put the instructions first."""
-        self._messages.insert(0, SystemMessage(system))
-
-    async def open(self, registry: ToolRegistry, ask: Ask) -> Unsettled:
-        """Answer the denied calls; the approved ones are to be run."""
-        run: list[ToolCall] = []
-        answered = [*self._passed_over]
-        for call in self._open:
-            if call.id in self._delegated:  # its agent continues, and acts on the decisions itself
-                run.append(call)
-                continue
-            match self._decisions.get(call.id):
-                case Approved(arguments):
-                    if arguments is not None:
-                        _check(call, arguments, registry)
-                        self._edits[call.id] = arguments
-                        call = ToolCall(call.id, call.name, arguments, call.format, call.raw)
-                    run.append(call)
-                case Denied(reason):
-                    answered.append((call, said := denial(call, reason)))
-                    self._messages.append(said)
-        decided = {*self._decisions, *self._delegated}
-        waiting = tuple(call for call in self._open if call.id not in decided)
-        approved = frozenset(call.id for call in run)
-        return Unsettled(tuple(run), approved, "approval" if waiting else None, waiting, tuple(answered))
-
-    async def messages(self) -> Sequence[Message]:
-        """The list itself."""
-        return self._messages
-
-    async def news(self) -> bool:
-        """Always False: no one else adds to the list."""
-        return False
-
-    async def shrink(self) -> bool:
-        """Not possible: a conversation in memory belongs to the caller."""
-        return False
-
-    def add(self, message: Message) -> None:
-        """Add a message at the end."""
-        self._messages.append(message)
-
-    def context(self, call: ToolCall) -> ToolContext | None:
-        """The default."""
-        return None
-
-    async def record(
-        self, event: ToolEvent, said: AssistantMessage | None, answer: ToolMessage | None, response: Response | None
-    ) -> ToolMessage | None:
-        """Do nothing: `respond` adds everything."""
-
-    async def respond(self, said: AssistantMessage, answers: Sequence[ToolMessage], response: Response | None) -> None:
-        """Add a response and its answers; a response without content is not added, because providers refuse it."""
-        if response is not None and said.content:
-            self._messages.append(said)
-        for result in answers:
-            edits = self._edits.get(result.call_id)
-            self._messages.append(result if edits is None else edited(result, edits))
-
-    async def close(self) -> None:
-        """Nothing to close."""
-
-    def all(self) -> tuple[Message, ...]:
-        """A copy of the list."""
-        return tuple(self._messages)
-
-    def heard(self) -> Sequence[Message]:
-        """The list itself."""
-        return self._messages
-
-    async def child(self, call_id: str, task: str) -> Journal:
-        """A new conversation, or the one that waits for a person."""
-        kept = self._delegated.get(call_id)
-        if kept is None:
-            return Conversation([user(task)])
-        within = f"{call_id}/"
-        decisions = {id.removeprefix(within): d for id, d in self._decisions.items() if id.startswith(within)}
-        return Conversation(list(kept.messages), decisions, kept.delegated)
-
-
-def _check(call: ToolCall, arguments: Mapping[str, Any], registry: ToolRegistry) -> None:
-    """Raise ConfigError if a call's tool does not accept the arguments that a person wrote."""
-    if (tool := registry.get_tool(call.name)) is not None:
-        try:
-            tool.validate(arguments, lenient=False)
-        except InvalidArguments as e:
-            raise ConfigError(f"Approved(arguments=…) for the call {call.id!r}: {e}") from e
-
-
-def _whose(unknown: Iterable[object], waiting: Sequence[str]) -> str:
-    """A hint for decisions on calls of sub-agents, whose conversations are not among the messages."""
-    if any(str(id).startswith(f"{call}/") for id in unknown for call in waiting):
-        return "; for a call of a sub-agent, pass the result itself, as in agent.run(result, decisions={…})"
-    return ""
-
-
-def _why_none(messages: Sequence[Message], decided: Iterable[object]) -> str:
-    """Why no call waits at the end of the conversation."""
-    there = {call.id for m in messages if isinstance(m, AssistantMessage) for call in m.calls}
-    if there & set(decided):
-        return "none: it was answered, or superseded by a later message; decide first, with agent.run(messages)"
-    return "none: pass the conversation that contains it, as in agent.run(result.messages, decisions={…})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agentkit.agent.ending import RunState, TurnOutcome
@@ -38,12 +38,12 @@ class Progress:
         self._earlier = Unsettled()
         self._wait(left, (), {})
 
-    def _wait(self, left: LeftOpen, pending: Sequence[ToolCall], suspended: Mapping[str, RunResult[Any]]) -> None:
+    def _wait(self, left: LeftOpen, pending: Sequence[ToolCall], suspended: Mapping[str, Any]) -> None:
         """These calls wait: those of the last turn, and what an earlier run left open and nobody has acted on."""
         self._left = left
         untouched = (call for calls in left.waiting.values() for call in calls)
         self._pending = (*self._earlier.waiting, *pending, *untouched)
-        self._delegated = {**suspended, **left.delegated}
+        self._delegated = {**{id: result for id, result in suspended.items() if result is not None}, **left.delegated}
 
     def opened(self, unsettled: Unsettled, messages: Sequence[Message]) -> None:
         """Take over what an earlier run left open."""
@@ -83,11 +83,16 @@ class Progress:
 
     def see(self, turn: Turn) -> None:
         """Record the outcome of a turn."""
-        waits, answers, reason = bool(turn.pending), bool(turn.results), turn.finish.reason
+        waits, reason = bool(turn.pending), turn.finish.reason
+        answers = bool(turn.results) or (not waits and bool(turn.message.calls))  # some may be left to the next run
         final = not answers and not waits and reason != "pause"
         circles = answers and self._repeats.limit is not None and self._repeats.see_all(turn.answered())
         misfits = final and self._reply.misfits(turn.message.text, reason)
-        self._outcome = TurnOutcome(reason, answers, waits, turn.terminated, circles, misfits, self._earlier.finish)
+        inside: Iterator[RunFinish] = (
+            "cancelled" if result is None else result.finish for result in turn.suspended.values()
+        )
+        left = self._earlier.finish or next(inside, None)
+        self._outcome = TurnOutcome(reason, answers, waits, turn.terminated, circles, misfits, left)
 
     def state(self, stopped: RunFinish | None, *, news: bool = False) -> RunState:
         """Everything that determines whether the run continues."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agentkit.agent.journal import Journal
 from agentkit.agent.plan import Plan
@@ -14,12 +14,16 @@ from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import Usage
 from agentkit.foreign.renamed import TOOL_CHOICE
-from agentkit.messages import AssistantMessage
+from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.models.base import ModelRequest, continues
 from agentkit.processor import Source
 from agentkit.processor.intake import NO_USAGE
 from agentkit.processor.starting import Breath
+from agentkit.tool.reply import Output
 from agentkit.toolspec import ToolSpec
+
+if TYPE_CHECKING:
+    from agentkit.formats.format import Format
 
 _LOG: Final = logging.getLogger("agentkit.agent")
 
@@ -64,7 +68,12 @@ class Requests:
         return self._request.tool_choice == "none"
 
     def check(self) -> None:
-        """Raise ConfigError if `tool_choice` names an unknown tool, FormatError if a tool's calls would not be read."""
+        """Refuse what no request can repair.
+
+        Raises:
+            ConfigError: `tool_choice` names an unknown tool, or a tool's calls would be taken for the run's output.
+            FormatError: a tool's calls would not be read.
+        """
         request = self._request
         choices = ["auto", "required", "none", *(tool.name for tool in request.tools)]
         if request.tool_choice not in choices:
@@ -76,6 +85,8 @@ class Requests:
             from agentkit.formats.reserved import refuse_unread  # only a run with calls in text loads formats
 
             refuse_unread(self._plan.config.text_formats, request.tools)
+            if self._plan.output is not None and self._plan.model.format is not None:
+                _refuse_calls(self._plan.config.text_formats[0], request.tools, self._plan.output)
 
     async def prepare(self) -> bool:
         """Create the next request and the meter for its response; False if nothing is left of the budget."""
@@ -142,3 +153,22 @@ class Requests:
             _LOG.warning("%s does not continue a reply that was cut off: %s", self._plan.model.name, refused)
         if answered and self._request.tool_choice not in ("auto", "none"):
             self._request = replace(self._request, tool_choice="auto")
+
+
+def _refuse_calls(format: Format, tools: Sequence[ToolSpec], output: Output) -> None:
+    """Refuse an output type that calls of this format match: a reply that matches it is the output, and calls nothing.
+
+    Raises:
+        ConfigError: a tool's call without arguments matches it.
+    """
+    from agentkit.formats.edges import marked
+    from agentkit.formats.write import render_calls
+
+    if marked(format.shapes[0]):
+        return
+    for tool in tools:
+        if output.meant(render_calls(format, [ToolCall("", tool.name, {})], tools), whole=True):
+            raise ConfigError(
+                f"output_type={output.schema.name}: a call of {tool.name!r} in format {format.name!r} is also a value "
+                "of this type, and would be the run's output: require a field that no call has, or use another format"
+            )

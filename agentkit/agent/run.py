@@ -19,7 +19,7 @@ from typing import Any, Final, Generic
 from agentkit.agent.cancelling import Brake, uncancelled, watch
 from agentkit.agent.ending import ending
 from agentkit.agent.hooks import Hooks
-from agentkit.agent.journal import Journal, Response, Unsettled, end_of
+from agentkit.agent.journal import Journal, Response, StaysWaiting, Unsettled, end_of
 from agentkit.agent.lifecycle import RunEnded, RunStarted, TurnEnded, TurnStarted
 from agentkit.agent.options import RunFinish
 from agentkit.agent.outcome import OutputT, RunResult
@@ -247,6 +247,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         if turn is not None:
             self._requests.see(turn.refused, answered=bool(turn.results))
             progress.see(turn)
+            if turn.fault is not None:
+                raise turn.fault
         reason = ending(progress.state(brake.reason))
         if reason == "stop":
             news = await self.journal.news()  # a user may have written while the model was answering
@@ -277,6 +279,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             heard=journal.heard if plan.model.format is None else None,
             scope=self._hooks.scope if self._hooks.any else None,
             gate=self._gate,
+            output=None if plan.output is None else plan.output.meant,
         )
         if not unsettled.calls or left == 0 or self._brake.reason is not None:
             return None, unsettled
@@ -340,12 +343,15 @@ class RunStream(EventStream[Event], Generic[OutputT]):
     # -------------------------------------------------------------- what is recorded
 
     async def _record(self, turn: Turn, event: ToolEvent, since: float) -> bool:
-        """Record a tool event in the journal. False if it does not happen: the call was answered from outside."""
+        """Record a tool event in the journal. False if it does not happen: someone else has answered, or decided."""
         response = self._response(turn, since) if turn.complete else None
         said = turn.message if response is not None or type(event) in _FIRST else None
         given = await self.journal.record(event, said, turn.answer(event.index), response)
-        if given is not None:
-            turn.settle(end_of(event.index, event.call, given), given)
+        if isinstance(given, StaysWaiting):
+            turn.wait_on({event.call.id})
+        elif given is not None:
+            ran = event.seconds if isinstance(event, (ToolCompleted, ToolFailed)) else None
+            turn.settle(end_of(event.index, event.call, given, ran), given)
         return given is None
 
     async def _end(self, turn: Turn, since: float) -> None:
@@ -372,8 +378,10 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             await turn.aclose()
         response = self._response(turn, since)
         asked = self._requests.end(turn.usage)
-        self._progress.end_turn(turn, asked=asked)
-        await self.journal.respond(turn.message, turn.results, response)
+        try:
+            turn.wait_on(await self.journal.respond(turn.message, turn.results, response, turn.skipped))
+        finally:
+            self._progress.end_turn(turn, asked=asked)
 
     def _response(self, turn: Turn, since: float) -> Response | None:
         """What is known of a turn's response; None if the turn only answers the calls of an earlier response."""

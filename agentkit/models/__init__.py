@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agentkit.models.model_strings import model
     from agentkit.models.openai import OpenAIModel
     from agentkit.models.responses import ResponsesModel
-    from agentkit.models.secrets import secrets_in, watch_logs
+    from agentkit.models.secrets import redacted, secrets_in, watch_logs
     from agentkit.models.text import TextCalling
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "TextCalling",
     "check_constraint",
     "model",
+    "redacted",
     "secrets_in",
     "watch_logs",
 ]
@@ -39,7 +40,7 @@ explained_module(
         "agentkit.models.model_strings": "model",
         "agentkit.models.openai": "OpenAIModel",
         "agentkit.models.responses": "ResponsesModel",
-        "agentkit.models.secrets": "secrets_in watch_logs",
+        "agentkit.models.secrets": "redacted secrets_in watch_logs",
         "agentkit.models.text": "TextCalling",
     },
 )

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agentkit.models.call_groups import CallGroup, Common
-from agentkit.models.chat_doubts import Doubts, Known
-from agentkit.models.chat_names import ToolNames
+from agentkit.models.chat_doubts import Doubts
+from agentkit.models.chat_known import Joint, KnownCalls
+from agentkit.models.chat_names import CallNames
 from agentkit.models.chat_rivals import Rivals
 from agentkit.models.native import NativeCall
-from agentkit.models.native_arguments import ArgumentsError, read_arguments
+from agentkit.models.native_arguments import readable
 from agentkit.unicode import clean
 
 
@@ -27,8 +28,8 @@ class WhichCall:
     """
 
     def __init__(self, tools: Iterable[str] = ()) -> None:
-        self._names = ToolNames(tools)
-        self._known = Known(self._names)
+        self._names = CallNames(tools)
+        self._known = KnownCalls(self._names)
         self._doubts = Doubts(self._known)
         self._rivals = Rivals(self._known)
         self._ids: dict[str, CallGroup] = {}
@@ -143,8 +144,8 @@ class WhichCall:
                 not known.id or (bool(id) and _contradicts(values, text))  # where calls have ids, another has its own
             )
             if not begins:
-                how = "" if not known.id else "id" if id else "name"
-                self._known.joints.setdefault(known.index, (known, len(known.pieces), how))
+                joint = Joint(known, len(known.pieces), "" if not known.id else "id" if id else "name")
+                self._known.joints.setdefault(known.index, joint)
             return begins
         fragment = self._names.fits(known.name + name)
         if not known.pieces.blank:
@@ -167,30 +168,21 @@ class WhichCall:
         """Mark the calls with ambiguous pieces, now that everything has come."""
         self._rivals.judge()
         self._doubts.judge()
-        for call, at, how in self._known.joints.values():
-            twice = call.name * 2 in self._names and bool(call.text[at:].strip())
-            if twice or self._is_torn(call.text, at, how):
+        for joint in self._known.joints.values():
+            call = joint.call
+            twice = call.name * 2 in self._names and bool(call.text[joint.at :].strip())
+            if twice or _is_torn(joint):
                 call.doubt = call.doubt or "it was named again once it was complete, with other arguments after it"
 
-    @staticmethod
-    def _is_torn(text: str, at: int, how: str) -> bool:
-        """Whether what came since a call was named again is more than a repetition, or than what may follow `{}`."""
-        rest = text[at:].strip()
-        before = _read(text[:at])
-        return bool(rest) and not (how and before == _read(rest)) and not (how == "name" and before == {})
 
-
-def _read(text: str) -> Mapping[str, Any] | None:
-    try:
-        return read_arguments(text).values
-    except ArgumentsError:
-        return None
+def _is_torn(joint: Joint) -> bool:
+    """Whether what came since a call was named again is more than a repetition, or than what may follow `{}`."""
+    text, rest = joint.call.text, joint.call.text[joint.at :].strip()
+    before = readable(text[: joint.at])
+    return bool(rest) and not (joint.how and before == readable(rest)) and not (joint.how == "name" and before == {})
 
 
 def _contradicts(values: Mapping[str, Any], text: str) -> bool:
     """Whether complete arguments do not repeat those that had come, with or without more."""
-    try:
-        others = read_arguments(text).values
-    except ArgumentsError:
-        return False
-    return any(key not in others or others[key] != value for key, value in values.items())
+    others = readable(text)
+    return others is not None and any(key not in others or others[key] != value for key, value in values.items())

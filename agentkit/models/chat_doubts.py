@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from agentkit.models.call_groups import CallGroup, Common
-from agentkit.models.chat_names import ToolNames
+from agentkit.models.chat_known import ALL, ANY_ID, UNPLACED, WITH_ID, WITHOUT_ID, IdKey, KnownCalls, Place
 from agentkit.models.native import NativeCall
 
 MIXED: Final = "another call started in its place before it was complete; their pieces cannot be told apart"
@@ -19,79 +19,15 @@ AGAIN: Final = "it may be the call next to it, named again under another id; non
 
 _Key = tuple[object, ...]
 
-_ALL: Final = "all"
-_UNPLACED: Final = "unplaced"
-_ANY: Final = "any"
-_UNNAMED: Final = "unnamed"
-_NAMED: Final = "named"
-
-
-class Known:
-    """What the pieces of a response named: the calls' places and ids.
-
-    Attributes:
-        names: their names.
-        all: the calls.
-        placed: the calls at each place.
-        unplaced: calls that began without a place.
-        joints: where a call was named again when it was complete, and how.
-        first: how each call started: its name; whether under its own id.
-        ids_again: whether an id was repeated: then ids tell calls apart.
-        without_id: calls that had a piece without an id.
-    """
-
-    def __init__(self, names: ToolNames) -> None:
-        self.names = names
-        self.all = CallGroup()
-        self.placed: dict[int, CallGroup] = {}
-        self.unplaced = CallGroup()
-        self.joints: dict[int, tuple[NativeCall, int, str]] = {}
-        self.first: dict[int, tuple[str, bool]] = {}
-        self.ids_again = False
-        self.without_id: set[int] = set()
-        self._places: dict[int, list[int]] = {}
-
-    def place(self, call: NativeCall, index: int) -> None:
-        """A call is at a place."""
-        here = self.placed.setdefault(index, CallGroup())
-        if call not in here:
-            here.add(call)
-            self._places.setdefault(call.index, []).append(index)
-
-    def places(self, call: NativeCall) -> list[int]:
-        """The places of a call."""
-        return self._places.get(call.index, [])
-
-    def group(self, place: object) -> CallGroup:
-        """The calls at a place, of those that began without one, or all."""
-        if place == _ALL:
-            return self.all
-        return self.unplaced if place == _UNPLACED else self.placed[place]  # type: ignore[index]
-
-    def near(self, call: NativeCall) -> list[object]:
-        """Where the calls are that have no separate place."""
-        return [*self.places(call), _UNPLACED] if self.places(call) else [_ALL]
-
-    def tags(self, call: NativeCall) -> list[_Key]:
-        """The ids of the calls that are not told apart from this one by their ids in each piece."""
-        if self.ids_again and call.index not in self.without_id:
-            return [(_UNNAMED,), (_NAMED, call.id)]
-        return [(_ANY,)]
-
-    def own_tags(self, call: NativeCall) -> list[_Key]:
-        """Under which of these the call itself is found."""
-        own: list[_Key] = [(_UNNAMED,)] if call.index in self.without_id else [(_NAMED,), (_NAMED, call.id)]
-        return [(_ANY,), *own]
-
 
 class Doubts:
-    """Finds such calls, while they come and when all have come.
+    """Finds the calls that may contain pieces of each other, while they come and when all have come.
 
     Args:
         known: what is known of the calls.
     """
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: KnownCalls) -> None:
         self._known = known
         self._touched: dict[int, NativeCall] = {}  # calls that may have changed
         self._torn: set[int] = set()
@@ -106,10 +42,10 @@ class Doubts:
     def may_contain_another(self, call: NativeCall) -> bool:
         """Whether an earlier call may contain pieces of this one, the last, or it pieces of that."""
         self._sort_in()
-        if self._torn - {call.index} if len(self._torn) < 2 else self._torn:
+        if len(self._torn) > (call.index in self._torn):
             return True
         again = "blank" if not call.pieces.blank else "name"
-        keys = [(again, call.name)] + [(kind, name) for kind, name in _one_with(self._known, call, self._lengths)]
+        keys = [(again, call.name), *_one_with(self._known, call, self._lengths)]
         return any(self._has(kind, name, call) for kind, name in keys)
 
     def _sort_in(self) -> None:
@@ -123,41 +59,41 @@ class Doubts:
             if call.index in self._known.joints:
                 kinds.append("joint")
             for kind in kinds:
-                for tag in self._known.own_tags(call):
-                    self._groups.setdefault((kind, call.name, tag), CallGroup()).add(call)
+                for id_key in self._known.keys(call):
+                    self._groups.setdefault((kind, call.name, id_key), CallGroup()).add(call)
         self._touched.clear()
 
     def _has(self, kind: str, name: str, other: NativeCall) -> bool:
         known = self._known
-        for tag in known.tags(other):
-            group = self._groups.get((kind, name, tag))
+        for id_key in known.alike(other):
+            group = self._groups.get((kind, name, id_key))
             if group is None or (len(group) == 1 and group.calls[0] is other):
                 continue
             for place in known.near(other):
-                key = (kind, name, tag, place)
+                key = (kind, name, id_key, place)
                 if key not in self._common:
                     self._common[key] = Common(group, known.group(place), lambda call: call.index)
-                if self._common[key].first(self._valid(kind, name, tag, place), but=other):
+                if self._common[key].first(self._valid(kind, name, id_key, place), but=other):
                     return True
         return False
 
-    def _valid(self, kind: str, name: str, tag: _Key, place: object) -> Callable[[NativeCall], bool]:
+    def _valid(self, kind: str, name: str, id_key: IdKey, place: Place) -> Callable[[NativeCall], bool]:
         def valid(call: NativeCall) -> bool:
             return (
                 call.name == name
                 and (kind != "blank" or call.pieces.blank)
-                and (len(tag) < 2 or (call.id == tag[1] and call.index not in self._known.without_id))
-                and (place != _UNPLACED or not self._known.places(call))
+                and (len(id_key) < 2 or (call.id == id_key[1] and call.index not in self._known.without_id))
+                and (place != UNPLACED or not self._known.places(call))
             )
 
         return valid
 
     def judge(self) -> None:
-        """Mark them, now that everything has come."""
+        """Mark these calls, now that everything has come."""
         _Judgement(self._known).all()
 
 
-def _one_with(known: Known, call: NativeCall, lengths: set[int]) -> Iterator[tuple[str, str]]:
+def _one_with(known: KnownCalls, call: NativeCall, lengths: set[int]) -> Iterator[tuple[str, str]]:
     """The kinds and names of the earlier calls whose names may be of one with this call's.
 
     Such a call has no arguments, or was named again when complete.
@@ -187,7 +123,7 @@ class _Bucket:
 class _Judgement:
     """Compares each call with all before it."""
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: KnownCalls) -> None:
         self._known = known
         self._buckets: dict[_Key, _Bucket] = {}
         self._rests = known.names.rests(known.all.calls)
@@ -207,7 +143,7 @@ class _Judgement:
             self._sort_in(call)
 
     def _judge(self, other: NativeCall) -> None:
-        near = [(place, tag) for place in self._known.near(other) for tag in self._known.tags(other)]
+        near = [(place, id_key) for place in self._known.near(other) for id_key in self._known.alike(other)]
         mixed = [*self._found(self._strong(other), near), *self._taken(other, near)]
         wide = list(self._found([("all",)], near))
         if self._known.names.torn(other):
@@ -223,7 +159,7 @@ class _Judgement:
         if firsts and wide and self._known.names.torn(other):  # it has become so with the first of them
             self._mark_after(min(firsts), wide, other)
 
-    def _named_again(self, other: NativeCall, near: list[tuple[object, _Key]]) -> list[_Bucket]:
+    def _named_again(self, other: NativeCall, near: list[tuple[Place, IdKey]]) -> list[_Bucket]:
         """Mark the calls of which this one may be only a repetition, or they of it."""
         again = list(self._found([("name" if other.pieces.blank else "blank", other.name)], near))
         if again:
@@ -251,7 +187,7 @@ class _Judgement:
         yield ("torn",)
         yield from _one_with(self._known, other, self._lengths)
 
-    def _taken(self, other: NativeCall, near: list[tuple[object, _Key]]) -> Iterator[_Bucket]:
+    def _taken(self, other: NativeCall, near: list[tuple[Place, IdKey]]) -> Iterator[_Bucket]:
         """Of the calls whose names came in pieces, those of which this one's first name may be a piece.
 
         If that came with its own id, it is not a piece of a call that had pieces without one.
@@ -261,14 +197,14 @@ class _Judgement:
             self._takers[name] = self._known.names.takers(name, self._rests)
         takers = self._takers[name]
         if named:
-            near = [(place, (_NAMED,) if tag == (_ANY,) else tag) for place, tag in near if tag != (_UNNAMED,)]
+            near = [(place, WITH_ID if ids == ANY_ID else ids) for place, ids in near if ids != WITHOUT_ID]
         keys: list[_Key] = [("pieced",)] if takers is None else [("beginning", start) for start in takers]
         yield from self._found(keys, near)
 
-    def _found(self, keys: Iterator[_Key] | list[_Key], near: list[tuple[object, _Key]]) -> Iterator[_Bucket]:
+    def _found(self, keys: Iterator[_Key] | list[_Key], near: list[tuple[Place, IdKey]]) -> Iterator[_Bucket]:
         for key in keys:
-            for place, tag in near:
-                if bucket := self._buckets.get((*key, place, tag)):
+            for place, id_key in near:
+                if bucket := self._buckets.get((*key, place, id_key)):
                     yield bucket
 
     def _sort_in(self, call: NativeCall) -> None:
@@ -287,11 +223,11 @@ class _Judgement:
         self._put(call, kinds)
 
     def _put(self, call: NativeCall, kinds: list[_Key]) -> None:
-        places: list[object] = [*self._known.places(call)]
-        for place in [*(places or [_UNPLACED]), _ALL]:
-            for tag in self._known.own_tags(call):
+        places: list[Place] = [*self._known.places(call)] or [UNPLACED]
+        for place in (*places, ALL):
+            for id_key in self._known.keys(call):
                 for kind in kinds:
-                    key = (*kind, place, tag)
+                    key = (*kind, place, id_key)
                     if bucket := self._buckets.get(key):
                         bucket.add(call)
                     else:

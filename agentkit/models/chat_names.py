@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from agentkit.models.native import NativeCall
 
 
-class ToolNames:
+class CallNames:
     """The names of one response's calls.
 
     Args:

@@ -8,18 +8,19 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 from agentkit.models.call_groups import CallGroup
-from agentkit.models.chat_doubts import MIXED, Known
+from agentkit.models.chat_doubts import MIXED
+from agentkit.models.chat_known import KnownCalls
 from agentkit.models.native import NativeCall
 
 
 class Rivals:
-    """The rivals at all places.
+    """The calls that started while others were incomplete, and those others, at all places.
 
     Args:
         known: what is known of the calls.
     """
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: KnownCalls) -> None:
         self._known = known
         self._races: dict[int | None, _Race] = {}  # by the index of the place; None are all calls
         self._log: list[NativeCall] = []  # of which call each piece was

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Final
 
 from agentkit.events import SourceEvent
 from agentkit.models.growing_arguments import GrowingArguments
 from agentkit.models.native import NativeCall, NativeCalls, contradict
-from agentkit.models.native_arguments import ArgumentsError, read_arguments
+from agentkit.models.native_arguments import readable
 from agentkit.models.wire import json_text_of, mapping_of, text_of
 from agentkit.unicode import clean
 
@@ -70,10 +69,7 @@ def _is_known(said: Mapping[str, Any], alike: set[tuple[str, Hashable]], names: 
 
 def _key(name: str, text: str) -> tuple[str, Hashable]:
     """A call by its name and its arguments; by its name alone if these cannot be read, and so may be any."""
-    values = None
-    if text.strip():
-        with suppress(ArgumentsError):
-            values = read_arguments(text).values
+    values = readable(text) if text.strip() else None
     return name, None if values is None else _frozen(values)
 
 

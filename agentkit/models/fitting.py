@@ -26,7 +26,7 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.models.base import ModelRequest
-from agentkit.models.native_arguments import ArgumentsError, read_arguments
+from agentkit.models.native_arguments import readable
 from agentkit.models.rendered_once import Taken
 from agentkit.unicode import clean
 
@@ -213,10 +213,8 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
     """
     if call.arguments or call.format is not None or not call.raw.strip():
         return dict(call.arguments)
-    try:
-        return read_arguments(call.raw).values
-    except ArgumentsError:
-        return {"INVALID_JSON": clean(call.raw)}
+    arguments = readable(call.raw)
+    return {"INVALID_JSON": clean(call.raw)} if arguments is None else arguments
 
 
 def arguments_text(call: ToolCall) -> str:

@@ -8,10 +8,9 @@ from typing import Any, Final
 
 from agentkit.formats import values
 from agentkit.formats.pieces import Pieces
-from agentkit.models.native_arguments import LIMITS
+from agentkit.models.native_arguments import LIMITS, skip_space
 from agentkit.unicode import has_surrogate, without_surrogates
 
-_SPACE: Final = re.compile(r"[\s\ufeff]*")
 _OUTSIDE: Final = re.compile(r'["{}\[\]]')
 _INSIDE: Final = re.compile(r'["\\]')
 
@@ -40,11 +39,8 @@ class GrowingArguments:
         if text:
             self.add(text)
 
-    def __bool__(self) -> bool:
-        """Whether anything has come."""
-        return len(self._pieces) > 0
-
     def __len__(self) -> int:
+        """How many characters have come."""
         return len(self._pieces)
 
     def add(self, text: str) -> None:
@@ -86,7 +82,7 @@ class _Objects:
         while at < len(text) and not self._broken:
             if not self._depth:
                 start = at
-                at = self._end(_SPACE, text, at)
+                at = skip_space(text, at)
                 self._marked = self._marked or "\ufeff" in text[start:at]
                 if at == len(text):
                     return
@@ -99,11 +95,6 @@ class _Objects:
             if not self._depth:
                 self._read("".join(self._object))
                 self._object.clear()
-
-    @staticmethod
-    def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
-        found = pattern.match(text, at)
-        return found.end() if found else at
 
     def _close(self, text: str, at: int) -> int:
         """Where the object ends that is open, or the text."""

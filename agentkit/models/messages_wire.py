@@ -19,7 +19,7 @@ from agentkit.models.native import (
     provider_block,
     takes_back,
 )
-from agentkit.models.native_arguments import ArgumentsError, read_arguments
+from agentkit.models.native_arguments import readable
 from agentkit.models.shared_indexes import SharedIndexes
 from agentkit.models.wire import ErrorInStream, WireEvent, count_of, items_of, json_text_of, mapping_of, text_of
 from agentkit.unicode import Joiner
@@ -33,6 +33,10 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
     "pause_turn": "pause",
     "refusal": "refusal",
 }
+
+
+def _at_limit(reason: str | None) -> bool:
+    return FINISHES.get((reason or "").lower()) == "length"
 
 
 class MessagesWire:
@@ -62,7 +66,7 @@ class MessagesWire:
         reason = text_of(mapping_of(event.get("delta")).get("stop_reason")) if kind == "message_delta" else ""
         if reason:
             self._calls.held = self._calls.held or takes_back(FINISHES, reason)
-            if FINISHES.get(reason) == "length":
+            if _at_limit(reason):
                 self._calls.cut()
         stands = self._calls.go_on() if reason or kind.startswith("content_block_") else []
         return stands + self._event(kind, event)
@@ -201,10 +205,13 @@ class MessagesWire:
                     call.doubt = CONTRADICTED
                 call.told = call.told or "input" in block or bool(pieces)
                 self._shared.stop(at)
-                return whole + self._calls.end(call)
+                events = whole + self._calls.end(call)
+                if _at_limit(self._finish):  # told before the block's end, which then shows no more than the limit
+                    self._calls.cut()
+                return events
             case "thinking":
                 thought = {**block, "thinking": "".join(pieces) + rest}
-                events: list[SourceEvent] = [Thinking(rest)] if rest else []
+                events = [Thinking(rest)] if rest else []
                 return (
                     [*events, provider_block(self.provider, thought, thinking=True)]
                     if block.get("signature")
@@ -213,7 +220,7 @@ class MessagesWire:
             case "redacted_thinking":
                 return [provider_block(self.provider, block, thinking=True)]
         if "".join(pieces):
-            block["input"] = _input("".join(pieces))
+            block["input"] = readable("".join(pieces)) or {}
         return [provider_block(self.provider, block)]
 
 
@@ -229,13 +236,6 @@ def _growing(block: dict[str, Any], name: str) -> Pieces:
     if not isinstance(said, Pieces):
         said = block[name] = Pieces(text_of(said))
     return said
-
-
-def _input(text: str) -> Mapping[str, Any]:
-    try:
-        return read_arguments(text).values
-    except ArgumentsError:
-        return {}
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:

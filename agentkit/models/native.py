@@ -24,7 +24,7 @@ from agentkit.events import (
 from agentkit.formats.exact import exactly, rounded
 from agentkit.messages import ToolCall
 from agentkit.models.growing_arguments import GrowingArguments
-from agentkit.models.native_arguments import ArgumentsError, NativeArguments, read_arguments
+from agentkit.models.native_arguments import ArgumentsError, NativeArguments, read_arguments, readable
 from agentkit.unicode import Joiner, clean, clean_json
 
 _LOG: Final = logging.getLogger("agentkit.models")
@@ -375,12 +375,10 @@ def _holds_others(call: NativeCall) -> bool:
 
 def contradict(one: str, other: str) -> bool:
     """Whether two texts of arguments can both be read, and are different arguments."""
-    if not (one.strip() and other.strip()):
+    if not (one.strip() and other.strip()) or (ours := readable(one)) is None:
         return False
-    try:
-        return read_arguments(one).values != read_arguments(other).values
-    except ArgumentsError:
-        return False
+    theirs = readable(other)
+    return theirs is not None and ours != theirs
 
 
 def _warn_if_other(call: NativeCall, whole: str) -> None:

@@ -84,6 +84,14 @@ def read_arguments(text: str) -> NativeArguments:
     return NativeArguments(arguments, repairs + more)
 
 
+def readable(text: str) -> dict[str, Any] | None:
+    """The arguments by name if `read_arguments` can read the text; otherwise None."""
+    try:
+        return read_arguments(text).values
+    except ArgumentsError:
+        return None
+
+
 def _decode(text: str) -> tuple[list[Any], tuple[str, ...]]:
     """All JSON values of the text, in order."""
     try:
@@ -101,15 +109,16 @@ def _decode(text: str) -> tuple[list[Any], tuple[str, ...]]:
 
 def _values(text: str, decoder: json.JSONDecoder) -> list[Any]:
     found = []
-    at = _skip(text, 0)
+    at = skip_space(text, 0)
     while at < len(text):
         value, end = decoder.raw_decode(text, at)
         found.append(value)
-        at = _skip(text, end)
+        at = skip_space(text, end)
     return found
 
 
-def _skip(text: str, at: int) -> int:
+def skip_space(text: str, at: int) -> int:
+    """Where white space and byte order marks end that may begin at an index."""
     found = _SPACE.match(text, at)
     return found.end() if found else at
 

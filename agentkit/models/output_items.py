@@ -60,10 +60,13 @@ class OutputItem:
     Attributes:
         number: how many items started before it.
         kind: `call`, `message`, `reasoning`, or the item's own type.
+        at: its place in the output.
         said: the text of its deltas; for a call that has not started, the beginning of its arguments.
         told: the complete arguments, if the wire sent them other than in deltas.
         ends: whether it sent them like this, even if there are none.
-        first: the item as it was added.
+        thoughts: the type of the events from which its thinking is taken; empty before the first one.
+        first: the item as it was added; empty if it was not.
+        ended: whether its end has come.
     """
 
     number: int

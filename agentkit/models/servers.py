@@ -154,8 +154,10 @@ class CutOut:
     def error(self, ending: Finish, provider: str, server: str | None) -> ProviderError | None:
         """The failure to report instead of an empty reply, if the model must have written more than came."""
         empty = not self._said and not self._thought and ending.reason in ("stop", "unknown")
-        if not empty or self._spent < FEWEST or provider == "anthropic":  # which reads no calls in text, and has
-            return None  # replies of redacted thinking alone
+        if not empty or self._spent < FEWEST:
+            return None
+        if provider == "anthropic":  # it removes no call from a text, and may reply with redacted thinking alone
+            return None
         advice = SERVERS[server].advice if server is not None else UNKNOWN
         said = f"the model wrote {self._spent} tokens, but the reply has no text: {advice}"
         return ProviderError(f"{provider}: {said}", kind="stream", provider=provider)

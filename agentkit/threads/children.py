@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from agentkit.agent.agent_tools import agent_of
 from agentkit.errors import ThreadNotFound
 from agentkit.messages import ToolCall
 from agentkit.threads.known_threads import KnownThreads
-from agentkit.threads.resume import waiting, waits_inside
-from agentkit.threads.store import Call
+from agentkit.threads.resume import settle, waiting, waits_inside
+from agentkit.threads.store import Call, Log
 from agentkit.tool.codec import call_from_json
+
+if TYPE_CHECKING:
+    from agentkit.tool.registry import ToolRegistry
 
 
 def call_key(thread_id: str, call: Call) -> str:
@@ -42,10 +49,34 @@ async def all_waiting(known: KnownThreads, thread_id: str) -> tuple[ToolCall, ..
     return tuple(found)
 
 
-async def located(known: KnownThreads, thread_id: str, call_id: str) -> tuple[str, str]:
-    """The thread in which a waiting call is, and its id there."""
-    for call in waiting(await known.changeable(thread_id)):
+async def located(known: KnownThreads, thread_id: str, call_id: str) -> tuple[str, str, Log]:
+    """The thread in which a waiting call is, its id there, and what may still change in that thread."""
+    log = await known.changeable(thread_id)
+    for call in waiting(log):
         if waits_inside(call) and call_id.startswith(f"{call.id}/"):
             inner = child_id(thread_id, call_key(thread_id, call))
             return await located(known, inner, call_id.removeprefix(f"{call.id}/"))
-    return thread_id, call_id
+    return thread_id, call_id, log
+
+
+async def refuse_inside(known: KnownThreads, thread_id: str, calls: Sequence[Call], registry: ToolRegistry) -> None:
+    """Refuse a run whose sub-agents cannot continue.
+
+    Args:
+        known: the threads.
+        thread_id: the thread of the run.
+        calls: the calls that it is to run.
+        registry: its tools.
+
+    Raises:
+        ConfigError: a sub-agent lacks the tool of a call that is approved, or that waits for its own sub-agent.
+        StoreError: an entry is damaged.
+    """
+    for call in calls:
+        agent = agent_of(registry.get_tool(str(call.body["name"])))
+        if agent is None or not call.attempts:
+            continue
+        inner = child_id(thread_id, call_key(thread_id, call))
+        with suppress(ThreadNotFound):  # it starts anew
+            plan = settle((await known.read(inner)).rest, agent.registry)
+            await refuse_inside(known, inner, plan.run, agent.registry)

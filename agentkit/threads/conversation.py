@@ -14,14 +14,18 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from agentkit.messages import AssistantMessage, Message, TextPart, ToolMessage, UserMessage
-from agentkit.threads.store import Call, Entry, Log
+from agentkit.threads.store import Call, CallStatus, Entry, Log
 from agentkit.tool.codec import from_json
 
 BROKEN_OFF = ("error", "cancelled", "interrupted")
 """The finishes of incomplete responses."""
 
-_WAITING = "no result yet: this call waits for the user's approval"
-_UNDER_WAY = "no result yet: this call was started and not answered"
+_OPEN: Mapping[CallStatus, str] = {
+    "planned": "no result yet: this call has not started",
+    "waiting": "no result yet: this call waits for the user's approval",
+    "approved": "no result yet: the user approved this call, and it has not started",
+    "started": "no result yet: this call was started and not answered",
+}
 
 
 class Said(NamedTuple):
@@ -114,8 +118,7 @@ def answer_of(call: Call) -> ToolMessage:
         answer = from_json(call.answer)
         assert isinstance(answer, ToolMessage)
         return answer
-    said = _WAITING if call.status == "waiting" else _UNDER_WAY
-    return ToolMessage(call.id, str(call.body.get("name", "")), (TextPart(said),), "interrupted")
+    return ToolMessage(call.id, str(call.body.get("name", "")), (TextPart(_OPEN[call.status]),), "interrupted")
 
 
 def key_of(call: Call) -> str:
@@ -126,10 +129,11 @@ def key_of(call: Call) -> str:
 def untold(log: Log) -> list[Call]:
     """The calls that a person denied and that no response of the model follows: no run has told of their end yet."""
     last = max((e.seq for e in log.entries if role_of(e) == "assistant"), default=-1)
-    return [call for call in log.calls if call.seq == last and call.status == "answered" and _is_denied(call)]
+    return [call for call in log.calls if call.seq == last and call.status == "answered" and is_denied(call)]
 
 
-def _is_denied(call: Call) -> bool:
+def is_denied(call: Call) -> bool:
+    """Whether a person denied it."""
     return "by" in call.note and "hash" not in call.note and call.attempts == 0  # `deny` leaves this note
 
 

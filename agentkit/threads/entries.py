@@ -1,4 +1,4 @@
-"""Messages that an application adds to a thread, as entries of its log. Pure."""
+"""Messages as entries of a thread's log: those that an application adds, and a response that grows. Pure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,76 @@ from typing import Any
 
 from agentkit.agent.prompts import Prompt, messages_from
 from agentkit.errors import ConfigError
-from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
-from agentkit.threads.store import Append, NewCall
-from agentkit.tool.codec import call_to_json, to_json
+from agentkit.messages import AssistantMessage, Message, MessagePart, SystemMessage, ToolCall, ToolMessage, UserMessage
+from agentkit.threads.store import Append, Body, Call, Entry, NewCall
+from agentkit.tool.codec import call_to_json, part_to_json, to_json
 
 
 def planned_call(call: ToolCall) -> dict[str, Any]:
     """A call that is to be run, as a JSON object, with a unique idempotency `key`, so that its effect happens once."""
     return {**call_to_json(call), "key": secrets.token_hex(16)}
+
+
+def edited_call(body: Body, call: ToolCall) -> dict[str, Any]:
+    """A stored call with what a person made of it; what the model wrote is kept while its response grows."""
+    return {"written": body, **body, **call_to_json(call)} if "before" in body else {**body, **call_to_json(call)}
+
+
+class PartialBody:
+    """A response that grows, as the body of its entry and of its calls; none of it is written with each call again.
+
+    A call has in its own body what was written before it (`before`); the entry's body has what followed the last one
+    (`after`), and nothing else, because it is written again with each call. Should something change that was written,
+    the entry's body has all of it, up to the last call (`calls` are in it).
+    """
+
+    def __init__(self) -> None:
+        self._begin: dict[str, Any] | None = None
+        self._parts: tuple[MessagePart, ...] = ()  # those that are in the store, the last one a call
+
+    def grown(self, said: AssistantMessage, read: int, written: int) -> tuple[Body, dict[str, list[dict[str, Any]]]]:
+        """The entry's body now, and what is `before` each of the calls that are not in it, by their ids.
+
+        Args:
+            said: the response so far.
+            read: the newest entry that it answers.
+            written: the number of its calls.
+        """
+        last = max((n for n, part in enumerate(said.content, 1) if isinstance(part, ToolCall)), default=0)
+        known, more = self._parts, said.content[len(self._parts) : last]
+        before: dict[str, list[dict[str, Any]]] = {}
+        if self._begin is None:
+            self._begin = {"message": to_json(AssistantMessage(())), "read": read, "calls": 0}
+        if said.content[: len(known)] == known:
+            gap: list[dict[str, Any]] = []
+            for part in more:
+                if isinstance(part, ToolCall):
+                    before[part.id], gap = gap, []
+                else:
+                    gap.append(part_to_json(part))
+        else:
+            self._begin = {"message": to_json(AssistantMessage(said.content[:last])), "read": read, "calls": written}
+        self._parts = said.content[:last]
+        return {**self._begin, "after": [part_to_json(part) for part in said.content[last:]]}, before
+
+
+def joined(entry: Entry, calls: Sequence[Call]) -> Entry:
+    """A partial response's entry with its whole message; `calls` are all of its own."""
+    if "calls" not in entry.body:
+        return entry
+    body = dict(entry.body)
+    content, first = list(body["message"]["content"]), body.pop("calls")
+    for call in calls:
+        if call.ordinal >= first:
+            content += [*call.body["before"], _as_written(call.body)]
+    content += body.pop("after")
+    return replace(entry, body={**body, "message": {**body["message"], "content": content}})
+
+
+def _as_written(body: Body) -> dict[str, Any]:
+    """The call's part in its response."""
+    body = body.get("written", body)
+    return {name: value for name, value in body.items() if name not in ("before", "key")}
 
 
 def one_message(message: Prompt, calls: Mapping[str, str]) -> Message:

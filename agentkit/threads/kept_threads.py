@@ -22,14 +22,14 @@ from agentkit.foreign import renamed
 from agentkit.messages import Message, ToolCall, ToolMessage
 from agentkit.schemas.words import InvalidArguments
 from agentkit.threads.children import all_waiting, child_id, located
-from agentkit.threads.entries import entries_of, one_message
+from agentkit.threads.entries import edited_call, entries_of, one_message
 from agentkit.threads.fork import copied
 from agentkit.threads.known_threads import KnownThreads
 from agentkit.threads.open_response import UNANSWERED
 from agentkit.threads.reading import read_log
 from agentkit.threads.resume import waiting, waits_inside
-from agentkit.threads.store import Call, Log, Move, Store, Thread
-from agentkit.tool.codec import call_from_json, call_to_json, to_json
+from agentkit.threads.store import Call, Log, Move, Store, Thread, asked
+from agentkit.tool.codec import call_from_json, to_json
 from agentkit.tool.registry import ToolRegistry
 
 _LOG = logging.getLogger("agentkit.threads")
@@ -82,7 +82,7 @@ class KeptThreads:
         id = secrets.token_hex(8) if thread_id is None else thread_id
         if not id:
             raise ConfigError("create_thread(''): a thread's id cannot be empty; omit it for a new one")
-        await self.store.create(id, metadata, entries_of(messages_from(messages)))
+        await asked(self.store.create, id, metadata, entries_of(messages_from(messages)))
         return id
 
     async def get_thread(self, thread_id: str) -> Thread:
@@ -92,7 +92,7 @@ class KeptThreads:
             ThreadNotFound: there is none with this id.
         """
         refuse("get_thread", {"thread_id": thread_id}, _THREAD)
-        return await self.store.get(thread_id)
+        return await asked(self.store.get, thread_id)
 
     async def list_threads(self, *, limit: int = 100, before: Thread | None = None) -> tuple[Thread, ...]:
         """Threads, the last changed first, including threads whose data is damaged, with their `damage`.
@@ -102,7 +102,7 @@ class KeptThreads:
             before: the last thread of the previous page; None for the first page.
         """
         refuse("list_threads", {"limit": limit, "before": before}, _PAGE)
-        return await self.store.list(limit=limit, before=before)
+        return await asked(self.store.list, limit=limit, before=before)
 
     async def delete_thread(self, thread_id: str) -> None:
         """Remove a thread and everything that belongs to it, including the threads of its sub-agents.
@@ -116,12 +116,12 @@ class KeptThreads:
         refuse("delete_thread", {"thread_id": thread_id}, _THREAD)
         keys: list[Any] = []
         try:
-            keys = [call.body.get("key") for call in (await self.store.load(thread_id)).calls]
+            keys = [call.body.get("key") for call in (await asked(self.store.load, thread_id)).calls]
         except ThreadNotFound:
             raise
         except StoreError as e:
             _LOG.warning("thread %s is deleted without the threads of its sub-agents: %s", thread_id, e)
-        await self.store.delete(thread_id)
+        await asked(self.store.delete, thread_id)
         self._known.forget(thread_id)
         for key in keys:
             if isinstance(key, str) and key:
@@ -154,14 +154,14 @@ class KeptThreads:
         refuse("fork_thread", {"thread_id": thread_id}, _THREAD)
         if metadata is not None:
             refuse("fork_thread", {"metadata": metadata}, _NEW)
-        thread, log = await self.store.get(thread_id), await read_log(self.store, thread_id)
+        thread, log = await asked(self.store.get, thread_id), await read_log(self.store, thread_id)
         if until is not None and until not in (entry.seq for entry in log.entries):
             raise ConfigError(
                 f"fork_thread(until={until!r}): thread {thread_id!r} has {len(log.entries)} entries, from 0"
             )
         id = new_id or secrets.token_hex(8)
         said = {**(thread.metadata if metadata is None else metadata), "forked_from": thread_id}
-        await self.store.create(id, said, copied(log, until))
+        await asked(self.store.create, id, said, copied(log, until))
         return id
 
     # -------------------------------------------------------------- messages
@@ -190,7 +190,7 @@ class KeptThreads:
         if isinstance(one, ToolMessage):
             return await self._answer(thread_id, one)
         (entry,) = entries_of([one])
-        (seq,) = await self.store.commit(thread_id, [replace(entry, key=client_id)])
+        (seq,) = await asked(self.store.commit, thread_id, [replace(entry, key=client_id)])
         return seq
 
     async def get_llm_messages(self, thread_id: str) -> list[Message]:
@@ -240,8 +240,8 @@ class KeptThreads:
             ConfigError: no such call waits, it is not the one that the person saw, or its tool does not accept these
                 arguments.
         """
-        thread_id, call_id = await located(self._known, thread_id, call_id)
-        record = await self._waiting(thread_id, call_id)
+        thread_id, call_id, log = await located(self._known, thread_id, call_id)
+        record = await self._waiting(thread_id, call_id, log)
         call = call_from_json(record.body)
         if seen is not None and seen != call_hash(call):
             raise ConfigError(
@@ -252,7 +252,7 @@ class KeptThreads:
             self._check(call)
         edited = arguments is not None or bool(record.note.get("edited"))
         note = {"hash": call_hash(call), "by": by, "edited": edited}
-        body = {**record.body, **call_to_json(call)} if arguments is not None else None
+        body = edited_call(record.body, call) if arguments is not None else None
         await self._decide(thread_id, Move(record.seq, record.ordinal, "approved", ("waiting",), body=body, note=note))
 
     async def deny(self, thread_id: str, call_id: str, reason: str = "", *, by: str | None = None) -> None:
@@ -261,8 +261,8 @@ class KeptThreads:
         Raises:
             ConfigError: no such call waits.
         """
-        thread_id, call_id = await located(self._known, thread_id, call_id)
-        record = await self._waiting(thread_id, call_id)
+        thread_id, call_id, log = await located(self._known, thread_id, call_id)
+        record = await self._waiting(thread_id, call_id, log)
         said = to_json(denial(call_from_json(record.body), reason))
         note = {"by": by, **({"edited": True} if record.note.get("edited") else {})}
         move = Move(record.seq, record.ordinal, "answered", ("waiting",), note=note, answer=said)
@@ -280,12 +280,11 @@ class KeptThreads:
 
     async def _decide(self, thread_id: str, move: Move) -> None:
         try:
-            await self.store.commit(thread_id, [move])
+            await asked(self.store.commit, thread_id, [move])
         except StoreConflict as e:
             raise ConfigError("this call was already approved, denied or answered in the meantime") from e
 
-    async def _waiting(self, thread_id: str, call_id: str) -> Call:
-        log = await self._known.changeable(thread_id)
+    async def _waiting(self, thread_id: str, call_id: str, log: Log) -> Call:
         for call in waiting(log):
             if call.id == call_id and not waits_inside(call):  # that one waits for others, which are decided
                 return call
@@ -308,7 +307,7 @@ class KeptThreads:
             call = await self._open_call(thread_id, answer.call_id)
             move = Move(call.seq, call.ordinal, "answered", UNANSWERED, answer=to_json(answer))
             try:
-                await self.store.commit(thread_id, [move])
+                await asked(self.store.commit, thread_id, [move])
                 return call.seq
             except StoreConflict:  # it was answered; an older one with its id may not be
                 continue

@@ -12,10 +12,10 @@ from collections import OrderedDict
 from dataclasses import replace
 from typing import Final
 
-from agentkit.threads.reading import apart, check
+from agentkit.threads.reading import apart, checked
 from agentkit.threads.settled_part import SHORTEST, SettledPart, ThreadContent, advanced
 from agentkit.threads.sizes import NOTHING
-from agentkit.threads.store import Entry, Log, Store
+from agentkit.threads.store import Entry, Log, Store, asked
 
 MEMORY: Final = 64 * 1024 * 1024
 """The most bytes that the settled parts of threads take, about; the thread that was read last is kept in any case."""
@@ -97,17 +97,15 @@ class KnownThreads:
         """
         last = known.last
         if last is None:
-            log = await self._store.load(thread_id) if limit is None else await self._store.load(thread_id, limit=limit)
-        elif limit is None:
-            log = await self._store.load(thread_id, after=last.seq - 1)
+            log = await asked(self._store.load, thread_id, limit=limit)
         else:
-            limit += 1
-            log = await self._store.load(thread_id, after=last.seq - 1, limit=limit)
+            limit = None if limit is None else limit + 1
+            log = await asked(self._store.load, thread_id, after=last.seq - 1, limit=limit)
         content = await apart(len(log.entries), lambda: self._read(thread_id, known, log))
         return content, len(log.entries) == limit
 
     def _read(self, thread_id: str, known: SettledPart, log: Log) -> ThreadContent | None:
-        check(log, thread_id)
+        log = checked(log, thread_id)
         rest = log if known.last is None else _after(known.last, log)
         if rest is None:
             return None

@@ -7,18 +7,19 @@ until its response is written. An answer that someone else has written in the me
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
 from agentkit.agent.decisions import edited
 from agentkit.agent.journal import Response
-from agentkit.events import ApprovalRequired, ToolEvent, ToolStarted
+from agentkit.events import ApprovalRequired, ToolEvent, ToolSkipped, ToolStarted
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
-from agentkit.threads.conversation import answer_of
-from agentkit.threads.entries import planned_call
-from agentkit.threads.store import Append, Call, CallStatus, Change, EntryKind, Move, NewCall, Revise
+from agentkit.threads.conversation import answer_of, is_denied
+from agentkit.threads.entries import PartialBody, planned_call
+from agentkit.threads.resume import may_go_on, untouched, waits_inside
+from agentkit.threads.store import Append, Body, Call, CallStatus, Change, EntryKind, Move, NewCall, Revise
 from agentkit.tool.codec import call_from_json, to_json
 from agentkit.tool.result import ToolContext
 
@@ -41,10 +42,13 @@ class OpenResponse:
         self._waits: dict[str, tuple[int, int]] = {}  # calls that wait for a person; if inside them, they are not open
         self.given: dict[str, ToolMessage] = {}
         """The answers that someone else has written in the meantime, by the ids of their calls."""
-        self._keys: dict[str, str] = {}  # the idempotency keys of open calls
-        self._attempts: dict[str, int] = {}
-        self._edits: dict[str, ToolCall] = {}
-        self._inside: set[str] = set()  # calls that waited inside, and are started again without a decision on them
+        self.stays: set[str] = set()
+        """The calls that a cancelled run leaves as they are: a person has decided, or decides on calls inside."""
+        self.inside: set[str] = set()
+        """The calls whose sub-agents have calls without an answer: a run that is cancelled does not answer them."""
+        self._keys: dict[str, tuple[str, int]] = {}  # of open calls: the idempotency key, and which attempt this is
+        self._partial = PartialBody()
+        self._reopened: dict[str, Call] = {}  # those of an earlier response, as they were
 
     # -------------------------------------------------------------- its calls
 
@@ -60,24 +64,31 @@ class OpenResponse:
         while not id or id in self._open or (id != call.id and id in taken):
             id += f"_{call.seq}_{call.ordinal}"
         self._open[id] = (call.seq, call.ordinal)
-        self._keys[id] = key
-        self._attempts[id] = call.attempts + 1
+        self._keys[id] = key, 1 if untouched(call) else call.attempts + 1
         reopened = replace(call_from_json(call.body), id=id)
-        if call.note.get("inside"):
-            self._inside.add(id)
-        if call.note.get("edited"):
-            self._edits[id] = reopened
+        self._reopened[id] = call
+        if may_go_on(call):
+            self.stays.add(id)
         return reopened
+
+    def _is_edited(self, id: str) -> bool:
+        """Whether a person has changed the arguments of a reopened call."""
+        return id in self._reopened and bool(self._reopened[id].note.get("edited"))
+
+    def begin_inside(self, id: str) -> None:
+        """The sub-agent of a call begins; if it continues, it has open calls until it says something else."""
+        if id in self._reopened and self._reopened[id].note.get("inside"):
+            self.inside.add(id)
 
     def key(self, id: str) -> str:
         """The idempotency key of a call that was started."""
-        return self._keys[id]
+        return self._keys[id][0]
 
     def context(self, call: ToolCall) -> ToolContext:
         """A call's idempotency key, and which attempt this is."""
         if call.id not in self._open:  # not started: only a check whether it may start
             return ToolContext(call.id, call.name)
-        key, attempt = self._keys[call.id], self._attempts.get(call.id, 1)
+        key, attempt = self._keys[call.id]
         return ToolContext(call.id, call.name, idempotency_key=key, attempt=attempt)
 
     # -------------------------------------------------------------- changes to write
@@ -98,16 +109,19 @@ class OpenResponse:
         id = event.call.id
         match event:
             case ToolStarted() if id in self._open:
-                return [Move(*self._open[id], "started", _STARTS_INSIDE if id in self._inside else _STARTS)]
+                self.stays.discard(id)
+                waited = id in self._reopened and waits_inside(self._reopened[id])
+                return [Move(*self._open[id], "started", _STARTS_INSIDE if waited else _STARTS)]
             case ToolStarted():
                 assert said is not None
                 return [self._whole(said, read, "partial", now={id: "started"})]
             case ApprovalRequired() if id in self._open:
-                note = {"edited": True} if id in self._edits else {}
+                note = {"edited": True} if self._is_edited(id) else {}
                 self._waits[id] = place = self._open[id]
                 if event.inside:
                     note["inside"] = True
-                    del self._open[id]  # a run that is cancelled leaves it: what waits inside it may be decided already
+                    del self._open[id]
+                    self.stays.add(id)  # what waits inside it is in a thread of its own, and may be decided already
                 return [Move(*place, "waiting", _STARTS, note=note)]
             case ApprovalRequired():
                 assert said is not None
@@ -115,10 +129,10 @@ class OpenResponse:
                 self._waits[id] = self._open[id]
                 return [whole]
         changes: list[Change] = []
-        if id in self._open:
-            changes.append(self._answer(id, answer))
-        else:
-            assert answer is not None
+        assert answer is not None
+        if self._answers(answer):
+            changes.append(self._answer(id, answer, skipped=isinstance(event, ToolSkipped)))
+        elif id not in self.stays:
             self._held[id] = answer
         if response is not None:
             assert said is not None
@@ -126,29 +140,34 @@ class OpenResponse:
         return changes
 
     def rest(
-        self, said: AssistantMessage, answers: Sequence[ToolMessage], response: Response | None, read: int
+        self,
+        said: AssistantMessage,
+        answers: Sequence[ToolMessage],
+        response: Response | None,
+        read: int,
+        skipped: Container[str] = (),
     ) -> list[Change]:
-        """The remaining changes of a turn that is over."""
+        """The remaining changes of a turn that is over. The arguments are those of `Journal.respond`, and `read`."""
         if self.complete:
             return []
         changes: list[Change] = []
         for answer in answers:
-            if answer.call_id in self._open:
-                changes.append(self._answer(answer.call_id, answer))
-            elif answer.call_id not in self._written:
+            if self._answers(answer):
+                changes.append(self._answer(answer.call_id, answer, skipped=answer.call_id in skipped))
+            elif answer.call_id not in self._written and answer.call_id not in self.stays:
                 self._held[answer.call_id] = answer
         if response is not None and (said.content or self._seq is not None):
             changes.insert(0, self._whole(said, read, response=response))
         return changes
 
-    def saved(self, answers: Sequence[ToolMessage]) -> Iterator[Change]:
+    def saved(self, answers: Sequence[ToolMessage], skipped: Container[str] = ()) -> Iterator[Change]:
         """The answers of started tools, one change each: these are still written after a failed write."""
         for answer in answers:
-            if self._open.get(answer.call_id, (_NEWEST, 0))[0] != _NEWEST:
-                yield self._answer(answer.call_id, answer)
+            if self._answers(answer) and self._open[answer.call_id][0] != _NEWEST:
+                yield self._answer(answer.call_id, answer, skipped=answer.call_id in skipped)
 
     def possible(self, changes: Sequence[Change], calls: Sequence[Call]) -> list[Change]:
-        """The changes without those of calls that someone else has answered or approved in the meantime.
+        """The changes without those of calls that someone else has answered or decided on in the meantime.
 
         Args:
             changes: refused by the store as they are.
@@ -162,7 +181,10 @@ class OpenResponse:
             id = None if call is None else ids.get((call.seq, call.ordinal))
             if call is None or id is None or not isinstance(change, Move) or call.status in change.expect:
                 left.append(change)
-            elif call.answer is not None:
+            elif call.answer is None or is_denied(call):
+                self.stays.add(id)
+            else:
+                self.stays.discard(id)
                 self.given[id] = replace(answer_of(call), call_id=id)
         return left
 
@@ -187,7 +209,11 @@ class OpenResponse:
         self._open.clear()
         self._held.clear()
         self._waits.clear()
+        self._reopened.clear()
         self.given.clear()
+        self.stays.clear()
+        self.inside.clear()
+        self._partial = PartialBody()
 
     def _whole(
         self,
@@ -199,30 +225,53 @@ class OpenResponse:
     ) -> Change:
         """The response so far, with those of its calls that are not in the store yet; one may start or wait `now`."""
         seq = _NEWEST if self._seq is None else self._seq
+        content: Body = {"message": to_json(said), "read": read} if kind == "message" else {}
+        before: Mapping[str, Any] = {}
+        if kind == "partial":
+            content, before = self._partial.grown(said, read, len(self._written.keys() | {c.id for c in said.calls}))
+        if response is not None:
+            content = {**content, "response": response._asdict() | {"usage": list(response.usage)}}
         new: list[NewCall] = []
         for call in said.calls:
             if call.id in self._written:
                 continue
             self._written[call.id] = ordinal = len(self._written)
             body = planned_call(call)
-            self._keys[call.id] = body["key"]
+            if call.id in before:
+                body["before"] = before[call.id]
+            self._keys[call.id] = body["key"], 1
             if call.id not in self._held:
                 self._open[call.id] = (seq, ordinal)
                 new.append(NewCall(call.id, body, now.get(call.id, "planned")))
             else:
                 new.append(NewCall(call.id, body, "answered", to_json(self._held.pop(call.id))))
-        content: dict[str, Any] = {"message": to_json(said), "read": read}
-        if response is not None:
-            content["response"] = response._asdict() | {"usage": list(response.usage)}
         return Append(content, kind, calls=new) if self._seq is None else Revise(seq, content, kind, new)
 
-    def _answer(self, id: str, answer: ToolMessage | None) -> Move:
+    def _answers(self, answer: ToolMessage) -> bool:
+        """Whether this is to be written as the answer to its call: not if the call stays as it is."""
+        id = answer.call_id
+        if id in self.stays and answer.error not in ("cancelled", "limit"):
+            self.stays.discard(id)
+        return id in self._open and id not in self.stays
+
+    def _answer(self, id: str, answer: ToolMessage, *, skipped: bool) -> Move:
         """A call's answer; with the arguments that it was run with, if a person changed them.
 
-        A run that is cancelled withdraws the calls that still wait for a person: one that is approved stays so.
+        A run that is cancelled withdraws the calls that still wait for a person: one that is approved stays so. If a
+        call was only marked as started, and its tool took no step (`skipped`), it is again what it was before. One that
+        has open calls inside waits for these.
         """
-        assert answer is not None
+        before = self._reopened.get(id) if skipped and answer.error == "cancelled" else None
+        continues = before is not None and before.note.get("inside")
+        if answer.error == "cancelled" and (continues or id in self.inside):
+            self.stays.add(id)
+            note = {"inside": True, **({"edited": True} if self._is_edited(id) else {})}
+            return Move(*self._open[id], "waiting", ("started",), note=note)
+        if before is not None and untouched(before):
+            self.stays.add(id)
+            note = {**before.note, "untouched": True}
+            return Move(*self._open[id], before.status, ("started",), note=note)
         withdrawn = id in self._waits and answer.error == "cancelled"
-        if id in self._edits:
-            answer = edited(answer, self._edits[id].arguments)
+        if self._is_edited(id):
+            answer = edited(answer, call_from_json(self._reopened[id].body).arguments)
         return Move(*self._open[id], "answered", ("waiting",) if withdrawn else UNANSWERED, answer=to_json(answer))

@@ -10,12 +10,14 @@ import asyncio
 import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeVar
 
 from agentkit.errors import StoreError
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
-from agentkit.threads.store import Body, Call, Entry, Log, Store
+from agentkit.threads.entries import joined
+from agentkit.threads.store import Body, Call, Entry, Log, Store, asked
 from agentkit.tool.codec import UNREADABLE, call_from_json, from_json
 
 T = TypeVar("T")
@@ -31,9 +33,8 @@ async def read_log(store: Store, thread_id: str, *, after: int = -1) -> Log:
         ThreadNotFound: there is no such thread.
         StoreError: an entry or a call is not in the form that agentkit writes.
     """
-    log = await store.load(thread_id, after=after)
-    await apart(len(log.entries), lambda: check(log, thread_id))
-    return log
+    log = await asked(store.load, thread_id, after=after)
+    return await apart(len(log.entries), lambda: checked(log, thread_id))
 
 
 async def apart(entries: int, work: Callable[[], T]) -> T:
@@ -41,8 +42,12 @@ async def apart(entries: int, work: Callable[[], T]) -> T:
     return await asyncio.to_thread(work) if entries >= LONG else work()
 
 
-def check(log: Log, thread_id: str) -> None:
-    """Raise `StoreError` for the first body that agentkit would not write like this, or that contradicts another."""
+def checked(log: Log, thread_id: str) -> Log:
+    """The log with partial responses joined.
+
+    Raises:
+        StoreError: for the first body that agentkit would not write like this, or that contradicts another.
+    """
     calls: dict[int, list[Call]] = {}
     for call in log.calls:
         try:
@@ -51,11 +56,15 @@ def check(log: Log, thread_id: str) -> None:
             where = f"thread {thread_id!r}, entry {call.seq}, call {call.ordinal}"
             raise StoreError(f"{where} is damaged in the store: {e}") from e
         calls.setdefault(call.seq, []).append(call)
+    entries: list[Entry] = []
     for entry in log.entries:
+        kept = calls.get(entry.seq, ())
         try:
-            _match(_check_entry(entry), calls.get(entry.seq, ()))
+            entries.append(whole := joined(entry, kept) if entry.kind == "partial" else entry)
+            _match(_check_entry(whole), kept)
         except (*UNREADABLE, StoreError) as e:
             raise StoreError(f"thread {thread_id!r}, entry {entry.seq} is damaged in the store: {e}") from e
+    return replace(log, entries=tuple(entries))
 
 
 def _check_entry(entry: Entry) -> tuple[ToolCall, ...]:
@@ -185,4 +194,5 @@ _NOTE: Final[_Fields] = {
     "hash": _TEXT,
     "by": _TEXT_OR_NONE,
     "edited": _Field(lambda value: isinstance(value, bool), "true or false"),
+    "untouched": _Field(lambda value: isinstance(value, bool), "true or false"),
 }

@@ -108,7 +108,7 @@ def _is_approved(call: Call) -> bool:
 
 def _passed_over(call: Call) -> ToolMessage:
     """The answer to a call after which the user wrote again."""
-    if call.attempts:  # started once, and then put back to `waiting`
+    if call.attempts and not untouched(call):  # started once, and then put back to `waiting`
         return answer(call, "interrupted", INTERRUPTED)
     return answer(call, "cancelled", _MOVED_ON)
 
@@ -118,10 +118,26 @@ def waits_inside(call: Call) -> bool:
     return call.status == "waiting" and bool(call.note.get("inside"))
 
 
+def may_go_on(call: Call) -> bool:
+    """Whether a person approved it, or may have decided on what waits inside it."""
+    return "hash" in call.note or bool(call.note.get("inside"))
+
+
+def untouched(call: Call) -> bool:
+    """Whether an approved call has certainly not run: its tool took no step in any of its attempts."""
+    return call.status == "approved" and (call.attempts == 0 or bool(call.note.get("untouched")))
+
+
 def waiting(log: Log) -> list[Call]:
     """The calls that a person can still approve or deny."""
     last_said = _last_said(log)
     return [call for call in log.calls if call.status == "waiting" and call.seq >= last_said]
+
+
+def has_open(log: Log) -> bool:
+    """Whether a later run has calls to act on, or to leave waiting."""
+    last_said = _last_said(log)
+    return any(call.status != "answered" and (call.seq >= last_said or call.status == "started") for call in log.calls)
 
 
 def _last_said(log: Log) -> int:

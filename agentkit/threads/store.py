@@ -10,11 +10,12 @@ user's message that arrives while tools run cannot come between a call and its a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, ParamSpec, Protocol, TypeVar
 
 from agentkit.checks.spelling import ByAttribute
+from agentkit.errors import StoreError
 from agentkit.foreign.absent import explained
 
 Body = Mapping[str, Any]
@@ -181,6 +182,19 @@ def _check_answer(status: CallStatus, answer: Body | None) -> None:
 
 
 Change = Append | Revise | Move
+
+_P = ParamSpec("_P")
+_Answer = TypeVar("_Answer")
+
+
+async def asked(method: Callable[_P, Awaitable[_Answer]], *args: _P.args, **named: _P.kwargs) -> _Answer:
+    """A store's answer; whatever else it raises than a store may, such as a driver's error, becomes a `StoreError`."""
+    try:
+        return await method(*args, **named)
+    except StoreError:
+        raise
+    except Exception as e:
+        raise StoreError(f"the store failed: {type(e).__name__}: {e}") from e
 
 
 @dataclass(frozen=True, slots=True)

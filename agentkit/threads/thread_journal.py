@@ -10,19 +10,19 @@ written (`open_response`), what the model reads (`model_view`), and how that is 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from agentkit.agent.cancelling import uncancelled
-from agentkit.agent.journal import Ask, LeftOpen, Response, Unsettled
+from agentkit.agent.journal import STAYS_WAITING, Ask, LeftOpen, Response, StaysWaiting, Unsettled
 from agentkit.errors import ConfigError, StoreConflict, ThreadExists
 from agentkit.events import ToolCompleted, ToolEvent, ToolFailed, ToolSkipped
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, user
 from agentkit.models.rendered_once import Rendered
 from agentkit.processor import ask_outcome
-from agentkit.threads.children import call_key, child_id
+from agentkit.threads.children import call_key, child_id, refuse_inside
 from agentkit.threads.compaction import Compaction
 from agentkit.threads.conversation import answer_of, messages_of, untold
 from agentkit.threads.known_threads import KnownThreads
@@ -30,13 +30,14 @@ from agentkit.threads.lease import HeldLease
 from agentkit.threads.model_view import ModelView
 from agentkit.threads.open_response import UNANSWERED, OpenResponse
 from agentkit.threads.reading import read_log
-from agentkit.threads.resume import INTERRUPTED, Settlement, answer, settle, waits_inside
+from agentkit.threads.resume import INTERRUPTED, Settlement, answer, has_open, may_go_on, settle, waits_inside
 from agentkit.threads.settled_part import ThreadContent
 from agentkit.threads.shrinking import Shrinking
-from agentkit.threads.store import Append, Body, Call, Change, Entry, Log, Move, Revise, Store
+from agentkit.threads.store import Append, Body, Call, Change, Entry, Log, Move, Revise, Store, asked
 from agentkit.threads.summary import Writer
 from agentkit.tool.codec import call_from_json, to_json
 from agentkit.tool.result import ToolContext
+from agentkit.tool.suspended import Suspended
 
 if TYPE_CHECKING:
     from agentkit.tool.registry import ToolRegistry
@@ -147,7 +148,7 @@ class ThreadJournal:
         reopened = [
             (self._open.reopen(call, call_key(self.thread_id, call), self._view.taken), call) for call in plan.run
         ]
-        approved = frozenset(said.id for said, call in reopened if "hash" in call.note or call.note.get("inside"))
+        approved = frozenset(said.id for said, call in reopened if may_go_on(call))
         finish = None if self._temporary is not None and plan.finish != "approval" else plan.finish
         waiting = tuple(
             call_from_json(c.body) for c in content.rest.calls if c.status == "waiting" and not waits_inside(c)
@@ -163,6 +164,7 @@ class ThreadJournal:
         None if someone else was faster, so that the thread has to be read again.
         """
         plan = settle(content.rest, registry)
+        await refuse_inside(self._known, self.thread_id, plan.run, registry)
         ended = [(call_from_json(call.body), answer_of(call)) for call in untold(content.rest)]
         answers = [*plan.answer, *[(call, await self._reconciled(call, registry)) for call in plan.ask]]
         changes = _settled(plan, answers)
@@ -257,7 +259,7 @@ class ThreadJournal:
 
     async def record(
         self, event: ToolEvent, said: AssistantMessage | None, answer: ToolMessage | None, response: Response | None
-    ) -> ToolMessage | None:
+    ) -> ToolMessage | StaysWaiting | None:
         """Write the event before the consumer sees it; together with the response, once that is over.
 
         A caller that is cancelled in the meantime still knows what was written.
@@ -266,35 +268,60 @@ class ThreadJournal:
 
     async def _record(
         self, event: ToolEvent, said: AssistantMessage | None, answer: ToolMessage | None, response: Response | None
-    ) -> ToolMessage | None:
-        await self._write_response(self._open.changes(event, said, answer, response, self._places.sent))
+    ) -> ToolMessage | StaysWaiting | None:
+        opened, id = self._open, event.call.id
+        await self._write_response(opened.changes(event, said, answer, response, self._places.sent))
         if isinstance(event, (ToolCompleted, ToolFailed, ToolSkipped)):
-            self._open.answered(event.call.id, complete=response is not None)
-            return None
-        return self._open.given.get(event.call.id)
+            opened.answered(id, complete=response is not None)
+        if id in opened.stays and (isinstance(event, ToolSkipped) or (answer is not None and id in opened.inside)):
+            return STAYS_WAITING
+        given = opened.given.get(id)
+        return None if given == answer else given
 
-    async def respond(self, said: AssistantMessage, answers: Sequence[ToolMessage], response: Response | None) -> None:
+    async def respond(
+        self,
+        said: AssistantMessage,
+        answers: Sequence[ToolMessage],
+        response: Response | None,
+        skipped: Container[str] = (),
+    ) -> Collection[str]:
         """Write the response, complete, and the answers that are not in the store yet, in one transaction."""
         if self.lease.void is not None:
-            await self.lease.save(self._open.saved(answers))
+            await self.lease.save(self._open.saved(answers, skipped))
             raise self.lease.void
-        await self._write_response(self._open.rest(said, answers, response, self._places.sent))
-        answers = [self._open.given.get(answer.call_id, answer) for answer in answers]
+        await self._write_response(self._open.rest(said, answers, response, self._places.sent, skipped))
+        given, stay = self._open.given, frozenset(self._open.stays)
+        answers = [given.get(answer.call_id, answer) for answer in answers if answer.call_id not in stay]
         self._open.end()
         if response is None:
             self._read(await self._content())
         elif said.content:
             self._view.say([said, *answers])
             self._view.measure(response.usage, answers)
+        return stay
 
     async def child(self, call_id: str, task: str) -> ThreadJournal:
         """A separate thread, named after the call's key, so that it already exists if the call is run again."""
+        self._open.begin_inside(call_id)
         id = child_id(self.thread_id, self._open.key(call_id))
-        with suppress(ThreadExists):
-            first = Append({"message": to_json(user(task))})
-            await self._store.create(id, {"parent": self.thread_id, "call": call_id}, [first])
+        first = Append({"message": to_json(user(task))})
+        try:
+            with suppress(ThreadExists):
+                await asked(self._store.create, id, {"parent": self.thread_id, "call": call_id}, [first])
+        except asyncio.CancelledError as e:
+            if call_id in self._open.inside:
+                raise Suspended(()) from e
+            raise
         shrinking = self._shrinking
         return ThreadJournal(self._store, id, compaction=shrinking.policy, writer=shrinking.writer, known=self._known)
+
+    def mark(self, call_id: str, *, inside: bool) -> None:
+        """Remember it until the call's answer is written."""
+        (self._open.inside.add if inside else self._open.inside.discard)(call_id)
+
+    async def has_open_calls(self) -> bool:
+        """Whether the thread has a call that a later run of it would run, or leave waiting."""
+        return has_open(await self._known.changeable(self.thread_id))
 
     async def close(self) -> None:
         """Release the lease."""

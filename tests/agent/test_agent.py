@@ -247,6 +247,15 @@ def test_a_forced_call_stays_forced_until_it_came() -> None:
     assert [r.tool_choice for r in model.requests] == ["add", "add", "auto"]
 
 
+@pytest.mark.parametrize("format", [None, "hermes", "xml"])
+def test_no_call_runs_if_none_may_be_made(format: str | None) -> None:
+    result = asking(ScriptedModel([CALL, "Then in words."], format=format), tool_choice="none").run_sync("Go.")
+    (answer,) = [m for m in result.messages if isinstance(m, ToolMessage)]
+    assert answer.error == "denied"
+    assert "no tool may be called now (tool_choice='none')" in answer.text
+    assert result.text == "Then in words."
+
+
 def test_a_provider_error_is_raised_and_the_stream_keeps_what_was() -> None:
     broken = ProviderError("overloaded", kind="overloaded", provider="anthropic")
 

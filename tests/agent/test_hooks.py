@@ -375,17 +375,6 @@ async def test_what_a_hook_changes_in_a_call_changes_no_run(format: str | None) 
     assert seen.count("CallEnd") == 2
 
 
-@pytest.mark.parametrize("format", [None, "hermes", "xml"])
-async def test_no_call_runs_if_none_may_be_made(format: str | None) -> None:
-    call = ToolCall("c", "add", {"a": 1, "b": 2})
-    agent = Agent(ScriptedModel([call, "Then in words."], format=format), [add], tool_choice="none")
-    result = await agent.run("Go.")
-    (answer,) = [m for m in result.messages if isinstance(m, ToolMessage)]
-    assert answer.error == "denied"
-    assert "no tool may be called now (tool_choice='none')" in answer.text
-    assert result.text == "Then in words."
-
-
 async def test_a_hook_hears_of_a_call_that_is_nested_too_deeply_to_be_copied() -> None:
     deep: Any = 1
     for _ in range(800):

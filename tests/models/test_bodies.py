@@ -327,6 +327,31 @@ def test_an_empty_conversation_is_not_sent(prefix: str) -> None:
         asyncio.run(run())
 
 
+def test_an_owner_that_goes_while_something_is_logged_costs_no_other_its_filter(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Owner:
+        pass
+
+    owners, last = [Owner()], Owner()
+    watch_logs(owners[0], ["secret-of-another"])
+    logger = logging.getLogger("httpx2")
+
+    def going(record: logging.LogRecord) -> bool:
+        owners.clear()  # as the garbage collector may do at any moment
+        return True
+
+    logger.addFilter(going)
+    watch_logs(last, ["canary-123456"])
+    try:
+        with caplog.at_level(logging.DEBUG):
+            logger.debug("for url 'http://x/?key=canary-123456'")
+    finally:
+        logger.removeFilter(going)
+    assert "key=[key]" in caplog.text
+    assert "canary" not in caplog.text
+
+
 def test_a_logged_traceback_shows_no_key(caplog: pytest.LogCaptureFixture) -> None:
     class Owner:
         pass

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import json
 from collections.abc import Callable, Iterable, Iterator
-from time import process_time
 from typing import Any
 
 import pytest
+from growth import assert_linear, cpu_seconds
 
 from agentkit.events import CallEnd, CallError
 from agentkit.models.messages_wire import MessagesWire
@@ -16,7 +15,6 @@ from agentkit.models.openai import ChatWire
 from agentkit.models.responses import ResponsesWire
 from agentkit.models.wire import Wire, WireEvent
 
-SIZES = (250, 250, 500, 500, 1_000, 1_000, 2_000, 2_000, 4_000)
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "string"}, "m": {"type": "integer"}}}
 TOOLS = dict.fromkeys(("get", "get_weather", "ping", "a", "aa", "get_get"), SCHEMA)
 ARGUMENTS = '{"n": "some words", "m": 12345}'
@@ -26,21 +24,16 @@ Stream = Callable[[int], Iterator[WireEvent]]
 
 def seconds(wire: Wire, events: Iterator[WireEvent]) -> float:
     stream = list(events)
-    gc.collect()
-    gc.disable()  # it looks through the events, too, at times of its own
-    try:
-        since = process_time()
-        out = [made for event in stream for made in wire.feed(event)] + wire.close()
-        spent = process_time() - since
-    finally:
-        gc.enable()
+    out: list[object] = []
+
+    def read() -> None:
+        for event in stream:
+            out.extend(wire.feed(event))
+        out.extend(wire.close())
+
+    spent = cpu_seconds(read)
     assert out
     return spent
-
-
-def assert_linear(run: Callable[[int], float]) -> None:
-    # one good measurement of several is enough: whatever else the machine does only adds, most to the shortest runs
-    assert any(run(2 * size) <= 2.2 * run(size) for size in SIZES)
 
 
 # ---------------------------------------------------------------- chat completions
@@ -257,7 +250,7 @@ def test_chat(kind: str) -> None:
     def run(count: int) -> float:
         return seconds(ChatWire("server", TOOLS, TOOLS), CHAT[kind](count))
 
-    assert_linear(run)
+    assert_linear(run, 250)
 
 
 # ---------------------------------------------------------------- Responses
@@ -387,7 +380,7 @@ def test_responses(kind: str) -> None:
     def run(count: int) -> float:
         return seconds(ResponsesWire("server", TOOLS), RESPONSES[kind](count))
 
-    assert_linear(run)
+    assert_linear(run, 250)
 
 
 # ---------------------------------------------------------------- Messages
@@ -494,7 +487,7 @@ def test_messages(kind: str) -> None:
     def run(count: int) -> float:
         return seconds(MessagesWire("anthropic", TOOLS), MESSAGES[kind](count))
 
-    assert_linear(run)
+    assert_linear(run, 250)
 
 
 def test_the_many_calls_are_read() -> None:

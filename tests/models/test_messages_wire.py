@@ -168,6 +168,21 @@ def test_call_without_the_end_of_its_block_is_truncated(text: str) -> None:
     assert events[-1] == Finish("length", "max_tokens")
 
 
+@pytest.mark.parametrize("reason", ["max_tokens", "model_context_window_exceeded", "MAX_TOKENS"])
+def test_last_call_at_the_limit_is_truncated_wherever_the_limit_is_told(reason: str) -> None:
+    """Its block's end shows only that nothing more comes, before the limit is told as well as after it."""
+    whole = [start(0, type="tool_use", id="t", name="f", input={}), json_delta(0, '{"a": 1}'), stop(0)]
+    said = [start(0, type="text", text="Hm."), stop(0)]
+    told, *rest = end(reason)
+    ran = [*whole, start(1, type="tool_use", id="u", name="f", input={}), json_delta(1, '{"a": 1}'), stop(1)]
+    for at in range(1, 4):
+        events = read(*whole[:at], told, *whole[at:], *rest)
+        assert [type(e) for e in events if isinstance(e, CallEnd | CallError)] == [CallError], at
+        events = read(*ran[: 3 + at], told, *ran[3 + at :], *rest)
+        assert [type(e) for e in events if isinstance(e, CallEnd | CallError)] == [CallEnd, CallError], at
+        assert not [e for e in read(*said, *whole[:at], told, *whole[at:], *rest) if isinstance(e, CallEnd)]
+
+
 def test_last_call_of_a_whole_message_at_the_limit_is_truncated() -> None:
     block = {"type": "tool_use", "id": "t", "name": "f", "input": {"path": "a"}}
     body = {"type": "message", "content": [{**block, "id": "s"}, block], "stop_reason": "max_tokens"}

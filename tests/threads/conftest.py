@@ -1,4 +1,4 @@
-"""Fresh stores for the tests: SQLite in a folder, PostgreSQL on a server of this session where there is one."""
+"""What tests of threads share: the event loop; fresh stores, SQLite in a folder, PostgreSQL where there is a server."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ from agentkit.threads.store import Store
 
 NewStore = Callable[..., Any]
 COUNT = itertools.count()
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
 
 
 @pytest.fixture(scope="session")

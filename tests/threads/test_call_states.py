@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentkit import ProcessorConfig, ThreadManager, ToolCall, ToolContext, ToolRegistry, openapi_schema
+from agentkit.events import ToolStarted
 from agentkit.testing import ScriptedModel
 from agentkit.threads.sql.sqlite import SQLiteStore
 from agentkit.threads.store import Change, Move
@@ -87,6 +88,14 @@ def write(threads: ThreadManager, store: Watched) -> Awaitable[Any]:
     return threads.add_message("t", "Never mind.")
 
 
+async def stop_at_the_start(threads: ThreadManager, store: Watched) -> None:
+    """A run that is cancelled after it has written the call's start, before the tool's first step."""
+    run = threads.run_thread("t", model=ScriptedModel([]))
+    async for event in run:
+        if isinstance(event, ToolStarted):
+            run.cancel()
+
+
 async def die_in_the_tool(threads: ThreadManager, store: Watched) -> None:
     """What a process leaves behind that dies while the approved call runs."""
     (call,) = (await store.load("t")).calls
@@ -99,6 +108,7 @@ SCENES: tuple[tuple[Step, ...], ...] = (
     (run([ADD, ToolCall("c2", "add", {"a": 2}), NONE], "Done."),),
     (run([ToolCall("c0", "stop"), ADD, ToolCall("c2", "pay", {"amount": 1})]),),
     (run(PAY), approve, run("Done.")),
+    (run(PAY), approve, stop_at_the_start, run("Done.")),
     (run(PAY), deny, run("Done.")),
     (run(PAY), approve, write, run("Done.")),
     (run(PAY), approve, die_in_the_tool, run("Done.")),

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from agentkit import ThreadManager
-from agentkit.agent.cancelling import uncancelled
-from agentkit.errors import StoreError, ThreadBusy, ThreadNotFound
+from agentkit.errors import ThreadBusy, ThreadNotFound
 from agentkit.events import Event, Finish, Text
 from agentkit.testing import ScriptedModel
 
@@ -51,30 +50,3 @@ def test_no_cancellation_is_lost_while_a_thread_cannot_be_had(tmp_path: Path, th
             await asyncio.wait([holding])
 
     asyncio.run(main())
-
-
-@pytest.mark.parametrize("fails", [False, True])
-@pytest.mark.parametrize("steps", range(1, 6))
-def test_work_that_is_finished_in_spite_of_it_ends_as_cancelled_with_its_own_error_as_the_cause(
-    fails: bool, steps: int
-) -> None:
-    ended: list[str] = []
-
-    async def work() -> None:
-        for _ in range(3):
-            await asyncio.sleep(0)
-        ended.append("ended")
-        if fails:
-            raise StoreError("the disk is full")
-
-    async def main() -> asyncio.Task[None]:
-        task = asyncio.create_task(uncancelled(work()))
-        for _ in range(steps):
-            await asyncio.sleep(0)
-        assert task.cancel()
-        await asyncio.wait([task])
-        return task
-
-    task = asyncio.run(main())
-    assert task.cancelled()
-    assert ended == ["ended"]

@@ -28,11 +28,6 @@ pytestmark = pytest.mark.anyio
 POLICY = Compaction(window=2_000, keep_results=1, keep_turns=2, result_tokens=40, summary_tokens=100)
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 def read_page(number: int) -> str:
     """Read a page."""
     return f"Page {number}: " + "".join(f"line {n} of it; " for n in range(100)) + "the end."

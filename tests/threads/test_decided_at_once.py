@@ -6,13 +6,26 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
+from deciding import EDITED, Decide, Overtaken, Till, decide, late, moves
 
 from agentkit.agent import Agent, RunFinish, RunStream
 from agentkit.errors import ConfigError
-from agentkit.events import ApprovalRequired, Event, SourceEvent, Text, ToolCompleted, ToolSkipped, ToolStarted
+from agentkit.events import (
+    ApprovalRequired,
+    CallEnd,
+    Event,
+    Finish,
+    FinishReason,
+    SourceEvent,
+    Text,
+    ToolCompleted,
+    ToolFailed,
+    ToolSkipped,
+    ToolStarted,
+)
 from agentkit.messages import AssistantMessage, TextPart, ToolCall, ToolMessage
 from agentkit.models.base import ModelRequest
 from agentkit.processor import ProcessorConfig
@@ -21,40 +34,12 @@ from agentkit.testing import ScriptedModel
 from agentkit.threads import SQLiteStore, ThreadManager
 from agentkit.threads.store import Change, Move
 from agentkit.tool.codec import to_json
-from agentkit.tool.declare import openapi_schema
 from agentkit.tool.registry import ToolRegistry
 
 pytestmark = pytest.mark.anyio
 
 PAY, SLOW, PAY_MORE = ToolCall("c1", "pay", {"n": 1}), ToolCall("c2", "slow"), ToolCall("c3", "pay", {"n": 2})
-Decide = Literal["approve", "deny", "edit"]
-DONE: dict[Decide, list[int]] = {"approve": [1], "deny": [], "edit": [7]}
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-class Till:
-    """Tools that remember what they did."""
-
-    def __init__(self) -> None:
-        self.paid: list[int] = []
-        self.slept = 0
-
-    @openapi_schema(requires_approval=True)
-    async def pay(self, n: int) -> str:
-        """Pay."""
-        self.paid.append(n)
-        return f"paid {n}"
-
-    @openapi_schema
-    async def slow(self) -> str:
-        """Take some time."""
-        self.slept += 1
-        await asyncio.sleep(0)
-        return "slept"
+DONE: dict[Decide, list[int]] = {"approve": [1], "deny": [], "edit": [EDITED]}
 
 
 @pytest.fixture
@@ -69,13 +54,6 @@ async def managers(tmp_path: Path, till: Till) -> AsyncIterator[tuple[ThreadMana
     yield (both[0], both[1])
     for one in both:
         await one.aclose()
-
-
-async def decide(threads: ThreadManager, what: Decide, call: str = "c1") -> None:
-    if what == "deny":
-        await threads.deny("t", call, "no")
-    else:
-        await threads.approve("t", call, arguments={"n": 7} if what == "edit" else None)
 
 
 async def answers(threads: ThreadManager) -> dict[str, str | None]:
@@ -115,6 +93,29 @@ async def test_a_decision_at_the_event_is_heard(
     assert (await second.run_thread("t", model=ScriptedModel(["Done."]))).text == "Done."
     assert till.paid == DONE[what]
     assert (await answers(first))["c1"] == ("denied" if what == "deny" else None)
+
+
+@pytest.mark.parametrize("finish", ["content_filter", "refusal"])
+@pytest.mark.parametrize("what", ["approve", "edit", "deny"])
+async def test_a_call_whose_response_is_then_retracted_does_not_run_and_its_answer_says_why(
+    managers: tuple[ThreadManager, ThreadManager], till: Till, what: Decide, finish: FinishReason
+) -> None:
+    first, second = managers
+    await first.create_thread("t", messages="Go")
+    model = ScriptedModel([[PAY, Text("More"), Finish(finish)], "Done."], chunk=1)
+    told: list[str | None] = []
+    async with first.run_thread("t", model=model) as run:
+        async for event in run:
+            if isinstance(event, ApprovalRequired):
+                await decide(second, what)
+            elif isinstance(event, ToolSkipped):
+                told.append(event.result.error)
+    await second.run_thread("t", model=ScriptedModel(["Done."]))
+    (answer,) = [m for m in await first.get_llm_messages("t") if isinstance(m, ToolMessage)]
+    retracted = f"not run: the response finished with {finish}, which retracts its calls"
+    assert (answer.error, till.paid) == ("denied", [])
+    assert told == ([] if what == "deny" else [retracted])
+    assert (answer.text == retracted) == (what != "deny")
 
 
 async def test_a_hook_and_another_task_decide_at_the_event_too(
@@ -214,22 +215,86 @@ async def test_a_resumed_run_that_is_left_at_its_first_event_warns_of_nothing(
     assert capsys.readouterr().err == ""
 
 
+# -------------------------------------------------------------- a run that ends as an approved call starts
+
+
+@pytest.mark.parametrize("what", ["approve", "edit"])
+@pytest.mark.parametrize("end", ["cancel", "leave", "while it is written"])
+async def test_an_approval_stays_if_the_run_ends_before_the_tools_first_step(
+    managers: tuple[ThreadManager, ThreadManager], overtaken: ThreadManager, till: Till, end: str, what: Decide
+) -> None:
+    _, other = managers
+    await other.create_thread("t", messages="Go")
+    await other.run_thread("t", model=ScriptedModel([[PAY]]))
+    await decide(other, what)
+    for _ in range(2):
+        await ended_at_the_start(overtaken, end)
+        assert (till.paid, [call.status for call in (await other.get_log("t")).calls]) == ([], ["approved"])
+    assert (await overtaken.run_thread("t", model=ScriptedModel(["Done."]))).text == "Done."
+    assert (till.paid, await answers(other)) == (DONE[what], {"c1": None})
+
+
+async def ended_at_the_start(threads: ThreadManager, end: str) -> None:
+    """A run that is ended at the first `ToolStarted`, or while that is written; it says nothing more of the call."""
+    run, events = threads.run_thread("t", model=ScriptedModel([])), []
+
+    async def cancel() -> None:
+        run.cancel()
+
+    if end == "while it is written":
+        assert isinstance(threads.store, Overtaken)
+        threads.store.when(moves("started"), cancel)
+    async with run:
+        async for event in run:
+            events.append(type(event))
+            if isinstance(event, ToolStarted) and end == "leave":
+                break
+            if isinstance(event, ToolStarted):
+                run.cancel()
+    assert (events, run.result.finish, run.result.pending) == ([CallEnd, ToolStarted], "cancelled", ())
+    waits = [m.text for m in run.result.messages if isinstance(m, ToolMessage)]
+    assert waits == ["no result yet: the user approved this call, and it has not started"]
+
+
+@pytest.mark.parametrize("then", ["the user writes", "the process dies"])
+async def test_what_becomes_of_an_approval_that_stayed_at_the_calls_start(
+    managers: tuple[ThreadManager, ThreadManager], overtaken: ThreadManager, till: Till, then: str
+) -> None:
+    _, other = managers
+    await other.create_thread("t", messages="Go")
+    await other.run_thread("t", model=ScriptedModel([[PAY]]))
+    await other.approve("t", "c1")
+    await ended_at_the_start(overtaken, "cancel")
+    if then == "the user writes":
+        await other.add_message("t", "Never mind.")
+    else:
+        (call,) = (await other.get_log("t")).calls
+        await other.store.commit("t", [Move(call.seq, call.ordinal, "started", ("approved",))])
+    await other.run_thread("t", model=ScriptedModel(["Done."]))
+    (answer,) = [m for m in await other.get_llm_messages("t") if isinstance(m, ToolMessage)]
+    assert (answer.error, till.paid) == ("cancelled" if then == "the user writes" else "interrupted", [])
+
+
+async def test_an_answer_by_hand_as_the_approval_is_put_back_stays(
+    managers: tuple[ThreadManager, ThreadManager], overtaken: ThreadManager, till: Till
+) -> None:
+    _, other = managers
+    await other.create_thread("t", messages="Go")
+    await other.run_thread("t", model=ScriptedModel([[PAY]]))
+    await other.approve("t", "c1")
+    run, told = overtaken.run_thread("t", model=ScriptedModel([])), []
+    async with run:
+        async for event in run:
+            told += [event.result.text] if isinstance(event, ToolCompleted | ToolSkipped | ToolFailed) else []
+            if isinstance(event, ToolStarted):
+                assert isinstance(overtaken.store, Overtaken)
+                overtaken.store.when(moves("approved"), lambda: other.add_message("t", late("c1", "pay")))
+                run.cancel()
+    assert told == [m.text for m in run.result.messages if isinstance(m, ToolMessage)] == ["from outside"]
+    assert (await answers(other), till.paid) == ({"c1": None}, [])
+
+
 # -------------------------------------------------------------- what comes from outside between reading and writing
-
-
-class Overtaken(SQLiteStore):
-    """A store in which someone else is faster: `act` happens right before a commit that makes a chosen change."""
-
-    def when(self, chosen: Callable[[Change], bool], act: Callable[[], Any]) -> None:
-        self._chosen: Callable[[Change], bool] | None = chosen
-        self._act = act
-
-    async def commit(self, thread_id: str, changes: Sequence[Change], *, fence: int | None = None) -> tuple[int, ...]:
-        chosen = getattr(self, "_chosen", None)
-        if fence is not None and chosen is not None and any(map(chosen, changes)):
-            self._chosen = None
-            await self._act()
-        return await super().commit(thread_id, changes, fence=fence)
 
 
 @pytest.fixture
@@ -237,14 +302,6 @@ async def overtaken(tmp_path: Path, till: Till, managers: Any) -> AsyncIterator[
     threads = ThreadManager(Overtaken(tmp_path / "t.db", durability="process"), ToolRegistry(till))
     yield threads
     await threads.aclose()
-
-
-def moves(to: str) -> Callable[[Change], bool]:
-    return lambda change: isinstance(change, Move) and change.to == to
-
-
-def late(id: str, name: str) -> ToolMessage:
-    return ToolMessage(id, name, (TextPart("from outside"),))
 
 
 async def test_a_call_that_is_decided_while_a_run_withdraws_it_keeps_the_decision(

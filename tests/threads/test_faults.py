@@ -26,11 +26,6 @@ from agentkit.tool.result import ToolContext, ToolResult
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 class Effects:
     """Tools whose effects are counted, and which look whether the store knew of their start."""
 
@@ -72,12 +67,13 @@ def next_response(request: ModelRequest) -> list[Any]:
 
 
 @pytest.mark.parametrize("done", [False, True], ids=["not done", "done"])
+@pytest.mark.parametrize("raised", [StoreError, OSError])
 @pytest.mark.parametrize("operation", ["commit", "load"])
-async def test_any_operation_may_fail_once(operation: str, done: bool) -> None:
+async def test_any_operation_may_fail_once(operation: str, raised: type[Exception], done: bool) -> None:
     """As `test_crash`, with an error in place of the death: no effect twice, none lost, no thread bricked."""
     for at in range(1, 20):
         store = SQLiteStore(":memory:")
-        effects, failing = Effects(store), Failing(store, at, done=done, operation=operation)
+        effects, failing = Effects(store), Failing(store, at, done=done, operation=operation, error=raised)
         threads = ThreadManager(store, ToolRegistry(effects))
         await threads.create_thread("t", messages="Do all three.")
         run = ThreadManager(failing, threads.registry).run_thread("t", model=ScriptedModel(next_response))
@@ -89,6 +85,7 @@ async def test_any_operation_may_fail_once(operation: str, done: bool) -> None:
         failed = failing.uses >= at
         assert (error is not None, run.result.finish) == (failed, "error" if failed else "stop")
         assert run.error is error
+        assert error is None or str(error).endswith(("the disk is full", "the connection was lost")), error
         check_chat(chat_messages(await threads.get_llm_messages("t"), "openai"))
         result = await threads.run_thread("t", model=ScriptedModel(next_response)).finished()
         assert result.finish == "stop"
@@ -102,6 +99,18 @@ async def test_any_operation_may_fail_once(operation: str, done: bool) -> None:
         if not failed:
             return
     raise AssertionError("it never came to its end")
+
+
+@pytest.mark.parametrize("raised", [StoreError, OSError])
+async def test_a_lease_that_is_not_released_costs_no_answer(
+    raised: type[Exception], caplog: pytest.LogCaptureFixture
+) -> None:
+    store = SQLiteStore(":memory:")
+    threads = ThreadManager(Failing(store, 1, operation="release", error=raised))
+    await threads.create_thread("t", messages="Hello")
+    assert (await threads.run_thread("t", model=ScriptedModel(["Hi."])).finished()).text == "Hi."
+    assert "the lease was not released: " in caplog.text
+    assert "the disk is full" in caplog.text
 
 
 async def test_the_answer_of_a_tool_is_written_although_the_first_attempt_failed() -> None:

@@ -33,11 +33,6 @@ class Bank:
         return f"refunded {amount}"
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 async def test_a_thread_that_is_made_anew_has_other_keys() -> None:
     bank, threads = Bank(), ThreadManager(":memory:")
     threads.add_tool(bank)

@@ -23,11 +23,6 @@ from agentkit.tool.registry import ToolRegistry
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 def add(a: int, b: int) -> int:
     """Add."""
     return a + b
@@ -47,14 +42,15 @@ def exchanges(count: int) -> list[Message]:
 
 
 class Counting(SQLiteStore):
-    """Counts the entries that are read from it."""
+    """Counts the entries and calls that are read from it."""
 
-    entries = 0
+    entries = calls = 0
 
     async def load(self, thread_id: str, *, after: int = -1, limit: int | None = None) -> Log:
         """See `Store.load`."""
         log = await super().load(thread_id, after=after, limit=limit)
         self.entries += len(log.entries)
+        self.calls += len(log.calls)
         return log
 
 
@@ -154,6 +150,18 @@ async def test_an_approval_in_another_process_is_read(store: Counting, tmp_path:
     await others.aclose()
 
 
+async def test_a_decision_reads_its_thread_once(store: Counting) -> None:
+    threads, asks = ThreadManager(store, TOOLS), ProcessorConfig(requires_approval=True, max_calls=None)
+    for count in (20, 80):
+        thread = await threads.create_thread(messages="Add.")
+        calls = [ToolCall(f"c{n}", "add", {"a": n, "b": 1}) for n in range(count)]
+        await threads.run_thread(thread, None, ScriptedModel([calls]), asks).finished()
+        store.calls = 0
+        for n in range(count):
+            await (threads.approve if n % 2 else threads.deny)(thread, f"c{n}")
+        assert store.calls == count**2
+
+
 async def test_a_thread_that_was_deleted_and_created_again_elsewhere_is_another_one(
     store: Counting, tmp_path: Path
 ) -> None:
@@ -192,15 +200,15 @@ async def test_a_long_thread_is_read_in_pages_outside_the_event_loop(
 ) -> None:
     loaded: list[int] = []
     here: list[int] = []
-    original = reading_module.check
+    original = reading_module.checked
 
-    def checking(log: Log, thread_id: str) -> None:
+    def checking(log: Log, thread_id: str) -> Log:
         loaded.append(len(log.entries))
         if threading.current_thread() is threading.main_thread():
             here.append(len(log.entries))
-        original(log, thread_id)
+        return original(log, thread_id)
 
-    monkeypatch.setattr("agentkit.threads.known_threads.check", checking)
+    monkeypatch.setattr("agentkit.threads.known_threads.checked", checking)
     threads = ThreadManager(store, TOOLS)
     thread = await threads.create_thread(messages=exchanges(1_000))
     ticks = 0

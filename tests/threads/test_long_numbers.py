@@ -20,11 +20,6 @@ BIG = factorial(200)
 MADE: list[int] = []
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 def check(n: int) -> str:
     """Check a number."""
     MADE.append(n)

@@ -32,11 +32,6 @@ from agentkit.tool.registry import ToolRegistry
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 class Desk:
     """Tools that remember what they did."""
 

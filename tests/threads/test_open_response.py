@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agentkit.agent.journal import Response
 from agentkit.events import ApprovalRequired, ToolCompleted, ToolStarted, Usage
-from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
+from agentkit.messages import AssistantMessage, TextPart, ToolCall, ToolMessage
 from agentkit.threads.open_response import UNANSWERED, OpenResponse
-from agentkit.threads.store import Append, Call, Change, Move, Revise
+from agentkit.threads.store import Append, Call, CallStatus, Change, Move, Revise
 from agentkit.tool.result import ToolResult
 
 PAY, LOOK = ToolCall("p", "pay", {"amount": 5}), ToolCall("l", "look")
@@ -70,6 +72,19 @@ def test_a_call_of_an_earlier_response_is_moved_where_it_is_under_an_id_of_its_o
     assert (context.idempotency_key, context.attempt) == ("key", 2)
     (move,) = one.changes(ToolStarted(0, said), None, None, None, read=0)
     assert move == Move(2, 0, "started", ("planned", "approved", "started"))
+
+
+@pytest.mark.parametrize("attempts", [0, 1])
+@pytest.mark.parametrize("was", ["approved", "started"])
+def test_an_approval_is_put_back_only_if_the_tool_has_certainly_never_run(was: CallStatus, attempts: int) -> None:
+    one, body = OpenResponse(), {"type": "call", "id": "c1", "name": "pay", "arguments": "{}", "raw": ""}
+    said = one.reopen(Call(2, 0, "c1", was, body, {"hash": "h", "by": None}, attempts=attempts), "key", set())
+    one.changes(ToolStarted(0, said), None, None, None, read=0)
+    not_run = ToolMessage("c1", "pay", (TextPart("not run"),), "cancelled")
+    (move,) = one.saved([not_run], {"c1"})
+    assert isinstance(move, Move)
+    assert move.to == ("approved" if was == "approved" and attempts == 0 else "answered")
+    assert move.note == ({"hash": "h", "by": None, "untouched": True} if move.to == "approved" else None)
 
 
 def test_after_a_write_that_failed_only_answers_of_calls_that_are_in_the_store_are_saved() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from json.encoder import encode_basestring_ascii
 from typing import Any, Final
 
@@ -47,8 +48,8 @@ def encode(body: Body, name: str) -> str:
     if not _has_text_keys(body):  # Python would write 1 as "1" and None as "null", which changes them
         raise StoreError(f"cannot store {_odd_key(body, name)}: a key must be a string")
     # The nesting cannot exceed the number of brackets; those in strings also count, hence the second check.
-    if text.count("{") + text.count("[") > MAX_DEPTH and (place := _too_deep(body, name)):
-        raise StoreError(f"cannot store {place}: nested deeper than {MAX_DEPTH} levels")
+    if text.count("{") + text.count("[") > MAX_DEPTH and _levels(body) > MAX_DEPTH:
+        raise StoreError(f"cannot store {_too_deep(body, name)}: nested deeper than {MAX_DEPTH} levels")
     return text
 
 
@@ -91,6 +92,17 @@ def _walk(body: Body, name: str) -> Iterator[tuple[str, object, int]]:
         if depth <= MAX_DEPTH and depth > seen.get(id(value), 0):
             seen[id(value)] = depth
             waiting.extend((place + step, child, depth + 1) for step, child in _children(value))
+
+
+def _levels(body: Body) -> int:
+    """The levels of nesting in a body without cycles, without the positions that only an error needs."""
+    levels = 0
+    level: list[Any] = [body]
+    while level:
+        levels += 1
+        inside = chain.from_iterable(value.values() if isinstance(value, Mapping) else value for value in level)
+        level = [value for value in inside if isinstance(value, (Mapping, list, tuple))]
+    return levels
 
 
 def _has_text_keys(body: Body) -> bool:
