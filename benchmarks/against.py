@@ -2,8 +2,11 @@
 
 Two processes run the same row repeatedly: this one, the other, the other, this one. Each uses the `agentkit` and the
 benchmarks of its own checkout; so compare with one whose `formats.py`, `agents.py` and `dispatch.py` measure the same.
-Printed are the CPU time of this checkout and the median of the ratios of adjacent runs, so that other load on the
-machine affects both equally. A row that seems slower than allowed is measured again before it counts.
+
+A row is run in 40 short slices on each side. Other load on the machine only ever adds to a slice, by up to a third, and
+not to both sides equally: so each side counts with the mean of the lowest eighth of its slices, those that had the
+machine to themselves. Printed are this mean for this checkout, and the ratio of the two. A row that seems slower than
+allowed is measured again before it counts.
 
     git worktree add /tmp/before v0.1.0
     python benchmarks/against.py /tmp/before [word of a row …]
@@ -25,7 +28,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ALLOWED = 1.1  # times the other checkout's CPU
-ROUNDS, SLICE = 15, 0.012  # pairs of runs per row; minimum seconds of one run
+ROUNDS, SLICE = 40, 0.012  # slices of a row on each side; minimum seconds of one
+LOWEST = 8  # one slice of eight counts: the lowest ones
 AGAIN = 2  # how often a row that seems slower than allowed is measured again: other load comes in bursts
 AGENT_TURNS, DISPATCHED = 20, 50
 
@@ -149,18 +153,22 @@ class Side:
 
 
 def compare(here: Side, there: Side, row: str) -> tuple[float, float]:
-    """Seconds of one unit here, and the median ratio to what it costs there."""
+    """Seconds of one unit here, and the ratio to what it costs there."""
     for side in (here, there):
         side.seconds(row, 1)  # what is made on first use
     _, units = here.rows[row]
     times = max(1, round(SLICE / (here.seconds(row, 1) * units)))
-    ratios, least = [], float("inf")
+    slices: dict[Side, list[float]] = {here: [], there: []}
     for round_ in range(ROUNDS):
-        pair = (here, there) if round_ % 2 else (there, here)
-        seconds = {side: side.seconds(row, times) for side in pair}
-        ratios.append(seconds[here] / seconds[there])
-        least = min(least, seconds[here])
-    return least, statistics.median(ratios)
+        for side in (here, there) if round_ % 2 else (there, here):
+            slices[side].append(side.seconds(row, times))
+    seconds, other = map(undisturbed, slices.values())
+    return seconds, seconds / other
+
+
+def undisturbed(slices: list[float]) -> float:
+    """The mean of the lowest eighth."""
+    return statistics.mean(sorted(slices)[: max(1, len(slices) // LOWEST)])
 
 
 def main(other: Path, words: list[str]) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 
 from agentkit.cli.chat_commands import ChatCommands
 from agentkit.cli.conversing import Conversing, conversing
-from agentkit.cli.keyboard import as_argument, as_text, edited_lines, typed, unechoed
+from agentkit.cli.keyboard import as_argument, as_text, edited_lines, typed, unechoed, unsignalled
+from agentkit.cli.screen import Screen
 from agentkit.cli.slash_words import as_message, slash_word
 from agentkit.cli.terminal import plain
 from agentkit.cli.threads import add_store
@@ -126,32 +127,10 @@ class Chat:
             yield from self.piped()
         elif capable(self.screen.out) and installed():
             with unechoed(by_line=False):  # the editor reads key by key, also what was typed between two messages
-                yield from self.typed(self.edited())
+                yield from typed_messages(self.edited(), self.screen)
         else:
             edited_lines()
-            yield from self.typed(lambda: typed(PROMPT))
-
-    def typed(self, ask: Callable[[], str | None]) -> Iterator[str]:
-        """What the user types.
-
-        Args:
-            ask: asks for a message: it returns None after Ctrl-C, and raises EOFError after Ctrl-D.
-        """
-        while True:
-            try:
-                message = ask()
-            except ConfigError as e:
-                self.screen.line(plain(f"error: {e}"))
-                continue
-            except EOFError:
-                self.screen.line()
-                return
-            except KeyboardInterrupt:
-                message = None
-            if message is None:
-                self.screen.line("\n(Ctrl-D ends the chat)")
-            elif message.strip():
-                yield message.strip()
+            yield from typed_messages(lambda: typed(PROMPT), self.screen)
 
     def piped(self) -> Iterator[str]:
         """The lines of standard input."""
@@ -173,7 +152,35 @@ class Chat:
         editor = LineEditor(PROMPT, self.commands.choices, file)
 
         def ask() -> str | None:
-            message = self.conversation.loop.run(editor.ask())
+            with unsignalled():  # else what it interrupts may be the editor's own beginning or end
+                message = self.conversation.loop.run(editor.ask())
             return None if message is None else as_text(message)
 
         return ask
+
+
+def typed_messages(ask: Callable[[], str | None], screen: Screen) -> Iterator[str]:
+    """What the user types, until the input ends; Ctrl-C ends nothing, also where it comes as a signal.
+
+    Args:
+        ask: asks for a message: it returns None after Ctrl-C, and raises EOFError after Ctrl-D.
+        screen: shows what became of a key or a line that is not a message.
+    """
+    answer = ""
+    while True:
+        try:  # all of it: between two prompts Ctrl-C is a signal
+            if answer:
+                screen.line(answer)
+                answer = ""
+            message = ask()
+        except ConfigError as e:
+            message, answer = "", plain(f"error: {e}")
+        except EOFError:
+            screen.line()
+            return
+        except KeyboardInterrupt:
+            message = None
+        if message is None:
+            answer = "\n(Ctrl-D ends the chat)"
+        elif message.strip():
+            yield message.strip()

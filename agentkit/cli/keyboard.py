@@ -52,8 +52,7 @@ def as_text(line: str) -> str:
     try:
         return written.decode()
     except UnicodeDecodeError as e:
-        found = f"byte 0x{written[e.start]:02x} at {e.start}"
-        raise ConfigError(f"an input line is not valid UTF-8 ({found}); it was not sent") from None
+        raise ConfigError(f"an input line is {_invalid(e)}; it was not sent") from None
 
 
 def as_argument(argument: str) -> str:
@@ -68,8 +67,11 @@ def as_argument(argument: str) -> str:
     try:
         return written.decode()
     except UnicodeDecodeError as e:
-        found = f"byte 0x{written[e.start]:02x} at {e.start}"
-        raise argparse.ArgumentTypeError(f"not valid UTF-8 ({found})") from None
+        raise argparse.ArgumentTypeError(_invalid(e)) from None
+
+
+def _invalid(error: UnicodeDecodeError) -> str:
+    return f"not valid UTF-8 (byte 0x{error.object[error.start]:02x} at {error.start})"
 
 
 def whole_input() -> str:
@@ -84,8 +86,7 @@ def whole_input() -> str:
     except UnicodeDecodeError as e:
         with suppress(UnicodeDecodeError, LookupError):
             return written.decode(sys.stdin.encoding)
-        found = f"byte 0x{written[e.start]:02x} at {e.start}"
-        raise ConfigError(f"standard input is not valid UTF-8 ({found}); it was not read") from None
+        raise ConfigError(f"standard input is {_invalid(e)}; it was not read") from None
 
 
 @contextmanager
@@ -110,6 +111,19 @@ def _unechoed(mode: list[Any], by_line: bool) -> None:
         mode[0] &= ~termios.ICRNL
         mode[3] &= ~(termios.ICANON | termios.IEXTEN)
         mode[6][termios.VMIN], mode[6][termios.VTIME] = 1, 0  # bytes, and tenths of a second
+
+
+@contextmanager
+def unsignalled() -> Iterator[None]:
+    """Ctrl-C is a key like the others, for what reads key by key, also before it reads and after it has read."""
+    with _terminal(_unsignalled):
+        yield
+
+
+def _unsignalled(mode: list[Any]) -> None:
+    import termios
+
+    mode[3] &= ~termios.ISIG
 
 
 def _by_line(mode: list[Any]) -> None:

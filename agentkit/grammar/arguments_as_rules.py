@@ -73,9 +73,19 @@ class CallRules:
 
     def plain(self, schema: Mapping[str, Any], path: str) -> list[Mapping[str, Any]]:
         """A schema split into plain ones."""
-        root = self.tool.parameters
-        resolved = (walk.resolve(o, root) for o in self.schemas.options(walk.resolve(schema, root), path))
-        return [plain for o in resolved for plain in self.schemas.options(o, path)]
+        found: list[Mapping[str, Any]] = []
+        pending, seen = [schema], set[str]()
+        while pending:
+            one = pending.pop(0)
+            if isinstance(ref := one.get("$ref"), str):
+                if ref not in seen:  # a choice of itself adds nothing
+                    seen.add(ref)
+                    pending[:0] = self.schemas.options(walk.resolve(one, self.tool.parameters), path)
+            else:
+                split = self.schemas.options(one, path)
+                pending[:0] = [o for o in split if "$ref" in o]
+                found += [o for o in split if "$ref" not in o]
+        return found
 
     def arguments(self) -> Rule:
         """All arguments as one JSON object."""
@@ -208,4 +218,6 @@ def attribute_value(w: CallRules, name: str, label: str) -> Rule:
             found.append(Repeat(alt([_SAFE, *_ENTITIES]), *w.schemas.counts(option, name, "Length")))
         else:
             found.append(w.schemas.rule(option, ATTRIBUTE, name))
+    if not found:
+        raise Refused(f"{w.tool.name}: {name}: no listed value can be written as text")
     return seq(Lit(f' {label}="'), alt(found), Lit('"'))

@@ -179,6 +179,8 @@ class SchemaRules:
             found = walk.resolve({"$ref": ref}, self.root)
             return self._named(ref, syntax, lambda: self.rule(found, syntax, path))
         found_rules = [self._plain(plain, syntax, path) for plain in self.options(schema, path)]
+        if not found_rules:
+            raise Refused(f"{self.tool}: {path}: the schema is a choice of nothing but itself")
         return alt(found_rules)
 
     def _named(self, key: str, syntax: Syntax, make: Callable[[], Rule]) -> Rule:
@@ -187,12 +189,21 @@ class SchemaRules:
             self._syntaxes.append(syntax)
         slot = (key, self._syntaxes.index(syntax))
         if slot not in self._names:
+            before = dict(self._names)
             name = self._names[slot] = f"{self.prefix}-{len(self._names)}"
-            self.rules[name] = make()
+            try:
+                self.rules[name] = make()
+            except Refused:
+                self._names = before  # what was made in the meantime may refer to it
+                raise
         return Ref(self._names[slot])
 
-    def options(self, schema: Mapping[str, Any], path: str) -> list[Mapping[str, Any]]:
-        """The schema split into single types, enums and references."""
+    def options(
+        self, schema: Mapping[str, Any], path: str, within: tuple[Mapping[str, Any], ...] = ()
+    ) -> list[Mapping[str, Any]]:
+        """The schema split into single types, enums and references; `within` are those that led to it."""
+        if schema in within:
+            return []  # a choice of itself adds nothing
         for key in ("anyOf", "oneOf", "allOf"):
             listed = schema.get(key)
             if isinstance(listed, list) and listed:
@@ -200,7 +211,7 @@ class SchemaRules:
                 if (key == "allOf" and len(listed) > 1) or (key == "oneOf" and not walk.disjoint(listed, self.root)):
                     self.gap(path, [key])
                 merged = [self._merged(rest, s, path) for s in (listed[:1] if key == "allOf" else listed)]
-                return self._or_null(schema, [o for m in merged for o in self.options(m, path)])
+                return self._or_null(schema, [o for m in merged for o in self.options(m, path, (*within, schema))])
         kind = schema.get("type")
         kinds = kind if isinstance(kind, list) else [kind]
         return self._or_null(schema, [{**schema, "type": k} if k else schema for k in kinds])

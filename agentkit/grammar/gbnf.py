@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, assert_never
 
 from agentkit.grammar.rules import (
@@ -144,6 +144,7 @@ def quoted(text: str) -> str:
 _CUT: Final = re.compile(r"(?<=(?<!\\)\\x[0-9A-F]{2})(?=[0-9A-Fa-f])")
 
 
+@lru_cache(maxsize=4096)  # a grammar has thousands of them, few of which differ
 def char_class(chars: str, negated: bool) -> str:
     """A character class: runs as ranges, escapes last, since no hexadecimal digit may follow one."""
     plain, escapes, codes = "", "", sorted(set(map(ord, chars)))
@@ -195,6 +196,15 @@ class _Automaton:
         # one character that is in no pattern stands for all such characters
         self.other = next(c for c in map(chr, range(0x4E00, 0x9FFF)) if c not in mentioned)
         self.alphabet = [*dict.fromkeys(_ALPHABET + SPACES + "".join(sorted(mentioned))), self.other]
+        self.alike = self.characters_alike()
+
+    def characters_alike(self) -> list[list[str]]:
+        """The alphabet in groups: characters that stand in the same steps lead to the same places."""
+        sets = list({step.chars for p in self.patterns for step in p})
+        groups: dict[tuple[bool, ...], list[str]] = {}
+        for c in self.alphabet:
+            groups.setdefault(tuple(c in one for one in sets), []).append(c)
+        return list(groups.values())
 
     def closed(self, places: Iterable[tuple[int, int]]) -> Position:
         """These places, and those after steps that may be skipped."""
@@ -227,20 +237,20 @@ class _Automaton:
         pending, out = [first], []
         while pending:
             place = pending.pop(0)
-            groups: dict[int, list[str]] = {}
-            for c in self.alphabet:
-                to = self.after(place, c)
+            groups: dict[int, set[str]] = {}
+            for alike in self.alike:
+                to = self.after(place, alike[0])
                 done = self.done(to)
                 if done == -1:
                     continue
                 if done is None and to not in numbers:
                     numbers[to] = len(numbers)
                     pending.append(to)
-                groups.setdefault(numbers[to] if done is None else -1 - done, []).append(c)
+                groups.setdefault(numbers[to] if done is None else -1 - done, set()).update(alike)
             out.append(self.state(groups))
         return out
 
-    def state(self, groups: Mapping[int, list[str]]) -> State:
+    def state(self, groups: Mapping[int, set[str]]) -> State:
         """The group of all other characters is written as a negated class."""
         rest: State = []
         named: State = []
@@ -248,5 +258,5 @@ class _Automaton:
             if self.other in chars:
                 rest.append(("".join(c for c in self.alphabet if c not in chars), True, to))
             else:
-                named.append(("".join(chars), False, to))
+                named.append(("".join(c for c in self.alphabet if c in chars), False, to))
         return [*rest, *named]

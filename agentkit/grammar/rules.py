@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from os.path import commonprefix
 from typing import Any, Final
 
-from agentkit.formats.reader import atoms
+from agentkit.formats.atoms import atoms
 
 SPACES: Final = "".join(c for c in map(chr, range(0x3001)) if c.isspace())
 _FOLLOWS_TAG: Final = frozenset(SPACES + "/>")

@@ -14,7 +14,7 @@ from agentkit.events import CallEnd, ToolCompleted, ToolFailed, ToolSkipped
 from agentkit.messages import ResultContent, TextPart, ToolCall
 from agentkit.processor import ProcessorConfig, ResponseProcessor
 from agentkit.processor.processor import call_id as new_call_id
-from agentkit.rollout.records.scoring import reward_of
+from agentkit.rollout.records.scoring import reward_of, scored
 from agentkit.tool import ToolRegistry, ToolResult
 from agentkit.tool.result import NO_CONTEXT
 from agentkit.toolspec import ToolSpec
@@ -104,20 +104,5 @@ def _with_number(name: str, result: ToolResult) -> ToolResult:
         reward = reward_of(result.reward)
     except ValueError as e:
         _LOG.warning("%s: %s", name, e)
-        return noted(result, reward=None, refused_reward=str(e))
-    return result if reward is result.reward else noted(result, reward=reward)
-
-
-_KEPT: Final = object()
-
-
-def noted(result: ToolResult, *, reward: Any = _KEPT, **metadata: Any) -> ToolResult:
-    """A result with more metadata; with another reward if one is passed."""
-    return ToolResult(
-        result.output,
-        result.error,
-        code=result.code,
-        content=result.content,
-        metadata={**result.metadata, **metadata},
-        reward=result.reward if reward is _KEPT else reward,
-    )
+        return scored(result, None, {"refused_reward": str(e)})
+    return result if reward is result.reward else scored(result, reward)

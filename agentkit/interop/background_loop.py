@@ -19,11 +19,10 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
+_Work = Coroutine[Any, Any, Any]
+
 LEAVE: Final = 6.0
 """Seconds that what runs there has to end: a local MCP server gets 2 to exit by itself and 1 after SIGTERM."""
-
-
-_Work = Coroutine[Any, Any, Any]
 
 
 class BackgroundLoop:

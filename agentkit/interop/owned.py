@@ -11,15 +11,15 @@ import logging
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache, partial
+from functools import lru_cache, partial
 from typing import Any, Final
 from uuid import uuid4
 
-from agentkit.interop.answering import Answered, answered, noted
+from agentkit.interop.answering import Answered, answered
 from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.processor import ProcessorConfig
 from agentkit.processor.replies import words
-from agentkit.rollout.records.scoring import reward_of
+from agentkit.rollout.records.scoring import reward_of, scored
 from agentkit.rollout.samples.sample import PHASES, ToolKwargs
 from agentkit.rollout.tools.offered import hidden_arguments
 from agentkit.rollout.tools.per_trajectory import RolloutTool
@@ -49,17 +49,20 @@ class Owned:
     Attributes:
         rewards: what the calls of each function gave, in order.
         first: the result of `create`, for the model; None if it has none.
+        unscored: why the final reward is missing from the last `total`, in words; empty if it is not.
     """
 
     def __init__(self, tool: RolloutTool, kwargs: Kwargs, config: ProcessorConfig | None = None) -> None:
         self.rewards: dict[str, list[float]] = {name: [] for name in tool.tools}
         self.first: ToolResult | None = None
+        self.unscored = ""
         self._tool, self._config = tool, config
         self._kwargs = {name: told for name, told in kwargs.items() if name in tool.tools}
         self._instance = tool.instance(uuid4().hex)
         self._last = 0.0
         self._asking = asyncio.Lock()
         self._begun: asyncio.Task[None] | None = None
+        self._failed = ""  # what `create` raised, in words: the error itself holds the frames of all who awaited it
         self._released = False
 
     def tell(self, name: str, phase: str, kwargs: Mapping[str, Any]) -> None:
@@ -72,11 +75,22 @@ class Owned:
         """Create the instance, once; calls that run at the same time wait for it.
 
         Raises:
-            Exception: whatever `create` raises, for each call of the trajectory.
+            Exception: whatever `create` raises, for each call that awaits it.
+            RuntimeError: `create` has failed before; says how.
         """
+        if self._failed:
+            raise RuntimeError(self._failed)
         if self._begun is None:
             self._begun = asyncio.get_running_loop().create_task(self._begin())
-        await asyncio.shield(self._begun)
+        task = self._begun
+        try:
+            await asyncio.shield(task)
+        except BaseException as e:
+            if task.done() and (task.cancelled() or task.exception() is not None):
+                self._failed, self._begun = f"create of {self._tool.name!r} failed: {words(e)}", None
+            raise
+        finally:
+            del task  # nor may this frame, which the error holds, hold the error
 
     async def _begin(self) -> None:
         self.first = await self._instance.create(**self._told("create"))
@@ -103,8 +117,11 @@ class Owned:
         """The final reward, as of now; None if the source gives none, or was never called.
 
         Raises:
+            RuntimeError: `create` has failed, so there is nothing to score.
             ValueError: it is not a finite number.
         """
+        if self._failed:
+            raise RuntimeError(self._failed)
         return None if self._begun is None else reward_of(await self._instance.calc_reward(**self._told("calc_reward")))
 
     async def step(self, name: str, arguments: Any, *, fold: bool) -> tuple[Answered, float]:
@@ -125,7 +142,8 @@ class Owned:
             return answer, reward + await self._gained()
         except Exception as e:  # noqa: BLE001 - the boundary: the tool's own code, which may know its reward only later
             _warn_unscored(self._tool.name, words(e))
-            return answer._replace(result=noted(answer.result, unscored=words(e))), reward
+            result = answer.result
+            return answer._replace(result=scored(result, result.reward, {"unscored": words(e)})), reward
 
     async def _gained(self) -> float:
         """How much the final reward has changed since this was last asked. Asked one at a time: the last is newest."""
@@ -137,8 +155,14 @@ class Owned:
             return gained
 
     async def total(self) -> float:
-        """All rewards of the calls, and the final one."""
-        return sum(map(sum, self.rewards.values())) + (await self.final() or 0.0)
+        """All rewards of the calls, and the final one. If that fails, it is 0 and logged, and `unscored` says why."""
+        try:
+            last, self.unscored = await self.final() or 0.0, ""
+        except Exception as e:  # noqa: BLE001 - the boundary: the tool's own code, which must not end another system's loop
+            last, self.unscored = 0.0, words(e)
+            phase = "create" if self._failed else "calc_reward"
+            _LOG.exception("%s of %r failed, so its final reward counts as 0", phase, self._tool.name)
+        return sum(map(sum, self.rewards.values())) + last
 
     async def release(self) -> None:
         """Give back what it holds; a second time does nothing. An error is logged: nobody is left to be told."""
@@ -161,7 +185,7 @@ def _telling(bound: BoundTool, told: Mapping[str, Any]) -> BoundTool:
     return replace(bound, method=partial(bound.method, **hidden)) if hidden else bound
 
 
-@cache
+@lru_cache(maxsize=256)  # the words may be others each time
 def _warn_unscored(tool: str, why: str) -> None:
     _LOG.warning("calc_reward of %r failed after a call, so the final reward is added later: %s", tool, why)
 
@@ -196,13 +220,16 @@ class Trajectories:
             return owned
         return self._owned[key]
 
-    async def over(self, owner: Any) -> float | None:
-        """A trajectory whose loop tells its end: release the instance; returns all its rewards, None without calls."""
+    async def over(self, owner: Any) -> tuple[float, str] | None:
+        """A trajectory whose loop tells its end: release the instance.
+
+        Returns all its rewards, and why the final one is missing, see `Owned.unscored`; None without calls.
+        """
         owned = self._owned.pop(id(owner), None)
         if owned is None:
             return None
         try:
-            return await owned.total()
+            return await owned.total(), owned.unscored
         finally:
             await owned.release()
 

@@ -5,7 +5,7 @@ SkyRL calls tools where it stands, by position, and knows no schema: an environm
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from agentkit.interop.answering import LONGEST, Answered
@@ -73,11 +73,11 @@ def _method(source: RolloutTool, name: str) -> Callable[..., Any]:
     return call
 
 
-def _misplaced(names: Sequence[str], values: Sequence[Any], twice: Iterable[str]) -> str:
+def _misplaced(names: Sequence[str], values: Sequence[Any], twice: Collection[str]) -> str:
     """What is wrong with values by position, in words; empty if nothing is."""
     if len(values) > len(names):
         return f"it takes {len(names)} values ({', '.join(names)}), found {len(values)}"
-    return "".join(f"{name} was given by position and by name" for name in sorted(twice)[:1])
+    return f"{min(twice)} was given by position and by name" if twice else ""
 
 
 def _total_reward(self: Any) -> float:

@@ -6,8 +6,11 @@ cleanup. A toolset of 0.4 is a server process for one rollout, so it holds the i
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Mapping
-from typing import Any, Final
+from types import FrameType
+from typing import Any, Final, NoReturn
 
 from agentkit.interop.answering import Answered
 from agentkit.interop.callables import function_like, sent
@@ -21,6 +24,9 @@ from agentkit.tool import BoundTool
 REWARD: Final = "tool_reward"
 """The key of a rollout's state that holds the rewards of all calls and the final one, once it is over."""
 
+UNSCORED: Final = "tool_unscored"
+"""The key that then holds why the final reward is missing from them: what `calc_reward` raised; empty if nothing."""
+
 
 def to_verifiers(
     tool: Any, tool_config: Mapping[str, Any] | None = None, *, config: ProcessorConfig | None = None
@@ -28,7 +34,8 @@ def to_verifiers(
     """A class with decorated methods as a subclass of verifiers' `StatefulToolEnv`, to be constructed with a data set.
 
     The model sees the whole schema. A rollout's `info["tools_kwargs"]`, as in verl's data sets, tells the tools about
-    it. Its `state["tool_reward"]` is the sum of all rewards, and is scored with weight 1.
+    it. Its `state["tool_reward"]` is the sum of all rewards, and is scored with weight 1. If the final reward cannot be
+    had, it counts as 0, and `state["tool_unscored"]` says why.
 
     Args:
         tool: a class with decorated methods, or whatever a rollout takes as a tool.
@@ -95,8 +102,7 @@ def _releasing() -> Any:
     """A cleanup of each class's own: verifiers marks the function."""
 
     async def release_tools(self: Any, state: Any) -> None:
-        total = await self.trajectories.over(state)
-        state[REWARD] = 0.0 if total is None else total
+        state[REWARD], state[UNSCORED] = await self.trajectories.over(state) or (0.0, "")
 
     return release_tools
 
@@ -121,6 +127,8 @@ def to_toolset(
 ) -> type[Any]:
     """A class with decorated methods as a subclass of the `Toolset` of verifiers 0.4, for a process of its own.
 
+    The instance is released when the process is told to end, by SIGTERM or SIGINT.
+
     Where the `openai` of verifiers and of agentkit exclude each other, serve the tools by `agentkit mcp` from
     another environment instead, and name its address in `ToolsetConfig(url=…)`.
 
@@ -139,6 +147,8 @@ def to_toolset(
 
     def register(self: Any, mcp: Any) -> None:
         self.owned = Owned(source, {}, config)
+        self._exit_stack.push_async_callback(self.owned.release)
+        _leave_when_told()
         for name, bound in source.tools.items():
             parameters, _ = parameters_for(TRL, bound.spec)  # by type hints: the server reads signatures
 
@@ -152,3 +162,14 @@ def to_toolset(
             mcp.add_tool(self._with_state(call), name=name, description=bound.description)
 
     return type(f"{getattr(tool, '__name__', source.name)}Toolset", (toolset,), {"register": register})
+
+
+def _leave_when_told() -> None:
+    """Let SIGTERM, with which verifiers ends a toolset, unwind the process: by default it would die there and then."""
+    main = threading.current_thread() is threading.main_thread()
+    if main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _leave)
+
+
+def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)

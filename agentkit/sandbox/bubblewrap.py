@@ -136,7 +136,7 @@ class Bubblewrapped(Confined):
             info, info_end = os.pipe()
             undo.callback(os.close, info)
             block, block_end = os.pipe()
-            undo.callback(os.close, block_end)  # at its end bubblewrap continues: first it is killed
+            undo.callback(os.close, block_end)  # which lets bubblewrap continue: it is killed before
             try:
                 popen = self._popen(opened, order, arguments, filtering, info_end, block)
             finally:

@@ -11,6 +11,7 @@ JSON Schema converter, 0.2.6.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -68,6 +69,7 @@ class Dialect:
         sized: whether strict mode's limits on enums, on characters and on levels through references apply.
         several: whether `type` may be a list, and an enum hold other values than strings.
         nested: whether an enum may hold lists and objects.
+        patterns: what a `pattern` must match to be accepted; None accepts all.
     """
 
     kept: frozenset[str]
@@ -77,6 +79,7 @@ class Dialect:
     sized: bool = False
     several: bool = True
     nested: bool = True
+    patterns: re.Pattern[str] | None = None
 
 
 OPENAI: Final = Dialect(KEPT, STRING_FORMATS, optional=False, recursive=True, sized=True)
@@ -92,6 +95,20 @@ ANTHROPIC: Final = Dialect(
     recursive=False,
 )
 
+_SPELLED_ALIKE: Final = re.compile(
+    r"""(?: \[\^ (?: [^\]\\\x00-\x1f] | \\[dDwWsS] | \\[^\w\s] )+ \]  # what a class leaves out may be anything
+          | \[ (?!\^) (?: [^\]\\"\x00-\x1f] | \\[dDwWsS] | \\[^\w\s"\\] )+ \]
+          | \( (?: \?: | (?!\?) )
+          | [^\\"\[(\x00-\x1f] | \\[dDwWsS] | \\[^\w\s"\\]
+        )*\Z""",
+    re.VERBOSE,
+)
+"""Patterns of texts without quotes, backslashes and control characters.
+
+xgrammar (0.2.8) compares a pattern with a string as JSON spells it, and so asks for an unescaped quote. It also
+ignores lookarounds, and refuses the whole grammar for a word boundary or a Unicode property.
+"""
+
 XGRAMMAR: Final = Dialect(
     frozenset(
         (
@@ -104,6 +121,7 @@ XGRAMMAR: Final = Dialect(
     STRING_FORMATS | {"uri"},
     optional=True,
     recursive=True,
+    patterns=_SPELLED_ALIKE,
 )
 
 # ---------------------------------------------------------------- what other systems keep of a parameter's schema

@@ -15,6 +15,7 @@ from agentkit.schemas.rewriting import Loss, Path
 from agentkit.schemas.walk import ANNOTATIONS, Schema, alternatives, changed, kind_of, listed, resolve, type_of
 
 _ANY: Final = ("string", "integer", "number", "boolean", "array", "object", "null")
+_NESTED: Final = 16  # alternatives within alternatives; deeper ones contain themselves
 _UNSAID: Final = SILENT | {"description", "default", "nullable", "$defs", "definitions"}
 
 
@@ -58,6 +59,8 @@ class _Folder:
         schema = schema if isinstance(schema, Mapping) else {}
         said: list[str] = []
         options = list(alternatives(schema, self.schema))
+        if self._takes_anything(schema):
+            options.append({})
         out = self._types(options)
         values = [listed(option) for option in options if option.get("type") != "null"]
         if values and all(values):
@@ -73,6 +76,15 @@ class _Folder:
         if said:
             about = ". ".join(word.rstrip(". ") for word in (about, *said) if word)
         return out | ({"description": about} if about else {})
+
+    def _takes_anything(self, schema: Schema, depth: int = 0) -> bool:
+        """Whether `true`, the schema of anything, is among its alternatives, which `alternatives` leaves out."""
+        plain = resolve(schema, self.schema)
+        for key in ("anyOf", "oneOf", "allOf"):
+            if isinstance(among := plain.get(key), list):
+                inner = [option for option in among if isinstance(option, Mapping)] if depth < _NESTED else []
+                return (True in among and key != "allOf") or any(self._takes_anything(o, depth + 1) for o in inner)
+        return False
 
     def _about(self, schema: Schema) -> Any:
         """A schema's description; that of what it refers to if it has none."""
@@ -116,7 +128,8 @@ class _Folder:
             merged = False
         if not merged:
             whole = self.inlined({key: value for key, value in schema.items() if key not in ANNOTATIONS}, path, ())
-            if any(option.keys() - _UNSAID - {"type"} for option in options) or not self.dialect.several:
+            said_by_types = self.dialect.several and not any(o.keys() - _UNSAID - {"type"} for o in options)
+            if not said_by_types or ("oneOf" in whole and self._takes_anything(schema)):
                 self._tell("anyOf" if len(several) > 1 else "allOf", f"Must satisfy {_json(whole)}", path, said)
             self._items_of_any(out, path)
             return

@@ -106,6 +106,9 @@ class _Rewriter:
 
     def accepts(self, keyword: str, value: Any) -> bool:
         """Whether the dialect knows a keyword, with this value."""
+        if keyword in ("pattern", "patternProperties") and self.dialect.patterns is not None:
+            patterns = (value,) if keyword == "pattern" else value
+            return keyword in self.dialect.kept and all(map(self.dialect.patterns.match, patterns))
         return keyword in self.dialect.kept and (keyword != "format" or value in self.dialect.formats)
 
 
@@ -188,14 +191,23 @@ class _Provider(_Rewriter):
         """One property. If the model must always send a value, a default is lost."""
         if self.dialect.optional:
             return self.node(schema, path, level)
-        if optional and "default" in schema:
-            shown = json.dumps(schema["default"], ensure_ascii=False)
-            self.lose(path, f"default {shown} was removed; the model sends null to omit it")
-        elif optional:
-            self.lose(path, "it is optional; the model sends null to omit it")
         bare = {k: v for k, v in schema.items() if k != "default"} if isinstance(schema, Mapping) else {}
         out = self.node(bare, path, level)
-        return self.nullable(out) if optional and not self.accepts_null(schema) else out
+        if not optional:
+            return out
+        null = self.accepts_null(schema)
+        what, default = "it is optional", False
+        if isinstance(schema, Mapping) and "default" in schema:
+            default = schema["default"]
+            what = f"default {json.dumps(default, ensure_ascii=False)} was removed"
+        means_itself = null and default is not None
+        how = (
+            "null is one of its values, so the model cannot omit it"
+            if means_itself
+            else "the model sends null to omit it"
+        )
+        self.lose(path, f"{what}; {how}")
+        return out if null else self.nullable(out)
 
     def nullable(self, schema: dict[str, Any]) -> dict[str, Any]:
         """The same schema, or null."""

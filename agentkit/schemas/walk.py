@@ -121,21 +121,23 @@ def with_all_properties(schema: Schema) -> Schema:
     """
     if schema.get("additionalProperties", True) is not True:
         return schema
-    found: dict[str, list[Any]] = {}
+    found: dict[str, dict[str, Any]] = {}  # by name, each way in which it is described once
     pending: list[Any] = [schema]
-    for _ in range(256):  # a schema with more of them is cyclic
-        if not pending:
-            break
-        one = resolve(pending.pop(0), schema)
+    seen: set[int] = set()
+    for inner in pending:  # which grows
+        one = resolve(inner, schema)
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
         properties = one.get("properties")
         for name, value in properties.items() if isinstance(properties, Mapping) else ():
-            if value not in found.setdefault(name, []):
-                found[name].append(value)
+            found.setdefault(name, {}).setdefault(repr(value), value)
         several = [inner for key in ("allOf", "anyOf", "oneOf") if isinstance(one.get(key), list) for inner in one[key]]
-        pending += [inner for inner in (*several, one.get("then"), one.get("else")) if isinstance(inner, Mapping)]
+        pending += [more for more in (*several, one.get("then"), one.get("else")) if isinstance(more, Mapping)]
     own = schema.get("properties", {})
-    more = {name: {"anyOf": values} if values[1:] else values[0] for name, values in found.items() if name not in own}
-    return {**schema, "properties": {**own, **more}} if more else schema
+    new = {name: [*ways.values()] for name, ways in found.items() if name not in own}
+    added = {name: {"anyOf": ways} if ways[1:] else ways[0] for name, ways in new.items()}
+    return {**schema, "properties": {**own, **added}} if added else schema
 
 
 def disjoint(options: Sequence[Any], root: Schema) -> bool:

@@ -100,6 +100,19 @@ class BoundTool:
         """The method's own name, regardless of the name it is registered under."""
         return self.where.rpartition(".")[2]
 
+    @property
+    def origin(self) -> str:
+        """Where it comes from, for messages in which two tools have the same `where`."""
+        return f"{getattr(self.method, '__module__', '?')}.{self.where}"
+
+    @property
+    def how_renamed(self) -> str:
+        """How a program registers it under another name, in words."""
+        return (
+            "register one of them under another name: "
+            f"register_tool(..., {{{self.method_name!r}: 'new_name'}}) or register_function(..., name='new_name')"
+        )
+
     def renamed(self, name: str) -> BoundTool:
         """The same tool under another name; only for a tool without a tag.
 

@@ -46,11 +46,11 @@ def to_json(message: Message) -> dict[str, Any]:
         case SystemMessage(content):
             return {"role": "system", "content": content}
         case UserMessage(content):
-            return {"role": "user", "content": [_part(p) for p in content]}
+            return {"role": "user", "content": [part_to_json(p) for p in content]}
         case AssistantMessage(content):
-            return {"role": "assistant", "content": [_part(p) for p in content]}
+            return {"role": "assistant", "content": [part_to_json(p) for p in content]}
         case ToolMessage(call_id, name, content, error):
-            said = {"role": "tool", "call_id": call_id, "name": name, "content": [_part(p) for p in content]}
+            said = {"role": "tool", "call_id": call_id, "name": name, "content": [part_to_json(p) for p in content]}
             return said if error is None else {**said, "error": error}
 
 
@@ -81,7 +81,7 @@ def from_json(body: Mapping[str, Any]) -> Message:
 
 def call_to_json(call: ToolCall) -> dict[str, Any]:
     """A call as a JSON object."""
-    return _part(call)
+    return part_to_json(call)
 
 
 def call_from_json(body: Mapping[str, Any]) -> ToolCall:
@@ -98,7 +98,8 @@ def call_from_json(body: Mapping[str, Any]) -> ToolCall:
     return call
 
 
-def _part(part: MessagePart) -> dict[str, Any]:
+def part_to_json(part: MessagePart) -> dict[str, Any]:
+    """A part of a message as a JSON object."""
     match part:
         case TextPart(text):
             return {"type": "text", "text": text}

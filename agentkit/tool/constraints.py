@@ -91,7 +91,11 @@ def _constraint(node: Core) -> _Constraint | None:
 
 
 def _as_text(value: Any) -> None:
-    """Raises: TypeError: it is not a string."""
+    """What a pattern does with a value that is not a string.
+
+    Raises:
+        TypeError: it is not a string.
+    """
     if not isinstance(value, str):
         raise TypeError
 

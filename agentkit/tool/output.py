@@ -11,6 +11,7 @@
 | `datetime`, `date`, `time` | ISO 8601 |
 | `timedelta` | ISO 8601 duration, such as `PT90S` |
 | `bytes` | text if it is UTF-8, else base64 |
+| an `ImagePart` inside another value | a note: the model cannot see an image in text |
 | `Path`, `Decimal`, `UUID`, exceptions, text of another class, and anything else that defines `__str__` | that text |
 | NaN and infinities | `"NaN"`, `"Infinity"`, `"-Infinity"` |
 | numpy arrays and scalars | their `tolist()` |
@@ -32,6 +33,7 @@ from enum import Enum
 from pathlib import PurePath
 from typing import Any, Final
 
+from agentkit.messages import ImagePart
 from agentkit.unicode import clean
 
 NOTHING: Final = "ok"
@@ -214,6 +216,10 @@ def _bytes(value: bytes | bytearray | memoryview) -> str:
         return base64.b64encode(content).decode("ascii")
 
 
+def _image(image: ImagePart) -> str:
+    return image.url or f"{image.media_type}, {len(image.data or b''):,} bytes"
+
+
 def _duration(value: timedelta) -> str:
     """ISO 8601, in seconds: exact and without calendar units."""
     seconds = value.total_seconds()
@@ -233,5 +239,6 @@ _SCALARS: Final[tuple[tuple[type | tuple[type, ...], Callable[[Any], str]], ...]
     ((date, time), lambda value: str(value.isoformat())),
     (timedelta, _duration),
     ((PurePath, UserString), str),
+    (ImagePart, lambda image: f"(an image, {_image(image)}: return it by itself or in a list)"),
 )
 """Types that become a single string (`datetime` is a `date`)."""

@@ -216,11 +216,8 @@ def _take(table: dict[str, BoundTool], key: str, bound: BoundTool, what: str) ->
     if bound.method == table[key].method:
         raise SchemaError(f"{new}: the {what} {key!r} is taken by the same function: it was passed twice; remove one")
     if new == old:  # two instances of one class, or two classes with the same name
-        new, old = (f"{getattr(b.method, '__module__', '?')}.{b.where}" for b in (bound, table[key]))
-    raise SchemaError(
-        f"{new}: the {what} {key!r} is taken by {old}; register one of them under another name: "
-        f"register_tool(..., {{{bound.method_name!r}: 'new_name'}}) or register_function(..., name='new_name')"
-    )
+        new, old = bound.origin, table[key].origin
+    raise SchemaError(f"{new}: the {what} {key!r} is taken by {old}; {bound.how_renamed}")
 
 
 def _bound(tool: Any) -> tuple[BoundTool, ...]:

@@ -48,6 +48,12 @@ _AFTER_KEY = re.compile(r"""(?:(?:\A|[,\n])[ \t]*"[^"\n]*"[ \t]*:|[(,]\s*\w+[ \t
 _AROUND_KEY: Final = "(, \t\n"
 _NOTHING_BEFORE = re.compile(r"(?:\A|```[\w+-]*[ \t]*\n?)\s*\Z")
 _SURPLUS = re.compile(r"[\s}]*\}(?=\s*(?:\Z|```))")
+_OPENS = re.compile(r"\s*(?:```[\w+-]*\s*)?")
+_BETWEEN = re.compile(r"\s*(?:```\s*)?(?:```[\w+-]*\s*)?")
+_ENDS = re.compile(
+    r"[\s}]*(?:```\s*)?(?:(?:<\|(?:im_end|eot|eot_id|eom|eom_id|end|endoftext|end_of_text)\|>|</s>|<eos>|<end_of_turn>"
+    r"|<turn\|>|<｜end▁of▁sentence｜>)\s*)*"
+)
 _CUT_NUMBER = re.compile(r"\A\s*[+-]?\d+\.\s*\Z")
 
 
@@ -132,6 +138,32 @@ class Output:
             raise InvalidOutput([f"expected one JSON value, found {len(fitting)} different ones that match"])
         nearest = min(found, key=lambda read: len(read.problems))
         raise InvalidOutput([str(problem) for problem in nearest.problems])
+
+    def meant(self, text: str, *, whole: bool) -> bool:
+        """Whether a reply is meant as the output: JSON in it matches, if need be only the schema and no validator.
+
+        Args:
+            text: the reply.
+            whole: whether it must be nothing but that JSON, maybe repeated, with or without a code fence.
+        """
+        text = text.strip().removeprefix("\ufeff").lstrip()
+        try:
+            found = _json_values(text, lists=self._wrapped)
+        except InvalidOutput:
+            return False
+        if whole and not (_read(text) or (len(found) == 1 and _nothing_beside(text, lists=self._wrapped))):
+            return False
+        return any(not self._validated(value).problems or self._has_form(value) for value in found)
+
+    def _has_form(self, value: Any) -> bool:
+        """Whether a value matches the schema, as a model writes it that can write nothing else."""
+        from jsonschema import Draft202012Validator
+
+        checker = Draft202012Validator(self._arguments.schema)
+        try:
+            return checker.is_valid({VALUE: value}) or (self._wrapped and checker.is_valid(value))
+        except Exception:  # noqa: BLE001 - a schema that it cannot evaluate, as with a pattern of pydantic's
+            return False
 
     def _validated(self, given: Any) -> _Read:
         """Validate by the schema; a value without its wrapper object is accepted, too."""
@@ -278,6 +310,19 @@ def _fence_at(text: str, start: int) -> _Found | None:
         start = language.end()
     value = _read(text[start:end])
     return _Found(start, end, value) if value else None
+
+
+def _nothing_beside(text: str, *, lists: bool) -> bool:
+    """Whether a reply that is no JSON says nothing other than its JSON values; a token before them may mark a call."""
+    beside, at = [""], 0
+    for place in _places(text, lists=lists):
+        beside[-1] += text[at : place.start]
+        at = place.end
+        if not place.aside:
+            beside.append("")
+    beside[-1] += text[at:]
+    before, *between, after = beside
+    return bool(_OPENS.fullmatch(before) and all(map(_BETWEEN.fullmatch, between)) and _ENDS.fullmatch(after))
 
 
 def _value_at(text: str, start: int) -> _Found | None:

@@ -42,7 +42,8 @@ class ToolResult(ByAttribute):
     """A tool's answer to one call: an output, or an error.
 
     Args:
-        output: the Python value, kept for the application; None if there is only `content` or an `error`.
+        output: the Python value, kept for the application; None if there is only `content` or an `error`. A `TextPart`
+            or `ImagePart`, or a list of them (possibly with strings), becomes the beginning of `content`.
         error: what went wrong, in words the model can act on, or as an exception; None for success.
         code: the error's stable code; `tool_error` by default.
         content: further text and images that the model reads after the output.
@@ -98,6 +99,8 @@ class ToolResult(ByAttribute):
             raise ValueError(f"ToolResult(success=True, error={error!r}) is contradictory; remove one of them")
         if error is None and code is not None:
             raise ValueError(f"ToolResult(code={code!r}) has no error; pass error='what went wrong' with it")
+        if type(output) not in _PLAIN and (read := _as_content(output)) is not None:
+            output, content = None, (*read, *_parts(content))
         _put_output(self, output)
         _put_failure(self, error)
         _put_code(self, "tool_error" if error is not None and code is None else code)
@@ -145,9 +148,8 @@ class ToolResult(ByAttribute):
     def of(cls, value: Any) -> ToolResult:
         """Any return value of a tool as a result.
 
-        A `ToolResult` is returned unchanged; a `TextPart` or `ImagePart`, or a list of them (possibly with strings),
-        becomes `content`; anything else becomes the `output`. An iterator or a coroutine is an error: the model could
-        not read it.
+        A `ToolResult` is returned unchanged, anything else becomes the `output`. An iterator or a coroutine is an
+        error: the model could not read it.
 
         >>> ToolResult.of([1, 2]).text
         '[1, 2]'
@@ -157,10 +159,6 @@ class ToolResult(ByAttribute):
         match value:
             case ToolResult():
                 return value
-            case TextPart() | ImagePart():
-                return cls(content=(value,))
-            case list() | tuple() if any(isinstance(item, (TextPart, ImagePart)) for item in value):
-                return cls(content=_parts(value))
             case _ if is_pending(value):
                 return cls(error=f"the tool returned {unreadable(value)}")
             case _:
@@ -213,6 +211,15 @@ def _message(error: Any) -> str:
     if not isinstance(error, BaseException):
         raise ValueError(f"ToolResult(error=…) expects a message or an exception, found {shown(error)}")
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _as_content(output: Any) -> ResultContent | None:
+    """A part, or a list with one, as content; None for anything else."""
+    if isinstance(output, (TextPart, ImagePart)):
+        return (output,)
+    if isinstance(output, (list, tuple)) and any(isinstance(item, (TextPart, ImagePart)) for item in output):
+        return _parts(output)
+    return None
 
 
 def _parts(values: Any) -> ResultContent:

@@ -87,6 +87,7 @@ def tool_from_schema(
     refuse_name(name, where)
     schema = {"type": "object", "properties": {}, **(parameters or {})}
     refuse_control_tokens(schema, where)
+    shown = with_all_properties(schema)
     instance = getattr(function, "__self__", None)
     given = {keyword: value for keyword, value in policy.items() if value is not None}
     return ReadyMadeTool(
@@ -94,15 +95,13 @@ def tool_from_schema(
         tag=None,
         instance=instance,
         method=function,
-        spec=ToolSpec(name, description, with_all_properties(schema)),
+        spec=ToolSpec(name, description, shown),
         schema=OpenAPISchema(),
         xml_schema=None,
         is_async=is_async(function),
         policy=policy_of(given, instance, where),
         where=name,
-        arguments=arguments_of_schema(
-            with_all_properties(schema), schema if patterns else without_patterns(schema), where
-        ),
+        arguments=arguments_of_schema(shown, schema if patterns else without_patterns(schema), where),
     )
 
 

@@ -8,16 +8,19 @@ from agentkit.messages import ToolCall
 
 
 class Suspended(Exception):
-    """A tool has run an agent, of which calls wait for a person's approval; so its own call waits, too.
+    """A tool has run an agent, of which calls have no answer; so its own call has none, either.
 
-    When these are decided, the tool is called again with the same call id, and must continue where it was.
+    They wait for a person's approval, or are approved and have not started. A later run calls the tool again with the
+    same call id, and the tool must continue where it was.
 
     Args:
-        calls: the waiting calls; their ids are unique in the conversation that contains the tool's own call.
+        calls: those that wait for a person; their ids are unique in the conversation that contains the tool's own call.
         result: what the tool continues from.
+        error: why the agent failed, if that is for the program and not for a model.
     """
 
-    def __init__(self, calls: tuple[ToolCall, ...], result: Any = None) -> None:
+    def __init__(self, calls: tuple[ToolCall, ...], result: Any = None, error: Exception | None = None) -> None:
         super().__init__(", ".join(call.name for call in calls))
         self.calls = calls
         self.result = result
+        self.error = error

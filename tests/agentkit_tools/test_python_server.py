@@ -19,9 +19,10 @@ from typing import IO, Any, NamedTuple
 import httpx2
 import pytest
 from confining import confined
+from starlette.requests import Request
 
 from agentkit_tools.code.worker import Ran
-from agentkit_tools.python_server import ServerSettings, answer, app, wanted
+from agentkit_tools.python_server import ServerSettings, answer, app, unless_left, wanted
 
 pytestmark = confined
 
@@ -191,6 +192,30 @@ def test_clients_that_leave_cost_nothing(tmp_path: Path) -> None:
         while (state := served.client.get(served.url).json())["running"] or state["waiting"]:
             time.sleep(0.05)
     assert (tmp_path / "errors").read_text() == ""
+
+
+def test_that_the_server_itself_stops_is_not_taken_for_a_client_that_left() -> None:
+    async def disconnected() -> Any:
+        return {"type": "http.disconnect"}
+
+    async def check() -> None:
+        ending, ended = asyncio.Event(), asyncio.Event()
+
+        async def work() -> Any:
+            try:
+                await asyncio.sleep(60)
+            finally:
+                ending.set()
+                await ended.wait()
+
+        waits = asyncio.ensure_future(unless_left(Request({"type": "http"}, disconnected), work()))
+        await ending.wait()
+        waits.cancel()
+        asyncio.get_running_loop().call_soon(ended.set)
+        with pytest.raises(asyncio.CancelledError):
+            await waits
+
+    asyncio.run(check())
 
 
 @pytest.mark.parametrize(

@@ -122,14 +122,24 @@ def test_a_garbage_body_is_an_error(tool: Tool, body: bytes) -> None:
     assert "did not answer in JSON" in str(result.error)
 
 
-ODD_ITEMS = [None, 5, "text", [], {"title": None, "link": 5, "snippet": {}, "document": 3, "paper": [], "contents": 1}]
+ODD_ITEMS = [None, 5, [], {"title": None, "link": 5, "snippet": {}, "document": 3, "paper": [], "contents": 1}]
+GOOD = {"title": "Tea", "snippet": "Hot.", "contents": "Tea", "paper": {"title": "Tea"}}
 
 
 @pytest.mark.parametrize("tool", ALL)
-def test_odd_items_are_skipped(tool: Tool) -> None:
-    answer = {"organic": ODD_ITEMS, "data": ODD_ITEMS, "results": {"passages": [ODD_ITEMS]}, "result": [ODD_ITEMS]}
-    result, _ = asked(tool, answer)
+def test_odd_items_are_skipped_but_not_all_of_them(tool: Tool) -> None:
+    result, _ = asked(tool, answer_with([*ODD_ITEMS, GOOD]))
     assert result.ok
+    assert result.text.startswith("1. Tea")
+    result, _ = asked(tool, answer_with(ODD_ITEMS))
+    assert "that can be read; found NoneType" in str(result.error)
+    result, _ = asked(tool, answer_with([]))
+    assert result.text == "no results"
+
+
+def answer_with(items: list[Any]) -> dict[str, Any]:
+    """The same results as each of the services sends them."""
+    return {"organic": items, "data": items, "results": {"passages": [items]}, "result": [items]}
 
 
 @pytest.mark.parametrize("tool", ALL)
@@ -140,6 +150,15 @@ def test_a_failure_is_reported_with_its_status(tool: Tool, status: int) -> None:
     )
     assert f"answered {status} (" in str(result.error)
     assert len(site.visits) == (3 if status in (429, 500) else 1)
+
+
+@pytest.mark.parametrize("tool", ALL)
+@pytest.mark.parametrize("type", ["text/plain; charset=utf-8", "application/problem+json"])
+def test_the_words_of_a_failure_are_told(tool: Tool, type: str) -> None:
+    result, _ = asked(tool, Page(b"Query too\nlong", 400, {"Content-Type": type}))
+    assert str(result.error).endswith("answered 400 (Bad Request): Query too long")
+    result, _ = asked(tool, Page(b"<h1>Query too long</h1>", 400, {"Content-Type": "text/html"}))
+    assert str(result.error).endswith("answered 400 (Bad Request)")
 
 
 def test_a_wrong_key_names_the_variable_to_check() -> None:

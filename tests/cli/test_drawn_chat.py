@@ -102,7 +102,7 @@ def test_keys(folder: Path) -> None:
         terminal.type("\x03")
         terminal.until_shown("(Ctrl-D ends the chat)")
         terminal.type("\x1b[A\x1b[A\x1b[A\x1b[A")  # up: through the lines of the message before this one
-        terminal.until_shown("you> /approve always")
+        terminal.read_until(lambda: terminal.shown.lines[-1] == "you> /approve always", "you> /approve always")
         terminal.type("\x03")
         terminal.read_until(
             lambda: sum("Ctrl-D ends the chat)" in line for line in terminal.shown.lines) == 2, "(Ctrl-D"
@@ -122,6 +122,22 @@ def test_keys(folder: Path) -> None:
         lines = terminal.shown.lines
     assert server.requests[0].body["messages"][-1]["content"] == "first\nsecond\nthird"
     assert not any("typed" in line and not line.startswith("you> ") for line in lines)
+
+
+def test_ctrl_c_pressed_again_as_soon_as_it_is_answered_ends_no_chat(folder: Path) -> None:
+    with ReplayServer([said("One.")]) as server, DrawnTerminal(command(server), folder=folder) as terminal:
+        terminal.until_shown("you>")
+        for _ in range(100):
+            answered = terminal.raw.count("(Ctrl-D ends the chat)")
+            terminal.type("\x03")
+            terminal.read_until(
+                lambda before=answered: terminal.raw.count("(Ctrl-D ends the chat)") > before, "(Ctrl-D"
+            )
+        terminal.type("hello\r")
+        terminal.until_shown("One.")
+        terminal.type("\x04")
+        terminal.rest()
+        assert terminal.status() == 0
 
 
 def test_keys_that_are_typed_during_an_answer_are_read_after_it_as_they_were_typed(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import signal
 import subprocess
@@ -11,6 +12,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
+from agentkit.cli.chat import typed_messages
+from agentkit.cli.screen import Screen
 
 BEGUN = """
 import sys
@@ -92,3 +96,33 @@ def test_the_installed_program_begins_with_the_guard() -> None:
     )
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert loaded.split() == ["agentkit.__main__"]
+
+
+class Pressing(io.StringIO):
+    """A terminal at which Ctrl-C is pressed while it shows something, so many times."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.times = times
+
+    def write(self, text: str) -> int:
+        written = super().write(text)
+        if self.times:
+            self.times -= 1
+            signal.raise_signal(signal.SIGINT)
+        return written
+
+
+@pytest.mark.parametrize("times", range(4))
+def test_between_two_prompts_ctrl_c_ends_no_chat(times: int) -> None:
+    """No editor reads the keys there, so it comes as a signal, at whatever step."""
+    typed = iter([None, "hello"])
+    asked = (lambda: next(typed)) if times else (lambda: "hello")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        out = Pressing(times)
+        assert next(typed_messages(asked, Screen(out, colour=False))) == "hello"
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert out.times == 0
+    assert ("(Ctrl-D ends the chat)" in out.getvalue()) == bool(times)

@@ -10,7 +10,7 @@ from typing import Any
 
 import agentkit.events
 from agentkit import Agent, Approved, Denied, ProcessorConfig, ProviderError, ToolCall, ToolContext, openapi_schema
-from agentkit.events import ArgumentDelta, CallEnd, CallStart, Finish, Text, Usage
+from agentkit.events import ArgumentDelta, CallEnd, CallStart, Finish, Text, ToolStarted, Usage
 from agentkit.testing import ScriptedModel
 
 PAGE = (Path(__file__).parents[2] / "docs" / "events.md").read_text()
@@ -107,6 +107,11 @@ async def observed() -> Seen:
         except ProviderError:  # the connection that one of the scripts loses
             assert LOST in script[0]
         seen.close()
+    run = Agent(ScriptedModel([ADD]), TOOLS, hooks=[seen]).stream("Go.")
+    async for event in run:
+        if isinstance(event, ToolStarted):
+            run.cancel()
+    seen.close()
     for decision in (Approved(), Denied("too dear")):
         agent = Agent(ScriptedModel([PAY, "Done."]), TOOLS, hooks=[seen], config=ProcessorConfig(timeout=10))
         asked = await agent.run("Pay.")

@@ -9,6 +9,7 @@ import sys
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -112,6 +113,11 @@ def room(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+@cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
+
+
 FILES = sorted(PACKAGE.rglob("*.py"))
 TOOLS = sorted((ROOT / "tools").rglob("*.py"))
 
@@ -122,12 +128,12 @@ def test_no_two_files_import_each_other() -> None:
     homes = {
         f"{name.removesuffix('.__init__')}.{dotted.rpartition('.')[2]}": dotted
         for name, file in files.items()
-        for dotted, typing in imports(ast.parse(file.read_text()))
+        for dotted, typing in imports(parsed(file))
         if typing and name.endswith(".__init__")
     }
     graph: dict[str, set[str]] = {}
     for name, file in files.items():
-        seen = {homes.get(dotted, dotted) for dotted, typing in imports(ast.parse(file.read_text())) if not typing}
+        seen = {homes.get(dotted, dotted) for dotted, typing in imports(parsed(file)) if not typing}
         graph[name] = {m for d in seen for m in (d, d.rpartition(".")[0]) if m in files and m != name}
     TopologicalSorter(graph).prepare()
 
@@ -147,7 +153,7 @@ def test_no_file_name_twice() -> None:
 
 def test_no_public_type_name_twice() -> None:
     """Classes and aliases of types, by where they are defined."""
-    homes = Counter(name for file in FILES for name in set(type_names(ast.parse(file.read_text()))))
+    homes = Counter(name for file in FILES for name in set(type_names(parsed(file))))
     assert [name for name, times in homes.items() if times > 1] == []
 
 
@@ -180,9 +186,7 @@ LARGE_VALUES = {
 def test_no_class_has_more_than_12_attributes() -> None:
     """Those that it sets on itself, and its fields: as many as a reader can hold."""
     files = (*FILES, *TOOLS)
-    classes = [
-        node for file in files for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ClassDef)
-    ]
+    classes = [node for file in files for node in ast.walk(parsed(file)) if isinstance(node, ast.ClassDef)]
     known = {node.name: set(attributes(node)) for node in classes if node.name not in LARGE_VALUES}
     assert {name: sorted(of) for name, of in known.items() if len(of) > 12} == {}
 
@@ -207,7 +211,7 @@ def test_no_function_is_longer_than_60_lines() -> None:
     long = [
         (str(file.relative_to(PACKAGE)), node.name)
         for file in FILES
-        for node in ast.walk(ast.parse(file.read_text()))
+        for node in ast.walk(parsed(file))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and (node.end_lineno or 0) - node.lineno >= 60
     ]
     assert long == []
@@ -218,7 +222,7 @@ def test_imports_point_downward(file: Path) -> None:
     here = room(file)
     reached = {
         (there if (there := dotted.split(".")[1]) in MAY_IMPORT else "__init__", typing)
-        for dotted, typing in imports(ast.parse(file.read_text()))
+        for dotted, typing in imports(parsed(file))
         if dotted.startswith("agentkit.")
     }
     upward = {
@@ -240,7 +244,7 @@ def test_the_rooms_of_rollouts_are_in_order(here: str) -> None:
     reached = {
         rollout_room(dotted)
         for file in (folder.glob("[!_]*.py") if here == "loop" else folder.glob("*.py"))
-        for dotted, typing in imports(ast.parse(file.read_text()))
+        for dotted, typing in imports(parsed(file))
         if dotted.startswith("agentkit.rollout.") and not typing
     }
     assert reached <= ROLLOUT[here] | {here}
@@ -268,7 +272,7 @@ def test_ready_made_tools_and_examples_use_the_public_api(file: Path) -> None:
     public = {f"agentkit{room}" for room in rooms}
     modules = {
         node.module
-        for node in ast.walk(ast.parse(file.read_text()))
+        for node in ast.walk(parsed(file))
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "agentkit"
     }
     assert modules <= public

@@ -231,3 +231,15 @@ def test_clients_that_break_off_print_nothing() -> None:
 def test_wrong_options_are_refused(say: Say, words: list[str], said: str) -> None:
     status, _, err = say("mcp", *words)
     assert (status, said in err) == (1, True), err
+
+
+def test_a_client_that_asks_for_earlier_events_gets_the_stream_from_now_on() -> None:
+    """A server that keeps no events has none to send again; that is no fault of the server's."""
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    both = {"accept": "application/json, text/event-stream"}
+    with served([Desk()]) as url, httpx2.Client(trust_env=False) as client:
+        first = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+        session = client.post(url, json=first, headers=both).headers["mcp-session-id"]
+        headers = {"accept": "text/event-stream", "mcp-session-id": session, "last-event-id": "5"}
+        with client.stream("GET", url, headers=headers) as answer:
+            assert (answer.status_code, answer.headers["content-type"]) == (200, "text/event-stream")

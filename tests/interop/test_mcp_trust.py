@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import time
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from mcp_kit import call, declared, notes, raw
 
 from agentkit import ImagePart, ThreadManager, ToolRegistry, formats
-from agentkit.errors import ConfigError
+from agentkit.errors import ConfigError, SchemaError
 from agentkit.formats import control
 from agentkit.interop.mcp import MCPTools
 from agentkit.interop.mcp.answers import mended
@@ -301,6 +302,33 @@ def test_row_42_a_malformed_tool_costs_one_tool(tmp_path: Path, change: dict[str
         assert server.refused["bad"].startswith(f"its declaration is malformed: {said}")
 
 
+@pytest.mark.parametrize(
+    "odd", [None, "read", 5, [], {}, {"name": 5}, {"name": None}, {"description": "Reads."}], ids=repr
+)
+def test_row_42_each_tool_without_a_name_is_refused_in_words(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, odd: Any
+) -> None:
+    (tmp_path / "tools.json").write_text("[]")
+    with raw(tmp_path) as server:
+        (tmp_path / "tools.json").write_text(json.dumps([odd, declared("good"), odd, odd]))
+        assert list(ToolRegistry(server).tools) == ["raw_good"]
+        assert list(server.refused) == [f"(without a name, {at} in the list)" for at in (1, 3, 4)]
+        for name, why in server.refused.items():
+            assert why.startswith("its declaration is malformed: ")
+            assert name in caplog.text
+
+
+def test_two_servers_with_one_name_are_both_named(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    with raw(tmp_path, "read") as one, raw(tmp_path / "other", "read") as other:
+        with pytest.raises(SchemaError) as both:
+            ToolRegistry(one, other)
+        assert str(both.value) == (
+            f"the tool 'read' of {other!r}: the function name 'raw_read' is taken by the tool 'read' of {one!r}; "
+            "give one server another name, MCPTools(…, name='other'), or its tools others, with prefix= or rename="
+        )
+
+
 @pytest.mark.parametrize("keyword", ["pattern", "patternProperties"])
 def test_row_42_a_catastrophic_pattern_costs_nothing(tmp_path: Path, keyword: str) -> None:
     schema: dict[str, Any] = (
@@ -312,7 +340,7 @@ def test_row_42_a_catastrophic_pattern_costs_nothing(tmp_path: Path, keyword: st
         bound = ToolRegistry(server).tools["raw_look"]
         since = time.perf_counter()
         bound.validate({"a" if keyword == "pattern" else "a" * 60 + "!": "a" * 60 + "!"}, lenient=True)
-        assert time.perf_counter() - since < 2
+        assert time.perf_counter() - since < 20
 
 
 def test_row_42_a_result_is_not_checked_by_the_servers_own_pattern(tmp_path: Path) -> None:
@@ -448,3 +476,25 @@ def test_nothing_that_a_server_sends_is_lost_or_raises(
     for block in blocks:
         said = block.get("text") or block.get("resource", {}).get("text") or ""
         assert clean(said) in result.text or json.loads(said) == structured
+
+
+@given(
+    st.lists(st.sampled_from(["", " ", "\n", " \n\t", "\u00a0"]), max_size=3),
+    st.booleans(),
+    st.dictionaries(WORDS, JSON, min_size=1, max_size=2),
+    st.booleans(),
+)
+def test_a_structure_is_shown_where_no_text_says_anything(
+    blanks: list[str], image: bool, structured: dict[str, Any], is_error: bool
+) -> None:
+    from mcp_types import CallToolResult
+
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": blank} for blank in blanks]
+    blocks += [{"type": "image", "data": DOT, "mimeType": "image/png"}] * image
+    sent = CallToolResult.model_validate({"content": blocks, "structuredContent": structured, "isError": is_error})
+    result = result_of(sent, clean)
+    said = result.error or "" if is_error else result.text
+    assert json.dumps(structured, ensure_ascii=False) in said
+    assert [part for part in result.content if isinstance(part, ImagePart)] == [
+        ImagePart(b64decode(DOT), "image/png")
+    ] * image

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from contextlib import suppress
 from itertools import permutations
 from typing import Any, ClassVar
 
 import pytest
 
 from agentkit import ToolResult, openapi_schema
-from agentkit.interop.owned import Owned
+from agentkit.interop.owned import Owned, Trajectories
 from agentkit.rollout import as_rollout_tool
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -39,12 +41,82 @@ def test_a_reward_that_is_no_number_costs_no_answer_and_counts_for_nothing() -> 
     asyncio.run(main())
 
 
-def test_a_final_reward_that_is_no_number_is_an_error() -> None:
+def test_a_final_reward_that_is_no_number_counts_as_none_and_the_trajectory_says_why(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As in our own rollouts: it must not end another system's loop."""
+
     async def main() -> None:
-        owned = Owned(as_rollout_tool(Judge, {"final": "all"}), {})
-        await owned.call("judge", {})
-        with pytest.raises(ValueError, match="a reward is a finite number, found str 'all'"):
-            await owned.total()
+        trajectories, state = Trajectories(as_rollout_tool(Paid, {"final": "all"})), type("State", (), {})()
+        owned = trajectories.of(state, dict)
+        await owned.call("pay", {})
+        assert (await owned.total(), owned.unscored) == (0.5, why)
+        assert await trajectories.over(state) == (0.5, why)
+
+    why = "ValueError: a reward is a finite number, found str 'all'"
+    asyncio.run(main())
+    assert "calc_reward of 'judge' failed, so its final reward counts as 0" in caplog.text
+
+
+def test_what_is_scored_says_nothing() -> None:
+    async def main() -> None:
+        owned = Owned(as_rollout_tool(Paid, {"final": 2}), {})
+        await owned.call("pay", {})
+        assert (await owned.total(), owned.unscored) == (2.5, "")
+
+    asyncio.run(main())
+
+
+class Paid(Judge):
+    @openapi_schema
+    async def pay(self) -> ToolResult:
+        """Pay."""
+        return ToolResult("paid", reward=0.5)
+
+
+class Closed(Paid):
+    released: ClassVar[list[str]] = []
+
+    async def create(self) -> None:
+        raise OSError("no page")
+
+    def release(self) -> None:
+        self.released.append("once")
+
+
+def test_an_instance_that_was_not_created_is_not_scored() -> None:
+    """As in our own rollouts: its trajectory broke, which says nothing about the answer."""
+
+    async def main() -> None:
+        owned = Owned(as_rollout_tool(Closed), {})
+        both = await asyncio.gather(*(owned.call("pay", {}) for _ in range(2)), return_exceptions=True)
+        assert [repr(e) for e in both] == ["OSError('no page')"] * 2
+        with pytest.raises(RuntimeError, match="create of 'judge' failed: OSError: no page"):
+            await owned.call("pay", {})
+        assert (await owned.total(), owned.unscored) == (
+            0.0,
+            "RuntimeError: create of 'judge' failed: OSError: no page",
+        )
+
+    asyncio.run(main())
+
+
+def test_an_owner_whose_instance_was_not_created_is_let_go() -> None:
+    """Whoever calls for it holds it, and an error holds the frames of all whom it went through."""
+
+    async def calling(trajectories: Trajectories) -> None:
+        owner = type("State", (), {})()
+        with suppress(OSError):
+            await trajectories.of(owner, dict).call("pay", {})
+
+    async def main() -> None:
+        trajectories = Trajectories(as_rollout_tool(Closed))
+        Closed.released.clear()
+        for _ in range(3):
+            await calling(trajectories)
+        gc.collect()
+        await asyncio.sleep(0.01)
+        assert (len(trajectories), Closed.released) == (0, ["once"] * 3)
 
     asyncio.run(main())
 

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -96,3 +102,45 @@ def test_a_toolset_serves_our_tools_with_one_state() -> None:
     listed, called = asyncio.run(main())
     assert [(tool.name, tool.input_schema.get("required")) for tool in listed] == [("add", ["n"]), ("total_of", None)]
     assert [answer.content[0].text for answer in called] == SUMS
+
+
+PROGRAM = """
+import os
+from agentkit.interop.verifiers import to_toolset
+from peer_tools import Adder
+from verifiers.v1.mcp.toolset import ToolsetConfig
+
+class Noted(Adder):
+    async def release(self):
+        with open(os.environ["RELEASED"], "a") as file:
+            file.write(f"{self.total};")
+
+to_toolset(Noted)(ToolsetConfig())._serve()
+"""
+
+
+def test_a_toolset_whose_server_is_told_to_stop_releases_its_instance(tmp_path: Path) -> None:
+    pytest.importorskip("verifiers.v1.mcp.toolset", reason="verifiers 0.4 is not installed: make peers")
+    port, noted = tmp_path / "port", tmp_path / "released"
+    here = {"MCP_PORT_FILE": str(port), "RELEASED": str(noted), "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, "-c", PROGRAM], env={**os.environ, **here}) as server:
+        try:
+            asyncio.run(_add_eight_times(port))
+        finally:
+            server.terminate()
+    assert noted.read_text() == "36;"
+
+
+async def _add_eight_times(port: Path) -> None:
+    from mcp import Client
+
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        with suppress(Exception):
+            number = await asyncio.to_thread(port.read_text)
+            async with Client(f"http://127.0.0.1:{number}/mcp") as client:
+                for n in range(1, 9):
+                    assert not (await client.call_tool("add", {"n": n})).is_error
+                return
+        await asyncio.sleep(0.1)
+    raise TimeoutError("the toolset's server did not answer")

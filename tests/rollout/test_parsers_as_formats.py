@@ -26,7 +26,10 @@ from agentkit.rollout import get_tool_parser
 from agentkit.rollout.tokens.tool_parsers import FunctionCall, ToolParser
 
 CALLS = (ToolCall("", "add", {"a": 1, "b": 2}), ToolCall("", "note", {"text": "zz"}), ToolCall("", "ping", {}))
-MENTIONS = ("It writes {} there. ", "I close with {}, if asked. ", "Write `{}`. ", 'The tag "{}" ends it. ')
+PROSE = ("It writes {} there. ", "I close with {}, if asked. ", "Write `{}`. ", 'The tag "{}" ends it. ')
+CODE = ("```\n{}\n```", "```xml\nHm.\n{}\nDone.\n```\n")
+COMMENTS = ("<!-- {} -->", "Hm. <!--{}-->\n", "<!--\nHm.\n{}\nDone.\n-->", "<!-- a --> <!-- {} --> b")
+MENTIONS = (*PROSE, *CODE, *COMMENTS)
 each_format = pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
 
 
@@ -114,6 +117,20 @@ def test_a_closing_that_is_only_spoken_of_loses_no_call(format: Format) -> None:
         said = mention.format(closer(format))
         for text in (f"{called}\n{said}", f"{said}\n{called}", f"{called}\n{said}\n{called}"):
             assert extracted(text, parser, tools) == read(text, format, tools), text
+
+
+@each_format
+def test_a_closing_inside_a_value_is_the_value(format: Format) -> None:
+    parser, tools, told = get_tool_parser(format.name), tools_of(format), 0
+    for value in (closer(format), f"a {closer(format)} b", *(mention.format(closer(format)) for mention in MENTIONS)):
+        try:
+            text = formats.render_calls(format, [ToolCall("", "note", {"text": value})], tools)
+        except FormatError:  # the format cannot write this value
+            continue
+        told += 1
+        content, calls = extracted(text, parser, tools)
+        assert (content.strip(), calls) == ("", [("note", {"text": value})])
+    assert told > 3 or closer(format) in (rendered(format, (1,)) or "")
 
 
 @each_format

@@ -43,6 +43,9 @@ ANSWERS: dict[str, tuple[dict[str, Any], Generation]] = {
     "texts only": ({"logprobs": TOLD}, Generation("It is 3.", None, None, "stop")),
     "cut": ({"finish_reason": "length", "token_ids": [7]}, Generation("It is 3.", [7], None, "length")),
     "taken back": ({"finish_reason": "abort", "token_ids": []}, Generation("It is 3.", [], None, "cancelled")),
+    "in capitals": ({"finish_reason": "SAFETY"}, Generation("It is 3.", None, None, "content_filter")),
+    "by another word": ({"finish_reason": "max_tokens"}, Generation("It is 3.", None, None, "length")),
+    "failed": ({"finish_reason": "error"}, Generation("It is 3.", None, None, "error")),
     "unheard of": ({"finish_reason": "tired"}, Generation("It is 3.", None, None, "unknown")),
 }
 

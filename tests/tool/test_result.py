@@ -261,6 +261,13 @@ def test_a_result_is_frozen_and_keeps_the_python_value() -> None:
         (ToolResult(error=""), (TextPart("the tool failed and did not say why"),)),
         (ToolResult(content=(TextPart("a\ud800"),)), (TextPart("a\ufffd"),)),
         (ToolResult.of(PNG), (PNG,)),
+        (ToolResult(PNG), (PNG,)),
+        (ToolResult([TextPart("a"), PNG], content=["b"]), (TextPart("a"), PNG, TextPart("b"))),
+        (ToolResult(("a", PNG), metadata={"at": 1}), (TextPart("a"), PNG)),
+        (
+            ToolResult({"plot": PNG}),
+            (TextPart('{"plot": "(an image, image/png, 4 bytes: return it by itself or in a list)"}'),),
+        ),
         (ToolResult.of(TextPart("a")), (TextPart("a"),)),
         (ToolResult.of([TextPart("a"), PNG]), (TextPart("a"), PNG)),
         (ToolResult.of(("a", PNG, 5)), (TextPart("a"), PNG, TextPart("5"))),

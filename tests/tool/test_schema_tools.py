@@ -115,7 +115,7 @@ def test_the_patterns_of_a_strangers_schema_are_not_run() -> None:
     schema = {"properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}}
     since = time.perf_counter()
     tool_from_schema(told, "t", "", schema, patterns=False).validate({"a": "a" * 60 + "!"}, lenient=True)
-    assert time.perf_counter() - since < 2
+    assert time.perf_counter() - since < 20
     with pytest.raises(InvalidArguments):
         tool_from_schema(told, "t", "", schema).validate({"a": "b"}, lenient=True)
 

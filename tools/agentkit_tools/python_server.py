@@ -15,7 +15,7 @@ import os
 import socket
 import sys
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -244,9 +244,8 @@ async def unless_left(request: Request, work: Coroutine[Any, Any, Ran]) -> Ran |
         leaving.cancel()
         if not working.done():
             working.cancel()
-    with suppress(asyncio.CancelledError):
-        return await working
-    return None
+    await asyncio.wait({working})  # not `await working`: a cancellation of this task is none of the work's
+    return None if working.cancelled() else working.result()
 
 
 def serve(settings: ServerSettings, host: str = "127.0.0.1", port: int = 1212) -> None:

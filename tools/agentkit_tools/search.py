@@ -5,7 +5,7 @@ Knows the services' payloads and the HTTP client. Keys come from the environment
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from agentkit import Tool, ToolResult, openapi_schema, xml_schema
@@ -136,9 +136,14 @@ class SerperSearch(_Service):
         if isinstance(box, Mapping):
             said = _text(box, "answer") or _text(box, "snippet")
             hits.append(Hit(_text(box, "title") or "Answer", _text(box, "link"), said))
-        found = [one for one in _list(answer.get("organic")) if isinstance(one, Mapping)]
-        hits += [Hit(_text(one, "title"), _text(one, "link"), _text(one, "snippet")) for one in found]
-        return [hit for hit in hits if any(hit)][: self._num_results + 1]
+        hits += _read(_page_found, answer.get("organic", []), "serper", "organic results")
+        return hits[: self._num_results + 1]
+
+
+def _page_found(found: Any) -> Hit:
+    if not isinstance(found, Mapping):
+        return Hit()
+    return Hit(_text(found, "title"), _text(found, "link"), _text(found, "snippet"))
 
 
 class SemanticScholar(_Service):
@@ -179,12 +184,14 @@ class SemanticScholar(_Service):
 
     async def _hits(self, query: str) -> list[Hit]:
         answer = await self._ask("x-api-key", params={"query": query, "limit": self._num_results})
-        if not isinstance(answer, Mapping) or not isinstance(answer.get("data"), Sequence):
+        if not isinstance(answer, Mapping):
             raise _unexpected("Semantic Scholar", "data", answer)
-        return [hit for one in answer["data"] if isinstance(one, Mapping) and any(hit := _passage_of_paper(one))]
+        return _read(_passage_of_paper, answer.get("data"), "Semantic Scholar", "data")
 
 
-def _passage_of_paper(found: Mapping[str, Any]) -> Hit:
+def _passage_of_paper(found: Any) -> Hit:
+    if not isinstance(found, Mapping):
+        return Hit()
     paper = found.get("paper") if isinstance(found.get("paper"), Mapping) else {}
     snippet = found.get("snippet") if isinstance(found.get("snippet"), Mapping) else {}
     assert isinstance(paper, Mapping)
@@ -234,7 +241,7 @@ class MassiveDS(_Service):
         answer = await self._ask("", {"query": query, "n_docs": self._num_results, "domains": self._domains})
         match answer:
             case {"results": {"passages": [[*passages], *_]}}:
-                return [_document(one) for one in passages][: self._num_results]
+                return _read(_document, passages, "the search server", "passages")[: self._num_results]
             case {"results": {"passages": []}}:
                 return []
         raise _unexpected("the search server", "results.passages", answer)
@@ -289,7 +296,7 @@ class RetrievalSearch(Tool):
         found = answer.get("result") if isinstance(answer, Mapping) else None
         if not isinstance(found, list) or len(found) != len(queries):
             raise _unexpected("the retrieval server", f"result with {len(queries)} lists", answer)
-        return [[_document(one) for one in _list(documents)] for documents in found]
+        return [_read(_document, documents or [], "the retrieval server", "documents") for documents in found]
 
 
 def _document(found: Any) -> Hit:
@@ -312,8 +319,18 @@ def _text(found: Mapping[str, Any], name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _read(read: Callable[[Any], Hit], found: Any, service: str, wanted: str) -> list[Hit]:
+    """A service's list of results; odd ones are skipped, but not all of them.
+
+    Raises:
+        RequestFailed: it is not a list, or nothing in it can be read.
+    """
+    if not isinstance(found, list):
+        raise _unexpected(service, wanted, found)
+    hits = [hit for one in found if any(hit := read(one))]
+    if found and not hits:
+        raise _unexpected(service, f"{wanted} that can be read", found[0])
+    return hits
 
 
 def _unexpected(service: str, wanted: str, answer: Any) -> RequestFailed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from agentkit.grammar.arguments_as_rules import CallRules, listed_texts, words_o
 from agentkit.grammar.from_schema import Refused, Syntax
 from agentkit.grammar.part_rules import PartRules, token_text
 from agentkit.grammar.rules import Blocked, Lit, Ref, Repeat, Rule, alt, opt, seq
-from agentkit.schemas.walk import kind_of
+from agentkit.schemas.walk import kind_of, references
 
 
 def _nested(w: CallRules, part: NestedTags) -> Rule:
@@ -33,14 +34,19 @@ class _Nested:
     made: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def element(self, name: str, schema: Any, path: str) -> Rule:
-        """One element with its value; one that a `$ref` refers to gets a name, so that it may contain itself."""
-        ref = schema.get("$ref") if isinstance(schema, Mapping) else None
-        if not isinstance(ref, str):
+        """One element with its value; one whose schema has references gets a name, so that it may contain itself."""
+        if next(iter(references(schema)), None) is None:
             return self.whole(name, schema, path)
-        if (name, ref) not in self.made:
-            label = self.made[name, ref] = f"{self.w.prefix}-tag-{len(self.made)}"
-            self.w.schemas.rules[label] = self.whole(name, schema, path)
-        return Ref(self.made[name, ref])
+        written = json.dumps(schema, sort_keys=True)
+        if (name, written) not in self.made:
+            before = dict(self.made)
+            label = self.made[name, written] = f"{self.w.prefix}-tag-{len(self.made)}"
+            try:
+                self.w.schemas.rules[label] = self.whole(name, schema, path)
+            except Refused:
+                self.made = before  # what was made in the meantime may refer to it
+                raise
+        return Ref(self.made[name, written])
 
     def whole(self, name: str, schema: Any, path: str) -> Rule:
         if re.fullmatch(r"[^\s<>/]{1,128}", name) is None:

@@ -32,6 +32,8 @@ def _tag_parameters(w: CallRules, part: TagParameters) -> Rule:
 def _pairs(w: CallRules, part: Pairs) -> Rule:
     literals = [p.strip() for p in w.format.call if isinstance(p, str) and p.strip()]
     marks = dict.fromkeys((part.key.strip(), literals[0], literals[-1]))
+    opening = part.close.strip().replace("</", "<", 1)
+    marks |= {opening: None} if opening in part.middle else {}
     # the parser reads a close in other letters as the close, wherever a parameter may be missing after it
     blocked = (Blocked(part.close.strip(), cases=True), *(Blocked(mark) for mark in marks))
     close = f"{part.close}\n"

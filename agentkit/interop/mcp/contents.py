@@ -7,7 +7,7 @@
 | audio, other binary data | a note with its type and size for the model; the data in `metadata["mcp"]["data"]` |
 | embedded text resource | its text, preceded by its URI |
 | link to a resource | its name and URI as text |
-| structured content | `metadata["mcp"]["structured"]`; also the output, if the text is missing or repeats it |
+| structured content | `metadata["mcp"]["structured"]`; also the output, if the text is missing, blank or repeats it |
 | `isError` | an error with the text as its message |
 """
 
@@ -41,12 +41,12 @@ def result_of(answer: CallToolResult, shown: Shown = str) -> ToolResult:
     if kept:
         about["data"] = kept
     metadata = {"mcp": about} if about else {}
-    if answer.is_error:
-        texts = [part.text for part in parts if isinstance(part, TextPart)]
-        said = "\n".join(texts) or ("" if structured is None else json.dumps(structured, ensure_ascii=False))
-        return ToolResult(error=said, content=tuple(p for p in parts if isinstance(p, ImagePart)), metadata=metadata)
     texts = [part.text for part in parts if isinstance(part, TextPart)]
-    if structured is not None and (not texts or _repeats(texts, structured)):
+    blank = not "".join(texts).strip()  # some servers send an empty text next to the structure
+    if answer.is_error:
+        said = json.dumps(structured, ensure_ascii=False) if blank and structured is not None else "\n".join(texts)
+        return ToolResult(error=said, content=tuple(p for p in parts if isinstance(p, ImagePart)), metadata=metadata)
+    if structured is not None and (blank or _repeats(texts, structured)):
         return ToolResult(structured, content=tuple(p for p in parts if isinstance(p, ImagePart)), metadata=metadata)
     return ToolResult(content=tuple(parts), metadata=metadata)
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Final
 
-from agentkit.checks.keys import BLOT
 from agentkit.errors import ConfigError
 from agentkit.models.secrets import MIN_SECRET, Address, is_secret, without_secrets
 
@@ -180,13 +179,6 @@ def _short(program: str) -> str:
     while program != before:
         before, program = program, _AFFIXES.sub("", program)
     return re.sub(r"\W+", "_", program).strip("_").lower()[:32] or "mcp"
-
-
-def redacted(text: str, secrets: Sequence[str]) -> str:
-    """A tool's text without the given secrets; everything else stays as written."""
-    for secret in secrets:
-        text = text.replace(secret, BLOT)
-    return text
 
 
 def safe_words(error: BaseException | str, secrets: Sequence[str]) -> str:

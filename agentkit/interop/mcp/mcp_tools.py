@@ -7,6 +7,7 @@ import json
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -17,18 +18,35 @@ from agentkit.errors import ConfigError, FormatError, SchemaError
 from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.interop.mcp.contents import everywhere, result_of
 from agentkit.interop.mcp.declarations import Declaration, local_name, refuse_large, spec_of
-from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, endpoint, redacted, safe_words
+from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, endpoint, safe_words
 from agentkit.interop.mcp.mcp_options import OUTER, MCPKeywords, MCPOptions, MCPProgress
 from agentkit.interop.mcp.pins import Pins
 from agentkit.interop.mcp.sdk import require_sdk
 from agentkit.interop.mcp.server_file import read_server_file
 from agentkit.interop.mcp.session import CallFailed, Reporter, Session
-from agentkit.models.secrets import watch_logs
+from agentkit.models.secrets import redacted, watch_logs
 from agentkit.tool import BoundTool, ToolContext, ToolResult, tool_from_schema
+from agentkit.tool.schema_tools import ReadyMadeTool
 from agentkit.unicode import escaped
 
 _LOG: Final = logging.getLogger("agentkit.mcp")
 _SDK: Final = ("mcp.client.streamable_http", "mcp.shared.jsonrpc_dispatcher", "mcp.client.client", "client")
+
+
+class ServerTool(ReadyMadeTool):
+    """One tool of a server; its `method` is that of the `MCPTools`, with the server's name for it."""
+
+    __slots__ = ()
+
+    @property
+    def origin(self) -> str:
+        """Its name there, and the server."""
+        return f"the tool {self.method.args[0]!r} of {self.method.func.__self__!r}"  # type: ignore[attr-defined]
+
+    @property
+    def how_renamed(self) -> str:
+        """The settings of `MCPTools` that decide about its name here."""
+        return "give one server another name, MCPTools(…, name='other'), or its tools others, with prefix= or rename="
 
 
 @takes(MCPKeywords, such="MCPTools('https://example.org/mcp')")
@@ -195,7 +213,8 @@ class MCPTools:
     def _tool(self, declared: Declaration, name: str) -> BoundTool:
         spec = spec_of(declared, name, self._options.max_description)
         answer = partial(self._answer, declared.name)
-        return tool_from_schema(answer, name, spec.description, spec.parameters, patterns=False, **self._options.policy)
+        made = tool_from_schema(answer, name, spec.description, spec.parameters, patterns=False, **self._options.policy)
+        return ServerTool(**{field.name: getattr(made, field.name) for field in fields(made)})
 
     def _refuse(self, tool: str, why: str) -> None:
         if tool not in self.refused:

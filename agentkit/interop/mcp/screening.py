@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final
 
@@ -29,27 +30,37 @@ async def screened(streams: Any, unfit: Unfit) -> AsyncIterator[tuple[Any, Any]]
         unfit: told about each tool that is left out.
     """
     async with streams as (heard, sent):
-        calls: set[Any] = set()
-        yield Screened(heard, unfit, calls), _Noted(sent, calls)
+        under_way = UnderWay()
+        yield Screened(heard, unfit, under_way), _Noted(sent, under_way)
+
+
+@dataclass(slots=True)
+class UnderWay:
+    """What a client has asked a server for: the ids of calls without an answer, and how many tools it has listed."""
+
+    calls: set[Any] = field(default_factory=set)
+    listed: int = 0
 
 
 class _Noted(EnteredAsync):
-    """A stream of messages to a server that notes the ids of calls.
+    """A stream of messages to a server that notes what is asked for.
 
     Args:
         sent: the transport's stream.
-        calls: receives the ids.
+        under_way: receives it.
     """
 
-    def __init__(self, sent: Any, calls: set[Any]) -> None:
+    def __init__(self, sent: Any, under_way: UnderWay) -> None:
         self._sent = sent
-        self._calls = calls
+        self._under_way = under_way
 
     async def send(self, item: Any) -> None:
         """Sends a message."""
         message = item.message
         if getattr(message, "method", None) == "tools/call":
-            self._calls.add(message.id)
+            self._under_way.calls.add(message.id)
+        elif getattr(message, "method", None) == "tools/list" and not (message.params or {}).get("cursor"):
+            self._under_way.listed = 0
         await self._sent.send(item)
 
     async def aclose(self) -> None:
@@ -72,13 +83,13 @@ class Screened(EnteredAsync):
     Args:
         heard: the transport's stream.
         unfit: told about each tool that is left out.
-        calls: the ids of calls that have no answer yet; those that get one are removed.
+        under_way: what was asked for; the ids of calls that get an answer are removed.
     """
 
-    def __init__(self, heard: Any, unfit: Unfit, calls: set[Any]) -> None:
+    def __init__(self, heard: Any, unfit: Unfit, under_way: UnderWay) -> None:
         self._heard = heard
         self._unfit = unfit
-        self._calls = calls
+        self._under_way = under_way
         self._version = _VERSION
 
     async def __aenter__(self) -> Screened:
@@ -105,12 +116,12 @@ class Screened(EnteredAsync):
 
         message = getattr(item, "message", None)  # otherwise an exception of the transport
         if isinstance(message, JSONRPCError):
-            self._calls.discard(message.id)
+            self._under_way.calls.discard(message.id)
             if message.error.code == CONNECTION_CLOSED:
                 message.error.code = INTERNAL_ERROR
         elif isinstance(message, JSONRPCResponse):
-            if message.id in self._calls:
-                self._calls.discard(message.id)
+            if message.id in self._under_way.calls:
+                self._under_way.calls.discard(message.id)
                 with suppress(RecursionError):  # the SDK refuses it, too
                     message.result = mended(message.result, self._version)
                 return
@@ -122,15 +133,15 @@ class Screened(EnteredAsync):
         """Whether the SDK accepts it."""
         from mcp_types.methods import validate_server_result
 
+        self._under_way.listed += 1
         try:
             validate_server_result("tools/list", self._version, {"tools": [tool]})
         except KeyError:  # a version that the SDK does not check
             return True
         except ValueError as e:
             name = tool.get("name") if isinstance(tool, Mapping) else None
-            self._unfit(
-                name if isinstance(name, str) else "(without a name)", f"its declaration is malformed: {fault(e, 2)}"
-            )
+            shown = name if isinstance(name, str) else f"(without a name, {self._under_way.listed} in the list)"
+            self._unfit(shown, f"its declaration is malformed: {fault(e, 2)}")
             return False
         return True
 

@@ -97,10 +97,20 @@ def mcp_app(
         allowed_origins=[f"{scheme}://{n}{port}" for n in names for scheme in ("http", "https") for port in ("", ":*")],
     )
     app = server.streamable_http_app(host=host, transport_security=security)
-    return app if token is None else _guarded(app, token)
+    return _from_now(app) if token is None else _guarded(_from_now(app), token)
 
 
-def _guarded(app: Starlette, token: str) -> ASGI:
+def _from_now(app: Starlette) -> ASGI:
+    """The application, for clients that ask for earlier events: none is kept, so their stream starts now."""
+
+    async def plain(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        headers = [pair for pair in scope.get("headers", ()) if pair[0] != b"last-event-id"]
+        await app({**scope, "headers": headers} if "headers" in scope else scope, receive, send)
+
+    return plain
+
+
+def _guarded(app: ASGI, token: str) -> ASGI:
     """The application, for those who know the token."""
     expected = f"Bearer {token}".encode()
 

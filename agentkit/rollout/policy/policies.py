@@ -13,9 +13,12 @@ from agentkit.formats.format import THINK, Format
 from agentkit.models.base import Closing, Model, ModelRequest
 from agentkit.models.clients import Clients
 from agentkit.models.failures import Asked, provider_error
+from agentkit.models.native import finish
+from agentkit.models.openai import FINISHES
 from agentkit.models.provider import CONNECT_TIMEOUT, PLACEHOLDER_KEY
 from agentkit.models.text import TextCalling
 from agentkit.models.vendors import OPENAI
+from agentkit.models.wire import text_of
 from agentkit.rollout.policy.generation import Generation, GenerationRequest
 
 KEEP_STOP: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -25,10 +28,8 @@ KEEP_STOP: Final[Mapping[str, Mapping[str, Any]]] = {
 """By the name of a server: the fields with which it leaves the stop string in the text. Source: their protocols."""
 
 _FINISHES: Final[Mapping[str, FinishReason]] = {
-    "stop": "stop",
-    "length": "length",
-    "content_filter": "content_filter",
-    "abort": "cancelled",  # vLLM and SGLang, when an engine takes a request back
+    **FINISHES,
+    "abort": "cancelled",  # the trainer's own engine took the request back: no fault of the policy
 }
 
 
@@ -115,8 +116,8 @@ class ServerPolicy(Closing):
             ids = _ids_in(told.get("tokens"))
         if ids is None or probabilities is None or None in probabilities:
             probabilities = None
-        finish = _FINISHES.get(str(choice.get("finish_reason")), "unknown")
-        return Generation(choice.get("text"), ids, probabilities, finish, _stopped_by(choice, stop))
+        ending = finish(_FINISHES, text_of(choice.get("finish_reason")), calls=False)
+        return Generation(choice.get("text"), ids, probabilities, ending.reason, _stopped_by(choice, stop))
 
     def _made_client(self) -> Any:
         import httpx2
@@ -193,11 +194,11 @@ class ModelPolicy(Closing):
             extra=sampling,
         )
         events = [event async for event in self._model.stream(asked)]
-        finish = next((event for event in reversed(events) if isinstance(event, Finish)), Finish("unknown"))
+        ending = next((event for event in reversed(events) if isinstance(event, Finish)), Finish("unknown"))
         if self.format is None:
-            return Generation(finish=finish.reason, events=tuple(events))
-        by = "" if finish.raw == "end_turn" else None  # Anthropic tells the two apart, OpenAI does not
-        return Generation(_text_of(events, self._tags), finish=finish.reason, stopped_by=by)
+            return Generation(finish=ending.reason, events=tuple(events))
+        by = "" if ending.raw == "end_turn" else None  # Anthropic tells the two apart, OpenAI does not
+        return Generation(_text_of(events, self._tags), finish=ending.reason, stopped_by=by)
 
     async def aclose(self) -> None:
         """Close the connections of the model, if it has any."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any, Literal
 
 from agentkit.errors import ConfigError
 from agentkit.rollout.records.record import TrajectoryRecord
+from agentkit.tool.result import ToolResult
 
 Aggregate = Literal["sum", "last"] | Callable[[TrajectoryRecord], float]
 """How a trajectory's rewards become one: `sum` adds the rewards of all calls and all final rewards; `last` is the last
@@ -70,3 +71,21 @@ def _as_text(value: Any) -> str:
         return f" {value!r:.100}"
     except Exception:  # noqa: BLE001 - as above; and Python prints no integer of more than 4,300 digits
         return ", which cannot be printed"
+
+
+def scored(result: ToolResult, reward: Any, more: Mapping[str, Any] | None = None) -> ToolResult:
+    """A result with another reward.
+
+    Args:
+        result: the result.
+        reward: as the tool gave it, or checked.
+        more: metadata to add.
+    """
+    return ToolResult(
+        result.output,
+        result.error,
+        code=result.code,
+        content=result.content,
+        metadata={**result.metadata, **(more or {})},
+        reward=reward,
+    )

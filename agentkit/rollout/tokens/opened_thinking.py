@@ -87,13 +87,15 @@ def _ends(closer: str, event: Text | Markup) -> bool:
 
 
 def _spoken_of(before: str, after: str) -> bool:
-    """Whether what stands between the two is a word of a sentence, or quoted as code."""
+    """Whether what stands between the two is a word of a sentence, quoted as code, or in a comment of HTML."""
     line, rest = before.rpartition("\n")[2], after.partition("\n")[0]
     if line.endswith(_QUOTES) and rest.startswith(_QUOTES):
         return True
     if line.count("`") % 2 and "`" in rest:
         return True
     if before.count("```") % 2 and "```" in after:
+        return True
+    if before.rfind("<!--") > before.rfind("-->") and "-->" in after:
         return True
     if not line.strip():
         return False

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from agentkit.errors import ConfigError
 from agentkit.messages import ImagePart, shown
-from agentkit.rollout.records.scoring import reward_of
+from agentkit.rollout.records.scoring import reward_of, scored
 from agentkit.rollout.samples.pictures import image_parts
 from agentkit.rollout.samples.sample import PHASES
 from agentkit.rollout.tools.call_signatures import refuse_misfit, signature_of, takes_any
@@ -223,10 +223,7 @@ def result_of(value: Any, where: str) -> ToolResult:
         raise TypeError(f"{where} returned metrics that are not a dict: {shown(metrics)}")
     result = _response(value, where)
     score = result.reward if reward is None else reward  # whoever counts it says so if it is not a number
-    metadata = {**result.metadata, **(metrics or {})}
-    return ToolResult(
-        result.output, result.error, code=result.code, content=result.content, metadata=metadata, reward=score
-    )
+    return scored(result, score, metrics)
 
 
 def _response(value: Any, where: str) -> ToolResult:

@@ -20,7 +20,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.errors import ConfigError
-from agentkit.models import secrets_in, watch_logs
+from agentkit.models import redacted, secrets_in, watch_logs
 from agentkit_tools.network.addresses import Guard, RequestFailed, brief, checked_url, denied, shown
 from agentkit_tools.network.inflating import Inflating
 
@@ -37,7 +37,8 @@ AGAIN: Final = frozenset((429, 500, 502, 503, 504))
 REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
 ENCODINGS: Final = frozenset(("", "identity", "gzip", "deflate"))
 """The content encodings that can be undone piece by piece with the standard library."""
-BLOT: Final = "[key]"
+_MESSAGES: Final = re.compile("json|text/plain")
+"""The types of a body that says what failed; a page does not."""
 _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
 
 
@@ -320,8 +321,9 @@ class _Exchange:
         if self.check is not None:
             self.check(response)
         body, cut = await self._bounded(url, answer, coded, max_bytes)
-        for secret in self.secrets:
-            body = body.replace(secret.encode(), BLOT.encode())
+        if self.secrets:
+            text = body.decode("utf-8", "surrogateescape")  # other bytes stay as they are
+            body = self._blotted(text).encode("utf-8", "surrogateescape")
         return Response(response.url, response.shown_url, headers, body, cut)
 
     async def _failure(
@@ -329,13 +331,13 @@ class _Exchange:
     ) -> RequestFailed:
         status = answer.status_code
         said = ""
-        if "json" in headers.get("content-type", ""):
+        if _MESSAGES.search(headers.get("content-type", "text/plain")):
             with suppress(RequestFailed):  # without its words, the status still says what happened
                 body, _ = await self._bounded(url, answer, coded, 2000)
-                said = ": " + self._blotted(" ".join(body.decode("utf-8", "replace").split()))[:300]
+                said = self._blotted(" ".join(body.decode("utf-8", "replace").split()))[:300]
         name = _PHRASES.get(status, "an unknown status")
         return RequestFailed(
-            f"{url.host} answered {status} ({name}){said}",
+            f"{url.host} answered {status} ({name}){': ' if said else ''}{said}",
             status=status,
             retry=status in AGAIN,
             wait=retry_after(headers.get("retry-after", ""), time.time()),
@@ -359,9 +361,7 @@ class _Exchange:
         return b"".join(chunks), False
 
     def _blotted(self, text: str) -> str:
-        for secret in self.secrets:
-            text = text.replace(secret, BLOT)
-        return text
+        return redacted(text, self.secrets)
 
 
 def retry_after(header: str, now: float) -> float | None:
