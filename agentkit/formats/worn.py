@@ -96,9 +96,12 @@ def but_for_one(text: str, wanted: str) -> bool:
 def worn_by_one(text: str, closing: str) -> bool:
     """Whether a string contains a closing tag or token in which one character is another one, too many or missing.
 
-    As tags are read: in any case.
+    As tags are read: in any case. An opening tag that is closed does not lack its slash.
     """
     text, closing = text.casefold(), closing.casefold()
+    opening = f"<{closing[2:]}"
+    if closing.startswith("</") and text.count(opening) <= text.count(closing):
+        text = text.replace(opening, "\0").replace(closing, "\0")
     half = len(closing) // 2
     first, last = closing[:half], closing[half:]
     if any(but_for_one(rest, last) for rest in beside(text, first)):

@@ -10,7 +10,7 @@ import pytest
 
 from agentkit.events import CallEnd
 from agentkit.formats import CATALOG, Format, Parser, ToolSpec, get, render_calls
-from agentkit.formats.damage.missing_close import _NO_SPACE
+from agentkit.formats.damage.near_openings import NO_SPACE
 from agentkit.messages import ToolCall
 from agentkit.toolspec import Element, Node
 from agentkit.unicode import has_surrogate
@@ -94,7 +94,7 @@ def test_held_text_is_not_kept_twice() -> None:
 
 def test_white_space_that_is_removed_is_all_that_there_is() -> None:
     """As `str.split` has it."""
-    assert set(_NO_SPACE) == {code for code in range(sys.maxunicode) if chr(code).isspace()}
+    assert set(NO_SPACE) == {code for code in range(sys.maxunicode) if chr(code).isspace()}
 
 
 @pytest.mark.parametrize("at", [0, 1, 16_383, 16_384, 40_000, 99_999])
