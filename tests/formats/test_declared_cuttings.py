@@ -30,7 +30,7 @@ DECLARED = int(os.environ.get("AGENTKIT_DECLARATIONS", "440"))
 
 
 READ_IN_TWO_WAYS = {106_096}
-"""Seeds with a fault that is not mended: `➤ ping)END`, a Python call without its `(` after an opening that ends with a space."""
+"""Seeds with a fault not mended: `➤ ping)END`, a Python call without `(` after an opening that ends with a space."""
 
 
 def hold(seeds: range) -> None:

@@ -192,9 +192,9 @@ async def kept(threads: ThreadManager) -> dict[str, Word | None]:
 
 
 async def first_run(
-    case: Case, threads: ThreadManager, run: RunStream[Any], decided: asyncio.Event, book: Book
+    case: Case, threads: ThreadManager, run: RunStream[Any], decided: asyncio.Event, book: Book, agreed: list[int]
 ) -> None:
-    """Decide the first call at its event, and end the run once both wait."""
+    """Decide the first call that asks (of two sub-agents, either) at its event, and end the run once both wait."""
     asked = 0
     async with run:
         async for event in run:
@@ -203,7 +203,9 @@ async def first_run(
                 continue
             asked += 1
             if asked == 1 and case.early is not None:
-                await decide(threads, case.early, (await threads.pending("t"))[0].id)
+                first = (await threads.pending("t"))[0]
+                agreed += {"approve": [first.arguments["n"]], "edit": [EDITED]}.get(case.early, [])
+                await decide(threads, case.early, first.id)
             if asked < 2:
                 continue
             decided.set()
@@ -237,13 +239,13 @@ async def test_every_call_of_a_thread_has_one_last_word(tmp_path: Path, kind: Ki
 
 async def play(case: Case, path: Path) -> None:
     till, decided, book = Till(), asyncio.Event(), Book()
-    agreed = {"approve": [1], "edit": [EDITED]}.get(case.early or "", [])
+    agreed: list[int] = []
     store = Mortal(path, durability="process")
     async with ThreadManager(store) as threads:
         await threads.create_thread("t", messages="Pay twice.")
         one = agent(case, till, decided)
         run = threads.run_agent("t", one)
-        task = asyncio.create_task(first_run(case, threads, run, decided, book))
+        task = asyncio.create_task(first_run(case, threads, run, decided, book, agreed))
         await asyncio.wait([task])
         raised = asyncio.CancelledError if task.cancelled() else task.exception() and type(task.exception())
         assert raised == RAISES.get(case.end), case
