@@ -49,6 +49,7 @@ class Owned:
     Attributes:
         rewards: what the calls of each function gave, in order.
         first: the result of `create`, for the model; None if it has none.
+        failed: what `create` raised, in words; empty if it did not.
         unscored: why the final reward is missing from the last `total`, in words; empty if it is not.
     """
 
@@ -56,13 +57,13 @@ class Owned:
         self.rewards: dict[str, list[float]] = {name: [] for name in tool.tools}
         self.first: ToolResult | None = None
         self.unscored = ""
+        self.failed = ""  # the error itself holds the frames of all who awaited it
         self._tool, self._config = tool, config
         self._kwargs = {name: told for name, told in kwargs.items() if name in tool.tools}
         self._instance = tool.instance(uuid4().hex)
         self._last = 0.0
         self._asking = asyncio.Lock()
         self._begun: asyncio.Task[None] | None = None
-        self._failed = ""  # what `create` raised, in words: the error itself holds the frames of all who awaited it
         self._released = False
 
     def tell(self, name: str, phase: str, kwargs: Mapping[str, Any]) -> None:
@@ -78,8 +79,8 @@ class Owned:
             Exception: whatever `create` raises, for each call that awaits it.
             RuntimeError: `create` has failed before; says how.
         """
-        if self._failed:
-            raise RuntimeError(self._failed)
+        if self.failed:
+            raise RuntimeError(self.failed)
         if self._begun is None:
             self._begun = asyncio.get_running_loop().create_task(self._begin())
         task = self._begun
@@ -87,7 +88,7 @@ class Owned:
             await asyncio.shield(task)
         except BaseException as e:
             if task.done() and (task.cancelled() or task.exception() is not None):
-                self._failed, self._begun = f"create of {self._tool.name!r} failed: {words(e)}", None
+                self.failed, self._begun = f"create of {self._tool.name!r} failed: {words(e)}", None
             raise
         finally:
             del task  # nor may this frame, which the error holds, hold the error
@@ -114,14 +115,14 @@ class Owned:
         return answer
 
     async def final(self) -> float | None:
-        """The final reward, as of now; None if the source gives none, or was never called.
+        """The final reward, as of now; None if the source gives none. Without a call before, the instance is created.
 
         Raises:
-            RuntimeError: `create` has failed, so there is nothing to score.
+            Exception: whatever `create` raises, so there is nothing to score; a RuntimeError if it was before.
             ValueError: it is not a finite number.
         """
-        if self._failed:
-            raise RuntimeError(self._failed)
+        if not self._released:
+            await self.begin()
         return None if self._begun is None else reward_of(await self._instance.calc_reward(**self._told("calc_reward")))
 
     async def step(self, name: str, arguments: Any, *, fold: bool) -> tuple[Answered, float]:
@@ -160,7 +161,7 @@ class Owned:
             last, self.unscored = await self.final() or 0.0, ""
         except Exception as e:  # noqa: BLE001 - the boundary: the tool's own code, which must not end another system's loop
             last, self.unscored = 0.0, words(e)
-            phase = "create" if self._failed else "calc_reward"
+            phase = "create" if self.failed else "calc_reward"
             _LOG.exception("%s of %r failed, so its final reward counts as 0", phase, self._tool.name)
         return sum(map(sum, self.rewards.values())) + last
 
@@ -220,14 +221,12 @@ class Trajectories:
             return owned
         return self._owned[key]
 
-    async def over(self, owner: Any) -> tuple[float, str] | None:
-        """A trajectory whose loop tells its end: release the instance.
+    async def over(self, owner: Any, kwargs: Callable[[], Kwargs]) -> tuple[float, str]:
+        """A trajectory whose loop tells its end: score and release the instance; without calls, one made for that.
 
-        Returns all its rewards, and why the final one is missing, see `Owned.unscored`; None without calls.
+        Returns all its rewards, and why the final one is missing, see `Owned.unscored`. Arguments as for `of`.
         """
-        owned = self._owned.pop(id(owner), None)
-        if owned is None:
-            return None
+        owned = self._owned.pop(id(owner), None) or Owned(self.tool, kwargs(), self.config)
         try:
             return await owned.total(), owned.unscored
         finally:

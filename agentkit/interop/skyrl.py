@@ -13,6 +13,7 @@ from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.interop.owned import Owned
 from agentkit.interop.peers import SKYRL, refuse_reserved, require
 from agentkit.processor import ProcessorConfig
+from agentkit.processor.replies import words
 from agentkit.rollout.samples.sample import ToolKwargs
 from agentkit.rollout.tools.decorated import as_rollout_tool
 from agentkit.rollout.tools.per_trajectory import RolloutTool
@@ -65,7 +66,10 @@ def _method(source: RolloutTool, name: str) -> Callable[..., Any]:
         given = dict(zip(names, values, strict=False))
         if wrong := _misplaced(names, values, given.keys() & arguments.keys()):
             return f"invalid arguments for {name}: {wrong}"
-        answer: Answered = _LOOP.run(self._owned.call(name, given | arguments), LONGEST)
+        try:
+            answer: Answered = _LOOP.run(self._owned.call(name, given | arguments), LONGEST)
+        except Exception as e:  # noqa: BLE001 - the boundary: the tool's own `create`, whose error would end SkyRL's batch
+            return f"{name} cannot be called: {self._owned.failed or words(e)}"
         return answer.text
 
     call.__name__ = call.__qualname__ = name

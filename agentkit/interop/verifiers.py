@@ -102,7 +102,7 @@ def _releasing() -> Any:
     """A cleanup of each class's own: verifiers marks the function."""
 
     async def release_tools(self: Any, state: Any) -> None:
-        state[REWARD], state[UNSCORED] = await self.trajectories.over(state) or (0.0, "")
+        state[REWARD], state[UNSCORED] = await self.trajectories.over(state, lambda: _told(state))
 
     return release_tools
 

@@ -27,6 +27,7 @@ from agentkit.messages import ToolCall
 from agentkit.processor.marks import marks
 from agentkit.processor.maybe_output import IsOutput, MaybeOutput
 from agentkit.processor.standing import FILLER, Before, Standing, is_bare
+from agentkit.processor.tags_of_thinking import ends_thinking, last_end_of_thinking
 from agentkit.processor.textreader import NewReader, TextReader
 from agentkit.toolspec import ToolSpec
 
@@ -296,11 +297,16 @@ class Recovery:
                 self._think(text)
             case Markup(text) if "".join(text.split()) in marks().thinking:
                 self._think(text)
+            case Markup(text) if "".join(text.split()).lower() in marks().ends:
+                self._lead += text
+                self._end_lead()
+                self._before.section_over()
             case Markup(text):
                 self._lead += text
             case CallEnd(_, call):
                 self._judge(event, call)
             case CallError(_, _, _, call):
+                self._standing(call)
                 self._refuse(call, whole=False)
 
     def _say(self, text: str) -> None:
@@ -326,6 +332,8 @@ class Recovery:
             lead, self._lead = self._lead, ""
             if self._led_to_text or not self._held.put_wrapping(lead):
                 self._say(lead)
+            else:
+                self._before.wrapped(lead)
 
     # -------------------------------------------------------------- whether a call counts
 
@@ -341,22 +349,22 @@ class Recovery:
         marked = standing == "firm" and not is_bare(self._lead + call.raw[:_HEAD], call.name)
         found = _Found(self._lead, (*self._open.settle(), end), call, standing == "loose", marked)
         self._held.hold(found, doubtful=self._before.may_be_quoted())
+        self._before.call_counts()
         self._lead, self._open, self._led_to_text = "", _Open(), False
 
     def _refuse(self, call: ToolCall, *, whole: bool) -> None:
         """It is text. One that is damaged may extend beyond the end of the thinking that it is in."""
-        standing = self._standing(call)
         text, self._led_to_text = self._lead + call.raw, bool(self._lead)
         self._lead, self._open = "", _Open()
         self._follow(text)
-        self._before.call_was_text(text, standing)
-        if whole and not _ends_thinking(text):
+        self._before.call_was_text(text)
+        if whole and not ends_thinking(text):
             self._held.put_balanced(text)
         else:
             self._held.put(Text(text))
 
     def _standing(self, call: ToolCall) -> Standing:
-        return self._before.standing(self._lead + call.raw[:_HEAD], call.name)
+        return self._before.standing(self._lead, call.raw[:_HEAD], call.name)
 
     def _counts(self, call: ToolCall) -> bool:
         tool = next((tool for tool in self._tools if tool.name == call.name), None)
@@ -365,18 +373,12 @@ class Recovery:
         return bool(call.arguments) or tool.element is not None or call.format not in marks().by_tag
 
 
-def _ends_thinking(text: str) -> bool:
-    """Whether it closes thinking that it does not open."""
-    opens = marks().opens
-    return any(text.count(close) > sum(map(text.count, opens[close])) for close in opens)
-
-
 def _as_example(held: _Waiting, *, firm: bool = False) -> _Waiting:
     """Itself; what belongs to a bare call, or with `firm` to any, is the text that it was."""
     if isinstance(held, _Wrapping):
         return Text(held.text)
     if isinstance(held, _Found) and (held.loose or firm):
-        return Text(held.text) if _ends_thinking(held.text) else _Balanced(held.text)
+        return Text(held.text) if ends_thinking(held.text) else _Balanced(held.text)
     return held
 
 
@@ -412,9 +414,7 @@ def _with_calls(held: Sequence[_Waiting]) -> list[SourceEvent]:
 def _end_of_thought(held: Sequence[_Waiting]) -> int:
     """The place after a closing thinking tag without an opening one: all before it was thinking."""
     said = [one.text if isinstance(one, Text) else "\0" for one in held]
-    whole = "".join(said)
-    at = max(whole.rfind(tag) for tag in marks().opens)
-    place = 0
+    at, place = last_end_of_thinking("".join(said)), 0
     while at >= 0:
         at -= len(said[place])
         place += 1

@@ -22,13 +22,16 @@ FILLER: Final = " \t\r\n;,"  # what may separate bare calls and says nothing
 class Before:
     """What was said before the reader's position."""
 
-    __slots__ = ("_block", "_first", "_last", "_quotation", "_said", "_standing")
+    __slots__ = ("_apart", "_block", "_first", "_in_section", "_last", "_quotation", "_said", "_standing", "_touched")
 
     def __init__(self) -> None:
         self._block, self._quotation = Block(), Quotation()
         self._first = self._last = ""  # the line's first visible character, and the text's last
         self._said = False  # whether anything visible was said
         self._standing: Standing | None = None  # the position of the previous call, while nothing is said after it
+        self._touched = False  # whether a quotation mark touches the previous call, if it is quoted
+        self._apart = False  # whether the next call is in another line than the previous one
+        self._in_section = False  # whether the previous call has only its section's markup, and that is not closed
 
     def said(self, text: str) -> bool:
         """Add a piece of what was said; returns whether it ends a quotation around the calls before it."""
@@ -48,12 +51,20 @@ class Before:
     def _add(self, text: str) -> None:
         if text.strip(FILLER):
             self._standing, self._said = None, True
-        self._block.said(text)
-        line = text.rpartition("\n")
-        if line[1]:
-            self._first = ""
-        self._first = self._first or line[2].lstrip()[:1]
+        self._in_section = False
+        self.wrapped(text)
+        self._first = self._first or text.rpartition("\n")[2].lstrip(FILLER if self._standing else None)[:1]
         self._last = text[-1:] or self._last
+
+    def wrapped(self, text: str) -> None:
+        """Add what belongs to the calls before it, and says nothing."""
+        self._block.said(text)
+        if "\n" in text:
+            self._first, self._apart = "", True
+
+    def section_over(self) -> None:
+        """The section of the previous call is closed."""
+        self._in_section = False
 
     def thought(self) -> None:
         """Something was thought: what follows is at the beginning of a line."""
@@ -64,22 +75,49 @@ class Before:
         """The next call's position is its own, regardless of the previous call."""
         self._standing = None
 
-    def call_was_text(self, text: str, standing: Standing) -> None:
-        """A call does not count, and is text. The calls next to it still have its position."""
+    def call_counts(self) -> None:
+        """A call is here that counts so far: the line that it ends is not empty."""
+        self._block.said(".")
+
+    def call_was_text(self, text: str) -> None:
+        """A call does not count, and is text, with the markup that led to it."""
+        standing, in_section = self._standing, self._in_section
         self._add(text)
         self._quotation.call()
-        self._standing = standing
+        self._standing, self._in_section, self._apart = standing, in_section, False
 
-    def standing(self, head: str, name: str) -> Standing:
-        """The position of a call that begins here; a call directly after another has the same one.
+    def standing(self, lead: str, head: str, name: str) -> Standing:
+        """The position of a call that begins here.
+
+        A call directly after another is judged by itself, too, but a bare one in the section of the previous call has
+        its position, and so do bare calls after bare ones. After a quoted call in the same line none counts, and after
+        one in quotation marks none at all, until something is said.
 
         Args:
+            lead: the markup before it that belongs to no call before.
             head: its first characters.
             name: its tool.
         """
-        if self._standing is None:
-            self._standing = self._by_itself(head.lstrip(), name)
+        before = self._standing
+        if before is not None:
+            self.wrapped(lead[: len(lead) - len(lead.lstrip(FILLER))])
+            lead = lead.lstrip(FILLER)
+        self._touched = self._last in OPENING or (before == "quoted" and self._touched)
+        self._standing = self._after(before, self._by_itself((lead + head).lstrip(), name), bare=not lead)
+        self._in_section = self._standing == "firm" and _is_bare(head, name)
+        self._apart = False
         return self._standing
+
+    def _after(self, before: Standing | None, own: Standing, *, bare: bool) -> Standing:
+        """The position of a call by its own and by that of the one directly before it."""
+        match before:
+            case "firm" if self._in_section and bare:
+                return "firm"
+            case "loose" if own == "firm":
+                return "loose"
+            case "quoted" if own != "firm" or not self._apart or self._touched:
+                return "quoted"
+        return own
 
     def _by_itself(self, head: str, name: str) -> Standing:
         if self._last in OPENING or self._block.quote or self._block.code:

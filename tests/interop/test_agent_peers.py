@@ -264,6 +264,26 @@ def test_skyrl_reads_what_is_wrong(environment: Any) -> None:
     assert said == "add: its trajectory is over, and its instance has been released"
 
 
+class Broken(Adder):
+    async def create(self) -> None:
+        raise OSError("no page")
+
+
+def test_skyrl_reads_that_a_tool_could_not_be_created_and_goes_on(environment: Any) -> None:
+    env = environment(to_skyrl(Broken)())
+    said = [env.step('["add", 1]')["observations"][0]["content"] for _ in range(2)]
+    assert said == ["add cannot be called: create of 'add' failed: OSError: no page"] * 2
+    assert env.group.total_reward() == 0
+    env.close()
+
+
+def test_skyrl_scores_an_environment_without_calls(environment: Any) -> None:
+    env = environment(to_skyrl(Adder)(start=3))
+    assert env.group.total_reward() == 3
+    env.close()
+    assert Adder.released == [3]
+
+
 # ---------------------------------------------------------------- all
 
 

@@ -51,11 +51,26 @@ def test_a_final_reward_that_is_no_number_counts_as_none_and_the_trajectory_says
         owned = trajectories.of(state, dict)
         await owned.call("pay", {})
         assert (await owned.total(), owned.unscored) == (0.5, why)
-        assert await trajectories.over(state) == (0.5, why)
+        assert await trajectories.over(state, dict) == (0.5, why)
 
     why = "ValueError: a reward is a finite number, found str 'all'"
     asyncio.run(main())
     assert "calc_reward of 'judge' failed, so its final reward counts as 0" in caplog.text
+
+
+def test_a_trajectory_without_calls_is_scored_as_any_other() -> None:
+    """A model that answers at once is right or wrong, too: the instance is made for it, and released."""
+
+    async def main() -> None:
+        trajectories, state = Trajectories(as_rollout_tool(Closing, {"final": 2})), type("State", (), {})()
+        assert await trajectories.over(state, dict) == (2.0, "")
+        assert (Closing.steps, len(trajectories)) == (["create", "calc_reward", "release"], 0)
+        owned = Owned(as_rollout_tool(Closing), {})
+        await owned.release()
+        assert (await owned.total(), len(Closing.steps)) == (0.0, 3)
+
+    Closing.steps = []
+    asyncio.run(main())
 
 
 def test_what_is_scored_says_nothing() -> None:
@@ -82,6 +97,20 @@ class Closed(Paid):
 
     def release(self) -> None:
         self.released.append("once")
+
+
+class Closing(Judge):
+    steps: ClassVar[list[str]] = []
+
+    async def create(self) -> None:
+        self.steps.append("create")
+
+    def calc_reward(self) -> Any:
+        self.steps.append("calc_reward")
+        return self.final
+
+    def release(self) -> None:
+        self.steps.append("release")
 
 
 def test_an_instance_that_was_not_created_is_not_scored() -> None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 import textwrap
 
 import pytest
+from recovering import HERMES, INVOKE, KIMI, Tools, cut, stays, told
 
 from agentkit import formats
 from agentkit.events import CallEnd
 from agentkit.messages import ToolCall
 from agentkit.tool.registry import ToolRegistry
-from tests.processor.test_recovery import HERMES, INVOKE, KIMI, Tools, cut, stays, told
 
 ADD = ToolRegistry(Tools()).specs(["add"])
 CALL = [ToolCall("c1", "add", {"a": 1, "b": 2})]

@@ -1,0 +1,79 @@
+"""What is directly before or after a call that counts is judged by itself: an example stays one, and a call counts."""
+
+from __future__ import annotations
+
+import pytest
+from recovering import ADD, BARE, CALLS, COMPACT, FENCED, HERMES, MISTRAL, PYTHONIC, WRITTEN, stays, told
+
+from agentkit import formats
+
+ONE = [("add", 1, 2)]
+NAMES = [f.name for f in formats.auto() if f.name not in FENCED]
+BARE_ONES = {"llama3_json", "xlam", "xlam1", "glm4", "pythonic", "python"}
+OTHER = BARE.replace("1", "3")
+EXAMPLES = [
+    "{gap}add(a=3, b=2) would then add more.",
+    "{gap}[add(a=3, b=2)] is for later.",
+    f"{{gap}}{OTHER} would be the next call.",
+    f"{{gap}}```json\n{OTHER}\n```\nwould be the next call.",
+    f'{{gap}}"{HERMES}" would be the next call.',
+    f"{{gap}}\n\n    {HERMES}\n\nwould be the next call.",
+    f"{{gap}}\n\n> {HERMES}\n\nwould be the next call.",
+]
+
+
+def rendered(name: str, *, calls: int = 1) -> str:
+    return formats.render_calls(name, CALLS[:calls], ADD).strip()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_directly_after_a_call_stays_text(name: str) -> None:
+    for example in EXAMPLES if name not in BARE_ONES else ():
+        for gap in (" ", "\n", "\n\n"):
+            ran = told(rendered(name) + example.replace("{gap}", gap))
+            assert (ran.made, ran.text) == (ONE, example.replace("{gap}", gap)), (example, gap)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_call_in_the_same_section_counts_whatever_is_said_after_it(name: str) -> None:
+    if name not in BARE_ONES:
+        assert told(f"{rendered(name, calls=2)}\nNow I wait.").made == [*ONE, ("add", 3, 4)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "example",
+    [
+        f"> {HERMES}\n\n",
+        f"Like so:\n\n    {COMPACT}\n\n",
+        f"For example:\n\n```json\n{BARE}\n```\n",
+        "You could write add(a=1, b=2)\n",
+    ],
+)
+def test_a_call_in_the_line_after_an_example_counts(name: str, example: str) -> None:
+    if name not in BARE_ONES:
+        ran = told(example + rendered(name))
+        assert (ran.made, ran.text.rstrip()) == (ONE, example.rstrip())  # what is between them may belong to either
+
+
+@pytest.mark.parametrize("call", [HERMES, MISTRAL, PYTHONIC, BARE])
+def test_after_an_example_in_its_line_or_in_quotation_marks_none_counts(call: str) -> None:
+    stays(f"You could write {BARE} {call}")
+    stays(f'You write "{HERMES}{call}')
+    stays(f'You write "{HERMES}\n{call}')
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize(
+    "later",
+    ["\nI closed my `</think>` there.", '\nIt says "</think>" at the end.', "\n```xml\n<x>\n</think>\n```\nsee?"],
+)
+def test_a_mention_of_the_end_of_thinking_ends_none(name: str, later: str) -> None:
+    if name not in ("bare JSON", "pythonic"):
+        ran = told(WRITTEN[name] + later)
+        assert (ran.made, ran.text) == (ONE, later)
+
+
+def test_an_end_of_thinking_in_an_open_fence_ends_it() -> None:
+    stays(f"{HERMES}\n```\nno</think>Hello")
+    stays(f"{HERMES}\n`</think>` and so</think>Hello")
