@@ -226,6 +226,7 @@ def _json(shape: Shape, at: int) -> Read:
     closing = "" if isinstance(body, Json) else r"\s*+\}"
     tail = re.compile(closing + _rest(parts, r"\s*+")).match
     last = isinstance(body, Json) and not parts
+    more = _more_of_opening(shape)
     typed = isinstance(body, Envelope)
 
     def read(r: Reader, openers: Openers, found: Found, start: int) -> bool:
@@ -237,11 +238,21 @@ def _json(shape: Shape, at: int) -> Read:
             return False
         if last and _goes_on(r, end):
             return False
+        if more and more.startswith(r.buf[over.end() : over.end() + len(more)]):  # what closes it may open the next one
+            return False
         found.end, found.arguments = over.end(), value
         found.deltas = [_new(ArgumentDelta, (found.index, r.buf[start:end], None))]
         return found.tool is None or openers.expected(found.tool).fits(value)
 
     return read
+
+
+def _more_of_opening(shape: Shape) -> str:
+    """What of a call's opening follows what is also its closing, as in a fence; empty if none is."""
+    first, close = shape.call[0], shape.call[-1]
+    if isinstance(first, str) and isinstance(close, str) and close.strip() and first.strip().startswith(close.strip()):
+        return first.strip()[len(close.strip()) :]
+    return ""
 
 
 def _goes_on(r: Reader, end: int) -> bool:

@@ -237,3 +237,12 @@ def test_a_call_that_is_printed_is_the_call(given: str, text: str) -> None:
 def test_a_call_that_stands_alone_in_its_line_runs(text: str) -> None:
     for given in ("python", "pythonic"):
         assert made(read(text, given)) == [("ping", {})]
+
+
+@pytest.mark.parametrize("space", ["\n", "\n\n", ""])
+def test_a_fence_that_opens_where_one_should_close_is_the_next_call(space: str) -> None:
+    """A fence with a language's name closes none: the first call lacks its end, and neither is lost."""
+    calls = [f'```json\n{{"name": "ask", "arguments": {{"q": "{n}"}}}}' for n in "ab"]
+    asked = [("ask", {"q": "a"}), ("ask", {"q": "b"})]
+    assert made(read(f"{calls[0]}{space}{calls[1]}\n```", "json_fence")) == asked
+    assert made(read(f"{calls[0]}\n```\n{calls[1]}\n```", "json_fence")) == asked

@@ -331,8 +331,8 @@ def write_element(w: Writing, part: ToolElement) -> str:
     content: str | None = None
     elements: dict[str, Any] = {}
     for key, value in call.arguments.items():
-        text = text_of(value, key, tool)
         node = nodes.get(key)
+        text = text_of(value, key, tool, nulls=value is None and node is not None and node.kind == "element")
         if node is None or node.kind == "attribute" or text is None:
             name = node.path[0] if node is not None and node.kind == "attribute" else key
             if _ATTRIBUTE_NAME.match(name) is None:

@@ -39,6 +39,8 @@ def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
     if not wanted:
         return
     yield from r.space()
+    if (yield from _opens_next(r, call, wanted)):
+        return
     if found := (yield from r.sees(literal(wanted))):
         r.at = found.end()
         begun = not call.part and comes_again(r, wanted)
@@ -111,6 +113,14 @@ def strays(attributes: Iterable[str], own: Collection[str] = ()) -> list[str]:
 
 
 _IDLE: Final = ("xmlns", "string", *BESIDE)
+
+
+def _opens_next(r: Reader, call: CallReader, closing: str) -> Generator[None, None, bool]:
+    """Whether what looks like a complete call's end begins the next call, as a fence does: its end is forgotten."""
+    first = call.shape.call[0].strip() if isinstance(call.shape.call[0], str) else ""
+    if not call.part or not call.complete or first == closing or not first.startswith(closing):
+        return False
+    return (yield from r.sees(literal(first))) is not None
 
 
 def _close_forgotten(r: Reader, call: CallReader) -> Generator[None, None, bool]:
