@@ -29,16 +29,11 @@ SEED = int(os.environ.get("AGENTKIT_FUZZ_SEED", "0")) * 1_000_000
 DECLARED = int(os.environ.get("AGENTKIT_DECLARATIONS", "440"))
 
 
-READ_IN_TWO_WAYS = {106_096}
-"""Seeds with a fault not mended: `➤ ping)END`, a Python call without `(` after an opening that ends with a space."""
-
-
 def hold(seeds: range) -> None:
     """No text of these seeds is read in two ways."""
     for seed in seeds:
         for format, text, differs in declarations.faults(seed):
-            known = seed in READ_IN_TWO_WAYS
-            assert known or not differs, f"seed {seed}: {declarations.told(format, text)}"
+            assert not differs, f"seed {seed}: {declarations.told(format, text)}"
 
 
 @pytest.mark.parametrize("share", range(4))
@@ -50,13 +45,6 @@ def test_texts_of_drawn_declarations_are_read_the_same_in_any_cutting(share: int
 @pytest.mark.parametrize("share", range(10))
 def test_many_texts_of_drawn_declarations_are_read_the_same_in_any_cutting(share: int) -> None:
     hold(range(SEED + 100_000 + share * 800, SEED + 100_000 + (share + 1) * 800))
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", sorted(READ_IN_TWO_WAYS))
-@pytest.mark.xfail(strict=True, reason="read in two ways: see READ_IN_TWO_WAYS")
-def test_a_fault_that_is_mended_leaves_the_list(seed: int) -> None:
-    assert not any(differs for _, _, differs in declarations.faults(seed))
 
 
 def test_the_texts_are_damaged_calls_of_every_kind_of_part() -> None:
@@ -79,6 +67,7 @@ E1 = '<run tool="move"><t><src>say "hi</run>'
         (("<tool_call>", PythonCall(), "</tool_call>"), None, "<tool_cal>move(src='a'"),
         (("<|tool|>", PythonCall(), "<|/tool|>"), None, "<|too|>move(src='a)')<|/tool|>"),
         (("[TOOL]", PythonCall()), None, "[TOL]ping("),
+        (("TOOL ", PythonCall(), "END"), None, "TOOL ping)END"),
         ((NameTag("run", "tool"), NestedTags("<t>"), "</run>"), None, E1),
         ((NameTag("run", "tool"), NestedTags("<t>"), "</run>"), None, '<run tool="move"><t><src>a > b</run>'),
         (("[TOOL]", Name(), "=", NestedTags("]<]x[>["), "]]"), None, "[TOOL]move=]<]x[>[<src>>]]"),

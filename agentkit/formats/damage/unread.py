@@ -102,7 +102,7 @@ def behind(opening: str, begun: str, names: Iterable[str], openings: str, ends: 
     fence = rf"{_SPACE}`{{1,3}}\w{{0,16}}{_SPACE}"
     begun_key = r"[ \t]{0,64}(?:\r?\n[ \t]{0,64}[\w.-]{0,64}(?:[ \t][\w-]{0,64}(?::\s{0,64})?)?)?"
     over = rf":?{begun_key}|:?\s{{0,64}}[\w.-]{{0,64}}|{quotes},?{_SPACE}[\w.-]{{0,64}}\s{{0,8}}=?"
-    over = rf"(?:{over}|{fence}|\)\s{{0,64}}(?:[^\w\s]\s{{0,1024}}\S{{0,64}})?)"
+    over = rf"(?:{over}|{fence}|\)\s{{0,64}}(?:[^\w\s]\s{{0,1024}})?\S{{0,64}})"
     tail = rf"(?:(?P<twice>{known})\s{{1,8}}(?P=twice)|\w{{0,{_LONG}}}){over}"
     begun_code = rf"{first}`{{1,16}}{_LABEL}\r?"
     return Unread(whole, cut, rf"{begun}|(?:{opening})(?:{begun_code}|(?:{between}|{shown}){tail})")
