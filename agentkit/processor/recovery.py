@@ -297,7 +297,7 @@ class Recovery:
                 self._think(text)
             case Markup(text) if "".join(text.split()) in marks().thinking:
                 self._think(text)
-            case Markup(text) if "".join(text.split()).lower() in marks().ends:
+            case Markup(text) if _closes(text):
                 self._lead += text
                 self._end_lead()
                 self._before.section_over()
@@ -371,6 +371,11 @@ class Recovery:
         if tool is None or any(name not in call.arguments for name in tool.parameters.get("required", ())):
             return False
         return bool(call.arguments) or tool.element is not None or call.format not in marks().by_tag
+
+
+def _closes(markup: str) -> bool:
+    """Whether it is what closes a section, or a code fence, whose opening has a line end."""
+    return "".join(markup.split()).lower() in marks().ends or not markup.strip("`~")
 
 
 def _as_example(held: _Waiting, *, firm: bool = False) -> _Waiting:

@@ -90,8 +90,8 @@ class Before:
         """The position of a call that begins here.
 
         A call directly after another is judged by itself, too, but a bare one in the section of the previous call has
-        its position, and so do bare calls after bare ones. After a quoted call in the same line none counts, and after
-        one in quotation marks none at all, until something is said.
+        its position. After a quoted call in the same line none counts, and after one in quotation marks none at all,
+        until something is said.
 
         Args:
             lead: the markup before it that belongs to no call before.
@@ -113,8 +113,6 @@ class Before:
         match before:
             case "firm" if self._in_section and bare:
                 return "firm"
-            case "loose" if own == "firm":
-                return "loose"
             case "quoted" if own != "firm" or not self._apart or self._touched:
                 return "quoted"
         return own

@@ -56,6 +56,15 @@ def test_a_call_in_the_line_after_an_example_counts(name: str, example: str) -> 
         assert (ran.made, ran.text.rstrip()) == (ONE, example.rstrip())  # what is between them may belong to either
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("first", [f"```json\n{OTHER}\n```\n", "add(a=3, b=2)\n"])
+def test_what_is_said_later_makes_only_bare_calls_examples(first: str, name: str) -> None:
+    if name not in BARE_ONES:
+        assert told(first + rendered(name)).made == [("add", 3, 2), *ONE]
+        ran = told(f"{first}{rendered(name)}\nThat was it.")
+        assert (ran.made, ran.text.startswith(first.strip())) == (ONE, True)
+
+
 @pytest.mark.parametrize("call", [HERMES, MISTRAL, PYTHONIC, BARE])
 def test_after_an_example_in_its_line_or_in_quotation_marks_none_counts(call: str) -> None:
     stays(f"You could write {BARE} {call}")
