@@ -54,7 +54,7 @@ FAMILIES: Final[Mapping[str, str]] = {
 }
 """How a model's name begins, and who has it. The weights of all others are open: any server may have them."""
 
-_FULL: Final[Mapping[str, str]] = {"openai": "gpt-5", "anthropic": "claude-sonnet-4-5"}
+_FULL: Final[Mapping[str, str]] = {"openai": "gpt-5", "anthropic": "claude-sonnet-5"}
 """A complete name, for incomplete ones."""
 
 _ADDRESS = re.compile(r"https?:|localhost\b|[\d.]+:\d+|[\w.-]+\.[a-z]+(?::\d+)?/", re.IGNORECASE)

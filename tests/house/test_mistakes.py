@@ -189,7 +189,7 @@ RAISED = [
     (8, 'Agent(M).run_sync("hi", system="Be brief.")', "run_sync has no argument 'system': it belongs to the agent: Agent(…, system=…). It takes "),
     (9, 'Agent("gpt-5")', "a model string is one of openai:, responses:, anthropic: and the model's name; found 'gpt-5'; did you mean 'openai:gpt-5'?"),
     (10, 'Agent("claude-sonnet-4-5")', "found 'claude-sonnet-4-5'; did you mean 'anthropic:claude-sonnet-4-5'?"),
-    (10, 'Agent("sonnet")', "found 'sonnet'; write the model's full name, such as 'anthropic:claude-sonnet-4-5'"),
+    (10, 'Agent("sonnet")', "found 'sonnet'; write the model's full name, such as 'anthropic:claude-sonnet-5'"),
     (10, 'Agent("Claude Sonnet 4.5")', "found 'Claude Sonnet 4.5'; did you mean 'anthropic:claude-sonnet-4-5'?"),
     (10, 'Agent("gemini-2.5-pro")', "found 'gemini-2.5-pro'; for a server that speaks OpenAI's protocol write agentkit.model('openai:gemini-2.5-pro', base_url='https://generativelanguage.googleapis.com/v1beta/openai/', api_key=…)"),
     (10, 'Agent("llama3.1:8b")', "found 'llama3.1:8b'; for a server that speaks OpenAI's protocol write agentkit.model('openai:llama3.1:8b', base_url='https://…', api_key=…)"),
