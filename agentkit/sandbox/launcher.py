@@ -61,6 +61,9 @@ LIBC: Final = ctypes.CDLL(None, use_errno=True)
 FAILED: Final = 125  # the exit status when the command could not be started as ordered; `env` and `docker` use it too
 NOT_FOUND: Final = 127  # the shells' exit status for a command that does not exist
 
+AWAITED: Final = frozenset((signal.SIGTERM, signal.SIGCHLD))
+"""What the supervising process waits for: to be told to stop, or the end of a child."""
+
 
 class Stopped(Exception):
     """SIGTERM: kill everything and return."""
@@ -103,10 +106,6 @@ def report(fd: int, said: dict[str, Any]) -> None:
 
 def supervise(order: dict[str, Any], fd: int) -> int:
     """Start the command, wait for it, kill what it left."""
-
-    def stop(number: int, frame: object) -> None:
-        raise Stopped
-
     for path in order["cgroups"]:
         with open(path, "w") as procs:
             procs.write("0")
@@ -118,21 +117,21 @@ def supervise(order: dict[str, Any], fd: int) -> int:
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     child = 0
     try:
-        signal.signal(signal.SIGTERM, stop)
+        signal.pthread_sigmask(signal.SIG_BLOCK, AWAITED)  # a handler would miss what comes just before a wait
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # after the identity has changed, which would clear it
         if os.getppid() != order["parent"]:  # it died before we asked to be told
             raise Stopped
         child = os.fork()
         if child == 0:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, AWAITED)
             if "pid" in order["namespaces"]:
                 first(order, fd)
             run(order, fd)
-        return awaited(child, fd)
+        return awaited(child, fd, stoppable=True)
     except Stopped:
         return 128 + int(signal.SIGKILL)
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         kill_descendants()
 
 
@@ -231,12 +230,17 @@ def first(order: dict[str, Any], fd: int) -> NoReturn:
         os._exit(status)
 
 
-def awaited(child: int, fd: int) -> int:
-    """Wait for one child, collecting all others; its status as shells count it. The exact one is reported."""
+def awaited(child: int, fd: int, *, stoppable: bool = False) -> int:
+    """Wait for one child, collecting all others; its status as shells count it. The exact one is reported.
+
+    With `stoppable`, SIGTERM ends the wait: the signals of `AWAITED` are then blocked.
+    """
     while True:
-        pid, status = os.waitpid(-1, 0)
+        pid, status = os.waitpid(-1, os.WNOHANG if stoppable else 0)
         if pid == child:
             break
+        if pid == 0 and signal.sigwait(AWAITED) == signal.SIGTERM:
+            raise Stopped
     code = os.waitstatus_to_exitcode(status)
     report(fd, {"code": code})
     return code if code >= 0 else 128 - code
