@@ -298,9 +298,7 @@ class Recovery:
             case Markup(text) if "".join(text.split()) in marks().thinking:
                 self._think(text)
             case Markup(text) if _closes(text):
-                self._lead += text
-                self._end_lead()
-                self._before.section_over()
+                self._close_section(text)
             case Markup(text):
                 self._lead += text
             case CallEnd(_, call):
@@ -334,6 +332,17 @@ class Recovery:
                 self._say(lead)
             else:
                 self._before.wrapped(lead)
+
+    def _close_section(self, closing: str) -> None:
+        """The end of the calls before: what they are, markup or text, it is too."""
+        lead, self._lead = self._lead + closing, ""
+        if self._led_to_text or not self._held.put_wrapping(lead):
+            self._follow(lead)
+            self._before.call_was_text(lead)
+            self._held.put(Text(lead))
+        else:
+            self._before.wrapped(lead)
+        self._before.section_over()
 
     # -------------------------------------------------------------- whether a call counts
 

@@ -31,7 +31,7 @@ class Before:
         self._standing: Standing | None = None  # the position of the previous call, while nothing is said after it
         self._touched = False  # whether a quotation mark touches the previous call, if it is quoted
         self._apart = False  # whether the next call is in another line than the previous one
-        self._in_section = False  # whether the previous call has only its section's markup, and that is not closed
+        self._in_section = False  # whether the previous call is in a section that is not closed
 
     def said(self, text: str) -> bool:
         """Add a piece of what was said; returns whether it ends a quotation around the calls before it."""
@@ -50,8 +50,7 @@ class Before:
 
     def _add(self, text: str) -> None:
         if text.strip(FILLER):
-            self._standing, self._said = None, True
-        self._in_section = False
+            self._standing, self._said, self._in_section = None, True, False
         self.wrapped(text)
         self._first = self._first or text.rpartition("\n")[2].lstrip(FILLER if self._standing else None)[:1]
         self._last = text[-1:] or self._last
@@ -89,9 +88,9 @@ class Before:
     def standing(self, lead: str, head: str, name: str) -> Standing:
         """The position of a call that begins here.
 
-        A call directly after another is judged by itself, too, but a bare one in the section of the previous call has
-        its position. After a quoted call in the same line none counts, and after one in quotation marks none at all,
-        until something is said.
+        A call directly after another is judged by itself, too, but one in the section of the previous call has its
+        position. After a quoted call in the same line none counts, and after one in quotation marks none at all, until
+        something is said.
 
         Args:
             lead: the markup before it that belongs to no call before.
@@ -102,18 +101,19 @@ class Before:
         if before is not None:
             self.wrapped(lead[: len(lead) - len(lead.lstrip(FILLER))])
             lead = lead.lstrip(FILLER)
+        within = self._in_section and not lead
         self._touched = self._last in OPENING or (before == "quoted" and self._touched)
-        self._standing = self._after(before, self._by_itself((lead + head).lstrip(), name), bare=not lead)
-        self._in_section = self._standing == "firm" and _is_bare(head, name)
+        self._standing = self._after(before, self._by_itself((lead + head).lstrip(), name), within=within)
+        self._in_section = within or bool(lead.strip(FILLER))
         self._apart = False
         return self._standing
 
-    def _after(self, before: Standing | None, own: Standing, *, bare: bool) -> Standing:
-        """The position of a call by its own and by that of the one directly before it."""
+    def _after(self, before: Standing | None, own: Standing, *, within: bool) -> Standing:
+        """The position of a call by its own and by that of the one directly before it, perhaps `within` its section."""
         match before:
-            case "firm" if self._in_section and bare:
+            case "firm" if within:
                 return "firm"
-            case "quoted" if own != "firm" or not self._apart or self._touched:
+            case "quoted" if within or own != "firm" or not self._apart or self._touched:
                 return "quoted"
         return own
 

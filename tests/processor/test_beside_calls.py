@@ -72,6 +72,23 @@ def test_after_an_example_in_its_line_or_in_quotation_marks_none_counts(call: st
     stays(f'You write "{HERMES}\n{call}')
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("gap", ["\n", " ", "\n\n", ", "])
+def test_two_calls_in_one_pair_of_quotation_marks_stay_text(name: str, gap: str) -> None:
+    """Whatever closes the section of the first one is not said: the second is in the quotation, too."""
+    if name == "phi4_mini_json" and "\n" in gap:
+        return  # its opening counts only where a line begins: the first is prose, and the second not on the mark's line
+    for opening, closing in ("“”", "«»"):
+        stays(f"The page says {opening}{rendered(name)}{gap}{rendered(name)}{closing} and so on.")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_call_of_a_quoted_section_runs_alone(name: str) -> None:
+    if name not in BARE_ONES:
+        ran = told(f"> He wrote:\n{rendered(name, calls=2)}\n\nok")
+        assert ran.made in ([], [*ONE, ("add", 3, 4)]) or not formats.get(name).section
+
+
 @pytest.mark.parametrize("name", WRITTEN)
 @pytest.mark.parametrize(
     "later",
