@@ -88,9 +88,9 @@ class Before:
     def standing(self, lead: str, head: str, name: str) -> Standing:
         """The position of a call that begins here.
 
-        A call directly after another is judged by itself, too, but one in the section of the previous call has its
-        position. After a quoted call in the same line none counts, and after one in quotation marks none at all, until
-        something is said.
+        A call directly after another is judged by itself, too, but a bare one in the section of the previous call has
+        its position, and so has any in that of a quoted one. After a quoted call in the same line none counts, and
+        after one in quotation marks none at all, until something is said.
 
         Args:
             lead: the markup before it that belongs to no call before.
@@ -101,10 +101,10 @@ class Before:
         if before is not None:
             self.wrapped(lead[: len(lead) - len(lead.lstrip(FILLER))])
             lead = lead.lstrip(FILLER)
-        within = self._in_section and not lead
+        within = self._in_section and not lead and (before == "quoted" or _is_bare(head, name))
         self._touched = self._last in OPENING or (before == "quoted" and self._touched)
         self._standing = self._after(before, self._by_itself((lead + head).lstrip(), name), within=within)
-        self._in_section = within or bool(lead.strip(FILLER))
+        self._in_section = bool(lead) or (before is not None and self._in_section)
         self._apart = False
         return self._standing
 

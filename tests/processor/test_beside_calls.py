@@ -35,6 +35,13 @@ def test_an_example_directly_after_a_call_stays_text(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_so_does_indented_code_after_several_calls(name: str) -> None:
+    if name not in BARE_ONES:
+        ran = told(f"{rendered(name, calls=2)}\n\n    {COMPACT}\n\n")
+        assert ran.made == [*ONE, ("add", 3, 4)]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_call_in_the_same_section_counts_whatever_is_said_after_it(name: str) -> None:
     if name not in BARE_ONES:
         assert told(f"{rendered(name, calls=2)}\nNow I wait.").made == [*ONE, ("add", 3, 4)]
