@@ -22,6 +22,7 @@ class SharedIndexes:
         self._calls: defaultdict[int, list[tuple[NativeCall, Mapping[str, Any]]]] = defaultdict(list)
         self._open: Counter[int] = Counter()  # calls whose end has not come
         self._mixed: set[int] = set()
+        self._given: set[int] = set()  # where a block had its input
 
     def begin(self, at: int, call: NativeCall, given: Mapping[str, Any]) -> None:
         """A call has started."""
@@ -30,10 +31,12 @@ class SharedIndexes:
             if not last.ended and (had or last.values is None):
                 self._mixed.add(at)
                 last.doubt = "" if had else MIXED
-            elif any(held for _, held in self._calls[at]):
+            elif at in self._given:
                 self._mixed.add(at)  # deltas may still repeat what a block had
         self._calls[at].append((call, given))
         self._open[at] += 1
+        if given:
+            self._given.add(at)
         if at in self._mixed and not given:
             call.doubt = MIXED
 

@@ -250,7 +250,7 @@ def test_chat(kind: str) -> None:
     def run(count: int) -> float:
         return seconds(ChatWire("server", TOOLS, TOOLS), CHAT[kind](count))
 
-    assert_linear(run, 250)
+    assert_linear(run, 1_000)
 
 
 # ---------------------------------------------------------------- Responses
@@ -380,7 +380,7 @@ def test_responses(kind: str) -> None:
     def run(count: int) -> float:
         return seconds(ResponsesWire("server", TOOLS), RESPONSES[kind](count))
 
-    assert_linear(run, 250)
+    assert_linear(run, 1_000)
 
 
 # ---------------------------------------------------------------- Messages
@@ -487,7 +487,7 @@ def test_messages(kind: str) -> None:
     def run(count: int) -> float:
         return seconds(MessagesWire("anthropic", TOOLS), MESSAGES[kind](count))
 
-    assert_linear(run, 250)
+    assert_linear(run, 1_000)
 
 
 def test_the_many_calls_are_read() -> None:
