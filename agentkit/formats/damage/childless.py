@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from agentkit.formats.damage.listed import later
 from agentkit.formats.reader import Damage, Delimiter, Reader, Wait
-from agentkit.formats.tags import ANY_OPENING, closing_tag, folded
+from agentkit.formats.tags import ANY_OPENING, closing_tag, either, folded, opening_tag
 
 REACH: Final = 2048  # characters in which such elements are looked for
 FEW: Final = 64
@@ -27,37 +27,48 @@ _ANY_CLOSING: Final = Delimiter(
 class Childless:
     """Elements with which a text begins, and what follows: the `call` or the `end` of a tag, or `more` of other text.
 
-    `names` are those of the elements, and `tag` that of the tag, as `folded`; `at` is where the tag opens, or ends.
+    `names` are those of the elements, and `tag` that of the tag, as `folded`; `at` is where the tag opens, or ends, or
+    the elements end. `quotes` if a whole tool's element is in one.
     """
 
     names: AbstractSet[str]
     then: Literal["call", "end", "more"]
     tag: str = ""
     at: int = 0
+    quotes: bool = False
 
 
 def childless(text: str, is_tool: Callable[[str], bool]) -> Childless | None:
     """The elements with which this text begins; None while more must decide. `is_tool` knows the tools' tags."""
     names: set[str] = set()
-    at = 0
+    at, quotes = 0, False
     while tag := ANY_OPENING.match(text, at):
         name = folded(tag["name"])
         if is_tool(name):
-            return Childless(names, "call" if names else "more", name, at)
+            return Childless(names, "call" if names else "more", name, at, quotes)
         inside = text[tag.end() :].lstrip()
         if not inside.startswith(">"):
-            return Childless(names, "more") if inside else None
+            return Childless(names, "more", at=at, quotes=quotes) if inside else None
         names.add(name)
-        closing = re.compile(closing_tag(tag["name"]), re.IGNORECASE).search(text, tag.end())
-        if closing is None:
+        closing = _balanced(tag["name"], text, tag.end())
+        if closing < 0:
             return None
-        if any(is_tool(folded(f["name"])) for f in ANY_OPENING.whole.finditer(text, tag.end(), closing.start())):
-            return Childless(names, "more")  # what is closed there is inside that call
-        at = _SPACE(text, closing.end()).end()  # type: ignore[union-attr]  # it matches nothing too
+        quotes |= any(is_tool(folded(f["name"])) for f in ANY_OPENING.whole.finditer(text, tag.end(), closing))
+        at = _SPACE(text, closing).end()  # type: ignore[union-attr]  # it matches nothing too
     if names and (end := _ANY_CLOSING.match(text, at)):
-        return Childless(names, "end", folded(end["name"]), end.end())
+        return Childless(names, "end", folded(end["name"]), end.end(), quotes)
     undecided = at == len(text) or ANY_OPENING.part.match(text, at) or (names and _ANY_CLOSING.part.match(text, at))
-    return None if undecided else Childless(names, "more")
+    return None if undecided else Childless(names, "more", at=at, quotes=quotes)
+
+
+def _balanced(name: str, text: str, at: int) -> int:
+    """The index after the tag that closes an element of this name, over others of its name inside; -1 without one."""
+    depth = 1
+    for found in re.finditer(either("close", [closing_tag(name)], opening_tag(name)), text[at:], re.IGNORECASE):
+        depth += -1 if found["close"] else 1
+        if not depth:
+            return at + found.end()
+    return -1
 
 
 def refuse_behind(r: Reader, tag: str, missing: Collection[str]) -> Wait:

@@ -207,6 +207,7 @@ def _refuse(calls: Calls, entry: Opener, named: Named) -> Wait:
     cut = r.ended and (named.ended or r.cut >= r.offset)
     r.open()
     call = calls.fresh(entry)
+    call.arguments.tool = entry.tool
     begins = r.offset
     section = entry.kind == "section"
     if section:

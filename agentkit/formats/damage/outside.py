@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from functools import lru_cache
+from typing import Final, Literal, NamedTuple
 
 from agentkit.formats.damage.childless import FEW, REACH, Childless, childless
 from agentkit.formats.damage.listed import later
@@ -16,20 +17,27 @@ from agentkit.formats.format import Pairs, TagParameters, ToolElement
 from agentkit.formats.openers import Opener
 from agentkit.formats.reader import Damage, Delimiter, Wait, literal
 from agentkit.formats.sequence import Calls
-from agentkit.formats.tags import folded
+from agentkit.formats.tags import ANY_OPENING, folded
 from agentkit.formats.valueends import ValueEnd, end_of_value
 
 _SPACE: Final = re.compile(r"\s*").match
+_FAR: Final = 65_536  # characters in which the end of a value is looked for that has a call in it
+_CDATA: Final = re.compile(r"\s*<!\[CDATA\[(?s:.*?)\]\]>").match
 _IN_A_NAME: Final = re.compile(r"<[^<>\n]{0,160}\Z").match
 """The beginning of a tag at the end of a text: its name may be a longer one."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Outside:
-    """What follows parameters, and where: the opening of a `call`, the `end` of one, or `more` of something else."""
+    """What follows parameters, and where: the opening of a `call`, the `end` of one, or `more` of something else.
+
+    `quotes` if the value of one has a whole call in it; `open` if it has a call, and its end was not found.
+    """
 
     then: Literal["call", "end", "more"]
     at: int
+    quotes: bool = False
+    open: bool = False
 
 
 def parameter(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
@@ -48,11 +56,10 @@ def parameter(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
     found = yield from _follows(calls, end, begins)
     if found is None:
         return False
-    r = calls.r
     if found.then == "call":
-        calls.lacking = r.offset + found.at
-        return False
-    if found.then == "more" and (calls.section is None or calls.section.format is not entry.format):
+        calls.lacking = calls.r.offset + found.at
+    within = calls.section is not None and calls.section.format is entry.format
+    if not found.quotes and (found.then == "call" or (found.then == "more" and not within)):
         return False
     yield from _refuse(calls, calls.openers.meant(entry).inside, found.at)
     return True
@@ -61,40 +68,62 @@ def parameter(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
 def _children(calls: Calls) -> Generator[None, None, bool]:
     """Child elements that open here, outside of their tool's. False, with nothing consumed, if they are text.
 
-    It is an error if the end of the tool follows; if the tool opens after them, it is ambiguous.
+    It is an error if the end of the tool follows, or a call is inside one; if the tool opens after them, it is
+    ambiguous.
     """
     r, tags = calls.r, calls.openers.table.tags
     found: Childless | None = None
-    enough = 0
+    enough, reach = 0, REACH
     while found is None:
         size = len(r.buf) - r.at
-        whole = r.ended or size >= REACH
+        whole = r.ended or size >= reach
         if whole or size >= enough:
-            found = childless(
-                r.buf[r.at : r.at + REACH], lambda name: any(e.tool is not None for e in tags.get((name, False), ()))
-            )
+            text = r.buf[r.at : r.at + reach]
+            found = childless(text, lambda name: any(e.tool is not None for e in tags.get((name, False), ())))
+            if found is None and whole and size > reach and reach < _FAR and _tool_in(calls, text):
+                reach *= 2
+                continue
             if whole:
                 break
             enough = later(size) if size > FEW else 0
         if found is None:
             yield
-    owner = _owner(calls, found) if found is not None and found.then != "more" else None
+    owner = _owner(calls, found) if found is not None and (found.quotes or found.then != "more") else None
     if found is None or owner is None:
         return False
     if found.then == "call":
         calls.lacking = r.offset + found.at
-        return False
+        if not found.quotes:
+            return False
     yield from _refuse(calls, replace(owner, kind="call"), found.at)
     return True
 
 
+def _tool_in(calls: Calls, text: str) -> bool:
+    """Whether a tool's element opens in this text."""
+    tags = calls.openers.table.tags
+    return any(
+        entry.tool is not None
+        for found in ANY_OPENING.whole.finditer(text)
+        for entry in tags.get((folded(found["name"]), False), ())
+    )
+
+
 def _owner(calls: Calls, found: Childless) -> Opener | None:
-    """What opens the tool of the tag after these elements, if it has them all."""
-    for entry in calls.openers.table.tags.get((found.tag, False), ()):
-        nodes = entry.tool.element.nodes if entry.tool is not None and entry.tool.element is not None else ()
-        if found.names <= {folded(node.path[0]) for node in nodes if node.kind == "element"}:
+    """What opens the tool of the tag after these elements, if it has them all; if they quote a call, any tool's."""
+    tags = calls.openers.table.tags
+    for entry in tags.get((found.tag, False), ()):
+        if found.names <= _children_of(entry):
             return entry
-    return None
+    if not found.quotes:
+        return None
+    return next((entry for of in tags.values() for entry in of if found.names & _children_of(entry)), None)
+
+
+def _children_of(entry: Opener) -> set[str]:
+    """The names of the child elements of the tool that opens so."""
+    nodes = entry.tool.element.nodes if entry.tool is not None and entry.tool.element is not None else ()
+    return {folded(node.path[0]) for node in nodes if node.kind == "element"}
 
 
 def _refuse(calls: Calls, opener: Opener, size: int) -> Wait:
@@ -113,12 +142,15 @@ def _refuse(calls: Calls, opener: Opener, size: int) -> Wait:
 def _follows(calls: Calls, end: ValueEnd, begins: Delimiter | None) -> Generator[None, None, _Outside | None]:
     """What follows the parameters that open here; None if none does. `begins` is before the tag that opens a call."""
     r = calls.r
-    enough = 0
+    enough, reach = 0, REACH
     while True:
         size = len(r.buf) - r.at
-        whole = r.ended or size >= REACH
+        whole = r.ended or size >= reach
         if whole or size >= enough:
-            found = _behind(end, begins, r.buf[r.at : r.at + REACH], whole=whole)
+            found = _behind(end, begins, r.buf[r.at : r.at + reach], whole=whole)
+            if found and found.open and size > reach and reach < _FAR:
+                reach *= 2
+                continue
             if found is not False:
                 return found
             enough = later(size) if size > FEW else 0
@@ -134,36 +166,79 @@ def _behind(end: ValueEnd, begins: Delimiter | None, text: str, *, whole: bool) 
         return False if not whole and end.token.part.match(text) else None
     if not whole and _IN_A_NAME(text, text.rfind("<")):
         return False
-    at = first.end()
+    at, quotes = first.end(), False
     while True:
-        closing, edge = end.own.search(text, at), end.calls.search(text, at)
-        if edge is not None and (closing is None or edge.start() < closing.start()):
-            return _Outside("more", _opens_at(text, edge, begins))
-        if closing is None and not whole:
-            return False
-        if closing is None or not closing["close"]:
-            return _Outside("more", closing.start() if closing is not None else len(text))
-        at = _SPACE(text, closing.end()).end()  # type: ignore[union-attr]  # it matches nothing too
+        value = _value(end, text, at)
+        if value.stop is not None:
+            return _Outside("more", _opens_at(text, value.stop, begins), quotes)
+        if value.end < 0:
+            if not whole:
+                return False
+            return _Outside(
+                "more",
+                len(text) if value.call is None else _opens_at(text, value.call, begins),
+                quotes,
+                open=value.call is not None,
+            )
+        quotes |= value.call is not None
+        at = _SPACE(text, value.end).end()  # type: ignore[union-attr]  # it matches nothing too
         if edge := end.calls.match(text, at):
-            return _at_edge(end, edge, whole=whole)
+            return _at_edge(end, edge, quotes, whole=whole)
         if begins is not None and begins.match(text, at):
-            return _Outside("call", at)
+            return _Outside("call", at, quotes)
         if not (again := end.own.match(text, at)) or again["close"]:
             undecided = at >= len(text) or end.token.part.match(text, at)
             undecided = undecided or (begins is not None and begins.part.match(text, at))
-            return False if undecided and not whole else _Outside("more", closing.end())
+            return False if undecided and not whole else _Outside("more", value.end, quotes)
         at = again.end()
 
 
-def _at_edge(end: ValueEnd, edge: re.Match[str], *, whole: bool) -> _Outside | Literal[False]:
+class _Value(NamedTuple):
+    """Where a value ends, -1 if that is not in the text; what stops it before, and the first call in it, if any."""
+
+    end: int
+    stop: re.Match[str] | None = None
+    call: re.Match[str] | None = None
+
+
+def _value(end: ValueEnd, text: str, at: int) -> _Value:
+    """The value that starts at this index: it ends at its closing, over whole calls, or over what is in CDATA."""
+    assert end.own is not None
+    assert end.calls is not None
+    depth, call = 0, None
+    if cdata := _CDATA(text, at):
+        call = end.calls.search(text, cdata.start(), cdata.end())
+        at = cdata.end()
+    for found in _marks(end.own, end.calls).finditer(text, at):
+        if found["own"] is not None:
+            if depth == 0:
+                closes = found["close"] is not None
+                return _Value(found.end(), call=call) if closes else _Value(-1, stop=found, call=call)
+        elif found["end"] is None:
+            depth, call = depth + 1, call or found
+        elif depth == 0:
+            return _Value(-1, stop=found, call=call)
+        else:
+            depth -= 1
+    return _Value(-1, call=call)
+
+
+@lru_cache(256)
+def _marks(own: re.Pattern[str], calls: re.Pattern[str]) -> re.Pattern[str]:
+    """What opens or closes a value (group `own`), or a call."""
+    return re.compile(f"(?P<own>{own.pattern})|{calls.pattern}", re.IGNORECASE)
+
+
+def _at_edge(end: ValueEnd, edge: re.Match[str], quotes: bool, *, whole: bool) -> _Outside | Literal[False]:
     """What is at an edge of a call; what seems to open one may become the end of one with more text."""
     if edge["end"]:
-        return _Outside("end", edge.end())
+        return _Outside("end", edge.end(), quotes)
     undecided = not whole and end.token.part.match(edge.string, edge.start())
-    return False if undecided else _Outside("call", edge.start())
+    return False if undecided else _Outside("call", edge.start(), quotes)
 
 
 def _opens_at(text: str, edge: re.Match[str], begins: Delimiter | None) -> int:
     """Where a call opens of which this is the tag: at what comes before that, if it is there."""
-    before = begins.whole.finditer(text, 0, edge.start()) if begins is not None and not edge["end"] else ()
+    opens = "end" in edge.re.groupindex and edge["end"] is None
+    before = begins.whole.finditer(text, 0, edge.start()) if begins is not None and opens else ()
     return next((f.start() for f in before if not text[f.end() : edge.start()].strip()), edge.start())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentkit.formats.call import CallReader
 from agentkit.formats.damage.listed import REACH, Listed, Next, later
@@ -31,9 +31,20 @@ _NEVER = r"(?!)"
 _OVERLAP = 2048  # characters: longer than any edge with its white space
 
 
+class _Edges(NamedTuple):
+    """Regular expressions for where calls start and end; one that never matches if nothing shows it.
+
+    `starts` is for any call, `ends` for the end of this one, `nested` for what another `ends` inside this one closes.
+    """
+
+    starts: str
+    ends: str
+    nested: str
+
+
 @cache
-def _edges(shape: Shape) -> tuple[str, str]:
-    """Regular expressions for how a call of this shape starts and ends; one that never matches if nothing shows it."""
+def _edges(shape: Shape) -> _Edges:
+    """The edges of a call of this shape."""
     first, last = shape.call[0], shape.call[-1]
     starts = ends = _NEVER
     match first:
@@ -47,23 +58,30 @@ def _edges(shape: Shape) -> tuple[str, str]:
         case Tag(name, closing=True):
             ends = closing_tag(name)
     if ends is _NEVER and shape.section is not None:
-        close = shape.section.close
-        ends = closing_tag(close.name) if isinstance(close, Tag) else pattern(close.strip()) or _NEVER
-    return starts, ends
+        return _Edges(starts, _section_end(shape), _section_start(shape))
+    return _Edges(starts, ends, starts)
 
 
-def _element_edges(call: CallReader, layout: Layout) -> tuple[str, str]:
+def _element_edges(call: CallReader, layout: Layout) -> _Edges:
     """The same for an element per tool: any tool's tag starts a call, and its own closing tag ends one."""
     every = [tool.with_element(layout).element for tool in call.tools.values()]
     starts = "|".join(opening_tag(element.tag) for element in every if element is not None)
     own = call.tool.with_element(layout).element if call.tool is not None else None
-    return starts or _NEVER, closing_tag(own.tag) if own is not None else _NEVER
+    if own is None:
+        return _Edges(starts or _NEVER, _NEVER, _NEVER)
+    return _Edges(starts or _NEVER, closing_tag(own.tag), opening_tag(own.tag))
 
 
-def _edges_of(call: CallReader) -> tuple[str, str]:
+def _edges_of(call: CallReader) -> _Edges:
     """The same for this call."""
     element = next((p for p in call.shape.call if isinstance(p, ToolElement)), None)
     return _edges(call.shape) if element is None else _element_edges(call, element.layout)
+
+
+def _section_start(shape: Shape) -> str:
+    """A regular expression for the opening of a section."""
+    opening = shape.section.open if shape.section is not None else ""
+    return opening_tag(opening.name) if isinstance(opening, Tag) else pattern(opening.strip()) or _NEVER
 
 
 def _section_end(shape: Shape) -> str:
@@ -105,8 +123,7 @@ def resync_at(r: Reader, call: CallReader, damage: Damage) -> Generator[None, No
         if not within or end != r.offset or (rest := (yield from r.sees(_REST_OF_TAG))) is None:
             return end
     r.at = rest.end()
-    starts, ends = _edges_of(call)
-    return (yield from _over_quoted(r, Damage("ambiguous_call", "", r.offset), starts, ends, _NEVER))
+    return (yield from _over_quoted(r, Damage("ambiguous_call", "", r.offset), _edges_of(call), _NEVER, _opened(call)))
 
 
 def _after(r: Reader, call: CallReader, damage: Damage) -> Generator[None, None, int]:
@@ -117,30 +134,66 @@ def _after(r: Reader, call: CallReader, damage: Damage) -> Generator[None, None,
     if end >= 0:
         return end
     element = next((p for p in call.shape.call if isinstance(p, ToolElement)), None)
-    starts, ends = _edges_of(call)
-    if element is not None and damage.code != "ambiguous_call" and _starts_here(r, damage, starts):
+    edges = _edges_of(call)
+    if element is not None and damage.code != "ambiguous_call" and _starts_here(r, damage, edges.starts):
         return damage.position
     in_tag = element is not None and not damage.ended and _INSIDE_TAG.match(r.raw()[: damage.position - r.mark])
-    over = _over(r, call, damage, starts, f"{ends}|/>", _PROSE) if in_tag else _over(r, call, damage, starts, ends)
+    over = _over(r, call, damage, edges._replace(ends=f"{edges.ends}|/>"), _PROSE) if in_tag else -1
+    over = over if over >= 0 or in_tag else _over(r, call, damage, edges)
     if over >= 0:
         return over
     if in_tag and (yield from _closes_itself(r)):
         return r.offset
-    if not damage.ended and any(isinstance(p, _RAW) for p in call.shape.call):
-        return (yield from _over_quoted(r, damage, starts, ends, _section_end(call.shape)))
-    if not damage.ended:
-        yield from _next_edge(r, re.compile(f"(?P<start>{starts})|{ends}", re.IGNORECASE))
+    if damage.ended:
+        return r.offset
+    if element is not None or any(isinstance(p, _RAW) for p in call.shape.call):
+        closes = _NEVER if element else _section_end(call.shape)
+        return (yield from _over_quoted(r, damage, edges, closes, _opened(call)))
+    yield from _next_edge(r, re.compile(f"(?P<start>{edges.starts})|{edges.ends}", re.IGNORECASE))
     return r.offset
 
 
-def _over(r: Reader, call: CallReader, damage: Damage, starts: str, ends: str, between: str = r"\s*") -> int:
-    """The end of a call that another one follows, before the damage: a string that was not closed ran over it."""
-    if starts is _NEVER and ends is _NEVER:
+def _over(r: Reader, call: CallReader, damage: Damage, edges: _Edges, between: str = r"\s*") -> int:
+    """The end of a call that another one follows, before the damage: a string that was not closed ran over it.
+
+    What is quoted in the call, from its start to its end, is not the end of this one.
+    """
+    if edges.starts is _NEVER and edges.ends is _NEVER:
         return r.offset
-    next_call = re.compile(f"{_CDATA}|(?P<end>{ends})(?={between}(?:{starts}))", re.IGNORECASE)
+    starts, ends, nested = edges
+    edge = re.compile(
+        f"{_CDATA}|(?P<end>{ends})(?P<next>(?={between}(?:{starts})))?|(?P<nested>{nested})", re.IGNORECASE
+    )
     text = r.raw()[: None if damage.ended else damage.position - r.mark]
-    opened = max(call.lead.size, len(call.lead.opening))  # what opens a section may contain what ends it
-    return next((r.mark + found.end() for found in next_call.finditer(text, opened) if found["end"] is not None), -1)
+    depth = 1
+    for found in edge.finditer(text, _after_own(text, _opened(call), nested)):
+        if found["nested"] is not None:
+            depth += 1
+        elif found["end"] is not None and (depth > 1 or found["next"] is not None):
+            depth -= 1
+        if not depth:
+            return r.mark + found.end()
+    return -1
+
+
+def _opened(call: CallReader) -> int:
+    """How long what opens the call's section is, which may contain what ends it."""
+    return max(call.lead.size, len(call.lead.opening))
+
+
+def _after_own(text: str, opened: int, nested: str) -> int:
+    """The index after the call's own opening."""
+    own = re.compile(rf"\s*(?:{nested})", re.IGNORECASE).match(text, opened)
+    return own.end() if own else opened
+
+
+def _depth(text: str, opened: int, edges: _Edges) -> int:
+    """How many calls are open at the end of this text, which begins with a call: itself, and those that it quotes."""
+    edge = re.compile(f"{_CDATA}|(?P<end>{edges.ends})|(?P<nested>{edges.nested})", re.IGNORECASE)
+    depth = 1
+    for found in edge.finditer(text, _after_own(text, opened, edges.nested)):
+        depth += 1 if found["nested"] is not None else -1 if found["end"] is not None and depth > 1 else 0
+    return depth
 
 
 def _starts_here(r: Reader, damage: Damage, starts: str) -> bool:
@@ -214,29 +267,32 @@ def _found(r: Reader, edge: re.Pattern[str]) -> Generator[None, None, re.Match[s
         yield
 
 
-def _over_quoted(r: Reader, damage: Damage, starts: str, ends: str, closes: str) -> Generator[None, None, int]:
+def _over_quoted(r: Reader, damage: Damage, edges: _Edges, closes: str, opened: int) -> Generator[None, None, int]:
     """Where to continue after damage in a call of raw values: what starts after it may be quoted in one.
 
     A call that starts exactly at the damage is the next one, unless the damage is the ambiguous end of a value, or in
     an opening tag, whose rest its own value may be. Any other belongs to the damaged call until that has ended: after
-    as many ends as there were starts, or, if they are too few, after the first.
+    as many ends as there were starts; or, if they are too few, after the first, or at the start of another tool's.
     """
     if r.offset > damage.position:
         r.back_to(damage.position)
-    edge = re.compile(f"(?P<start>{starts})|(?P<close>{closes})|{ends}", re.IGNORECASE)
-    depth, first = 1, -1
+    starts, ends, nested = edges
+    depth = _depth(r.raw(), opened, edges)
+    edge = re.compile(f"(?P<nested>{nested})|(?P<close>{closes})|(?P<end>{ends})|(?P<start>{starts})", re.IGNORECASE)
+    first = -1
     try:
         yield from r.space()
         here = r.offset if damage.code != "ambiguous_call" and not damage.in_tag else -1
         while found := (yield from _found(r, edge)):
             at = r.base + found.start()
-            if (at == here and found["start"]) or (found["close"] and depth == 1 and first < 0):
+            opens = found["nested"] is not None or found["start"] is not None
+            if (at == here and opens) or (found["close"] is not None and depth == 1 and first < 0):
                 r.at = found.start()
                 return at
-            depth += 1 if found["start"] else -1 if not found["close"] else 0
+            depth += 1 if found["nested"] is not None else -1 if found["end"] is not None else 0
             r.at = found.end()
-            if found["start"] is None and found["close"] is None and first < 0:
-                first = r.offset
+            if first < 0 and (found["end"] is not None or (starts != nested and opens)):
+                first = r.offset if found["end"] is not None else at
             if not depth:
                 break
     except Damage:  # the call is too long: it is over at the first place where it may have been
