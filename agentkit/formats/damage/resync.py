@@ -94,6 +94,7 @@ _RAW = (TagParameters, Pairs, TextArgument, NestedTags, Braced)
 """Bodies whose values may contain a call unchanged."""
 _CDATA = r"<!\[CDATA\[(?s:.*?)(?:\]\]>|\Z)"
 """What is marked as meant to the letter, up to its own end: a call in it is quoted."""
+_CDATA_END: Final = re.compile(r"\]\]>")
 _PROSE: Final = r"[^<>\"']{0,512}"
 """What may be between two calls besides white space where the first one's opening tag ran over it."""
 _REST_OF_TAG: Final = Delimiter(r"[^<>\n]{0,512}[\"']\s{0,64}/?>", r"[^<>\n]{0,512}\s{0,64}/?")
@@ -119,15 +120,17 @@ def resync_at(r: Reader, call: CallReader, damage: Damage) -> Generator[None, No
     within = within and not damage.ended and _INSIDE_TAG.match(r.raw()[: damage.position - r.mark]) is not None
     rest = (yield from r.sees(_REST_OF_TAGS)) if within and r.offset == damage.position else None
     if rest is None:
-        end = yield from _after(r, call, damage)
+        end = yield from _after(r, call, damage, within=within)
         if not within or end != r.offset or (rest := (yield from r.sees(_REST_OF_TAG))) is None:
             return end
     r.at = rest.end()
-    return (yield from _over_quoted(r, Damage("ambiguous_call", "", r.offset), _edges_of(call), _NEVER, _opened(call)))
+    edges = _edges_of(call)
+    edges = edges._replace(nested=edges.starts)  # what starts may be in this one's content
+    return (yield from _over_quoted(r, Damage("ambiguous_call", "", r.offset), edges, _NEVER, _opened(call)))
 
 
-def _after(r: Reader, call: CallReader, damage: Damage) -> Generator[None, None, int]:
-    """The same without what follows the rest of a tag."""
+def _after(r: Reader, call: CallReader, damage: Damage, *, within: bool) -> Generator[None, None, int]:
+    """The same without what follows the rest of a tag; `within` if the damage is in one."""
     end = damage.end
     if end < 0 and call.listed is not None:
         end = yield from _in_list(r, call.listed, call, damage)
@@ -137,7 +140,7 @@ def _after(r: Reader, call: CallReader, damage: Damage) -> Generator[None, None,
     edges = _edges_of(call)
     if element is not None and damage.code != "ambiguous_call" and _starts_here(r, damage, edges.starts):
         return damage.position
-    in_tag = element is not None and not damage.ended and _INSIDE_TAG.match(r.raw()[: damage.position - r.mark])
+    in_tag = element is not None and not damage.ended and (yield from _inside_tag(r, damage))
     over = _over(r, call, damage, edges._replace(ends=f"{edges.ends}|/>"), _PROSE) if in_tag else -1
     over = over if over >= 0 or in_tag else _over(r, call, damage, edges)
     if over >= 0:
@@ -146,9 +149,9 @@ def _after(r: Reader, call: CallReader, damage: Damage) -> Generator[None, None,
         return r.offset
     if damage.ended:
         return r.offset
-    if element is not None or any(isinstance(p, _RAW) for p in call.shape.call):
+    if (element is not None and not in_tag) or any(isinstance(p, _RAW) for p in call.shape.call):
         closes = _NEVER if element else _section_end(call.shape)
-        return (yield from _over_quoted(r, damage, edges, closes, _opened(call)))
+        return (yield from _over_quoted(r, damage, edges, closes, -1 if within else _opened(call)))
     yield from _next_edge(r, re.compile(f"(?P<start>{edges.starts})|{edges.ends}", re.IGNORECASE))
     return r.offset
 
@@ -187,13 +190,26 @@ def _after_own(text: str, opened: int, nested: str) -> int:
     return own.end() if own else opened
 
 
-def _depth(text: str, opened: int, edges: _Edges) -> int:
-    """How many calls are open at the end of this text, which begins with a call: itself, and those that it quotes."""
-    edge = re.compile(f"{_CDATA}|(?P<end>{edges.ends})|(?P<nested>{edges.nested})", re.IGNORECASE)
-    depth = 1
+def _depth(text: str, opened: int, edges: _Edges) -> tuple[int, bool]:
+    """How many calls are open at the end of this text, which begins with a call: itself, and those that it quotes.
+
+    And whether CDATA is open there, too.
+    """
+    edge = re.compile(f"(?P<literal>{_CDATA})|(?P<end>{edges.ends})|(?P<nested>{edges.nested})", re.IGNORECASE)
+    depth, literal = 1, False
     for found in edge.finditer(text, _after_own(text, opened, edges.nested)):
         depth += 1 if found["nested"] is not None else -1 if found["end"] is not None and depth > 1 else 0
-    return depth
+        literal = found["literal"] is not None and not found[0].endswith("]]>")
+    return depth, literal
+
+
+def _over_literal(r: Reader) -> Wait:
+    """Consume the rest of CDATA; nothing if it does not end."""
+    start = r.offset
+    if found := (yield from _found(r, _CDATA_END)):
+        r.at = found.end()
+    else:
+        r.back_to(start)
 
 
 def _starts_here(r: Reader, damage: Damage, starts: str) -> bool:
@@ -230,6 +246,16 @@ def _in_list(r: Reader, listed: Listed, call: CallReader, damage: Damage) -> Gen
     if end > r.offset:
         r.at = end - r.base
     return end
+
+
+def _inside_tag(r: Reader, damage: Damage) -> Generator[None, None, bool]:
+    """Whether the damage is in an opening tag, and does not end it, as another tag does."""
+    if _INSIDE_TAG.match(r.raw()[: damage.position - r.mark]) is None:
+        return False
+    read = r.raw()[damage.position - r.mark :]
+    while not (read + r.buf[r.at :]).strip() and not r.ended:
+        yield
+    return not (read + r.buf[r.at :]).lstrip().startswith("<")
 
 
 def _closes_itself(r: Reader) -> Generator[None, None, bool]:
@@ -274,16 +300,26 @@ def _over_quoted(r: Reader, damage: Damage, edges: _Edges, closes: str, opened: 
     an opening tag, whose rest its own value may be. Any other belongs to the damaged call until that has ended: after
     as many ends as there were starts; or, if they are too few, after the first, or at the start of another tool's.
     """
+    reached = r.offset
     if r.offset > damage.position:
         r.back_to(damage.position)
     starts, ends, nested = edges
-    depth = _depth(r.raw(), opened, edges)
-    edge = re.compile(f"(?P<nested>{nested})|(?P<close>{closes})|(?P<end>{ends})|(?P<start>{starts})", re.IGNORECASE)
+    depth, literal = _depth(r.raw(), opened, edges) if opened >= 0 else (1, False)
+    edge = re.compile(
+        rf"(?P<nested>{nested})|(?P<close>{closes})|(?P<end>{ends})|(?P<start>{starts})|(?P<literal><!\[CDATA\[)",
+        re.IGNORECASE,
+    )
     first = -1
     try:
+        if literal:
+            yield from _over_literal(r)
         yield from r.space()
         here = r.offset if damage.code != "ambiguous_call" and not damage.in_tag else -1
         while found := (yield from _found(r, edge)):
+            if found["literal"] is not None:
+                r.at = found.end()
+                yield from _over_literal(r)
+                continue
             at = r.base + found.start()
             opens = found["nested"] is not None or found["start"] is not None
             if (at == here and opens) or (found["close"] is not None and depth == 1 and first < 0):
@@ -291,8 +327,8 @@ def _over_quoted(r: Reader, damage: Damage, edges: _Edges, closes: str, opened: 
                 return at
             depth += 1 if found["nested"] is not None else -1 if found["end"] is not None else 0
             r.at = found.end()
-            if first < 0 and (found["end"] is not None or (starts != nested and opens)):
-                first = r.offset if found["end"] is not None else at
+            if first < 0 and (at >= reached and opens if starts != nested else found["end"] is not None):
+                first = at if opens else r.offset
             if not depth:
                 break
     except Damage:  # the call is too long: it is over at the first place where it may have been
