@@ -119,7 +119,6 @@ class Listed:
         "no_prose",
         "open",
         "openings",
-        "over",
         "python",
         "strong",
         "told",
@@ -174,8 +173,6 @@ class Listed:
         opening = pattern(section.open.strip()) if isinstance(section.open, str) else opening_tag(section.open.name)
         self.open = re.compile(opening if strong else rf"{opening}{_SPACE}(?:{start})", re.IGNORECASE)
         self.goes_on = re.compile(rf"[,;{'' if alone else chr(10)}]{_SPACE}(?:{start})")
-        over = rf"(?:{edge})(?=\s{{0,1024}}(?:{opening}))"
-        self.over = None if alone or not strong else re.compile(over, re.IGNORECASE)
 
     def reach(self, text: str, at: int, *, opened: bool) -> int:
         """How many characters are searched from this place; more if no prose begins like this."""

@@ -14,6 +14,9 @@ from agentkit.formats.call import CallReader
 from agentkit.formats.damage.listed import REACH, Listed, Next, later
 from agentkit.formats.format import (
     Braced,
+    Envelope,
+    Json,
+    KeyEnvelope,
     NameTag,
     NestedTags,
     Pairs,
@@ -92,6 +95,7 @@ def _section_end(shape: Shape) -> str:
 
 _RAW = (TagParameters, Pairs, TextArgument, NestedTags, Braced)
 """Bodies whose values may contain a call unchanged."""
+_JSON = (Json, Envelope, KeyEnvelope)
 _CDATA = r"<!\[CDATA\[(?s:.*?)(?:\]\]>|\Z)"
 """What is marked as meant to the letter, up to its own end: a call in it is quoted."""
 _CDATA_END: Final = re.compile(r"\]\]>")
@@ -131,13 +135,14 @@ def resync_at(r: Reader, call: CallReader, damage: Damage) -> Generator[None, No
 
 def _after(r: Reader, call: CallReader, damage: Damage, *, within: bool) -> Generator[None, None, int]:
     """The same without what follows the rest of a tag; `within` if the damage is in one."""
-    end = damage.end
+    element = next((p for p in call.shape.call if isinstance(p, ToolElement)), None)
+    edges, end = _edges_of(call), damage.end
+    if end < 0 and not damage.ended and any(isinstance(p, _JSON) for p in call.shape.call):
+        end = yield from _over_brackets(r, call, damage, edges)
     if end < 0 and call.listed is not None:
         end = yield from _in_list(r, call.listed, call, damage)
     if end >= 0:
         return end
-    element = next((p for p in call.shape.call if isinstance(p, ToolElement)), None)
-    edges = _edges_of(call)
     if element is not None and damage.code != "ambiguous_call" and _starts_here(r, damage, edges.starts):
         return damage.position
     in_tag = element is not None and not damage.ended and (yield from _inside_tag(r, damage))
@@ -149,11 +154,12 @@ def _after(r: Reader, call: CallReader, damage: Damage, *, within: bool) -> Gene
         return r.offset
     if damage.ended:
         return r.offset
-    if (element is not None and not in_tag) or any(isinstance(p, _RAW) for p in call.shape.call):
-        closes = _NEVER if element else _section_end(call.shape)
-        return (yield from _over_quoted(r, damage, edges, closes, -1 if within else _opened(call)))
-    yield from _next_edge(r, re.compile(f"(?P<start>{edges.starts})|{edges.ends}", re.IGNORECASE))
-    return r.offset
+    if in_tag:
+        yield from _next_edge(r, re.compile(f"(?P<start>{edges.starts})|{edges.ends}", re.IGNORECASE))
+        return r.offset
+    raw = any(isinstance(p, _RAW) for p in call.shape.call)
+    closes = _section_end(call.shape) if raw else _NEVER
+    return (yield from _over_quoted(r, damage, edges, closes, -1 if within else _opened(call), raw=raw))
 
 
 def _over(r: Reader, call: CallReader, damage: Damage, edges: _Edges, between: str = r"\s*") -> int:
@@ -219,10 +225,14 @@ def _starts_here(r: Reader, damage: Damage, starts: str) -> bool:
 
 def _in_list(r: Reader, listed: Listed, call: CallReader, damage: Damage) -> Generator[None, None, int]:
     """Where the next call of a section starts after a damaged one, or where the section ends; -1 if that is unknown."""
-    before = r.raw()[max(call.lead.size, len(call.lead.opening)) : damage.position - r.mark]
+    before = r.raw()[_opened(call) : damage.position - r.mark]
     start = damage.position - len(before)
-    if listed.over is not None and (over := listed.over.search(before)):
-        return start + over.start()
+    if listed.close is not None:
+        over, depth = _sections(before, call.shape)
+        if over >= 0 and listed.strong:
+            return start + over
+        if not damage.ended and (end := (yield from _over_sections(r, call.shape, damage, depth))) >= 0:
+            return end
     if damage.ended or not r.may_rewind(r.offset):
         return -1
     inside = listed.inside(before)
@@ -256,6 +266,77 @@ def _inside_tag(r: Reader, damage: Damage) -> Generator[None, None, bool]:
     while not (read + r.buf[r.at :]).strip() and not r.ended:
         yield
     return not (read + r.buf[r.at :]).lstrip().startswith("<")
+
+
+def _over_brackets(r: Reader, call: CallReader, damage: Damage, edges: _Edges) -> Generator[None, None, int]:
+    """The end of the JSON of a damaged call that quotes others, where nothing but its brackets shows that end.
+
+    -1, with nothing consumed but what the call has, if it quotes none, or its brackets do not balance.
+    """
+    if edges.ends is not _NEVER and not re.match(
+        edges.ends, call.shape.call[0].strip() if isinstance(call.shape.call[0], str) else "", re.IGNORECASE
+    ):
+        return -1
+    quoted = call.listed.open.pattern if call.listed is not None else edges.starts
+    edge = re.compile(rf"(?P<opens>\{{)|(?P<closes>\}})|(?P<quoted>{quoted})", re.IGNORECASE)
+    reached, depth, quotes = r.offset, 0, quoted is _NEVER
+    for found in edge.finditer(r.raw()[: damage.position - r.mark], _after_own(r.raw(), _opened(call), edges.starts)):
+        depth += (found["opens"] is not None) - (found["closes"] is not None)
+        quotes |= found["quoted"] is not None
+    if reached > damage.position:
+        r.back_to(damage.position)
+    while depth > 0 and r.offset - damage.position < REACH and (found := (yield from _found(r, edge))):
+        depth += (found["opens"] is not None) - (found["closes"] is not None)
+        quotes |= found["quoted"] is not None
+        r.at = found.end()
+    if not depth and quotes and r.offset > damage.position:
+        return r.offset
+    if r.offset > reached:
+        r.back_to(reached)
+    r.at = reached - r.base
+    return -1
+
+
+def _section_edge(shape: Shape) -> re.Pattern[str]:
+    """What opens a section of this shape (group `open`), or ends one."""
+    return re.compile(f"(?P<open>{_section_start(shape)})|{_section_end(shape)}", re.IGNORECASE)
+
+
+def _sections(text: str, shape: Shape) -> tuple[int, int]:
+    """Where in a text, which begins in a section, that ends and another one follows, else -1; and how many are open.
+
+    The end of a section that none follows is content.
+    """
+    depth, end = 1, None
+    for found in _section_edge(shape).finditer(text):
+        if end is not None and found["open"] is not None and not text[end.end() : found.start()].strip():
+            return end.start(), 0
+        end = found if found["open"] is None and depth == 1 else None
+        if end is None:
+            depth += 1 if found["open"] is not None else -1
+    return -1, depth
+
+
+def _over_sections(r: Reader, shape: Shape, damage: Damage, depth: int) -> Generator[None, None, int]:
+    """The end of the section of a damaged call, over the sections that it quotes, of which some are open where it is.
+
+    -1, with nothing consumed but what the call has, if it quotes none, or that end is missing.
+    """
+    reached, quotes = r.offset, depth > 1
+    if reached > damage.position:
+        r.back_to(damage.position)
+    while found := (yield from _found(r, _section_edge(shape))):
+        quotes |= found["open"] is not None
+        depth += 1 if found["open"] is not None else -1
+        r.at = found.end() if depth else found.start()
+        if not depth:
+            break
+    if not depth and quotes:
+        return r.offset
+    if r.offset > reached:
+        r.back_to(reached)
+    r.at = reached - r.base
+    return -1
 
 
 def _closes_itself(r: Reader) -> Generator[None, None, bool]:
@@ -293,7 +374,9 @@ def _found(r: Reader, edge: re.Pattern[str]) -> Generator[None, None, re.Match[s
         yield
 
 
-def _over_quoted(r: Reader, damage: Damage, edges: _Edges, closes: str, opened: int) -> Generator[None, None, int]:
+def _over_quoted(
+    r: Reader, damage: Damage, edges: _Edges, closes: str, opened: int, *, raw: bool = True
+) -> Generator[None, None, int]:
     """Where to continue after damage in a call of raw values: what starts after it may be quoted in one.
 
     A call that starts exactly at the damage is the next one, unless the damage is the ambiguous end of a value, or in
@@ -327,7 +410,7 @@ def _over_quoted(r: Reader, damage: Damage, edges: _Edges, closes: str, opened: 
                 return at
             depth += 1 if found["nested"] is not None else -1 if found["end"] is not None else 0
             r.at = found.end()
-            if first < 0 and (at >= reached and opens if starts != nested else found["end"] is not None):
+            if first < 0 and (found["end"] is not None if raw else at >= reached):
                 first = at if opens else r.offset
             if not depth:
                 break
