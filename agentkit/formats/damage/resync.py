@@ -49,12 +49,13 @@ class _Edges(NamedTuple):
 def _edges(shape: Shape) -> _Edges:
     """The edges of a call of this shape."""
     first, last = shape.call[0], shape.call[-1]
-    starts = ends = _NEVER
+    starts = ends = nested = _NEVER
     match first:
         case str(text) if text.strip():
-            starts = pattern(text.strip())
+            starts = nested = pattern(text.strip())
         case NameTag(name):
             starts = opening_tag(name)
+            nested = rf"{starts}(?!\s{{0,64}}>)"  # without a name it may as well be a worn end
     match last:
         case str(text) if text.strip():
             ends = pattern(text.strip())
@@ -62,7 +63,7 @@ def _edges(shape: Shape) -> _Edges:
             ends = closing_tag(name)
     if ends is _NEVER and shape.section is not None:
         return _Edges(starts, _section_end(shape), _section_start(shape))
-    return _Edges(starts, ends, starts)
+    return _Edges(starts, ends, nested)
 
 
 def _element_edges(call: CallReader, layout: Layout) -> _Edges:
