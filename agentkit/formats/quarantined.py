@@ -194,7 +194,7 @@ def _chosen(literals: Iterable[str]) -> str:
     those = {**{literal: re.escape(literal) for literal in literals}, **series}
     tree: dict[str, dict[str, list[str]]] = {}
     for literal, pattern in sorted(those.items(), key=lambda one: len(one[0]), reverse=True):
-        first, second = literal[:2]
+        first, second = literal[0], literal[1]
         rest = pattern.removeprefix(re.escape(first)).removeprefix(re.escape(second))
         tree.setdefault(_cased(first), {}).setdefault(_cased(second), []).append(rest)
     ends = {first: _either(f"{second}{_either(rest)}" for second, rest in tree[first].items()) for first in tree}

@@ -58,7 +58,7 @@ def streamed(events: list[dict[str, Any]]) -> str:
 def chat(text: str, word: str | None, *, stream: bool) -> Any:
     if not stream:
         return {"choices": [{"message": {"content": text}, "finish_reason": word}]}
-    pieces = [{"delta": {"content": text}}, {"delta": {}, "finish_reason": word}]
+    pieces: list[dict[str, Any]] = [{"delta": {"content": text}}, {"delta": {}, "finish_reason": word}]
     return streamed([{"choices": [{"index": 0, **piece}]} for piece in pieces])
 
 
