@@ -7,7 +7,7 @@ registry.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -175,17 +175,40 @@ def _markers(format: Format | None) -> re.Pattern[str]:
                             names.add(found[1])
                         elif len(token) > 2 and token not in _COMMON:
                             literals.add(token)
-    starting: dict[str, list[str]] = {"<": [any_tag(sorted(names)), control.PIPED]}
-    for literal in sorted(literals, key=len, reverse=True):
-        starting.setdefault(literal[0].lower(), []).append(re.escape(literal))
     # one look at a character decides about all markers that begin with it
-    every = [f"(?={re.escape(first)})(?:{'|'.join(those)})" for first, those in starting.items()]
+    every = [f"(?=<)(?:{any_tag(sorted(names))}|{control.PIPED})", _chosen(literals)]
     own = own_markers(format) if format is not None else OwnMarkers((), ())
     marker = f"(?={'|'.join([*every, _BARE, *own.long])})."
     if own.single:
         marker = f"(?P<{_SINGLE}>(?={'|'.join(own.single)}).)|{marker}"
     # only its first character is taken: another marker may begin inside it, as with its last one
     return re.compile(marker, re.IGNORECASE)
+
+
+def _chosen(literals: Iterable[str]) -> str:
+    """A regular expression for literals and for numbered control tokens, chosen by their first two characters.
+
+    Ignoring case, `re` would try each of them in turn: those two are compared with both their cases instead.
+    """
+    series = dict(zip(map("".join, control.SERIES), control.series(), strict=True))
+    those = {**{literal: re.escape(literal) for literal in literals}, **series}
+    tree: dict[str, dict[str, list[str]]] = {}
+    for literal, pattern in sorted(those.items(), key=lambda one: len(one[0]), reverse=True):
+        first, second = literal[0], literal[1]
+        rest = pattern.removeprefix(re.escape(first)).removeprefix(re.escape(second))
+        tree.setdefault(_cased(first), {}).setdefault(_cased(second), []).append(rest)
+    ends = {first: _either(f"{second}{_either(rest)}" for second, rest in tree[first].items()) for first in tree}
+    return _either(f"{first}{rest}" for first, rest in ends.items())
+
+
+def _cased(character: str) -> str:
+    """A regular expression for a character in both its cases, even where case is ignored."""
+    cases = {character.lower(), character.upper()}
+    return f"(?-i:[{''.join(map(re.escape, sorted(cases)))}])"
+
+
+def _either(patterns: Iterable[str]) -> str:
+    return f"(?:{'|'.join(patterns)})"
 
 
 @lru_cache(maxsize=256)

@@ -5,38 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
-from agentkit.events import Finish, FinishReason, SourceEvent, Text, Thinking, Usage
+from agentkit.events import Finish, SourceEvent, Text, Thinking, Usage
 from agentkit.formats.pieces import Pieces
+from agentkit.models.finishes import finish, meaning, takes_back
 from agentkit.models.native import (
     CONTRADICTED,
     NativeCall,
     NativeCalls,
     contradict,
-    finish,
     last_events,
     provider_block,
-    takes_back,
 )
 from agentkit.models.native_arguments import readable
 from agentkit.models.shared_indexes import SharedIndexes
 from agentkit.models.wire import ErrorInStream, WireEvent, count_of, items_of, json_text_of, mapping_of, text_of
 from agentkit.unicode import Joiner
-
-FINISHES: Final[Mapping[str, FinishReason]] = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "tool_use": "tool_calls",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "pause_turn": "pause",
-    "refusal": "refusal",
-}
-
-
-def _at_limit(reason: str | None) -> bool:
-    return FINISHES.get((reason or "").lower()) == "length"
 
 
 class MessagesWire:
@@ -65,8 +50,8 @@ class MessagesWire:
         kind = text_of(event.get("type"))
         reason = text_of(mapping_of(event.get("delta")).get("stop_reason")) if kind == "message_delta" else ""
         if reason:
-            self._calls.held = self._calls.held or takes_back(FINISHES, reason)
-            if _at_limit(reason):
+            self._calls.held = self._calls.held or takes_back(reason)
+            if meaning(reason) == "length":
                 self._calls.cut()
         stands = self._calls.go_on() if reason or kind.startswith("content_block_") else []
         return stands + self._event(kind, event)
@@ -79,7 +64,7 @@ class MessagesWire:
                     raise ErrorInStream.of({"message": "another message starts in the middle of this one"})
                 message = mapping_of(event.get("message"))
                 self._count(mapping_of(message.get("usage")))
-                self._calls.held = takes_back(FINISHES, text_of(message.get("stop_reason")))
+                self._calls.held = takes_back(text_of(message.get("stop_reason")))
             case "content_block_start" if text_of(mapping_of(event.get("content_block")).get("type")):
                 return self._start(at, mapping_of(event.get("content_block")))
             case "content_block_delta":
@@ -87,7 +72,7 @@ class MessagesWire:
             case "content_block_stop" if at in self._blocks:
                 return self._stop(at)
             case "message_delta":
-                if not takes_back(FINISHES, self._finish):
+                if not takes_back(self._finish):
                     self._finish = text_of(mapping_of(event.get("delta")).get("stop_reason")) or self._finish
                 self._count(mapping_of(event.get("usage")))
                 self.done = self.done or self._finish is not None  # complete; only `message_stop` is still to come
@@ -111,7 +96,7 @@ class MessagesWire:
             events += self._calls.more(self._calls.begin("", "")[0], text)
         ending: Finish | None = None
         if self.done:
-            ending = finish(FINISHES, self._finish, calls=self.called)
+            ending = finish(self._finish, calls=self.called)
         return events + last_events(self._calls, usage_of(self._usage) if self._usage else None, ending)
 
     def _count(self, usage: Mapping[str, Any]) -> None:
@@ -206,7 +191,8 @@ class MessagesWire:
                 call.told = call.told or "input" in block or bool(pieces)
                 self._shared.stop(at)
                 events = whole + self._calls.end(call)
-                if _at_limit(self._finish):  # told before the block's end, which then shows no more than the limit
+                # told before the block's end, which then shows no more than the limit
+                if meaning(self._finish) == "length":
                     self._calls.cut()
                 return events
             case "thinking":

@@ -37,43 +37,6 @@ def provider_block(
     return ProviderBlock(provider, clean_json(data), thinking, index)
 
 
-def takes_back(reasons: Mapping[str, FinishReason], raw: str | None) -> bool:
-    """Whether a provider's word for the end retracts the response; no later word changes that.
-
-    Args:
-        reasons: the provider's words, in small letters, and their meaning here.
-        raw: the provider's word.
-    """
-    return reasons.get((raw or "").lower()) in TAKEN_BACK
-
-
-def finish(
-    reasons: Mapping[str, FinishReason],
-    raw: str | None,
-    *,
-    calls: bool,
-    refused: bool = False,
-    otherwise: FinishReason = "unknown",
-) -> Finish:
-    """The finish of a response.
-
-    A server that says `stop`, or nothing, after calls means calls.
-
-    Args:
-        reasons: the provider's words, in small letters, and their meaning here.
-        raw: the provider's word.
-        calls: whether the response had a call.
-        refused: whether it had a refusal.
-        otherwise: what any other word of the provider means.
-    """
-    reason = reasons.get(raw.lower(), otherwise) if raw else "unknown"
-    if calls and reason in ("stop", "unknown"):
-        reason = "tool_calls"
-    if refused and reason not in ("content_filter", "error"):
-        reason = "refusal"
-    return Finish(reason, raw or None)
-
-
 _SHAPE: Final = frozenset(("$schema", "type", "title", "description", "properties", "required", "additionalProperties"))
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
-from agentkit.events import FinishReason, SourceEvent, Text, Usage
+from agentkit.events import SourceEvent, Text, Usage
 from agentkit.messages import (
     AssistantMessage,
     ImagePart,
@@ -25,7 +25,8 @@ from agentkit.models.base import ModelRequest
 from agentkit.models.chat_calls import WhichCall
 from agentkit.models.chat_thinking import ChatThinking
 from agentkit.models.final_message import decide
-from agentkit.models.native import NativeCalls, finish, last_events, takes_back
+from agentkit.models.finishes import finish, takes_back
+from agentkit.models.native import NativeCalls, last_events
 from agentkit.models.provider import RemoteModel
 from agentkit.models.rendered_once import Rendered, Taken
 from agentkit.models.vendors import OPENAI
@@ -34,29 +35,6 @@ from agentkit.schemas import flavours
 from agentkit.unicode import Joiner, clean
 
 IDS: Final = fitting.IdRule(limit=40)  # "string too long. Expected a string with maximum length 40"
-
-FINISHES: Final[Mapping[str, FinishReason]] = {
-    "stop": "stop",
-    "eos": "stop",  # Together
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
-    "length": "length",
-    "max_tokens": "length",  # gateways that send what Anthropic or Google say
-    "incomplete": "length",  # the same for the Responses API
-    "model_length": "length",  # Mistral: the context window is full
-    "content_filter": "content_filter",
-    "sensitive": "content_filter",  # GLM
-    "refusal": "refusal",  # Anthropic's, from a gateway
-    "safety": "content_filter",  # Google's, which it writes in capitals, like the next four
-    "recitation": "content_filter",
-    "blocklist": "content_filter",
-    "prohibited_content": "content_filter",
-    "spii": "content_filter",
-    "error": "error",  # OpenRouter
-    "network_error": "error",  # GLM
-    "abort": "error",  # vLLM, SGLang
-    "insufficient_system_resource": "error",  # DeepSeek
-}
 
 # ---------------------------------------------------------------- request
 
@@ -212,12 +190,12 @@ class ChatWire:
     def _choice(self, choice: Mapping[str, Any]) -> list[SourceEvent]:
         reason = choice.get("finish_reason")
         if reason is not None:
-            self._finish = self._finish if takes_back(FINISHES, self._finish) else text_of(reason)
+            self._finish = self._finish if takes_back(self._finish) else text_of(reason)
             self.done = True
         self._final = mapping_of(choice.get("message")) or self._final
         delta = mapping_of(choice.get("delta"))
         self._refused = self._refused or any(text_of(said.get("refusal")) for said in (delta, self._final))
-        self._calls.held = bool(self._final) or self._refused or takes_back(FINISHES, self._finish)
+        self._calls.held = bool(self._final) or self._refused or takes_back(self._finish)
         return self._delta(delta)
 
     def close(self) -> list[SourceEvent]:
@@ -225,7 +203,7 @@ class ChatWire:
         events = self._finally() + self._say(self._text.close()) + self._thinking.end()
         ending = None
         if self.done:
-            ending = finish(FINISHES, self._finish, calls=self.called, refused=self._refused)
+            ending = finish(self._finish, calls=self.called, refused=self._refused)
         return events + last_events(self._calls, self._usage, ending)
 
     def _delta(self, delta: Mapping[str, Any]) -> list[SourceEvent]:

@@ -14,27 +14,18 @@ from typing import Any, Final
 
 from agentkit.events import Finish, FinishReason, SourceEvent, Text, Thinking, Usage
 from agentkit.formats.pieces import Pieces
+from agentkit.models.finishes import finish, takes_back
 from agentkit.models.native import (
     CONTRADICTED,
     NativeCall,
     NativeCalls,
     contradict,
-    finish,
     last_events,
     provider_block,
-    takes_back,
 )
 from agentkit.models.output_items import OutputItem, OutputItems
 from agentkit.models.wire import ErrorInStream, WireEvent, count_of, items_of, json_text_of, mapping_of, text_of
 from agentkit.unicode import clean
-
-FINISHES: Final[Mapping[str, FinishReason]] = {
-    "completed": "stop",
-    "max_output_tokens": "length",
-    "max_tokens": "length",  # vLLM
-    "content_filter": "content_filter",
-}
-"""The status of a completed response, or the reason of an incomplete one."""
 
 CALLS: Final[Mapping[str, str]] = {"function_call": "arguments", "custom_tool_call": "input"}
 """The kinds of calls that are answered here, and the field of each that has its arguments."""
@@ -84,7 +75,7 @@ class ResponsesWire:
         kind = text_of(event.get("type"))
         if kind in ("response.in_progress", "response.completed", "response.incomplete"):
             reason = mapping_of(mapping_of(event.get("response")).get("incomplete_details")).get("reason")
-            self._calls.held = self._calls.held or takes_back(FINISHES, text_of(reason))
+            self._calls.held = self._calls.held or takes_back(text_of(reason))
         self._refused = self._refused or _refuses(kind, event)
         self._calls.held = self._calls.held or self._refused
         known = kind.rpartition(".")[0] in _KINDS or kind in _GO_ON
@@ -117,7 +108,7 @@ class ResponsesWire:
         ending: Finish | None = None
         if self.done:
             other: FinishReason = "length" if self._cut else "unknown"
-            ending = finish(FINISHES, self._finish, calls=self.called, refused=self._refused, otherwise=other)
+            ending = finish(self._finish, calls=self.called, refused=self._refused, otherwise=other)
         return events + last_events(self._calls, self._usage, ending)
 
     def _left(self, item: OutputItem) -> list[SourceEvent]:

@@ -26,7 +26,8 @@ from agentkit.processor.intake import BEFORE_TEXT, NOT_PLAIN, PLAIN, Intake, Ope
 from agentkit.processor.recovery import Recovery
 from agentkit.processor.textcalls import TextCalls, TextOpenCalls
 
-_WHOLE = TAKEN_BACK | {"stop", "tool_calls", "unknown"}  # after another end nobody knows what would have followed
+_WHOLE = TAKEN_BACK | {"stop", "tool_calls"}  # after another end nobody knows what would have followed
+_UNSAID = Finish("unknown")  # … but for a server that gives no reason, it is the usual one
 _OF_CALLS = (CallStart, ArgumentDelta, CallEnd, CallError)
 
 
@@ -137,7 +138,7 @@ class ResponseReader:
             self._new_recovery = None
             self.intake.finish = event
             return (event,)
-        rest = self.close(whole=event.reason in _WHOLE, cut=event.reason == "length")
+        rest = self.close(whole=event.reason in _WHOLE or event == _UNSAID, cut=event.reason == "length")
         return (
             chain(rest, self.intake.keep((event,), self.native)) if rest else self.intake.keep_one(event, self.native)
         )

@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -20,7 +21,7 @@ from agentkit.messages import ToolMessage
 from agentkit.testing import ScriptedModel
 from agentkit_tools.files import Files
 from agentkit_tools.folder import replacing
-from agentkit_tools.protected import PROTECTED, REASONS
+from agentkit_tools.protected import PROTECTED, REASONS, protected_in
 
 EDIT = """
 import sys
@@ -295,11 +296,47 @@ def test_what_is_protected_is_not_written_wherever_it_stands(tmp_path: Path, pat
             ".env.example",
             ".gitignore",
         ),
+        *(".github/CODEOWNERS", ".github/ISSUE_TEMPLATE/bug.yml", ".env.template", ".env.production.example"),
+        *("AGENTS.md", "Dockerfile", "app.yml", "config.yaml", "docs/build.yml", ".config/a.toml", "profile.py"),
         *("env", "git/config", "pth", "x.pth.txt", "workflows/a.yml", ".dockerignore", ".editorconfig", ".config/a"),
     ],
 )
 def test_what_somebody_has_to_name_or_what_runs_nothing_is_written(tmp_path: Path, path: str) -> None:
     assert Files(tmp_path).create_file(path, "x").ok
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(".bash_completion", ".rvmrc", ".xprofile", ".config/zsh/.zshrc", ".config/nushell/config.nu", "profile.ps1"),
+        *("Microsoft.PowerShell_profile.ps1", ".elvish/rc.elv", ".ghci", ".iex.exs", ".ocamlinit", ".octaverc"),
+        *(".RData", ".Rprofile", ".erlang", ".kakrc", ".helix/languages.toml", ".config/helix/config.toml"),
+        *(".build.yml", ".builds/x.yml", ".semaphore/semaphore.yml", ".cirrus.star", ".drone.yaml", "buildspec.yml"),
+        *("azure-pipelines.yaml", ".readthedocs.yaml", ".tekton/a.yml", ".github/dependabot.yml", "codemagic.yaml"),
+        *(".kiro/hooks/a.kiro.hook", "opencode.json", ".opencode/plugin/x.js", ".roo/mcp.json", ".amazonq/mcp.json"),
+        *(".qwen/settings.json", ".aider.conf.yml", ".clinerules/x", ".codex/config.toml", ".gemini/settings.json"),
+        *(".trae/mcp.json", ".augment/x", "mcp.json", ".env.prod", ".env.dev", "keys/id_rsa", "id_ed25519", ".boto"),
+        *(".my.cnf", ".pgpass", ".netrc", ".config/gh/hosts.yml", ".s3cfg", ".htpasswd", "lefthook-local.yaml"),
+    ],
+)
+def test_what_programs_run_or_keep_secret_without_being_told_is_not_written(tmp_path: Path, path: str) -> None:
+    assert Files(tmp_path).create_file(path, "x").code == "denied"
+
+
+def test_a_program_that_reads_yaml_reads_it_by_either_extension() -> None:
+    for one, other in ((".yml", ".yaml"), (".yaml", ".yml")):
+        names = {pattern.removesuffix(one) + other for pattern in PROTECTED if pattern.endswith(one)}
+        assert names <= PROTECTED
+
+
+def test_many_names_take_no_longer_than_one(tmp_path: Path) -> None:
+    """Not one comparison for each pattern: a folder of many files is looked through whenever a sandbox is made."""
+    for number in range(300):
+        (tmp_path / f"file{number}.py").touch()
+    protected_in(tmp_path, PROTECTED)
+    began = process_time()
+    assert protected_in(tmp_path, PROTECTED) == []
+    assert process_time() - began < 0.1
 
 
 def test_each_protected_name_has_one_reason() -> None:

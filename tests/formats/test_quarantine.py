@@ -30,6 +30,12 @@ TRIED = (
     "<|fim_prefix|>", "<|START_OF_TURN_TOKEN|>", "<turn|>", "<|turn>", "<|im_middle|>", "<bos>", "<eos>", "<unk>",
     "<pad>",
     "<image>", "<|tool▁outputs▁begin｜>", "]~b]", "[gMASK]", "<seed:eos>", "<|a_token_of_tomorrow|>",
+    "[|system|]", "[|user|]", "[|assistant|]", "[|endofturn|]", "[|tool|]", "<role>", "</role>", "<longcat_s>",
+    "</longcat_s>", "<longcat_user>", "<longcat_assistant>", "<longcat_img_pad>", "<reserved_106>", "<reserved_107>",
+    "<C_Q>", "<C_A>", "<_user>", "<_bot>", "<_end>", "[|Human|]", "[USER]", "<IMG_CONTEXT>", "<img>", "</img>",
+    "<quad>", "<ref>", "<box>", "<audio_soft_token>", "<image_soft_token>", "<start_of_audio>", "<unused0>",
+    "<SPECIAL_12>", "<SPECIAL_999>", "<extra_id_7>", "[UNUSED_TOKEN_0]", "[UNUSED_TOKEN_146]", "[control_8]",
+    "]<]image[>[", "]<]start of image[>[", "<tts_pad>", "<slice>", ">>TITLE<<", "[start_header_id]",
 )  # fmt: skip
 FOREIGN = (
     "</tools>",
@@ -74,8 +80,13 @@ def test_every_token_in_the_families_own_prompts_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a < b | c > d", "x <| f", "List<int>", "<p>it</p>", "[1, 2]", "[x]", "a <- b", "if (a<b||c>d)", "<|>"]
-)
+    "text",
+    [
+        "a < b | c > d", "x <| f", "List<int>", "<p>it</p>", "[1, 2]", "[x]", "a <- b", "if (a<b||c>d)", "<|>",
+        '<img src="a.png"/> <role id="1"> <ref name="b"/> <quadratic>', "[|1; 2|] [||] let a = [|x|]",
+        "<reserved_words> <unused> <SPECIAL_> [UNUSED_TOKEN_x] >>> a<<2 >>title",
+    ],
+)  # fmt: skip
 def test_what_is_no_token_stays(text: str) -> None:
     assert formats.quarantine(text, "hermes", TOOLS) == text
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from format_tools import ADD, CREATE_FILE, NOTE, PING, TOOLS, WEB_SEARCH
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agentkit.errors import FormatError
@@ -274,6 +274,8 @@ REFUSED = [
                     **parameters("<p (?P<key>.*?)>(?P<value>.*?)</p>", merge_duplicates=True))), "makes a list"),
     (template(field(open_pattern="<c (?P<name>.*?)>", close=["</c>", "</d>"],
                     **parameters("<p (?P<key>.*?)>(?P<value>.*?)</p>"))), "exactly one literal, not 2"),
+    (template(field(open_pattern="<c (?P<name>.*?)>", close="</c>",
+                    **parameters(r"<p (?P<key>.*?)>(?P<value>.*?)\n?</p>"))), "the newline after a value"),
     (template(field(open_pattern=r"(?P<name>\w+)\(", close=")")), "a call does not open with a literal"),
     (template(field(open="<c>", close="</c>", content="kv-lines", transform=WHOLE)), "the content 'kv-lines'"),
     (template({"open": "<c>", "close": "</c>", "content": "json"}), "no transform that says"),
@@ -366,6 +368,28 @@ def test_an_exported_format_comes_back(format: Format) -> None:
     back = from_response_template(to_response_template(format, ANCHOR))
     text = render_calls(format, [ToolCall("", WEB_SEARCH.name, SEARCH), ToolCall("", PING.name, {})], TOOLS)
     assert read(back, f"Hi. {text}") == [(WEB_SEARCH.name, SEARCH), (PING.name, {})]
+
+
+SKIPPED = {"kimi_k2": "the call's number", "solar_open": "the call's id"}
+"""What a template skips, so that a Format made of it does not know what to write there."""
+
+edges = st.text(st.sampled_from("\n \t\r"), max_size=3)
+edged = st.builds("{}{}{}".format, edges, st.sampled_from(["", "x", "x = 1\n\ny"]), edges)
+
+
+@pytest.mark.parametrize("format", [f for f in EXPORTED if f.name not in ONE_WAY], ids=lambda f: f.name)
+def test_what_came_back_reads_and_writes_the_same_values_to_the_last_newline(format: Format) -> None:
+    back = from_response_template(to_response_template(format, ANCHOR), "back")
+
+    @settings(max_examples=60, deadline=None)
+    @given(value=edged, other=edged)
+    @example(value="\nx\n", other="\n")
+    def law(value: str, other: str) -> None:
+        call = ToolCall("", CREATE_FILE.name, {"file_path": other, "file_contents": value})
+        for writes, reads in ((format, back), (back, back), *([] if format.name in SKIPPED else [(back, format)])):
+            assert read(reads, render_calls(writes, [call], TOOLS)) == [(call.name, call.arguments)]
+
+    law()
 
 
 @pytest.mark.parametrize("name", ONE_WAY)

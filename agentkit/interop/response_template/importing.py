@@ -26,6 +26,12 @@ _THINKING: Final = ("reasoning_content", "thinking", "reasoning")
 _TOP: Final = {"version", "defaults", "fields", "start_anchor", "start_anchor_pattern"}
 _PLACEHOLDER = re.compile(r"\{(\w+(?:\.\w+)*)\}\Z")
 _OPENED_TAG = re.compile(r"<([A-Za-z_][\w.:-]*)")
+_NEWLINES: Final[Mapping[tuple[bool, bool], Literal["start", "both", "none"]]] = {
+    (True, False): "start",
+    (True, True): "both",
+    (False, False): "none",
+}
+"""Where a newline is not part of a value, by whether white space is before and after it in the pattern."""
 _PROBE: Final = ToolSpec(
     "look_up",
     "Probe.",
@@ -318,8 +324,10 @@ def _pairs(args: Template) -> Pairs:
         raise FormatError("'tool_calls': a parameter is written in more than one way")
     match found[0]:
         case (str(key), Captured("key"), str(middle), Captured("value"), str(close)) if key.strip() and close.strip():
-            ends: Literal["start", "both"] = "both" if close[0].isspace() else "start"
-            return Pairs(key.strip(), middle.lstrip(), close.rstrip(), newlines=ends)
+            newlines = _NEWLINES.get((middle[-1:].isspace(), close[0].isspace()))
+            if newlines is None:
+                raise FormatError("'tool_calls': only the newline after a value is not part of it, not the one before")
+            return Pairs(key.strip(), middle.lstrip(), close.rstrip(), newlines=newlines)
         case _:
             raise FormatError(
                 f"'tool_calls': a parameter is not a key and a value between literals: {args['tag_pattern']!r}"

@@ -13,8 +13,7 @@ from agentkit.formats.format import THINK, Format
 from agentkit.models.base import Closing, Model, ModelRequest
 from agentkit.models.clients import Clients
 from agentkit.models.failures import Asked, provider_error
-from agentkit.models.native import finish
-from agentkit.models.openai import FINISHES
+from agentkit.models.finishes import FINISHES, TAKEN_OUT, finish
 from agentkit.models.provider import CONNECT_TIMEOUT, PLACEHOLDER_KEY
 from agentkit.models.text import TextCalling
 from agentkit.models.vendors import OPENAI
@@ -29,7 +28,7 @@ KEEP_STOP: Final[Mapping[str, Mapping[str, Any]]] = {
 
 _FINISHES: Final[Mapping[str, FinishReason]] = {
     **FINISHES,
-    "abort": "cancelled",  # the trainer's own engine took the request back: no fault of the policy
+    **dict.fromkeys(TAKEN_OUT, "cancelled"),  # the trainer's own engine took the request back: no fault of the policy
 }
 
 
@@ -116,7 +115,7 @@ class ServerPolicy(Closing):
             ids = _ids_in(told.get("tokens"))
         if ids is None or probabilities is None or None in probabilities:
             probabilities = None
-        ending = finish(_FINISHES, text_of(choice.get("finish_reason")), calls=False)
+        ending = finish(text_of(choice.get("finish_reason")), calls=False, reasons=_FINISHES)
         return Generation(choice.get("text"), ids, probabilities, ending.reason, _stopped_by(choice, stop))
 
     def _made_client(self) -> Any:
