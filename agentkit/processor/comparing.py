@@ -185,9 +185,13 @@ def _without_noise(text: str) -> str:
 
 
 def visible(text: str) -> frozenset[str]:
-    """The characters of a text that are seen; the quotation marks are one."""
-    text = _with_plain_marks(text).casefold().replace("'", '"').replace("`", '"')
-    return frozenset(char for char in set(text) if not char.isspace())
+    """The characters of a text that are seen; all quotation marks are one.
+
+    >>> sorted(visible("\u201cA\u200b'"))
+    ['"', 'a']
+    """
+    seen = {char for each in set(text) for char in _plain_mark(each).casefold()}
+    return frozenset('"' if char in "'`" else char for char in seen if not char.isspace())
 
 
 def readings(text: str) -> list[str]:

@@ -92,7 +92,7 @@ class Telling:
         """Whether a user's message tells it.
 
         A user who names a tool wants it called, so that the name must look like a call's: an opening bracket or a colon
-        follows it, or it follows a colon, or it is between marks of tags. Without values, that would be no evidence.
+        follows it, or it follows a colon, or it is between marks of tags. Without values, that shows nothing.
         """
         return bool(self._sought or self._marks) and self._told(_CALLED, texts, characters)
 
