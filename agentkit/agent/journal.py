@@ -223,7 +223,7 @@ class Journal(Protocol):
         ...
 
     def heard(self) -> Sequence[Message]:
-        """The current conversation, with all that compactions have removed: everything the model may have read."""
+        """The current conversation, with all that compactions removed or put in: everything the model may have read."""
         ...
 
     async def child(self, call_id: str, task: str) -> Journal:

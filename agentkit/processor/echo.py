@@ -12,22 +12,20 @@ literally, arguments and all, is also a quote.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from agentkit.events import CallEnd, CallError, CallQuoted
 from agentkit.messages import Message, SystemMessage, TextPart, ToolCall, ToolMessage, UserMessage
-from agentkit.processor.comparing import bare, readings
+from agentkit.processor.comparing import bare, examined, names_alone, readings
+from agentkit.processor.telling import Telling, as_text, worked_out
 from agentkit.processor.textreader import TextReader
 from agentkit.schemas.walk import strings
 from agentkit.toolspec import ToolSpec
 
 _AFTER_CALL: Final = re.compile(r"\)(?!\s*[,)\]}])")
-_CALLED: Final = r"%s[({\[:]|:%s|\[%s,|=(?:functions\.)?%s(?!\w)|>(?:functions\.)?%s(?:json)?[<{]"
-_NEAR: Final = 200  # characters between the parts of a call that is told in other words
 _WORDS: Final = ("description", "title", "examples", "example", "$comment")
 
 
@@ -53,71 +51,41 @@ class _Meaning(NamedTuple):
 def _given(call: ToolCall, tool: ToolSpec | None) -> Iterator[tuple[str, Any]]:
     """The arguments that differ from their defaults: values may be text or typed."""
     known = tool.parameters.get("properties", {}) if tool is not None else {}
-    default = {name: bare(_as_text(of["default"])) for name, of in known.items() if "default" in of}
-    return (
-        (name, v) for name, v in call.arguments.items() if name not in default or default[name] != bare(_as_text(v))
-    )
+    default = {name: bare(as_text(of["default"])) for name, of in known.items() if "default" in of}
+    return ((name, v) for name, v in call.arguments.items() if name not in default or default[name] != bare(as_text(v)))
 
 
 def _meaning(call: ToolCall, tool: ToolSpec | None) -> _Meaning:
     """A call in a form that is the same for any format: values may be text or typed, and defaults omitted."""
-    return _Meaning(call.name, frozenset((name, bare(_as_text(value))) for name, value in _given(call, tool)))
+    return _Meaning(call.name, frozenset((name, bare(as_text(value))) for name, value in _given(call, tool)))
 
 
-def _leaves(call: ToolCall, tool: ToolSpec | None) -> list[str]:
-    """The values of a call that its defaults would not give, also those in lists and objects, longest first."""
-    found: list[str] = []
-    left = [value for _, value in _given(call, tool)]
-    while left:
-        match left.pop():
-            case Mapping() as value:
-                left += value.values()
-            case list() | tuple() as value:
-                left += value
-            case None:
-                pass
-            case value:
-                found.append(bare(_as_text(value)))
-    return sorted(filter(None, found), key=len, reverse=True)
+class _Own(NamedTuple):
+    """The call of a reply: its text, what it means, and what tells it."""
 
-
-def _worded(names: Iterable[str], values: Sequence[str], text: str, message: ToolMessage | UserMessage) -> bool:
-    """Whether a text has a tool's name and near it all values of a call of it, in whatever form.
-
-    A user who names a tool wants it called, so that in a user's message the name must look like a call's: an opening
-    bracket or a colon follows it, or it follows a colon, or it is between marks of tags.
-    """
-    if not values:
-        return False
-    looks = "%s" if isinstance(message, ToolMessage) else _CALLED
-    named = re.compile("|".join(looks.replace("%s", re.escape(name)) for name in names)).search
-    length = sum(map(len, values)) + _NEAR
-    at = text.find(values[0])
-    while at >= 0:
-        around = text[max(0, at - length) : at + length]
-        if all(value in around for value in values) and named(around):
-            return True
-        at = text.find(values[0], at + len(values[0]))
-    return False
-
-
-def _as_text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    text: str
+    meaning: _Meaning
+    telling: Telling
 
 
 @dataclass(slots=True)
 class _Read:
-    """One message, as far as it was examined."""
+    """One message, as far as it was examined: its texts, bare, the characters that are visible, and its calls."""
 
     message: ToolMessage | UserMessage
     texts: tuple[str, ...]
     bare: tuple[str, ...]
+    visible: frozenset[str]
+    worked_out: bool
     calls: frozenset[_Meaning] | None = None
     tools: Mapping[str, ToolSpec] | None = None
+    alone: dict[re.Pattern[str], bool] = field(default_factory=dict)
+
+    def names_alone(self, word: re.Pattern[str]) -> bool:
+        """Whether it contains this word."""
+        if word not in self.alone:
+            self.alone[word] = any(names_alone(text, word) for text in self.texts)
+        return self.alone[word]
 
 
 class Heard:
@@ -147,24 +115,31 @@ class Heard:
             call: found in a reply's text.
             tools: the tools whose calls are looked for, by name.
         """
-        text, meaning = bare(call.raw), _meaning(call, tools.get(call.name))
-        names, values = _names(call.name, tools), _leaves(call, tools.get(call.name))
-        if self._instructed(call, text, tools.values()):
+        tool = tools.get(call.name)
+        telling = Telling(_names(call.name, tool), (value for _, value in _given(call, tool)))
+        own = _Own(bare(call.raw), _meaning(call, tool), telling)
+        if self._instructed(call, own.text, tools.values()):
             return CallQuoted(call)
         for message in self._messages():
-            if not isinstance(message, ToolMessage | UserMessage):
-                continue
-            read = self._known(message)
-            named = any(name in bare_text for name in names for bare_text in read.bare)
-            if any(text in bare_text for bare_text in read.bare) or (
-                named
-                and (
-                    any(_worded(names, values, bare_text, message) for bare_text in read.bare)
-                    or meaning in self._calls(read, tools)
-                )
-            ):
+            if isinstance(message, ToolMessage | UserMessage) and self._occurs(own, self._known(message), tools):
                 return CallQuoted(call, getattr(message, "call_id", None))
         return None
+
+    def _occurs(self, own: _Own, read: _Read, tools: Mapping[str, ToolSpec]) -> bool:
+        """Whether a message contains the call: as it is written, in other words, or in another format."""
+        text, meaning, telling = own
+        if any(text in bare_text for bare_text in read.bare):
+            return True
+        if not telling.named(read.bare):
+            return False
+        result = isinstance(read.message, ToolMessage)
+        if result and telling.alone is not None and telling.marked(read.visible) and read.names_alone(telling.alone):
+            return True
+        told = telling.in_result if result else telling.in_message
+        if told(read.bare, read.visible):
+            return True
+        possible = read.worked_out or telling.possible(read.bare, read.visible)
+        return possible and meaning in self._calls(read, tools)
 
     def _instructed(self, call: ToolCall, text: str, tools: Iterable[ToolSpec]) -> bool:
         """Whether the call occurs literally in the instructions. Without arguments it is only named there."""
@@ -185,8 +160,11 @@ class Heard:
         if read is None:
             parts = [part.text for part in message.content if isinstance(part, TextPart)]
             texts = tuple({"\n".join(parts): None, "".join(parts): None})  # servers join them in either way
-            bare_texts = dict.fromkeys(bare(text, listed=listed) for text in texts for listed in (False, True))
-            read = self._read[id(message)] = _Read(message, texts, tuple(bare_texts))
+            decoded = isinstance(message, ToolMessage)  # a user's message is only as a person reads it
+            forms = [examined(text, decoded=decoded) for text in texts]
+            bare_texts = tuple(dict.fromkeys(each for texts_of, _ in forms for each in texts_of))
+            seen = frozenset[str]().union(*(seen for _, seen in forms))
+            read = self._read[id(message)] = _Read(message, texts, bare_texts, seen, any(map(worked_out, texts)))
         return read
 
     def _calls(self, read: _Read, tools: Mapping[str, ToolSpec]) -> frozenset[_Meaning]:
@@ -220,8 +198,7 @@ def _explained(schema: Any) -> Iterator[str]:
                 yield from _explained(part)
 
 
-def _names(name: str, tools: Mapping[str, ToolSpec]) -> set[str]:
-    """The tool's name as a text spells it."""
-    tool = tools.get(name)
+def _names(name: str, tool: ToolSpec | None) -> set[str]:
+    """The tool's name as texts spell it."""
     tag = tool.element.tag if tool is not None and tool.element is not None else name
-    return {bare(name), bare(name.replace("_", "-")), bare(tag)}
+    return {name, name.replace("_", "-"), tag}

@@ -167,9 +167,25 @@ def _compacted(log: Log) -> _Past:
         body = entry.body
         if "start" in body:
             past = past._replace(start=body["start"], summary=body.get("summary"), user=body.get("user"))
-        shortened = {key: short for key, short in body.get("answers", {}).items() if int(key.split("/")[0]) < entry.seq}
-        past = past._replace(answers={**past.answers, **shortened})
+        past = past._replace(answers={**past.answers, **_shortened(entry)})
     return past
+
+
+def put_in(log: Log) -> list[Message]:
+    """What the compactions of a thread put into the conversation, in their order: summaries, and shortened answers."""
+    calls = {key_of(call): call for call in log.calls}
+    put: list[Message] = []
+    for entry in _kinds(log.entries, "compaction"):
+        if entry.body.get("summary"):
+            put.append(UserMessage((TextPart(entry.body["summary"]),)))
+        shortened = [(calls[key], short) for key, short in _shortened(entry).items() if key in calls]
+        put += [replace(answer_of(call), content=(TextPart(short),)) for call, short in shortened]
+    return put
+
+
+def _shortened(compaction: Entry) -> dict[str, str]:
+    answers: Mapping[str, str] = compaction.body.get("answers", {})
+    return {key: short for key, short in answers.items() if int(key.split("/")[0]) < compaction.seq}
 
 
 def _kinds(entries: Iterable[Entry], kind: str) -> Iterator[Entry]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from agentkit.models.rendered_once import Rendered
-from agentkit.threads.conversation import messages_of
+from agentkit.threads.conversation import messages_of, put_in
 from agentkit.threads.settled_part import ThreadContent
 from agentkit.threads.sizes import thread_tokens
 from agentkit.threads.store import Entry, Log
@@ -38,6 +38,7 @@ class ModelView:
         self._system: str | None = None  # the instructions; not stored in the thread
         self._extra = 0  # tokens of the system prompt and the tools
         self._whole: list[Message] = []  # `messages` without the compactions of this run
+        self._put: list[Message] = []  # what the compactions put into `messages`
         self._past: ThreadContent | None = None  # what earlier runs compacted, until it is needed; then in `_earlier`
         self._earlier: list[Message] = []
 
@@ -75,6 +76,7 @@ class ModelView:
             self.tokens = thread_tokens(log, self._extra)
         self.messages = self._framed(messages_of(log, sending=True))
         self._whole += messages_of(replace(log, entries=late))
+        self._put += put_in(log)[len(self._put) :]  # the same objects stay: they are examined once
 
     def say(self, messages: Sequence[Message]) -> None:
         """Add messages at the end."""
@@ -93,10 +95,13 @@ class ModelView:
         return tuple(self._whole)
 
     def heard(self) -> Sequence[Message]:
-        """The same, with everything that the compactions of earlier runs removed. Decoded when needed."""
+        """The same, with what the compactions of earlier runs removed, and all that was put into it instead.
+
+        What earlier runs compacted is decoded when needed.
+        """
         if self._past is not None:
             self._earlier, self._past = self._past.heard(), None
-        return (*self._earlier, *self._whole)
+        return (*self._earlier, *self._whole, *self._put)
 
     def _framed(self, messages: list[Message]) -> list[Message]:
         """A conversation with the temporary message and the instructions."""

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from agentkit.messages import ImagePart, Message, ProviderPart, SystemMessage, ThinkingPart, ToolCall
 from agentkit.models.rendered_once import Rendered
-from agentkit.threads.conversation import ids_of, is_broken_off, messages_of, place_of, role_of, untold
+from agentkit.threads.conversation import ids_of, is_broken_off, messages_of, place_of, put_in, role_of, untold
 from agentkit.threads.sizes import NOTHING, ThreadSize, size_of
 from agentkit.threads.store import Entry, Log
 
@@ -29,7 +29,7 @@ class SettledPart:
 
     Args:
         messages: the conversation, after the compactions in it.
-        whole: the same without the compactions; None if there are none.
+        whole: the same without the compactions, and what these put into it; None if there are none.
         ids: the ids of all calls, the compacted ones included.
         last: its last entry; None if it has no entries.
         size: the tokens of the conversation; None if they were not counted.
@@ -67,9 +67,9 @@ class ThreadContent(NamedTuple):
         return [*self.settled.messages, *messages_of(self.rest, sending=sending)]
 
     def heard(self) -> list[Message]:
-        """The conversation without its compactions."""
+        """The conversation without its compactions, and what these put into it."""
         before = self.settled.messages if self.settled.whole is None else self.settled.whole
-        return [*before, *messages_of(_uncompacted(self.rest))]
+        return [*before, *_read(self.rest)]
 
     @property
     def last(self) -> int:
@@ -110,7 +110,7 @@ def advanced(content: ThreadContent, *, least: int = SHORTEST) -> ThreadContent:
     messages = messages_of(now)
     whole = settled.whole
     if _has_compaction(now.entries):
-        whole = messages_of(_uncompacted(now))
+        whole = _read(now)
     elif whole is not None:
         whole = [*whole, *messages]
     size = settled.size.then(size_of(now)) if settled.size is not None else None
@@ -158,6 +158,11 @@ def _has_compaction(entries: Sequence[Entry]) -> bool:
 
 def _uncompacted(log: Log) -> Log:
     return replace(log, entries=tuple(e for e in log.entries if e.kind != "compaction"))
+
+
+def _read(log: Log) -> list[Message]:
+    """All that a model has read of a log, before its compactions and after each of them."""
+    return [*messages_of(_uncompacted(log)), *put_in(log)]
 
 
 _OVERHEAD: Final = 400  # bytes of a message and its first part, besides their text

@@ -248,7 +248,7 @@ class ThreadJournal:
         return (*self._view.all(), *self._new)
 
     def heard(self) -> Sequence[Message]:
-        """The conversation, with everything that the compactions of this run and of earlier runs removed."""
+        """The conversation, with everything that compactions, of this run or earlier ones, removed or put into it."""
         return (*self._view.heard(), *self._new)
 
     # -------------------------------------------------------------- what happens

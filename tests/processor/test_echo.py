@@ -175,6 +175,14 @@ TYPESET: dict[str, Callable[[str], str]] = {
     "places": each_numbered("src/a-b.py:%d:"),
     "line breaks of HTML": lambda text: text.replace("\n", "<br>\n"),
     "line breaks of HTML alone": lambda text: text.replace("\n", "<br />"),
+    "colours": quoted_with('"\x1b[01;31m\x1b[K', '\x1b[m\x1b[K"'),
+    "colours in JSON": lambda text: json.dumps(quoted_with('"\x1b[1m', '\x1b[0m"')(text)),
+    "a link of a terminal": quoted_with('\x1b]8;;file://a\x07"', '"\x1b]8;;\x07'),
+    "a typewriter's bold": lambda text: re.sub(r"(\w)", "\\1\b\\1", text),
+    "a typewriter's underline": lambda text: re.sub(r"([a-z])", "_\b\\1", text),
+    "wide characters": lambda text: text.translate({code: code + 0xFEE0 for code in range(0x21, 0x7F)}),
+    "wide digits": lambda text: text.translate({code: code + 0xFEE0 for code in range(0x30, 0x3A)}),
+    "compatible characters": lambda text: text.replace("t", "\U0001d5cd"),
 }
 """What programs for people, and tools that list lines, make of a text."""
 SHORT = ToolCall("", "delete_all", {"path": "x.txt", "depth": 7})
