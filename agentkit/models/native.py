@@ -146,6 +146,7 @@ class NativeCalls:
 
     Attributes:
         held: whether calls end only with the response, because its end may bar them.
+        unclaimed: whether something came that may belong to any call.
     """
 
     def __init__(
@@ -157,7 +158,7 @@ class NativeCalls:
         schemas: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     ) -> None:
         self.all: list[NativeCall] = []
-        self.held = False
+        self.held = self.unclaimed = False
         self._provider = provider
         self._schemas = schemas
         self._bare = bare(schemas)
@@ -280,7 +281,7 @@ class NativeCalls:
             barred: whether no call of the response may run, not even a complete one.
         """
         silent = [c for c in self.all if not (c.ended or c.text.strip() or c.name in self._bare)]
-        if silent and any(_holds_others(call) for call in self.all):
+        if silent and (self.unclaimed or any(_holds_others(call) for call in self.all)):
             for call in silent:
                 call.doubt = call.doubt or UNCLAIMED
         return [event for call in self.all if not call.ended for event in self._settle(call, cut, broken, barred)]
