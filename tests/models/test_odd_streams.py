@@ -410,6 +410,9 @@ def chat_streams(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
         style = style._replace(name="once")
     if style.id == "one" and style.index != "own":  # what is said twice of one call is one call
         calls = list({call.name: call for call in calls}.values())
+    if style.index != "own" and style.id in ("empty", "none"):  # `{}` may only begin the next call; that is an error
+        following = [*(call.name for call in calls[1:]), ""]
+        calls = [call for call, name in zip(calls, following, strict=True) if call.arguments or call.name != name]
     threads = [draw(pieces(call, at, style)) for at, call in enumerate(calls)]
     whole = style.name in ("once", "again")  # fragments of several names at one place may make up another name
     apart = style.index == "own" or (style.id == "own" and style.id_again and whole)
@@ -429,7 +432,7 @@ def test_chat(stream: tuple[list[Said], list[WireEvent]]) -> None:
 def odder_chat_streams(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
     """Everything at once: ids that change under repeated names, several calls under one id, woven or not."""
     calls, style = draw(CALLS), draw(STYLES)
-    if style.id != "own":
+    if style.id in ("one", "changing") or (style.id != "own" and style.given == "twice"):
         style = style._replace(given="once")
     threads = [draw(pieces(call, at, style)) for at, call in enumerate(calls)]
     mixed = style.given == "once" and draw(st.booleans())
@@ -452,6 +455,17 @@ def test_chat_of_which_nobody_can_tell_the_calls(stream: tuple[list[Said], list[
 
 
 # ---------------------------------------------------------------- what no property says
+
+
+@pytest.mark.parametrize("late_id", ["", "c"])
+@pytest.mark.parametrize("calls", [1, 2])
+def test_an_object_after_an_empty_one_in_the_same_place_does_not_run_both(calls: int, late_id: str) -> None:
+    texts = ("{}", '{"n": ', '"x"}')
+    fields = [(at, text, f"{late_id}{at}" if late_id and text != "{}" else "") for at in range(calls) for text in texts]
+    events = [chunk(piece(text, index=at, id=id, name="get")) for at, text, id in fields]
+    found = read(ChatWire("server", TOOLS), [*events, chunk(finish="tool_calls")])
+    assert [dict(e.call.arguments) for e in found if isinstance(e, CallEnd)] == [{"n": "x"}] * calls
+    assert [e.code for e in found if isinstance(e, CallError)] == ["ambiguous_call"] * calls
 
 
 def test_two_equal_calls_without_ids_at_one_index_both_run() -> None:
