@@ -130,9 +130,8 @@ def _others(message: SystemMessage | AssistantMessage, provider: str) -> Iterato
     )
     text = clean(message.text)
     calls = [_call(part, extras) for part in message.content if isinstance(part, ToolCall)]
-    if text or calls or thinking:
-        content = text or (None if calls else "")
-        yield {"role": "assistant", "content": content, **({"tool_calls": calls} if calls else {}), **thinking}
+    if text or calls:  # thinking alone is refused
+        yield {"role": "assistant", "content": text or None, **({"tool_calls": calls} if calls else {}), **thinking}
 
 
 def _call(call: ToolCall, extras: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -327,12 +326,15 @@ class OpenAIModel(RemoteModel):
         body = chat_body(request if own else fitting.told(request), self.model, self.provider)
         # OpenAI's reasoning models refuse the old name, most other servers do not know the new one
         body["max_completion_tokens" if own else "max_tokens"] = self._max_tokens(request)
-        if self.continues and prefill.is_unfinished(body["messages"]):
+        if not self.continues:
+            body["messages"] = prefill.complete(body["messages"])
+        elif prefill.is_unfinished(body["messages"]):
             body = prefill.chat_continued(body, self._address.url)
         return body
 
     def _continues(self) -> bool:
-        return prefill.server_continues(self._address.url)
+        told = (self.settings.extra or {}).get("continue_final_message")
+        return bool(told) or prefill.server_continues(self._address.url)
 
     def _wire(self, offered: Mapping[str, Mapping[str, Any]]) -> ChatWire:
         return ChatWire(self.provider, offered, offered)
