@@ -198,8 +198,9 @@ class ChatWire:
         if event.get("usage"):
             self._usage = usage_of(mapping_of(event["usage"]))
         events: list[SourceEvent] = []
-        for choice in items_of(event.get("choices")):
-            if not count_of(choice.get("index")):  # agentkit requests one answer
+        for at, choice in enumerate(items_of(event.get("choices"))):
+            index = choice.get("index")
+            if (index if type(index) is int else at) <= 0:  # agentkit requests one answer
                 events += self._choice(choice)
         return events
 

@@ -272,6 +272,20 @@ def test_no_call_runs_that_is_taken_back(kind: str, data: st.DataObject) -> None
     assert running(streamed) <= set(range(before - last))
 
 
+@pytest.mark.parametrize("indexes", [(0, 1), (None, None), (None, 1), ("no", "no"), (0, "no")])
+@pytest.mark.parametrize("whole", [True, False], ids=["whole", "streamed"])
+def test_only_the_first_of_several_choices_counts(indexes: tuple[object, object], whole: bool) -> None:
+    """Choices without an index are in their order."""
+    calls = [chat_call(0, Part("call", '{"n": 1}', "get"), '{"n": 1}')]
+    said = [({"content": "Hi."}, "stop"), ({"tool_calls": calls}, "tool_calls")]
+    choices = [
+        {**({} if at == "no" else {"index": at}), "message" if whole else "delta": words, "finish_reason": reason}
+        for at, (words, reason) in zip(indexes, said, strict=True)
+    ]
+    events = read(APIS["chat"].wire(), openai.chunks_of({"choices": choices}) if whole else [{"choices": choices}, DONE])
+    assert events == [Text("Hi."), Finish("stop", "stop")]
+
+
 FILTERED = {
     "chat": ("content_filter", [{"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}]),
     "responses": (RESPONSES_ENDS[3], [{"type": "response.completed", "response": RESPONSES_ENDS[0]}]),
