@@ -195,10 +195,11 @@ class ChatWire:
             raise ErrorInStream.of(event["error"])
         if event is DONE:
             self.done = self.over = True
-        if event.get("usage"):
-            self._usage = usage_of(mapping_of(event["usage"]))
         events: list[SourceEvent] = []
-        for at, choice in enumerate(items_of(event.get("choices"))):
+        choices = items_of(event.get("choices"))
+        for place in (event, event.get("x_groq"), *choices):  # Moonshot has it in the choice
+            self._count(mapping_of(place).get("usage"))
+        for at, choice in enumerate(choices):
             index = choice.get("index")
             if (index if type(index) is int else at) <= 0:  # agentkit requests one answer
                 events += self._choice(choice)
@@ -208,6 +209,12 @@ class ChatWire:
     def called(self) -> bool:
         """Whether a call came."""
         return bool(self._calls.all)
+
+    def _count(self, usage: object) -> None:
+        """Counts are totals so far: zeros after others count nothing."""
+        if usage:
+            counted = usage_of(mapping_of(usage))
+            self._usage = counted if self._usage is None or any(counted) else self._usage
 
     def _choice(self, choice: Mapping[str, Any]) -> list[SourceEvent]:
         reason = choice.get("finish_reason")
