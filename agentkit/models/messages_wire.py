@@ -68,8 +68,7 @@ class MessagesWire:
         self._pieces: dict[int, list[str]] = {}
         self._joiners: dict[int, Joiner] = {}
         self._call_at: dict[int, NativeCall] = {}  # stopped ones as well
-        self._early: dict[int, list[str]] = {}
-        self._unread: set[int] = set()  # where something came that cannot be read, and no block had started
+        self._early: dict[int, list[str | None]] = {}  # None is a piece that cannot be read
         self._shared = SharedIndexes()
         self._usage: dict[str, Any] = {}
         self._finish: str | None = None
@@ -122,9 +121,11 @@ class MessagesWire:
         events = [event for at in list(self._blocks) for event in self._leave(at)]
         for call, given in self._shared.told():
             events += self._calls.tell(call, json.dumps(given, ensure_ascii=False))
-        for text in map("".join, self._early.values()):  # arguments of a call that nothing names
-            events += self._calls.more(self._calls.begin("", "")[0], text)
-        self._calls.unclaimed = bool(self._unread)
+        for pieces in self._early.values():  # arguments of a call that nothing names
+            if said := [piece for piece in pieces if piece is not None]:
+                events += self._calls.more(self._calls.begin("", "")[0], "".join(said))
+        if any(None in pieces for pieces in self._early.values()):
+            self._calls.doubt_silent()
         ending: Finish | None = None
         if self.done:
             ending = finish(FINISHES, self._finish, calls=self.called)
@@ -157,10 +158,9 @@ class MessagesWire:
                 caller = mapping_of(block.get("caller"))
                 if caller and caller != {"type": "direct"}:  # a server tool's code made the call; the API requires it
                     call.extras["caller"] = caller
-                self._pieces[at] = self._early.pop(at, [])
-                if at in self._unread:
-                    self._unread.remove(at)
-                    call.doubt = UNREAD
+                early = self._early.pop(at, [])
+                call.doubt = UNREAD if None in early else ""
+                self._pieces[at] = [*filter(None, early)]
                 self._shared.begin(at, call, mapping_of(block.get("input")))
                 return events + self._calls.more(call, "".join(self._pieces[at]))
         return []
@@ -190,7 +190,7 @@ class MessagesWire:
         if call is not None:
             call.doubt = call.doubt or UNREAD
         elif at not in self._blocks:
-            self._unread.add(at)
+            self._early.setdefault(at, []).append(None)
 
     def _implied(self, at: int, kind: str) -> list[SourceEvent]:
         """Start a block whose own start did not come."""
