@@ -163,7 +163,7 @@ class RemoteModel(Closing, ABC):
                 async with aclosing(read(wire, self.as_streamed)) as wire_events:
                     async for wire_event in wire_events:
                         if wire.over:  # repeated, perhaps by a proxy: read as new, it would double every call
-                            wire_event = {"usage": wire_event.get("usage")}  # some report it behind the end
+                            wire_event = {"usage": wire_event.get("usage")}  # some report it after the end
                         for event in wire.feed(wire_event):
                             begun = True
                             yield event
