@@ -197,7 +197,7 @@ class AnthropicModel(RemoteModel):
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
         """Answer a request. A continuation of its last message continues all of it, even white space at its end."""
-        untrimmed = prefill.Untrimmed(prefill.space_after(request.messages))
+        untrimmed = prefill.Untrimmed(prefill.space_after(request.messages) if self.continues else "")
         async with aclosing(super().stream(request)) as events:
             async for event in events:
                 if not isinstance(event, Text):
@@ -213,7 +213,7 @@ class AnthropicModel(RemoteModel):
         if output is not None and not (self.at_home and flavours.anthropic_output(output)):
             request = fitting.output_in_prompt(request, constrained=False)
         body = messages_body(request, self.model, self.provider)
-        body["messages"] = prefill.trimmed(body["messages"])
+        body["messages"] = (prefill.trimmed if self.continues else prefill.complete)(body["messages"])
         max_tokens = self._max_tokens(request)
         body["max_tokens"] = MAX_TOKENS if max_tokens is None else max_tokens
         return marked(body) if self.settings.cache else body

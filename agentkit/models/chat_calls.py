@@ -8,7 +8,7 @@ content of the pieces decides: the names of the offered tools, and whether a cal
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from agentkit.models.call_groups import CallGroup, Common
 from agentkit.models.chat_doubts import Doubts
@@ -18,6 +18,8 @@ from agentkit.models.chat_rivals import Rivals
 from agentkit.models.native import NativeCall
 from agentkit.models.native_arguments import readable
 from agentkit.unicode import clean
+
+EMPTY: Final = "it may be the call after it, which was named again; all that came of its arguments is {}"
 
 
 class WhichCall:
@@ -77,6 +79,8 @@ class WhichCall:
         known, found = self._found(index, id, name, text)
         if found is None and known is not None and (index is None or index in self._known.placed):
             self._rivals.expect(index)
+            if name == known.name and not known.id and known.values == {}:
+                self._known.empty[known.index] = known
         return found
 
     def _found(self, index: int | None, id: str, name: str, text: str) -> tuple[NativeCall | None, NativeCall | None]:
@@ -160,7 +164,12 @@ class WhichCall:
 
     def unsure(self, call: NativeCall) -> bool:
         """Whether only the response's end shows what belongs to this call, the last one when another starts."""
-        if call.index in self._known.joints or self._names.pieced(call) or self._rivals.has(call):
+        if (
+            call.index in self._known.joints
+            or call.index in self._known.empty
+            or self._names.pieced(call)
+            or self._rivals.has(call)
+        ):
             return True
         return self._doubts.may_contain_another(call)
 
@@ -168,6 +177,8 @@ class WhichCall:
         """Mark the calls with ambiguous pieces, now that everything has come."""
         self._rivals.judge()
         self._doubts.judge()
+        for call in self._known.empty.values():
+            call.doubt = call.doubt or EMPTY
         for joint in self._known.joints.values():
             call = joint.call
             twice = call.name * 2 in self._names and bool(call.text[joint.at :].strip())

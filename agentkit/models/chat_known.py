@@ -45,6 +45,7 @@ class KnownCalls:
         placed: the calls at each place.
         unplaced: calls that began without a place.
         joints: by the calls' indexes.
+        empty: by their indexes, the calls without an id of which only `{}` had come when a piece named them again.
         first: how each call started, by its index: its name; whether under its own id.
         ids_again: whether an id was repeated: then ids tell calls apart.
         without_id: the indexes of calls that had a piece without an id.
@@ -56,6 +57,7 @@ class KnownCalls:
         self.placed: dict[int, CallGroup] = {}
         self.unplaced = CallGroup()
         self.joints: dict[int, Joint] = {}
+        self.empty: dict[int, NativeCall] = {}
         self.first: dict[int, tuple[str, bool]] = {}
         self.ids_again = False
         self.without_id: set[int] = set()

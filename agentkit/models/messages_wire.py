@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from agentkit.events import Finish, SourceEvent, Text, Thinking, Usage
 from agentkit.formats.pieces import Pieces
@@ -23,6 +23,20 @@ from agentkit.models.shared_indexes import SharedIndexes
 from agentkit.models.wire import ErrorInStream, WireEvent, count_of, items_of, json_text_of, mapping_of, text_of
 from agentkit.unicode import Joiner
 
+FIELDS: Final[Mapping[str, str]] = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "signature",
+    "input_json_delta": "partial_json",
+    "compaction_delta": "content",
+}
+"""The field of each kind of delta; it also shows the kind of one whose type was omitted."""
+
+WORDS: Final = ("text", "thinking")
+"""The blocks that have no input."""
+
+UNREAD: Final = "a part of it came in a form that cannot be read"
+
 
 class MessagesWire:
     """One response of the Messages API.
@@ -39,7 +53,7 @@ class MessagesWire:
         self._pieces: dict[int, list[str]] = {}
         self._joiners: dict[int, Joiner] = {}
         self._call_at: dict[int, NativeCall] = {}  # stopped ones as well
-        self._early: dict[int, list[str]] = {}
+        self._early: dict[int, list[str | None]] = {}  # None is a piece that cannot be read
         self._shared = SharedIndexes()
         self._usage: dict[str, Any] = {}
         self._finish: str | None = None
@@ -92,8 +106,11 @@ class MessagesWire:
         events = [event for at in list(self._blocks) for event in self._leave(at)]
         for call, given in self._shared.told():
             events += self._calls.tell(call, json.dumps(given, ensure_ascii=False))
-        for text in map("".join, self._early.values()):  # arguments of a call that nothing names
-            events += self._calls.more(self._calls.begin("", "")[0], text)
+        for pieces in self._early.values():  # arguments of a call that nothing names
+            if said := [piece for piece in pieces if piece is not None]:
+                events += self._calls.more(self._calls.begin("", "")[0], "".join(said))
+        if any(None in pieces for pieces in self._early.values()):
+            self._calls.doubt_silent()
         ending: Finish | None = None
         if self.done:
             ending = finish(self._finish, calls=self.called)
@@ -126,14 +143,16 @@ class MessagesWire:
                 caller = mapping_of(block.get("caller"))
                 if caller and caller != {"type": "direct"}:  # a server tool's code made the call; the API requires it
                     call.extras["caller"] = caller
-                self._pieces[at] = self._early.pop(at, [])
+                early = self._early.pop(at, [])
+                call.doubt = UNREAD if None in early else ""
+                self._pieces[at] = [*filter(None, early)]
                 self._shared.begin(at, call, mapping_of(block.get("input")))
                 return events + self._calls.more(call, "".join(self._pieces[at]))
         return []
 
     def _delta(self, at: int, delta: Mapping[str, Any]) -> list[SourceEvent]:
         block = self._blocks.get(at)
-        match delta.get("type"):
+        match kind := _kind(delta):
             case "text_delta" if block is None or block.get("type") == "text":
                 return self._implied(at, "text") + self._say(at, Text, text_of(delta.get("text")))
             case "thinking_delta" if block is None or block.get("type") == "thinking":
@@ -143,10 +162,20 @@ class MessagesWire:
                 if len(piece) != len(said) or piece != said.text():
                     said.add(piece)
             case "input_json_delta":
-                return self._hand_over(at, text_of(delta.get("partial_json")))
+                return self._hand_over(at, json_text_of(delta.get("partial_json")))
             case "compaction_delta" if block is not None:
                 _growing(block, "content").add(text_of(delta.get("content")))
+            case _ if kind not in FIELDS or delta.get(FIELDS[kind]):
+                self._doubt(at)
         return []
+
+    def _doubt(self, at: int) -> None:
+        """Something came that cannot be read, or does not belong there: the call there, if one is, may be another."""
+        call = self._call_at.get(at)
+        if call is not None:
+            call.doubt = call.doubt or UNREAD
+        elif at not in self._blocks:
+            self._early.setdefault(at, []).append(None)
 
     def _implied(self, at: int, kind: str) -> list[SourceEvent]:
         """Start a block whose own start did not come."""
@@ -154,7 +183,7 @@ class MessagesWire:
 
     def _hand_over(self, at: int, piece: str) -> list[SourceEvent]:
         """More input of a call or of a server tool. Input that comes before its block waits for it."""
-        if at in self._blocks:
+        if at in self._blocks and self._blocks[at].get("type") not in WORDS:
             self._pieces[at].append(piece)
         elif at not in self._call_at:
             self._early.setdefault(at, []).append(piece)
@@ -208,6 +237,11 @@ class MessagesWire:
         if "".join(pieces):
             block["input"] = readable("".join(pieces)) or {}
         return [provider_block(self.provider, block)]
+
+
+def _kind(delta: Mapping[str, Any]) -> str:
+    """What a delta adds to; empty if it does not show that."""
+    return text_of(delta.get("type")) or next((kind for kind, field in FIELDS.items() if field in delta), "")
 
 
 def _whole_input(block: Mapping[str, Any]) -> str:

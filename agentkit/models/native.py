@@ -234,6 +234,12 @@ class NativeCalls:
             return []
         return self._end(call, arguments)
 
+    def doubt_silent(self) -> None:
+        """Something came that fits no call: those of which no arguments came may be the ones that it is of."""
+        for call in self.all:
+            if not (call.ended or call.text.strip() or call.name in self._bare):
+                call.doubt = call.doubt or UNCLAIMED
+
     def settle(self, cut: str = "", *, broken: bool = False, barred: bool = False) -> list[SourceEvent]:
         """End every open call.
 
@@ -242,10 +248,8 @@ class NativeCalls:
             broken: whether the response was interrupted, or its provider failed.
             barred: whether no call of the response may run, not even a complete one.
         """
-        silent = [c for c in self.all if not (c.ended or c.text.strip() or c.name in self._bare)]
-        if silent and any(_holds_others(call) for call in self.all):
-            for call in silent:
-                call.doubt = call.doubt or UNCLAIMED
+        if any(_holds_others(call) for call in self.all):
+            self.doubt_silent()
         return [event for call in self.all if not call.ended for event in self._settle(call, cut, broken, barred)]
 
     def _settle(self, call: NativeCall, cut: str, broken: bool, barred: bool) -> list[SourceEvent]:

@@ -108,9 +108,8 @@ def _others(message: SystemMessage | AssistantMessage, provider: str) -> Iterato
     )
     text = clean(message.text)
     calls = [_call(part, extras) for part in message.content if isinstance(part, ToolCall)]
-    if text or calls or thinking:
-        content = text or (None if calls else "")
-        yield {"role": "assistant", "content": content, **({"tool_calls": calls} if calls else {}), **thinking}
+    if text or calls:  # thinking alone is refused
+        yield {"role": "assistant", "content": text or None, **({"tool_calls": calls} if calls else {}), **thinking}
 
 
 def _call(call: ToolCall, extras: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -174,11 +173,13 @@ class ChatWire:
             raise ErrorInStream.of(event["error"])
         if event is DONE:
             self.done = self.over = True
-        if event.get("usage"):
-            self._usage = usage_of(mapping_of(event["usage"]))
         events: list[SourceEvent] = []
-        for choice in items_of(event.get("choices")):
-            if not count_of(choice.get("index")):  # agentkit requests one answer
+        choices = items_of(event.get("choices"))
+        for place in (event, event.get("x_groq"), *choices):  # Moonshot has it in the choice
+            self._count(mapping_of(place).get("usage"))
+        for at, choice in enumerate(choices):
+            index = choice.get("index")
+            if (index if type(index) is int else at) <= 0:  # agentkit requests one answer
                 events += self._choice(choice)
         return events
 
@@ -186,6 +187,12 @@ class ChatWire:
     def called(self) -> bool:
         """Whether a call came."""
         return bool(self._calls.all)
+
+    def _count(self, usage: object) -> None:
+        """Counts are totals so far: zeros after others count nothing."""
+        if usage:
+            counted = usage_of(mapping_of(usage))
+            self._usage = counted if self._usage is None or any(counted) else self._usage
 
     def _choice(self, choice: Mapping[str, Any]) -> list[SourceEvent]:
         reason = choice.get("finish_reason")
@@ -305,12 +312,15 @@ class OpenAIModel(RemoteModel):
         body = chat_body(request if own else fitting.told(request), self.model, self.provider)
         # OpenAI's reasoning models refuse the old name, most other servers do not know the new one
         body["max_completion_tokens" if own else "max_tokens"] = self._max_tokens(request)
-        if self.continues and prefill.is_unfinished(body["messages"]):
+        if not self.continues:
+            body["messages"] = prefill.complete(body["messages"])
+        elif prefill.is_unfinished(body["messages"]):
             body = prefill.chat_continued(body, self._address.url)
         return body
 
     def _continues(self) -> bool:
-        return prefill.server_continues(self._address.url)
+        told = (self.settings.extra or {}).get("continue_final_message")
+        return bool(told) or prefill.server_continues(self._address.url)
 
     def _wire(self, offered: Mapping[str, Mapping[str, Any]]) -> ChatWire:
         return ChatWire(self.provider, offered, offered)

@@ -50,6 +50,31 @@ def is_unfinished(messages: Sequence[Mapping[str, Any]]) -> bool:
     return bool(messages) and messages[-1].get("role") == "assistant" and not messages[-1].get("tool_calls")
 
 
+_WORDS: Final = frozenset(("text", "thinking", "redacted_thinking"))
+
+
+def complete(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A conversation for a model that does not continue: without an unfinished reply at its end, which it may refuse.
+
+    It answers again, as in a thread. A reply that the provider itself paused stays, and one that nothing precedes.
+
+    Args:
+        messages: of chat completions, of the Messages API, or the items of the Responses API.
+    """
+    end = len(messages)
+    while end and _is_said(messages[end - 1]):
+        end -= 1
+    return messages[:end] if any(m.get("role") != "system" for m in messages[:end]) else messages
+
+
+def _is_said(message: Mapping[str, Any]) -> bool:
+    """Whether the model says something here, and does nothing."""
+    if message.get("role") != "assistant":
+        return message.get("type") == "reasoning"
+    blocks = message["content"] if isinstance(message["content"], list) else []
+    return not message.get("tool_calls") and all(block["type"] in _WORDS for block in blocks)
+
+
 def trimmed(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Anthropic's messages, without white space at the end if the last one is the model's own: it would be refused.
 

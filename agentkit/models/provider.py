@@ -162,8 +162,8 @@ class RemoteModel(Closing, ABC):
                 read = received.events if body.get("stream") else received.whole
                 async with aclosing(read(wire, self.as_streamed)) as wire_events:
                     async for wire_event in wire_events:
-                        if wire.over:
-                            continue  # repeated, perhaps by a proxy: read as new, it would double every call
+                        if wire.over:  # repeated, perhaps by a proxy: read as new, it would double every call
+                            wire_event = {"usage": wire_event.get("usage")}  # some report it after the end
                         for event in wire.feed(wire_event):
                             begun = True
                             yield event

@@ -23,7 +23,7 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.models import fitting
+from agentkit.models import fitting, prefill
 from agentkit.models.base import ModelRequest
 from agentkit.models.provider import RemoteModel
 from agentkit.models.rendered_once import Rendered, Taken
@@ -166,7 +166,9 @@ class ResponsesModel(RemoteModel):
 
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
         asked = request if self.is_the_vendors else fitting.told(request)
-        return responses_body(asked, self.model, self.provider) | {"max_output_tokens": self._max_tokens(request)}
+        body = responses_body(asked, self.model, self.provider)
+        said = body["input"] if self.continues else prefill.complete(body["input"])
+        return {**body, "input": said, "max_output_tokens": self._max_tokens(request)}
 
     def _wire(self, offered: Mapping[str, Mapping[str, Any]]) -> ResponsesWire:
         return ResponsesWire(self.provider, offered)

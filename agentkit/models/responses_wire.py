@@ -49,6 +49,8 @@ _GO_ON: Final = frozenset(
 )
 """The other events that confirm the call before them."""
 
+_ENDS: Final = ("response.completed", "response.incomplete")
+_FAILED: Final = ("failed", "cancelled")
 
 TWINS: Final = "the same item came under two call ids; it may be one call or two"
 
@@ -72,7 +74,7 @@ class ResponsesWire:
 
     def feed(self, event: WireEvent) -> list[SourceEvent]:
         """One event of the stream."""
-        kind = text_of(event.get("type"))
+        kind = _kind(event)
         if kind in ("response.in_progress", "response.completed", "response.incomplete"):
             reason = mapping_of(mapping_of(event.get("response")).get("incomplete_details")).get("reason")
             self._calls.held = self._calls.held or takes_back(text_of(reason))
@@ -265,6 +267,12 @@ class ResponsesWire:
         return events
 
 
+def _kind(event: WireEvent) -> str:
+    """An event's type; that of a response's end is named by its status, as some gateways name every end alike."""
+    kind, status = text_of(event.get("type")), mapping_of(event.get("response")).get("status")
+    return f"response.{status}" if kind in _ENDS and status in _FAILED else kind
+
+
 def _handed_over(whole: Mapping[str, Any]) -> str:
     """A call's arguments as JSON text, if an item or a `done` has them complete; empty if it has not."""
     if text_of(whole.get("input")) or whole.get("type") == "custom_tool_call":
@@ -310,11 +318,15 @@ def usage_of(usage: Mapping[str, Any]) -> Usage:
 def events_of(body: Mapping[str, Any]) -> Iterator[WireEvent]:
     """A whole response as the events it would have been streamed in."""
     status = body.get("status")
-    if status in ("failed", "cancelled") or (body.get("error") and status is None):
+    if status in _FAILED or (body.get("error") and status is None):
         yield {"type": f"response.{status or 'failed'}", "response": body}
         return
     yield {"type": "response.in_progress", "response": body}
+    over = status in ("completed", "incomplete")
     for at, item in enumerate(items_of(body.get("output"))):
-        yield {"type": "response.output_item.done", "output_index": at, "item": item}
-    if status in ("completed", "incomplete"):
+        last = (
+            "done" if over or item.get("type") not in CALLS else "added"
+        )  # no call may run if the response is not over
+        yield {"type": f"response.output_item.{last}", "output_index": at, "item": item}
+    if over:
         yield {"type": f"response.{status}", "response": body}

@@ -144,6 +144,11 @@ def test_usage_that_comes_late_is_waited_for() -> None:
     assert events == [Text("Hi"), Usage(3, 1), Finish("stop", "stop")]
 
 
+def test_usage_behind_the_end_is_counted_if_it_is_there() -> None:
+    events, _ = ask(SSE, HI + STOP + b"data: [DONE]\n\n" + USAGE + HI, 30.0)
+    assert events == [Text("Hi"), Usage(3, 1), Finish("stop", "stop")]
+
+
 # ---------------------------------------------------------------- how large it may be
 
 

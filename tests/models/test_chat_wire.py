@@ -138,6 +138,22 @@ def test_thinking_inside_content_parts() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda usage: {"choices": [], "usage": usage},
+        lambda usage: {"choices": [{"index": 0, "delta": {}, "usage": usage}]},
+        lambda usage: {"choices": [], "x_groq": {"id": "r", "usage": usage}},
+    ],
+    ids=["chunk", "choice", "x_groq"],
+)
+@pytest.mark.parametrize("after", [None, {}, {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}])
+def test_usage_is_read_wherever_it_is_and_nothing_does_not_replace_it(place: Any, after: Any) -> None:
+    usage = {"prompt_tokens": 3, "completion_tokens": 1}
+    events = read(delta(content="Hi"), place(usage), {**end("stop"), "usage": after}, DONE)
+    assert events == [Text("Hi"), Usage(3, 1), Finish("stop", "stop")]
+
+
 def test_usage_comes_after_the_finish_and_is_told_once() -> None:
     usage = {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 1}}
     early = {**delta(content="Hi"), "usage": {"prompt_tokens": 3, "completion_tokens": 0}}

@@ -263,6 +263,82 @@ def test_messages(stream: tuple[list[Said], list[WireEvent]]) -> None:
     assert ended(read(MessagesWire("anthropic"), events)) == calls
 
 
+DAMAGE: dict[str, Any] = {
+    "null": None,
+    "a list": ["{"],
+    "empty": {},
+    "text": "{",
+    "another type": {"type": "input_delta", "input": "{"},
+}
+"""What may come in place of a delta of a call's input that does not say what that has."""
+
+
+def is_input(event: WireEvent) -> bool:
+    return bool(event.get("delta")) and event["delta"].get("type") == "input_json_delta"
+
+
+@st.composite
+def damaged_messages(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
+    """Calls of which one or more deltas do not say what they have, in or outside their blocks."""
+    calls = draw(CALLS)
+    events = draw(woven([draw(block(call, at)) for at, call in enumerate(calls)]))
+    places = [at for at, event in enumerate(events) if is_input(event) and event["delta"]["partial_json"]]
+    hit = draw(st.sets(st.sampled_from(places), max_size=3)) if places else ()
+    for at in hit:
+        events[at] = {**events[at], "delta": draw(st.sampled_from(list(DAMAGE.values())))}
+    end = [{"type": "message_delta", "delta": {"stop_reason": "tool_use"}}, {"type": "message_stop"}]
+    return calls, [*events, *end]
+
+
+@settings(max_examples=EXAMPLES)
+@given(damaged_messages())
+def test_messages_with_deltas_that_cannot_be_read(stream: tuple[list[Said], list[WireEvent]]) -> None:
+    calls, events = stream
+    assert_each_is_right_or_an_error(calls, read(MessagesWire("anthropic"), events))
+
+
+@settings(max_examples=EXAMPLES)
+@given(CALLS, st.data())
+def test_messages_whose_deltas_are_written_in_another_way(calls: list[Said], data: st.DataObject) -> None:
+    """The input as an object, as in the other protocols; deltas without their type."""
+    events: list[WireEvent] = []
+    for at, call in enumerate(calls):
+        begins = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
+        given: Any = data.draw(st.one_of(st.just([call.arguments]), cut(call.text)))
+        events.append({"type": "content_block_start", "index": at, "content_block": begins})
+        for piece in given:
+            kind = data.draw(st.sampled_from([{}, {"type": None}, {"type": "input_json_delta"}]))
+            delta = {**kind, "partial_json": piece}
+            events.append({"type": "content_block_delta", "index": at, "delta": delta})
+        events.append({"type": "content_block_stop", "index": at})
+    end = [{"type": "message_delta", "delta": {"stop_reason": "tool_use"}}, {"type": "message_stop"}]
+    assert ended(read(MessagesWire("anthropic"), [*events, *end])) == calls
+
+
+def test_a_text_inside_an_open_call_may_be_its_input() -> None:
+    begins = {"type": "tool_use", "id": "a", "name": "get", "input": {}}
+    start = {"type": "content_block_start", "index": 0, "content_block": begins}
+    for text, code in (('{"n": 1}', ["ambiguous_call"]), ("", [])):
+        delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+        stop = {"type": "content_block_stop", "index": 0}
+        found = read(MessagesWire("a"), [start, delta, stop, {"type": "message_stop"}])
+        assert [e.code for e in found if isinstance(e, CallError)] == code
+
+
+@pytest.mark.parametrize("index", [None, "0", -1, 0.5, 7])
+def test_input_whose_place_cannot_be_told_is_not_dropped(index: object) -> None:
+    """In an open text it belongs to none; a call that got nothing may be the one that it is of."""
+    text = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    begins = {"type": "tool_use", "id": "a", "name": "get", "input": {}}
+    start = {"type": "content_block_start", "index": 1, "content_block": begins}
+    piece = {"type": "input_json_delta", "partial_json": '{"n": 1}'}
+    delta = {"type": "content_block_delta", "index": index, "delta": piece}
+    stops = [{"type": "content_block_stop", "index": at} for at in (1, 0)]
+    found = read(MessagesWire("a"), [text, start, delta, *stops, {"type": "message_stop"}])
+    assert ended(found) == []
+    assert {e.code for e in found if isinstance(e, CallError)} <= {"ambiguous_call", "truncated_call", "unknown_tool"}
+
+
 # ---------------------------------------------------------------- chat completions
 
 
@@ -334,6 +410,9 @@ def chat_streams(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
         style = style._replace(name="once")
     if style.id == "one" and style.index != "own":  # what is said twice of one call is one call
         calls = list({call.name: call for call in calls}.values())
+    if style.index != "own" and style.id in ("empty", "none"):  # `{}` may only begin the next call; that is an error
+        following = [*(call.name for call in calls[1:]), ""]
+        calls = [call for call, name in zip(calls, following, strict=True) if call.arguments or call.name != name]
     threads = [draw(pieces(call, at, style)) for at, call in enumerate(calls)]
     whole = style.name in ("once", "again")  # fragments of several names at one place may make up another name
     apart = style.index == "own" or (style.id == "own" and style.id_again and whole)
@@ -353,7 +432,7 @@ def test_chat(stream: tuple[list[Said], list[WireEvent]]) -> None:
 def odder_chat_streams(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
     """Everything at once: ids that change under repeated names, several calls under one id, woven or not."""
     calls, style = draw(CALLS), draw(STYLES)
-    if style.id != "own":
+    if style.id in ("one", "changing") or (style.id != "own" and style.given == "twice"):
         style = style._replace(given="once")
     threads = [draw(pieces(call, at, style)) for at, call in enumerate(calls)]
     mixed = style.given == "once" and draw(st.booleans())
@@ -376,6 +455,17 @@ def test_chat_of_which_nobody_can_tell_the_calls(stream: tuple[list[Said], list[
 
 
 # ---------------------------------------------------------------- what no property says
+
+
+@pytest.mark.parametrize("late_id", ["", "c"])
+@pytest.mark.parametrize("calls", [1, 2])
+def test_an_object_after_an_empty_one_in_the_same_place_does_not_run_both(calls: int, late_id: str) -> None:
+    texts = ("{}", '{"n": ', '"x"}')
+    fields = [(at, text, f"{late_id}{at}" if late_id and text != "{}" else "") for at in range(calls) for text in texts]
+    events = [chunk(piece(text, index=at, id=id, name="get")) for at, text, id in fields]
+    found = read(ChatWire("server", TOOLS), [*events, chunk(finish="tool_calls")])
+    assert [dict(e.call.arguments) for e in found if isinstance(e, CallEnd)] == [{"n": "x"}] * calls
+    assert [e.code for e in found if isinstance(e, CallError)] == ["ambiguous_call"] * calls
 
 
 def test_two_equal_calls_without_ids_at_one_index_both_run() -> None:

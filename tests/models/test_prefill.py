@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
+from conversations import MESSAGES, PARTS
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agentkit import models
 from agentkit.agent import Agent
-from agentkit.messages import ToolMessage
+from agentkit.messages import (
+    AssistantMessage,
+    Message,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+    ToolMessage,
+    UserMessage,
+    user,
+)
 from agentkit.models import prefill
-from agentkit.models.base import continues
+from agentkit.models.base import ModelRequest, continues
 from agentkit.testing import Recording, Replay
 from agentkit.tool.registry import ToolRegistry
 
@@ -156,3 +169,75 @@ def test_a_model_that_would_refuse_is_not_asked() -> None:
     ran(tape, "anthropic:claude-opus-4-6")
     assert tape.requests[1]["messages"][-1]["role"] == "user"
     assert list(RAN) == [("a", "one\n    two")]
+
+
+# ---------------------------------------------------------------- a conversation that ends with a reply
+
+
+MODELS = {
+    "openai": (lambda text: chat(text), "messages"),
+    "anthropic": (lambda text: claude(text), "messages"),
+    "responses": (
+        lambda text: {
+            "status": "completed",
+            "output": [{"type": "message", "content": [{"type": "output_text", "text": text}]}],
+        },
+        "input",
+    ),
+}
+
+
+def sent(prefix: str, messages: list[Message], **settings: Any) -> list[dict[str, Any]]:
+    """What the provider is sent of a conversation."""
+    say, field = MODELS[prefix]
+    tape = Replay([say("Done.")])
+    model = tape.model(f"{prefix}:some", **settings)
+
+    async def ask() -> None:
+        async for _ in model.stream(ModelRequest(messages, stream=False)):
+            pass
+
+    asyncio.run(ask())
+    found: list[dict[str, Any]] = tape.requests[0][field]
+    return found
+
+
+@pytest.mark.parametrize("prefix", MODELS)
+@settings(max_examples=30)
+@given(messages=MESSAGES, end=st.lists(st.builds(AssistantMessage, PARTS.map(lambda part: (part,))), max_size=2))
+def test_no_conversation_ends_with_a_reply_unless_the_model_continues(
+    prefix: str, messages: list[Message], end: list[Message]
+) -> None:
+    wanted = [user("Hi"), *messages, *end]
+    found = sent(prefix, wanted)
+    assert found
+    last = found[-1]
+    blocks = last["content"] if prefix == "anthropic" else []
+    assert last.get("role") != "assistant" or any(block["type"] not in ("text", "thinking") for block in blocks)
+    assert last.get("type") != "reasoning"
+    assert (
+        found == sent(prefix, [*wanted, AssistantMessage((TextPart("Hello th"),))]) or last.get("role") == "assistant"
+    )
+
+
+@pytest.mark.parametrize("prefix", MODELS)
+@pytest.mark.parametrize("part", [TextPart("Hello th"), ThinkingPart("Hm", "some", {"reasoning_content": "Hm"})])
+def test_a_reply_that_was_lost_is_made_again(prefix: str, part: TextPart | ThinkingPart) -> None:
+    first = sent(prefix, [user("Hi")])
+    assert sent(prefix, [user("Hi"), AssistantMessage((part,))]) == first
+    assert sent(prefix, [user("Hi"), AssistantMessage((part,)), UserMessage(())]) == first
+
+
+@pytest.mark.parametrize("prefix", MODELS)
+def test_white_space_of_a_reply_that_is_not_sent_is_not_taken_from_the_next(prefix: str) -> None:
+    tape = Replay([MODELS[prefix][0]("\n\nDone.")])
+    result = Agent(tape.model(f"{prefix}:some"), stream=False).run_sync(
+        [user("Hi"), AssistantMessage((TextPart("So\n"),))]
+    )
+    assert result.messages[-1].text == "\n\nDone."
+
+
+def test_what_a_provider_paused_is_sent_as_it_is() -> None:
+    call = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+    paused = AssistantMessage((TextPart("Let me see."), ProviderPart("anthropic", call)))
+    assert [b["type"] for b in sent("anthropic", [user("Hi"), paused])[-1]["content"]] == ["text", "server_tool_use"]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from agentkit.events import TAKEN_BACK, ArgumentDelta, CallEnd, CallError, CallStart, Finish, SourceEvent, Text
 from agentkit.models import messages_wire, openai, responses_wire
-from agentkit.models.wire import DONE, Wire, WireEvent
+from agentkit.models.wire import DONE, ErrorInStream, Wire, WireEvent
 
 EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "100"))
 TOOLS = {"get": {"type": "object", "properties": {"n": {}}}, "ping": {"type": "object"}}
@@ -272,6 +272,22 @@ def test_no_call_runs_that_is_taken_back(kind: str, data: st.DataObject) -> None
     assert running(streamed) <= set(range(before - last))
 
 
+@pytest.mark.parametrize("indexes", [(0, 1), (None, None), (None, 1), ("no", "no"), (0, "no")])
+@pytest.mark.parametrize("whole", [True, False], ids=["whole", "streamed"])
+def test_only_the_first_of_several_choices_counts(indexes: tuple[object, object], whole: bool) -> None:
+    """Choices without an index are in their order."""
+    calls = [chat_call(0, Part("call", '{"n": 1}', "get"), '{"n": 1}')]
+    said = [({"content": "Hi."}, "stop"), ({"tool_calls": calls}, "tool_calls")]
+    choices = [
+        {**({} if at == "no" else {"index": at}), "message" if whole else "delta": words, "finish_reason": reason}
+        for at, (words, reason) in zip(indexes, said, strict=True)
+    ]
+    events = read(
+        APIS["chat"].wire(), openai.chunks_of({"choices": choices}) if whole else [{"choices": choices}, DONE]
+    )
+    assert events == [Text("Hi."), Finish("stop", "stop")]
+
+
 FILTERED = {
     "chat": ("content_filter", [{"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}]),
     "responses": (RESPONSES_ENDS[3], [{"type": "response.completed", "response": RESPONSES_ENDS[0]}]),
@@ -313,6 +329,33 @@ def test_the_status_of_a_response_counts_and_not_the_name_of_its_last_event(resp
     *before, last = responses_streamed(response)
     named = [*before, {**last, "type": "response.completed"}]  # LiteLLM names every end so
     assert read(APIS["responses"].wire(), named) == read(APIS["responses"].wire(), [*before, last])
+
+
+@pytest.mark.parametrize("status", ["failed", "cancelled"])
+@pytest.mark.parametrize("name", ["completed", "incomplete", "failed", "cancelled"])
+@settings(max_examples=EXAMPLES // 4)
+@given(response=responses())
+def test_a_response_that_failed_is_an_error_under_any_name(status: str, name: str, response: Response) -> None:
+    """And so it is whole; its end confirms no call."""
+    end = {"status": status, "error": {"message": "Sorry", "code": "server_error"}, "output": items(response)}
+    *before, _ = responses_streamed(response)
+    wire = APIS["responses"].wire()
+    for event in before:
+        wire.feed(event)
+    for reading, events in ((wire, [{"type": f"response.{name}", "response": end}]), (APIS["responses"].wire(), None)):
+        with pytest.raises(ErrorInStream, match="Sorry"):
+            read(reading, responses_wire.events_of(end) if events is None else events)
+
+
+@pytest.mark.parametrize("status", ["queued", "in_progress", None, "odd"])
+@settings(max_examples=EXAMPLES // 4)
+@given(response=responses())
+def test_no_call_runs_of_a_whole_response_that_is_not_over(status: str | None, response: Response) -> None:
+    wire = APIS["responses"].wire()
+    events = read(wire, responses_wire.events_of({"status": status, "output": items(response)}))
+    assert not wire.done
+    assert not running(events)
+    assert merged(events)[0] == "".join(part.text for part in response.parts if part.kind != "call")
 
 
 @pytest.mark.parametrize(("end", "reason"), [("error", "error"), ("abort", "error"), ("refusal", "refusal")])
