@@ -7,98 +7,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
-from functools import cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from agentkit.formats.call import CallReader
+from agentkit.formats.damage.balance import (
+    CDATA,
+    NEVER,
+    Edges,
+    after_own,
+    depth_at,
+    edges_of,
+    opened_at,
+    section_edge,
+    section_end,
+    sections,
+)
 from agentkit.formats.damage.listed import REACH, Listed, Next, later
 from agentkit.formats.format import (
     Braced,
     Envelope,
     Json,
     KeyEnvelope,
-    NameTag,
     NestedTags,
     Pairs,
     Shape,
-    Tag,
     TagParameters,
     TextArgument,
     ToolElement,
 )
-from agentkit.formats.reader import Damage, Delimiter, Reader, Wait, pattern
-from agentkit.formats.tags import closing_tag, opening_tag
-from agentkit.toolspec import Layout
+from agentkit.formats.reader import Damage, Delimiter, Reader, Wait
 
-_NEVER = r"(?!)"
 _OVERLAP = 2048  # characters: longer than any edge with its white space
-
-
-class _Edges(NamedTuple):
-    """Regular expressions for where calls start and end; one that never matches if nothing shows it.
-
-    `starts` is for any call, `ends` for the end of this one, `nested` for what another `ends` inside this one closes.
-    """
-
-    starts: str
-    ends: str
-    nested: str
-
-
-@cache
-def _edges(shape: Shape) -> _Edges:
-    """The edges of a call of this shape."""
-    first, last = shape.call[0], shape.call[-1]
-    starts = ends = nested = _NEVER
-    match first:
-        case str(text) if text.strip():
-            starts = nested = pattern(text.strip())
-        case NameTag(name):
-            starts = opening_tag(name)
-            nested = rf"{starts}(?!\s{{0,64}}>)"  # without a name it may as well be a worn end
-    match last:
-        case str(text) if text.strip():
-            ends = pattern(text.strip())
-        case Tag(name, closing=True):
-            ends = closing_tag(name)
-    if ends is _NEVER and shape.section is not None:
-        return _Edges(starts, _section_end(shape), _section_start(shape))
-    return _Edges(starts, ends, nested)
-
-
-def _element_edges(call: CallReader, layout: Layout) -> _Edges:
-    """The same for an element per tool: any tool's tag starts a call, and its own closing tag ends one."""
-    every = [tool.with_element(layout).element for tool in call.tools.values()]
-    starts = "|".join(opening_tag(element.tag) for element in every if element is not None)
-    own = call.tool.with_element(layout).element if call.tool is not None else None
-    if own is None:
-        return _Edges(starts or _NEVER, _NEVER, _NEVER)
-    return _Edges(starts or _NEVER, closing_tag(own.tag), opening_tag(own.tag))
-
-
-def _edges_of(call: CallReader) -> _Edges:
-    """The same for this call."""
-    element = next((p for p in call.shape.call if isinstance(p, ToolElement)), None)
-    return _edges(call.shape) if element is None else _element_edges(call, element.layout)
-
-
-def _section_start(shape: Shape) -> str:
-    """A regular expression for the opening of a section."""
-    opening = shape.section.open if shape.section is not None else ""
-    return opening_tag(opening.name) if isinstance(opening, Tag) else pattern(opening.strip()) or _NEVER
-
-
-def _section_end(shape: Shape) -> str:
-    """A regular expression for the end of a section."""
-    close = shape.section.close if shape.section is not None else ""
-    return closing_tag(close.name) if isinstance(close, Tag) else pattern(close.strip()) or _NEVER
-
-
 _RAW = (TagParameters, Pairs, TextArgument, NestedTags, Braced)
 """Bodies whose values may contain a call unchanged."""
 _JSON = (Json, Envelope, KeyEnvelope)
-_CDATA = r"<!\[CDATA\[(?s:.*?)(?:\]\]>|\Z)"
-"""What is marked as meant to the letter, up to its own end: a call in it is quoted."""
 _CDATA_END: Final = re.compile(r"\]\]>")
 _PROSE: Final = r"[^<>\"']{0,512}"
 """What may be between two calls besides white space where the first one's opening tag ran over it."""
@@ -129,15 +71,15 @@ def resync_at(r: Reader, call: CallReader, damage: Damage) -> Generator[None, No
         if not within or end != r.offset or (rest := (yield from r.sees(_REST_OF_TAG))) is None:
             return end
     r.at = rest.end()
-    edges = _edges_of(call)
+    edges = edges_of(call)
     edges = edges._replace(nested=edges.starts)  # what starts may be in this one's content
-    return (yield from _over_quoted(r, Damage("ambiguous_call", "", r.offset), edges, _NEVER, _opened(call)))
+    return (yield from _over_quoted(r, Damage("ambiguous_call", "", r.offset), edges, NEVER, opened_at(call)))
 
 
 def _after(r: Reader, call: CallReader, damage: Damage, *, within: bool) -> Generator[None, None, int]:
     """The same without what follows the rest of a tag; `within` if the damage is in one."""
     element = next((p for p in call.shape.call if isinstance(p, ToolElement)), None)
-    edges, end = _edges_of(call), damage.end
+    edges, end = edges_of(call), damage.end
     if end < 0 and not damage.ended and any(isinstance(p, _JSON) for p in call.shape.call):
         end = yield from _over_brackets(r, call, damage, edges)
     if end < 0 and call.listed is not None:
@@ -159,24 +101,24 @@ def _after(r: Reader, call: CallReader, damage: Damage, *, within: bool) -> Gene
         yield from _next_edge(r, re.compile(f"(?P<start>{edges.starts})|{edges.ends}", re.IGNORECASE))
         return r.offset
     raw = any(isinstance(p, _RAW) for p in call.shape.call)
-    closes = _section_end(call.shape) if raw else _NEVER
-    return (yield from _over_quoted(r, damage, edges, closes, -1 if within else _opened(call), raw=raw))
+    closes = section_end(call.shape) if raw else NEVER
+    return (yield from _over_quoted(r, damage, edges, closes, -1 if within else opened_at(call), raw=raw))
 
 
-def _over(r: Reader, call: CallReader, damage: Damage, edges: _Edges, between: str = r"\s*") -> int:
+def _over(r: Reader, call: CallReader, damage: Damage, edges: Edges, between: str = r"\s*") -> int:
     """The end of a call that another one follows, before the damage: a string that was not closed ran over it.
 
     What is quoted in the call, from its start to its end, is not the end of this one.
     """
-    if edges.starts is _NEVER and edges.ends is _NEVER:
+    if edges.starts is NEVER and edges.ends is NEVER:
         return r.offset
     starts, ends, nested = edges
     edge = re.compile(
-        f"{_CDATA}|(?P<end>{ends})(?P<next>(?={between}(?:{starts})))?|(?P<nested>{nested})", re.IGNORECASE
+        f"{CDATA}|(?P<end>{ends})(?P<next>(?={between}(?:{starts})))?|(?P<nested>{nested})", re.IGNORECASE
     )
     text = r.raw()[: None if damage.ended else damage.position - r.mark]
     depth = 1
-    for found in edge.finditer(text, _after_own(text, _opened(call), nested)):
+    for found in edge.finditer(text, after_own(text, opened_at(call), nested)):
         if found["nested"] is not None:
             depth += 1
         elif found["end"] is not None and (depth > 1 or found["next"] is not None):
@@ -184,30 +126,6 @@ def _over(r: Reader, call: CallReader, damage: Damage, edges: _Edges, between: s
         if not depth:
             return r.mark + found.end()
     return -1
-
-
-def _opened(call: CallReader) -> int:
-    """How long what opens the call's section is, which may contain what ends it."""
-    return max(call.lead.size, len(call.lead.opening))
-
-
-def _after_own(text: str, opened: int, nested: str) -> int:
-    """The index after the call's own opening."""
-    own = re.compile(rf"\s*(?:{nested})", re.IGNORECASE).match(text, opened)
-    return own.end() if own else opened
-
-
-def _depth(text: str, opened: int, edges: _Edges) -> tuple[int, bool]:
-    """How many calls are open at the end of this text, which begins with a call: itself, and those that it quotes.
-
-    And whether CDATA is open there, too.
-    """
-    edge = re.compile(f"(?P<literal>{_CDATA})|(?P<end>{edges.ends})|(?P<nested>{edges.nested})", re.IGNORECASE)
-    depth, literal = 1, False
-    for found in edge.finditer(text, _after_own(text, opened, edges.nested)):
-        depth += 1 if found["nested"] is not None else -1 if found["end"] is not None and depth > 1 else 0
-        literal = found["literal"] is not None and not found[0].endswith("]]>")
-    return depth, literal
 
 
 def _over_literal(r: Reader) -> Wait:
@@ -226,10 +144,10 @@ def _starts_here(r: Reader, damage: Damage, starts: str) -> bool:
 
 def _in_list(r: Reader, listed: Listed, call: CallReader, damage: Damage) -> Generator[None, None, int]:
     """Where the next call of a section starts after a damaged one, or where the section ends; -1 if that is unknown."""
-    before = r.raw()[_opened(call) : damage.position - r.mark]
+    before = r.raw()[opened_at(call) : damage.position - r.mark]
     start = damage.position - len(before)
     if listed.close is not None:
-        over, depth = _sections(before, call.shape)
+        over, depth = sections(before, call.shape)
         if over >= 0 and listed.strong:
             return start + over
         if not damage.ended and (end := (yield from _over_sections(r, call.shape, damage, depth))) >= 0:
@@ -269,53 +187,34 @@ def _inside_tag(r: Reader, damage: Damage) -> Generator[None, None, bool]:
     return not (read + r.buf[r.at :]).lstrip().startswith("<")
 
 
-def _over_brackets(r: Reader, call: CallReader, damage: Damage, edges: _Edges) -> Generator[None, None, int]:
+def _over_brackets(r: Reader, call: CallReader, damage: Damage, edges: Edges) -> Generator[None, None, int]:
     """The end of the JSON of a damaged call that quotes others, where nothing but its brackets shows that end.
 
     -1, with nothing consumed but what the call has, if it quotes none, or its brackets do not balance.
     """
-    if edges.ends is not _NEVER and not re.match(
-        edges.ends, call.shape.call[0].strip() if isinstance(call.shape.call[0], str) else "", re.IGNORECASE
-    ):
+    first = call.shape.call[0]
+    if edges.ends is not NEVER and not (isinstance(first, str) and re.match(edges.ends, first.strip(), re.IGNORECASE)):
         return -1
     quoted = call.listed.open.pattern if call.listed is not None else edges.starts
     edge = re.compile(rf"(?P<opens>\{{)|(?P<closes>\}})|(?P<quoted>{quoted})", re.IGNORECASE)
-    reached, depth, quotes = r.offset, 0, quoted is _NEVER
-    for found in edge.finditer(r.raw()[: damage.position - r.mark], _after_own(r.raw(), _opened(call), edges.starts)):
-        depth += (found["opens"] is not None) - (found["closes"] is not None)
-        quotes |= found["quoted"] is not None
+    reached, text = r.offset, r.raw()[: damage.position - r.mark]
+    seen = [found.lastgroup for found in edge.finditer(text, after_own(text, opened_at(call), edges.starts))]
+    depth, quotes = seen.count("opens") - seen.count("closes"), quoted is NEVER or "quoted" in seen
     if reached > damage.position:
         r.back_to(damage.position)
     while depth > 0 and r.offset - damage.position < REACH and (found := (yield from _found(r, edge))):
         depth += (found["opens"] is not None) - (found["closes"] is not None)
         quotes |= found["quoted"] is not None
         r.at = found.end()
-    if not depth and quotes and r.offset > damage.position:
-        return r.offset
+    return r.offset if not depth and quotes and r.offset > damage.position else _returned(r, reached)
+
+
+def _returned(r: Reader, reached: int) -> int:
+    """-1, at the place that was reached before."""
     if r.offset > reached:
         r.back_to(reached)
     r.at = reached - r.base
     return -1
-
-
-def _section_edge(shape: Shape) -> re.Pattern[str]:
-    """What opens a section of this shape (group `open`), or ends one."""
-    return re.compile(f"(?P<open>{_section_start(shape)})|{_section_end(shape)}", re.IGNORECASE)
-
-
-def _sections(text: str, shape: Shape) -> tuple[int, int]:
-    """Where in a text, which begins in a section, that ends and another one follows, else -1; and how many are open.
-
-    The end of a section that none follows is content.
-    """
-    depth, end = 1, None
-    for found in _section_edge(shape).finditer(text):
-        if end is not None and found["open"] is not None and not text[end.end() : found.start()].strip():
-            return end.start(), 0
-        end = found if found["open"] is None and depth == 1 else None
-        if end is None:
-            depth += 1 if found["open"] is not None else -1
-    return -1, depth
 
 
 def _over_sections(r: Reader, shape: Shape, damage: Damage, depth: int) -> Generator[None, None, int]:
@@ -326,18 +225,13 @@ def _over_sections(r: Reader, shape: Shape, damage: Damage, depth: int) -> Gener
     reached, quotes = r.offset, depth > 1
     if reached > damage.position:
         r.back_to(damage.position)
-    while found := (yield from _found(r, _section_edge(shape))):
+    while found := (yield from _found(r, section_edge(shape))):
         quotes |= found["open"] is not None
         depth += 1 if found["open"] is not None else -1
         r.at = found.end() if depth else found.start()
         if not depth:
             break
-    if not depth and quotes:
-        return r.offset
-    if r.offset > reached:
-        r.back_to(reached)
-    r.at = reached - r.base
-    return -1
+    return r.offset if not depth and quotes else _returned(r, reached)
 
 
 def _closes_itself(r: Reader) -> Generator[None, None, bool]:
@@ -376,7 +270,7 @@ def _found(r: Reader, edge: re.Pattern[str]) -> Generator[None, None, re.Match[s
 
 
 def _over_quoted(
-    r: Reader, damage: Damage, edges: _Edges, closes: str, opened: int, *, raw: bool = True
+    r: Reader, damage: Damage, edges: Edges, closes: str, opened: int, *, raw: bool = True
 ) -> Generator[None, None, int]:
     """Where to continue after damage in a call of raw values: what starts after it may be quoted in one.
 
@@ -388,7 +282,7 @@ def _over_quoted(
     if r.offset > damage.position:
         r.back_to(damage.position)
     starts, ends, nested = edges
-    depth, literal = _depth(r.raw(), opened, edges) if opened >= 0 else (1, False)
+    depth, literal = depth_at(r.raw(), opened, edges) if opened >= 0 else (1, False)
     edge = re.compile(
         rf"(?P<nested>{nested})|(?P<close>{closes})|(?P<end>{ends})|(?P<start>{starts})|(?P<literal><!\[CDATA\[)",
         re.IGNORECASE,
