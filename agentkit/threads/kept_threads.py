@@ -27,7 +27,7 @@ from agentkit.threads.fork import copied
 from agentkit.threads.known_threads import KnownThreads
 from agentkit.threads.open_response import UNANSWERED
 from agentkit.threads.reading import read_log
-from agentkit.threads.resume import waiting, waits_inside
+from agentkit.threads.resume import may_have_run, not_again, waiting, waits_inside
 from agentkit.threads.store import Call, Log, Move, Store, Thread, asked
 from agentkit.tool.codec import call_from_json, to_json
 from agentkit.tool.registry import ToolRegistry
@@ -216,7 +216,15 @@ class KeptThreads:
         the thread of a sub-agent is that of the call that started it, a `/`, and its own.
         """
         refuse("pending", {"thread_id": thread_id}, _THREAD)
-        return await all_waiting(self._known, thread_id)
+        return tuple(call for call, _ in await all_waiting(self._known, thread_id))
+
+    async def started_before(self, thread_id: str) -> frozenset[str]:
+        """The ids of the `pending` calls that were started and interrupted: their effects may have happened.
+
+        Such a call waits because its tool is idempotent, and the run that was to start it again requires approval.
+        """
+        refuse("started_before", {"thread_id": thread_id}, _THREAD)
+        return frozenset(call.id for call, record in await all_waiting(self._known, thread_id) if may_have_run(record))
 
     async def approve(
         self,
@@ -258,14 +266,18 @@ class KeptThreads:
     async def deny(self, thread_id: str, call_id: str, reason: str = "", *, by: str | None = None) -> None:
         """Deny a waiting call. The model reads the reason when the thread is resumed.
 
+        If the call was started before (`started_before`), the model reads that its effects may have happened.
+
         Raises:
             ConfigError: no such call waits.
         """
         thread_id, call_id, log = await located(self._known, thread_id, call_id)
         record = await self._waiting(thread_id, call_id, log)
-        said = to_json(denial(call_from_json(record.body), reason))
+        said = denial(call_from_json(record.body), reason)
+        if may_have_run(record):
+            said = not_again(said)
         note = {"by": by, **({"edited": True} if record.note.get("edited") else {})}
-        move = Move(record.seq, record.ordinal, "answered", ("waiting",), note=note, answer=said)
+        move = Move(record.seq, record.ordinal, "answered", ("waiting",), note=note, answer=to_json(said))
         await self._decide(thread_id, move)
 
     def _check(self, call: ToolCall) -> None:
@@ -291,7 +303,7 @@ class KeptThreads:
         for call in log.calls:
             if call.id == call_id and call.status == "waiting" and not waits_inside(call):
                 raise ConfigError(f"call {call_id!r} is no longer waiting: the user wrote again after it")
-        listed = ", ".join(repr(call.id) for call in await all_waiting(self._known, thread_id)) or "none"
+        listed = ", ".join(repr(call.id) for call, _ in await all_waiting(self._known, thread_id)) or "none"
         raise ConfigError(
             f"no call waits for approval under the id {call_id!r} in thread {thread_id!r}; waiting: {listed}"
         )
