@@ -138,7 +138,8 @@ class KeptThreads:
     ) -> str:
         """Create a thread that starts as a copy of another, and return its id.
 
-        A call without an answer is answered `cancelled` in the copy: its effect happens in at most one thread.
+        A call without an answer is answered in the copy, so that its effect happens in at most one thread: with
+        `interrupted` if it has started, so that its effects may have happened, and with `cancelled` otherwise.
 
         Args:
             thread_id: the thread to copy.
