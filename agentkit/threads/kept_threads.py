@@ -249,8 +249,7 @@ class KeptThreads:
             ConfigError: no such call waits, it is not the one that the person saw, or its tool does not accept these
                 arguments.
         """
-        thread_id, call_id, log = await located(self._known, thread_id, call_id)
-        record = await self._waiting(thread_id, call_id, log)
+        thread_id, record = await self._waiting(thread_id, call_id)
         call = call_from_json(record.body)
         if seen is not None and seen != call_hash(call):
             raise ConfigError(
@@ -272,8 +271,7 @@ class KeptThreads:
         Raises:
             ConfigError: no such call waits.
         """
-        thread_id, call_id, log = await located(self._known, thread_id, call_id)
-        record = await self._waiting(thread_id, call_id, log)
+        thread_id, record = await self._waiting(thread_id, call_id)
         said = denial(call_from_json(record.body), reason)
         if may_have_run(record):
             said = not_again(said)
@@ -297,12 +295,14 @@ class KeptThreads:
         except StoreConflict as e:
             raise ConfigError("this call was already approved, denied or answered in the meantime") from e
 
-    async def _waiting(self, thread_id: str, call_id: str, log: Log) -> Call:
+    async def _waiting(self, thread_id: str, call_id: str) -> tuple[str, Call]:
+        """A waiting call, and the thread that it is in: that of a sub-agent, for an id with a `/`."""
+        inner, id, log = await located(self._known, thread_id, call_id)
         for call in waiting(log):
-            if call.id == call_id and not waits_inside(call):  # that one waits for others, which are decided
-                return call
+            if call.id == id and not waits_inside(call):  # that one waits for others, which are decided
+                return inner, call
         for call in log.calls:
-            if call.id == call_id and call.status == "waiting" and not waits_inside(call):
+            if call.id == id and call.status == "waiting" and not waits_inside(call):
                 raise ConfigError(f"call {call_id!r} is no longer waiting: the user wrote again after it")
         listed = ", ".join(repr(call.id) for call, _ in await all_waiting(self._known, thread_id)) or "none"
         raise ConfigError(

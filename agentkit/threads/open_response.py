@@ -145,7 +145,7 @@ class OpenResponse:
                 assert said is not None
                 return [self._whole(said, read, "partial", now={id: "started"})]
             case ApprovalRequired() if id in self._open:
-                note = self._kept_note(id)
+                note = dict(self._kept_note(id))
                 self._waits[id] = place = self._open[id]
                 if event.inside:
                     note["inside"] = True

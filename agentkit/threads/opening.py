@@ -15,7 +15,7 @@ _NO_PATH: Final = re.compile(
     r"(?i)^\s*[a-z][a-z0-9+.-]+:/"  # a URL with one slash; a drive has one letter
     r"|(?:^|\s)(?:host|hostaddr|port|dbname|user|password|passfile|service|sslmode)\s*="  # libpq's keywords
 )
-"""What is no path, although it has no `://`. It may contain a password, which would become a file's name."""
+"""What is not a path, although it has no `://`. It may contain a password, which would become a file's name."""
 
 
 def open_store(where: Store | str | Path) -> Store:
