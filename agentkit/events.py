@@ -257,7 +257,8 @@ class ApprovalRequired(NamedTuple):
     Attributes:
         index: the call's index in the response.
         call: the call.
-        reason: empty, or why the function that decides about approval failed.
+        reason: empty, or that the call was started before and interrupted, so that its effects may have happened, or
+            why the function that decides about approval failed.
         inside: the calls that wait in the agent that the call started; each id begins with that of `call` and a `/`.
     """
 

@@ -38,6 +38,9 @@ class OwnLoop:
     def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, t: TracebackType | None) -> None:
         """Cancel the remaining tasks, wait for them briefly, and close the loop."""
         loop = self._runner.get_loop()
+        if e is not None:  # Ctrl-C may have come after the work was done: what would stop the loop then, must not now
+            loop.call_soon(loop.stop)
+            loop.run_forever()
         for task in (left := loop.run_until_complete(_left())):
             _LOG.warning("abandoned, because it did not end when it was cancelled: %s", task.get_name())
             asyncio.tasks._unregister_task(task)  # so that nothing waits for it

@@ -179,6 +179,7 @@ class Conversing:
     def answer(self) -> int:
         """Let the model answer; ask about waiting calls and continue until only postponed ones are left."""
         from agentkit.cli.asking import decider
+        from agentkit.processor.approval import STARTED_BEFORE
 
         decide = decider(self.approve, self.agent.registry, self.screen, later=self.thread is not None)
         put_off: set[str] = set()
@@ -190,7 +191,10 @@ class Conversing:
             if not waiting:
                 return 0
             undecided = {call.id for call in waiting} - put_off
+            again = self.loop.run(self.kept.started_before())
             for call in waiting:
+                if call.id in undecided & again:
+                    self.screen.note(visible(f"{call.name} ({call.id}): {STARTED_BEFORE}"))
                 if call.id in undecided and not self.settled(call, decide(call)):
                     put_off.add(call.id)
             if undecided <= put_off:

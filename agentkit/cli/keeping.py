@@ -38,6 +38,10 @@ class KeptChat(Protocol):
         """The calls that wait for approval."""
         ...
 
+    async def started_before(self) -> frozenset[str]:
+        """The ids of those of them that were started and interrupted."""
+        ...
+
     async def decide(self, call: ToolCall, decision: Decision) -> None:
         """Decide whether a waiting call may run; the next run executes it."""
         ...
@@ -81,6 +85,10 @@ class InMemory:
     async def waiting(self) -> tuple[ToolCall, ...]:
         """The calls that wait for approval."""
         return () if self._last is None else self._last.pending
+
+    async def started_before(self) -> frozenset[str]:
+        """None: what is interrupted in memory is gone."""
+        return frozenset()
 
     async def decide(self, call: ToolCall, decision: Decision) -> None:
         """Decide whether a waiting call may run."""
@@ -161,6 +169,10 @@ class InThread:
     async def waiting(self) -> tuple[ToolCall, ...]:
         """The calls that wait for approval."""
         return () if await self.log() is None else await self.manager.pending(self.id)
+
+    async def started_before(self) -> frozenset[str]:
+        """The ids of those of them that were started and interrupted."""
+        return await self.manager.started_before(self.id)
 
     async def decide(self, call: ToolCall, decision: Decision) -> None:
         """Decide whether a waiting call may run; applies only to the call as it was shown."""

@@ -118,6 +118,8 @@ def servers(path: str | None, approve: str) -> Sequence[MCPTools]:
     """
     if path is None:
         return ()
+    if not path:
+        raise ConfigError("--mcp: expected the name of a file, found an empty one")
     from agentkit.interop.mcp import MCPTools
 
     def approved(command: str) -> bool:

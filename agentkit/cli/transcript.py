@@ -10,7 +10,9 @@ from typing import Any, Final, Protocol
 from agentkit.cli.terminal import arguments, block, cells, cut, plain, visible
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage, ImagePart, TextPart, ThinkingPart, ToolCall, ToolMessage, UserMessage
+from agentkit.processor.approval import STARTED_BEFORE
 from agentkit.threads import Call, Entry, Log
+from agentkit.threads.resume import may_have_run
 from agentkit.threads.store import Body
 from agentkit.tool.codec import call_from_json, from_json
 
@@ -140,6 +142,8 @@ class _Page:
             return
         if call.status == "waiting":
             yield from block(f"its id is {visible(call.id)}", self.width, "    ? ")
+            if may_have_run(call):
+                yield from block(STARTED_BEFORE, self.width, "    ? ")
         if decision := _decided(call):
             yield from block(decision, self.width, "    ! ")
         if call.answer is not None and isinstance(answer := from_json(call.answer), ToolMessage):

@@ -11,11 +11,13 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Expired
-from functools import cache, partial
+from functools import partial
 from typing import Any, Final, TypeVar
+
+from agentkit.checks.forks import starts_anew
 
 T = TypeVar("T")
 
@@ -35,7 +37,7 @@ class BackgroundLoop:
         self._lock = threading.RLock()  # the garbage collector may call `finish` in the thread that holds it
         self._stop: Any = None
         self._lasting: set[_Work] = set()
-        _all_loops().add(self)
+        starts_anew(self)
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:
@@ -109,19 +111,6 @@ class BackgroundLoop:
 
 
 _PARENTS: Final[list[asyncio.AbstractEventLoop]] = []
-
-
-@cache
-def _all_loops() -> weakref.WeakSet[BackgroundLoop]:
-    loops: weakref.WeakSet[BackgroundLoop] = weakref.WeakSet()
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=partial(_leave_to_parent, loops))
-    return loops
-
-
-def _leave_to_parent(loops: Iterable[BackgroundLoop]) -> None:
-    for loop in tuple(loops):
-        loop.leave_to_parent()
 
 
 def _finish(loop: BackgroundLoop, process: int, work: Callable[[], _Work]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import urllib.parse
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
@@ -29,8 +30,11 @@ from agentkit.models.retry import Retry
 from agentkit.models.secrets import MIN_SECRET, Address, is_secret, shown, watch_logs
 from agentkit.models.vendors import Vendor
 from agentkit.models.wire import ErrorInStream, Wire, WireEvent, items_of, mapping_of, text_of
+from agentkit.unicode import escaped, has_surrogate
 
 _LOG: Final = logging.getLogger("agentkit.models")
+
+_IN_NO_HEADER: Final = re.compile(r"[^\t\x20-\x7e]")
 
 PLACEHOLDER_KEY: Final = "no-key"
 """Sent to a compatible server if no key is set; the SDKs require one, local servers ignore it."""
@@ -62,6 +66,8 @@ class RemoteModel(Closing, ABC):
     """A whole response as the events in which it would have been streamed."""
 
     def __init__(self, model: str, settings: ModelSettings | None = None) -> None:
+        if has_surrogate(model):
+            raise ConfigError(f"the model's name {escaped(model)!r} has a character that no encoding can represent")
         self.model = model
         self.settings = settings or ModelSettings()
         self._retry = Retry(times=self.settings.max_retries)
@@ -247,7 +253,12 @@ class RemoteModel(Closing, ABC):
 
     def _find_key(self) -> str | None:
         variable = self.vendor.key_variable
-        key = self.settings.api_key or os.environ.get(variable)
+        key = (self.settings.api_key or os.environ.get(variable) or "").strip(" \t\r\n")  # a file's line end
+        if _IN_NO_HEADER.search(key):
+            raise ConfigError(
+                f"the API key of {self.name} has a character that no HTTP header can have (a line break, a control "
+                f"character, or one that is not ASCII): check {variable}, or api_key="
+            )
         if key or any(map(os.environ.get, self.vendor.login_variables)):
             return key or None
         if not self.at_home:

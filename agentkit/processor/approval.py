@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from agentkit.events import ApprovalRequired
 from agentkit.messages import ToolCall
@@ -16,6 +16,8 @@ from agentkit.processor.replies import words
 from agentkit.tool.policy import Predicate
 from agentkit.tool.result import ToolContext
 from agentkit.tool.suspended import Suspended
+
+STARTED_BEFORE: Final = "it was started before and interrupted, and its effects may have happened"
 
 
 class Approval(NamedTuple):
@@ -104,7 +106,9 @@ class Approvals:
 
     def _wait(self, admitted: Admitted, decision: Approval) -> ApprovalRequired:
         self.pending[admitted.index] = admitted.call
-        return ApprovalRequired(admitted.index, admitted.call, decision.reason)
+        again = self._contexts(admitted.call).attempt > 1
+        reason = "; ".join(filter(None, (STARTED_BEFORE if again else "", decision.reason)))
+        return ApprovalRequired(admitted.index, admitted.call, reason)
 
     def suspend(self, admitted: Admitted, suspended: Suspended) -> ApprovalRequired:
         """A call that has started waits for a person."""

@@ -31,8 +31,8 @@ def _names_a_format(value: object) -> TypeIs[str | Format]:
 
 def _is_format(value: object) -> bool:
     """Whether it is a declaration; if it is, its class is loaded."""
-    declared = sys.modules.get("agentkit.formats.format")
-    return declared is not None and isinstance(value, declared.Format)
+    declared = getattr(sys.modules.get("agentkit.formats.format"), "Format", None)  # another thread may be loading it
+    return declared is not None and isinstance(value, declared)
 
 
 _NAMED: Final = Bound(_names_a_format, "a format or its name")

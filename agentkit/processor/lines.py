@@ -13,11 +13,25 @@ from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
 
+from agentkit.checks.forks import starts_anew
 from agentkit.processor.workers import Claim
 
-_LOCK = threading.Lock()  # guards all that follows; nothing is waited for under it
-_HELD: dict[int, LinePlace] = {}  # by the id of the object: the holder of a line keeps its object alive
-_WAITING: dict[int, dict[Callable[[], None], asyncio.AbstractEventLoop]] = {}
+
+class _Lines:
+    """The lines of this process."""
+
+    def __init__(self) -> None:
+        self.leave_to_parent()
+        starts_anew(self)
+
+    def leave_to_parent(self) -> None:
+        """In the child of a fork, whose parent has the calls that hold a line; and at the beginning: there are none."""
+        self.lock = threading.Lock()  # guards the others; nothing is waited for under it
+        self.held: dict[int, LinePlace] = {}  # by the id of the object: the holder of a line keeps its object alive
+        self.waiting: dict[int, dict[Callable[[], None], asyncio.AbstractEventLoop]] = {}
+
+
+_LINES = _Lines()
 _WITHIN: ContextVar[tuple[int, ...]] = ContextVar("agentkit_lines", default=())  # the lines held around this code
 
 
@@ -70,13 +84,13 @@ class LinePlace:
 
     def _settle(self) -> None:
         """Let the next one start, or wake those in line if waiting has become futile."""
-        with _LOCK:
+        with _LINES.lock:
             key = id(self._key)
-            if _HELD.get(key) is not self or not (self.over or self.lost):
+            if _LINES.held.get(key) is not self or not (self.over or self.lost):
                 return
             if self.over:
-                del _HELD[key]
-            waiting = _WAITING.pop(key, {})
+                del _LINES.held[key]
+            waiting = _LINES.waiting.pop(key, {})
         for wake, loop in waiting.items():
             with suppress(RuntimeError):  # closed in the meantime: nothing waits there
                 loop.call_soon_threadsafe(wake)
@@ -98,14 +112,14 @@ def take(key: object, wake: Callable[[], None], *, threaded: bool) -> LinePlace 
     """
     if id(key) in _WITHIN.get():
         raise Stuck("this call is made from within another call of it, so that each would wait for the other")
-    with _LOCK:
-        held = _HELD.get(id(key))
+    with _LINES.lock:
+        held = _LINES.held.get(id(key))
         if held is None or held.over:
-            _HELD[id(key)] = place = LinePlace(key, threaded=threaded)
+            _LINES.held[id(key)] = place = LinePlace(key, threaded=threaded)
             return place
         if held.lost:
             raise Stuck("an earlier call of it was given up but has not ended")
-        _WAITING.setdefault(id(key), {})[wake] = asyncio.get_running_loop()
+        _LINES.waiting.setdefault(id(key), {})[wake] = asyncio.get_running_loop()
     return None
 
 

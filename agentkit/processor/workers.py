@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import os
 import threading
 from collections import deque
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any
+
+from agentkit.checks.forks import starts_anew
 
 LIMIT = 256  # threads; a sleeping one costs some 10 KiB, and a run starts at most `max_calls` at once
 IDLE = 10.0  # seconds after which a thread without work ends
@@ -90,10 +91,11 @@ class Workers:
     def __init__(self, limit: int = LIMIT, idle: float = IDLE) -> None:
         self.limit = limit
         self.idle = idle
-        self._reset()
+        self.leave_to_parent()
+        starts_anew(self)
 
-    def _reset(self) -> None:
-        self._process = os.getpid()
+    def leave_to_parent(self) -> None:
+        """In the child of a fork, whose parent keeps the threads; and at the beginning: there are none."""
         self._changed = threading.Condition()
         self._jobs: deque[_Job] = deque()
         self._threads = 0
@@ -138,8 +140,6 @@ class Workers:
         return value
 
     def _submit(self, job: _Job) -> None:
-        if self._process != os.getpid():  # forked: the threads stayed in the parent
-            self._reset()
         with self._changed:
             if self._lost >= self.limit:
                 raise self._none_left()

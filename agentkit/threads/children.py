@@ -29,23 +29,25 @@ def child_id(thread_id: str, key: str) -> str:
     return f"{thread_id}/{key[:16]}"
 
 
-async def all_waiting(known: KnownThreads, thread_id: str) -> tuple[ToolCall, ...]:
+async def all_waiting(known: KnownThreads, thread_id: str) -> tuple[tuple[ToolCall, Call], ...]:
     """The calls that a person can still approve or deny, oldest first; for one that waits inside, the calls in there.
+
+    Each is followed by what is stored of it.
 
     Raises:
         ThreadNotFound: there is no such thread.
         StoreError: an entry is damaged.
     """
-    found: list[ToolCall] = []
+    found: list[tuple[ToolCall, Call]] = []
     for call in waiting(await known.changeable(thread_id)):
         if not waits_inside(call):
-            found.append(call_from_json(call.body))
+            found.append((call_from_json(call.body), call))
             continue
         try:
             inner = await all_waiting(known, child_id(thread_id, call_key(thread_id, call)))
         except ThreadNotFound:  # deleted, or this is a copy: the call starts anew when the thread is run
             continue
-        found += [replace(one, id=f"{call.id}/{one.id}") for one in inner]
+        found += [(replace(one, id=f"{call.id}/{one.id}"), stored) for one, stored in inner]
     return tuple(found)
 
 

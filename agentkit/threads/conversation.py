@@ -134,7 +134,7 @@ def untold(log: Log) -> list[Call]:
 
 def is_denied(call: Call) -> bool:
     """Whether a person denied it."""
-    return "by" in call.note and "hash" not in call.note and call.attempts == 0  # `deny` leaves this note
+    return "by" in call.note and "hash" not in call.note  # `deny` leaves this note
 
 
 def _answers(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from agentkit.agent.prompts import Prompt, messages_from
 from agentkit.errors import ConfigError
@@ -13,10 +13,21 @@ from agentkit.messages import AssistantMessage, Message, MessagePart, SystemMess
 from agentkit.threads.store import Append, Body, Call, Entry, NewCall
 from agentkit.tool.codec import call_to_json, part_to_json, to_json
 
+IDEMPOTENT: Final = "idempotent"
+"""In a call's body: that it is started as a call of a tool with `idempotent=True`. Only such a call may start again."""
 
-def planned_call(call: ToolCall) -> dict[str, Any]:
+_OWN: Final = ("before", "key", IDEMPOTENT)  # what is in a call's body and not in its response
+
+
+def planned_call(call: ToolCall, *, idempotent: bool = False) -> dict[str, Any]:
     """A call that is to be run, as a JSON object, with a unique idempotency `key`, so that its effect happens once."""
-    return {**call_to_json(call), "key": secrets.token_hex(16)}
+    return declared({**call_to_json(call), "key": secrets.token_hex(16)}, idempotent)
+
+
+def declared(body: Body, idempotent: bool) -> dict[str, Any]:
+    """A stored call, to be started as one whose tool is `idempotent` or not."""
+    rest = {name: value for name, value in body.items() if name != IDEMPOTENT}
+    return {**rest, IDEMPOTENT: True} if idempotent else rest
 
 
 def edited_call(body: Body, call: ToolCall) -> dict[str, Any]:
@@ -33,6 +44,8 @@ class PartialBody:
     """
 
     def __init__(self) -> None:
+        self.seq: int | None = None
+        """Its entry, once it is in the store."""
         self._begin: dict[str, Any] | None = None
         self._parts: tuple[MessagePart, ...] = ()  # those that are in the store, the last one a call
 
@@ -78,7 +91,7 @@ def joined(entry: Entry, calls: Sequence[Call]) -> Entry:
 def _as_written(body: Body) -> dict[str, Any]:
     """The call's part in its response."""
     body = body.get("written", body)
-    return {name: value for name, value in body.items() if name not in ("before", "key")}
+    return {name: value for name, value in body.items() if name not in _OWN}
 
 
 def one_message(message: Prompt, calls: Mapping[str, str]) -> Message:

@@ -27,7 +27,7 @@ from agentkit.threads.fork import copied
 from agentkit.threads.known_threads import KnownThreads
 from agentkit.threads.open_response import UNANSWERED
 from agentkit.threads.reading import read_log
-from agentkit.threads.resume import waiting, waits_inside
+from agentkit.threads.resume import may_have_run, not_again, waiting, waits_inside
 from agentkit.threads.store import Call, Log, Move, Store, Thread, asked
 from agentkit.tool.codec import call_from_json, to_json
 from agentkit.tool.registry import ToolRegistry
@@ -138,7 +138,8 @@ class KeptThreads:
     ) -> str:
         """Create a thread that starts as a copy of another, and return its id.
 
-        A call without an answer is answered `cancelled` in the copy: its effect happens in at most one thread.
+        A call without an answer is answered in the copy, so that its effect happens in at most one thread: with
+        `interrupted` if it has started, so that its effects may have happened, and with `cancelled` otherwise.
 
         Args:
             thread_id: the thread to copy.
@@ -216,7 +217,15 @@ class KeptThreads:
         the thread of a sub-agent is that of the call that started it, a `/`, and its own.
         """
         refuse("pending", {"thread_id": thread_id}, _THREAD)
-        return await all_waiting(self._known, thread_id)
+        return tuple(call for call, _ in await all_waiting(self._known, thread_id))
+
+    async def started_before(self, thread_id: str) -> frozenset[str]:
+        """The ids of the `pending` calls that were started and interrupted: their effects may have happened.
+
+        Such a call waits because its tool is idempotent, and the run that was to start it again requires approval.
+        """
+        refuse("started_before", {"thread_id": thread_id}, _THREAD)
+        return frozenset(call.id for call, record in await all_waiting(self._known, thread_id) if may_have_run(record))
 
     async def approve(
         self,
@@ -240,8 +249,7 @@ class KeptThreads:
             ConfigError: no such call waits, it is not the one that the person saw, or its tool does not accept these
                 arguments.
         """
-        thread_id, call_id, log = await located(self._known, thread_id, call_id)
-        record = await self._waiting(thread_id, call_id, log)
+        thread_id, record = await self._waiting(thread_id, call_id)
         call = call_from_json(record.body)
         if seen is not None and seen != call_hash(call):
             raise ConfigError(
@@ -258,14 +266,17 @@ class KeptThreads:
     async def deny(self, thread_id: str, call_id: str, reason: str = "", *, by: str | None = None) -> None:
         """Deny a waiting call. The model reads the reason when the thread is resumed.
 
+        If the call was started before (`started_before`), the model reads that its effects may have happened.
+
         Raises:
             ConfigError: no such call waits.
         """
-        thread_id, call_id, log = await located(self._known, thread_id, call_id)
-        record = await self._waiting(thread_id, call_id, log)
-        said = to_json(denial(call_from_json(record.body), reason))
+        thread_id, record = await self._waiting(thread_id, call_id)
+        said = denial(call_from_json(record.body), reason)
+        if may_have_run(record):
+            said = not_again(said)
         note = {"by": by, **({"edited": True} if record.note.get("edited") else {})}
-        move = Move(record.seq, record.ordinal, "answered", ("waiting",), note=note, answer=said)
+        move = Move(record.seq, record.ordinal, "answered", ("waiting",), note=note, answer=to_json(said))
         await self._decide(thread_id, move)
 
     def _check(self, call: ToolCall) -> None:
@@ -284,14 +295,16 @@ class KeptThreads:
         except StoreConflict as e:
             raise ConfigError("this call was already approved, denied or answered in the meantime") from e
 
-    async def _waiting(self, thread_id: str, call_id: str, log: Log) -> Call:
+    async def _waiting(self, thread_id: str, call_id: str) -> tuple[str, Call]:
+        """A waiting call, and the thread that it is in: that of a sub-agent, for an id with a `/`."""
+        inner, id, log = await located(self._known, thread_id, call_id)
         for call in waiting(log):
-            if call.id == call_id and not waits_inside(call):  # that one waits for others, which are decided
-                return call
+            if call.id == id and not waits_inside(call):  # that one waits for others, which are decided
+                return inner, call
         for call in log.calls:
-            if call.id == call_id and call.status == "waiting" and not waits_inside(call):
+            if call.id == id and call.status == "waiting" and not waits_inside(call):
                 raise ConfigError(f"call {call_id!r} is no longer waiting: the user wrote again after it")
-        listed = ", ".join(repr(call.id) for call in await all_waiting(self._known, thread_id)) or "none"
+        listed = ", ".join(repr(call.id) for call, _ in await all_waiting(self._known, thread_id)) or "none"
         raise ConfigError(
             f"no call waits for approval under the id {call_id!r} in thread {thread_id!r}; waiting: {listed}"
         )

@@ -10,23 +10,34 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentkit.agent.decisions import edited
 from agentkit.agent.journal import Response
 from agentkit.events import ApprovalRequired, ToolEvent, ToolSkipped, ToolStarted
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.threads.conversation import answer_of, is_denied
-from agentkit.threads.entries import PartialBody, planned_call
-from agentkit.threads.resume import may_go_on, untouched, waits_inside
+from agentkit.threads.entries import IDEMPOTENT, PartialBody, declared, planned_call
+from agentkit.threads.resume import may_go_on, may_have_run, not_again, undecided, waits_inside
 from agentkit.threads.store import Append, Body, Call, CallStatus, Change, EntryKind, Move, NewCall, Revise
 from agentkit.tool.codec import call_from_json, to_json
 from agentkit.tool.result import ToolContext
+
+if TYPE_CHECKING:
+    from agentkit.tool.registry import ToolRegistry
 
 UNANSWERED: Final[tuple[CallStatus, ...]] = ("planned", "waiting", "approved", "started")
 _STARTS: Final[tuple[CallStatus, ...]] = ("planned", "approved", "started")
 _STARTS_INSIDE: Final[tuple[CallStatus, ...]] = (*_STARTS, "waiting")
 _NEWEST: Final = -1  # a placeholder for the `seq` of an entry until it is written
+
+
+class _Attempt(NamedTuple):
+    """One of a call: the call's idempotency key, which attempt it is, and whether it has started."""
+
+    key: str
+    number: int
+    started: bool = False
 
 
 class OpenResponse:
@@ -35,7 +46,6 @@ class OpenResponse:
     def __init__(self) -> None:
         self.complete = False
         """Whether it is completely in the store, including all answers."""
-        self._seq: int | None = None  # its entry, once it has one
         self._written: dict[str, int] = {}  # the ordinals of its calls that are in the store
         self._open: dict[str, tuple[int, int]] = {}  # calls in the store without an answer; _NEWEST for a new entry
         self._held: dict[str, ToolMessage] = {}  # answers of calls not written yet
@@ -46,9 +56,11 @@ class OpenResponse:
         """The calls that a cancelled run leaves as they are: a person has decided, or decides on calls inside."""
         self.inside: set[str] = set()
         """The calls whose sub-agents have calls without an answer: a run that is cancelled does not answer them."""
-        self._keys: dict[str, tuple[str, int]] = {}  # of open calls: the idempotency key, and which attempt this is
+        self._attempts: dict[str, _Attempt] = {}  # of open calls
         self._partial = PartialBody()
         self._reopened: dict[str, Call] = {}  # those of an earlier response, as they were
+        self.tools: ToolRegistry | None = None
+        """Those of the run, which say what is idempotent."""
 
     # -------------------------------------------------------------- its calls
 
@@ -64,7 +76,7 @@ class OpenResponse:
         while not id or id in self._open or (id != call.id and id in taken):
             id += f"_{call.seq}_{call.ordinal}"
         self._open[id] = (call.seq, call.ordinal)
-        self._keys[id] = key, 1 if untouched(call) else call.attempts + 1
+        self._attempts[id] = _Attempt(key, call.attempts + 1 if may_have_run(call) else 1)
         reopened = replace(call_from_json(call.body), id=id)
         self._reopened[id] = call
         if may_go_on(call):
@@ -75,6 +87,21 @@ class OpenResponse:
         """Whether a person has changed the arguments of a reopened call."""
         return id in self._reopened and bool(self._reopened[id].note.get("edited"))
 
+    def _kept_note(self, id: str) -> Body:
+        """What of a call's note still counts when it waits for a person."""
+        return undecided(self._reopened[id]) if id in self._reopened else {}
+
+    def _is_idempotent(self, name: str) -> bool:
+        tool = None if self.tools is None else self.tools.get_tool(name)
+        return tool is not None and tool.policy.idempotent
+
+    def _declared(self, call: ToolCall) -> Body | None:
+        """The body of a call that starts, if its tool was declared otherwise when it was written; None to keep it."""
+        stored, idempotent = self._reopened.get(call.id), self._is_idempotent(call.name)
+        if stored is None or bool(stored.body.get(IDEMPOTENT)) == idempotent:
+            return None
+        return declared(stored.body, idempotent)
+
     def begin_inside(self, id: str) -> None:
         """The sub-agent of a call begins; if it continues, it has open calls until it says something else."""
         if id in self._reopened and self._reopened[id].note.get("inside"):
@@ -82,14 +109,14 @@ class OpenResponse:
 
     def key(self, id: str) -> str:
         """The idempotency key of a call that was started."""
-        return self._keys[id][0]
+        return self._attempts[id].key
 
     def context(self, call: ToolCall) -> ToolContext:
         """A call's idempotency key, and which attempt this is."""
         if call.id not in self._open:  # not started: only a check whether it may start
             return ToolContext(call.id, call.name)
-        key, attempt = self._keys[call.id]
-        return ToolContext(call.id, call.name, idempotency_key=key, attempt=attempt)
+        attempt = self._attempts[call.id]
+        return ToolContext(call.id, call.name, idempotency_key=attempt.key, attempt=attempt.number)
 
     # -------------------------------------------------------------- changes to write
 
@@ -110,13 +137,15 @@ class OpenResponse:
         match event:
             case ToolStarted() if id in self._open:
                 self.stays.discard(id)
+                self._attempts[id] = self._attempts[id]._replace(started=True)
                 waited = id in self._reopened and waits_inside(self._reopened[id])
-                return [Move(*self._open[id], "started", _STARTS_INSIDE if waited else _STARTS)]
+                expect = _STARTS_INSIDE if waited else _STARTS
+                return [Move(*self._open[id], "started", expect, body=self._declared(event.call))]
             case ToolStarted():
                 assert said is not None
                 return [self._whole(said, read, "partial", now={id: "started"})]
             case ApprovalRequired() if id in self._open:
-                note = {"edited": True} if self._is_edited(id) else {}
+                note = dict(self._kept_note(id))
                 self._waits[id] = place = self._open[id]
                 if event.inside:
                     note["inside"] = True
@@ -156,7 +185,7 @@ class OpenResponse:
                 changes.append(self._answer(answer.call_id, answer, skipped=answer.call_id in skipped))
             elif answer.call_id not in self._written and answer.call_id not in self.stays:
                 self._held[answer.call_id] = answer
-        if response is not None and (said.content or self._seq is not None):
+        if response is not None and (said.content or self._partial.seq is not None):
             changes.insert(0, self._whole(said, read, response=response))
         return changes
 
@@ -192,8 +221,8 @@ class OpenResponse:
 
     def written(self, changes: Sequence[Change], places: Sequence[int]) -> None:
         """Its changes are in the store, at these positions."""
-        if self._seq is None and changes and isinstance(changes[0], Append):
-            seq = self._seq = places[0]
+        if self._partial.seq is None and changes and isinstance(changes[0], Append):
+            seq = self._partial.seq = places[0]
             self._open = {id: (seq if at == _NEWEST else at, n) for id, (at, n) in self._open.items()}
 
     def answered(self, id: str, *, complete: bool) -> None:
@@ -204,7 +233,6 @@ class OpenResponse:
     def end(self) -> None:
         """The response is over; the next one is new."""
         self.complete = False
-        self._seq = None
         self._written.clear()
         self._open.clear()
         self._held.clear()
@@ -224,7 +252,7 @@ class OpenResponse:
         now: Mapping[str, CallStatus] = MappingProxyType({}),
     ) -> Change:
         """The response so far, with those of its calls that are not in the store yet; one may start or wait `now`."""
-        seq = _NEWEST if self._seq is None else self._seq
+        seq = _NEWEST if self._partial.seq is None else self._partial.seq
         content: Body = {"message": to_json(said), "read": read} if kind == "message" else {}
         before: Mapping[str, Any] = {}
         if kind == "partial":
@@ -236,16 +264,16 @@ class OpenResponse:
             if call.id in self._written:
                 continue
             self._written[call.id] = ordinal = len(self._written)
-            body = planned_call(call)
+            body = planned_call(call, idempotent=self._is_idempotent(call.name))
             if call.id in before:
                 body["before"] = before[call.id]
-            self._keys[call.id] = body["key"], 1
+            self._attempts[call.id] = _Attempt(body["key"], 1)
             if call.id not in self._held:
                 self._open[call.id] = (seq, ordinal)
                 new.append(NewCall(call.id, body, now.get(call.id, "planned")))
             else:
                 new.append(NewCall(call.id, body, "answered", to_json(self._held.pop(call.id))))
-        return Append(content, kind, calls=new) if self._seq is None else Revise(seq, content, kind, new)
+        return Append(content, kind, calls=new) if self._partial.seq is None else Revise(seq, content, kind, new)
 
     def _answers(self, answer: ToolMessage) -> bool:
         """Whether this is to be written as the answer to its call: not if the call stays as it is."""
@@ -267,11 +295,14 @@ class OpenResponse:
             self.stays.add(id)
             note = {"inside": True, **({"edited": True} if self._is_edited(id) else {})}
             return Move(*self._open[id], "waiting", ("started",), note=note)
-        if before is not None and untouched(before):
+        if before is not None and before.status == "approved" and not may_have_run(before):
             self.stays.add(id)
             note = {**before.note, "untouched": True}
             return Move(*self._open[id], before.status, ("started",), note=note)
         withdrawn = id in self._waits and answer.error == "cancelled"
+        attempt = self._attempts[id]
+        if answer.error is not None and attempt.number > 1 and (skipped or not attempt.started):
+            answer = self.given[id] = not_again(answer)
         if self._is_edited(id):
             answer = edited(answer, call_from_json(self._reopened[id].body).arguments)
         return Move(*self._open[id], "answered", ("waiting",) if withdrawn else UNANSWERED, answer=to_json(answer))

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Final
 
 from agentkit.errors import ConfigError
 from agentkit.threads.store import Store
+
+_EXPECTED: Final = "thread store: expected a path, sqlite:///path or postgresql://host/database"
+
+_NO_PATH: Final = re.compile(
+    r"(?i)^\s*[a-z][a-z0-9+.-]+:/"  # a URL with one slash; a drive has one letter
+    r"|(?:^|\s)(?:host|hostaddr|port|dbname|user|password|passfile|service|sslmode)\s*="  # libpq's keywords
+)
+"""What is not a path, although it has no `://`. It may contain a password, which would become a file's name."""
 
 
 def open_store(where: Store | str | Path) -> Store:
@@ -22,6 +32,8 @@ def open_store(where: Store | str | Path) -> Store:
         return where
     scheme, separator, rest = str(where).partition("://")
     if isinstance(where, Path) or not separator:
+        if isinstance(where, str) and _NO_PATH.search(where):
+            raise ConfigError(f"{_EXPECTED}, found what looks like a DSN; pass a Path if it is a file's name")
         from agentkit.threads.sql.sqlite import SQLiteStore
 
         return SQLiteStore(where)
@@ -34,7 +46,7 @@ def open_store(where: Store | str | Path) -> Store:
 
         return PostgresStore(str(where))
     found = _scheme(where)
-    raise ConfigError(f"thread store: expected a path, sqlite:///path or postgresql://host/database, found {found}")
+    raise ConfigError(f"{_EXPECTED}, found {found}")
 
 
 def _scheme(where: str) -> str:

@@ -6,24 +6,28 @@
 | `waiting` for approval | left waiting, unless the user wrote again since: then it is answered `cancelled` |
 | `waiting` for a call in its sub-agent | run again, which continues the sub-agent; unless the user wrote again since |
 | `approved` | handled as planned if tool and arguments are still those that were approved; otherwise as waiting |
-| `started`, its tool `idempotent` | run again, with the same idempotency key |
+| `started`, its tool `idempotent` then and now | run again, with the same idempotency key |
 | `started`, its tool can `reconcile` | answered with the outcome that the tool reports |
 | `started`, any other tool | answered `interrupted`: at most once, its outcome unknown |
 
 A run that lacks the tool of a call that would be run because it is `approved`, or because calls wait in its sub-agent,
 is refused, and changes nothing: otherwise the approval would be spent. If the user has written again since, the call is
 answered as above.
+
+A call that a tool without `idempotent=True` was asked for is not run again because its tool has it now: what the first
+attempt did does not know of any key. An older agentkit did not store what the declaration was; its calls count as such.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agentkit.agent import RunFinish, call_hash
 from agentkit.errors import ConfigError, ErrorCode
 from agentkit.messages import TextPart, ToolMessage
 from agentkit.threads.conversation import in_order, is_broken_off, role_of
-from agentkit.threads.store import Call, Entry, Log
+from agentkit.threads.entries import IDEMPOTENT
+from agentkit.threads.store import Body, Call, Entry, Log
 from agentkit.tool.codec import call_from_json
 from agentkit.tool.registry import ToolRegistry
 
@@ -108,8 +112,8 @@ def _is_approved(call: Call) -> bool:
 
 def _passed_over(call: Call) -> ToolMessage:
     """The answer to a call after which the user wrote again."""
-    if call.attempts and not untouched(call):  # started once, and then put back to `waiting`
-        return answer(call, "interrupted", INTERRUPTED)
+    if may_have_run(call):  # started once, and then put back to `waiting`
+        return not_again(answer(call, "cancelled", "the user wrote again"))
     return answer(call, "cancelled", _MOVED_ON)
 
 
@@ -123,9 +127,15 @@ def may_go_on(call: Call) -> bool:
     return "hash" in call.note or bool(call.note.get("inside"))
 
 
-def untouched(call: Call) -> bool:
-    """Whether an approved call has certainly not run: its tool took no step in any of its attempts."""
-    return call.status == "approved" and (call.attempts == 0 or bool(call.note.get("untouched")))
+def may_have_run(call: Call) -> bool:
+    """Whether its tool may have taken a step, in any of its attempts."""
+    return call.attempts > 0 and (call.status == "started" or not call.note.get("untouched"))
+
+
+def not_again(answer: ToolMessage) -> ToolMessage:
+    """The answer to a call that may have run, and is not run again; the one passed is that of a call that never ran."""
+    why = answer.text.removeprefix("not run: ")
+    return replace(answer, content=(TextPart(f"{INTERRUPTED}. Why it was not run again: {why}"),), error="interrupted")
 
 
 def waiting(log: Log) -> list[Call]:
@@ -146,12 +156,18 @@ def _last_said(log: Log) -> int:
 
 def _settle_started(plan: Settlement, call: Call, registry: ToolRegistry) -> None:
     tool = registry.get_tool(str(call.body["name"]))
-    if tool is not None and tool.policy.idempotent:
+    if tool is not None and tool.policy.idempotent and call.body.get(IDEMPOTENT):
         plan.run.append(call)
     elif tool is not None and tool.policy.reconcile:
         plan.ask.append(call)
     else:
         plan.answer.append((call, answer(call, "interrupted", INTERRUPTED)))
+
+
+def undecided(call: Call) -> Body:
+    """The note of a call that waits again: it has no approval, but a person's edit still counts."""
+    kept = {"edited": bool(call.note.get("edited")), "untouched": call.attempts > 0 and not may_have_run(call)}
+    return {name: True for name, holds in kept.items() if holds}
 
 
 def answer(call: Call, code: ErrorCode, words: str) -> ToolMessage:

@@ -30,7 +30,16 @@ from agentkit.threads.lease import HeldLease
 from agentkit.threads.model_view import ModelView
 from agentkit.threads.open_response import UNANSWERED, OpenResponse
 from agentkit.threads.reading import read_log
-from agentkit.threads.resume import INTERRUPTED, Settlement, answer, has_open, may_go_on, settle, waits_inside
+from agentkit.threads.resume import (
+    INTERRUPTED,
+    Settlement,
+    answer,
+    has_open,
+    may_go_on,
+    settle,
+    undecided,
+    waits_inside,
+)
 from agentkit.threads.settled_part import ThreadContent
 from agentkit.threads.shrinking import Shrinking
 from agentkit.threads.store import Append, Body, Call, Change, Entry, Log, Move, Revise, Store, asked
@@ -139,6 +148,7 @@ class ThreadJournal:
         plan, answers, ended, changes = settled
         if changes:
             content = await self._content()
+        self._open.tools = registry
         self._shrinking.open(registry, ask)
         self._view.weigh(registry)
         self._read(content)
@@ -361,13 +371,8 @@ def _settled(plan: Settlement, answers: Sequence[tuple[Call, ToolMessage]]) -> l
     """The changes that settle the calls of an interrupted run, except for those that are to be run."""
     changes: list[Change] = [Revise(e.seq, _interrupted(e.body)) for e in plan.close]
     changes += [_answered(call, said) for call, said in answers]
-    changes += [Move(c.seq, c.ordinal, "waiting", ("approved",), note=_undecided(c)) for c in plan.wait]
+    changes += [Move(c.seq, c.ordinal, "waiting", ("approved",), note=undecided(c)) for c in plan.wait]
     return changes
-
-
-def _undecided(call: Call) -> Body:
-    """The note of a call that waits again: it has no approval, but a person's edit still counts."""
-    return {"edited": True} if call.note.get("edited") else {}
 
 
 def _interrupted(body: Body) -> Body:

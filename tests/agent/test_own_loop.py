@@ -9,6 +9,7 @@ import time
 import pytest
 
 from agentkit.agent import Agent, Budget
+from agentkit.agent.own_loop import OwnLoop
 from agentkit.messages import ToolCall, ToolMessage
 from agentkit.testing import ScriptedModel
 
@@ -60,3 +61,16 @@ def test_a_run_ends_although_its_tool_does_not(
     assert [m.error for m in result.messages if isinstance(m, ToolMessage)] == ["cancelled"]
     told = "abandoned, because it did not end when it was cancelled: "
     assert sorted(r.getMessage() for r in caplog.records) == [told + name for name in named]
+
+
+def test_an_interrupt_just_after_the_work_was_done_stays_one() -> None:
+    """What was to stop the loop is still in it then."""
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    async def work() -> None:
+        asyncio.get_running_loop().call_soon(interrupt)  # runs before what the end of this one starts
+
+    with pytest.raises(KeyboardInterrupt), OwnLoop() as loop:
+        loop.run(work())

@@ -80,6 +80,41 @@ def test_the_sdks_own_logins_count_as_keys(monkeypatch: pytest.MonkeyPatch) -> N
     assert model("anthropic:m").name == "anthropic:m"
 
 
+KEY = "hunter2-company-token"
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+@pytest.mark.parametrize(
+    "key",
+    [KEY[:7] + c + KEY[7:] for c in ("\n", "\r\n", "\0", "\x1f", "\x7f", "é", "\u200b", "…", "\ud800", "\ufeff")]
+    + [KEY + c for c in ("\0", "é", "\u200b", "…", "\xa0")]
+    + ["\ufeff" + KEY],
+)
+def test_a_key_that_no_header_can_have_is_refused_unseen(name: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    variable = "ANTHROPIC_API_KEY" if name == "anthropic" else "OPENAI_API_KEY"
+    with pytest.raises(ConfigError, match=r"the API key of .* has a character that no HTTP header can have") as e:
+        model(f"{name}:m", api_key=key)
+    assert not any(part in str(e.value) for part in (KEY[:7], KEY[7:]))
+    if "\0" not in key and "\ud800" not in key:  # no variable can have these
+        monkeypatch.setenv(variable, key)
+        with pytest.raises(ConfigError, match=variable):
+            model(f"{name}:m")
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+@pytest.mark.parametrize("around", [("", "\n"), ("", "\r\n"), (" ", " "), ("\t", "")])
+def test_white_space_around_a_key_is_not_part_of_it(name: str, around: tuple[str, str]) -> None:
+    made = model(f"{name}:m", api_key=KEY.join(around))
+    assert isinstance(made, RemoteModel)
+    assert (made._api_key, KEY in made._secrets) == (KEY, True)
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_a_models_name_can_be_encoded(name: str) -> None:
+    with pytest.raises(ConfigError, match="has a character that no encoding can represent"):
+        model(f"{name}:m\udcff", api_key=KEY)
+
+
 def test_server_without_keys() -> None:
     made = model("openai:m", base_url="http://localhost:8000/v1")
     assert isinstance(made, RemoteModel)

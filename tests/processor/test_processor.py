@@ -1241,3 +1241,55 @@ if child := os.fork():
 assert asyncio.run(main()) == "ran"
 """
     assert subprocess.run([sys.executable, "-c", script], timeout=60, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("before", ["cold", "warm", "held"])
+def test_in_the_child_of_a_fork_several_threads_may_call_tools_at_once(before: str) -> None:
+    """Also if a thread of the parent holds a lock at that moment, or runs the tool."""
+    script = f"""
+import asyncio, os, sys, threading, time
+from agentkit import Agent, ToolCall, openapi_schema
+from agentkit.processor.lines import _LINES
+from agentkit.processor.workers import WORKERS
+from agentkit.testing import ScriptedModel
+
+class Slow:
+    @openapi_schema(exclusive=True)
+    def work(self, seconds: float) -> str:
+        "Work."
+        time.sleep(seconds)
+        return "ran"
+
+slow = Slow()
+
+def use(seconds=0.0):
+    return Agent(ScriptedModel([ToolCall("1", "work", {{"seconds": seconds}}), "end"]), [slow]).run_sync("go").text
+
+def hold():
+    with WORKERS._changed, _LINES.lock:
+        time.sleep(3)
+
+if {before!r} != "cold":
+    use()
+if {before!r} == "held":
+    for what in (lambda: use(3.0), hold):
+        threading.Thread(target=what, daemon=True).start()
+        time.sleep(0.5)
+for _ in range(5):
+    if child := os.fork():
+        if code := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+            os._exit(code)
+        continue
+    sys.setswitchinterval(1e-6)
+    said = []
+    at_once = threading.Barrier(4)
+    def work():
+        at_once.wait()
+        said.append(use())
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join(10) for thread in threads]
+    os._exit(said != ["end"] * 4)
+os._exit(0)
+"""
+    assert subprocess.run([sys.executable, "-c", script], timeout=60, check=False).returncode == 0

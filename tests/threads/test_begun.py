@@ -48,7 +48,9 @@ async def test_what_was_begun_and_needs_approval_by_now_waits_for_a_person() -> 
     bank = Bank()
     threads = ThreadManager(SQLiteStore(":memory:"), ToolRegistry(bank))
     thread = await threads.create_thread(messages=[user("Pay 5."), AssistantMessage((PAY,))])
-    await threads.store.commit(thread, [Move(1, 0, "started", ("planned",))])
+    (call,) = (await threads.get_log(thread)).calls
+    body = {**call.body, "idempotent": True}
+    await threads.store.commit(thread, [Move(1, 0, "started", ("planned",), body=body)])
     asked = await threads.resume_thread(thread, model=ScriptedModel([])).finished()
     assert (asked.finish, bank.paid) == ("approval", [])
     await threads.approve(thread, "c1")

@@ -10,6 +10,7 @@ from typing import Any
 
 from agentkit import ProcessorConfig, ThreadManager, ToolCall, ToolContext, ToolRegistry, openapi_schema
 from agentkit.events import ToolStarted
+from agentkit.messages import AssistantMessage
 from agentkit.testing import ScriptedModel
 from agentkit.threads.sql.sqlite import SQLiteStore
 from agentkit.threads.store import Change, Move
@@ -51,6 +52,18 @@ class Watched(SQLiteStore):
                 self.seen.add((before[0], call.status))
             self.last[call.seq, call.ordinal] = call.status, call.attempts
         return written
+
+
+def plan(threads: ThreadManager, store: Watched) -> Awaitable[Any]:
+    return threads.add_message("t", AssistantMessage(ONCE))
+
+
+CAREFUL = ProcessorConfig(requires_approval=True)
+
+
+async def ask(threads: ThreadManager, store: Watched) -> None:
+    """A run in which every call requires approval."""
+    await threads.run_thread("t", model=ScriptedModel([]), processor_config=CAREFUL).finished()
 
 
 Step = Callable[[ThreadManager, Watched], Awaitable[Any]]
@@ -97,9 +110,10 @@ async def stop_at_the_start(threads: ThreadManager, store: Watched) -> None:
 
 
 async def die_in_the_tool(threads: ThreadManager, store: Watched) -> None:
-    """What a process leaves behind that dies while the approved call runs."""
+    """What a process leaves behind that dies while the call runs."""
     (call,) = (await store.load("t")).calls
-    await store.commit("t", [Move(call.seq, call.ordinal, "started", ("approved",))])
+    body = {**call.body, "idempotent": call.body["name"] == "pay_once"}
+    await store.commit("t", [Move(call.seq, call.ordinal, "started", ("planned", "approved"), body=body)])
 
 
 ADD, PAY = ToolCall("c1", "add", {"a": 1}), ToolCall("c1", "pay", {"amount": 1})
@@ -113,6 +127,7 @@ SCENES: tuple[tuple[Step, ...], ...] = (
     (run(PAY), approve, write, run("Done.")),
     (run(PAY), approve, die_in_the_tool, run("Done.")),
     (run(ONCE), approve, die_in_the_tool, run("Done.")),
+    (plan, die_in_the_tool, ask, deny, run("Done.")),
 )
 
 

@@ -22,6 +22,7 @@ from agentkit.events import CallEnd, Finish, SourceEvent, Text, ToolCompleted, T
 from agentkit.messages import ToolMessage
 from agentkit.models.base import ModelRequest
 from agentkit.processor.config import Strategy
+from agentkit.testing import ScriptedModel
 from agentkit.threads import SQLiteStore
 
 pytestmark = pytest.mark.anyio
@@ -296,3 +297,18 @@ async def test_wrong_arguments_are_an_error_of_the_program(depth: int) -> None:
         await case.office(till, lacks="ask").run(asked, decisions={first: Approved(), second: Denied()})
     done = await agent.run(result, decisions={first: Approved(), second: Approved({"n": EDITED})})
     assert (done.finish, sorted(till.paid)) == ("stop", [1, EDITED])
+
+
+@pytest.mark.parametrize("id", ["c1", "c1/", "c1/c9", "/c1", "c1/c1/c1"])
+async def test_an_error_names_calls_inside_by_the_ids_under_which_they_are_decided(id: str) -> None:
+    def pay(n: int) -> str:
+        """Pay."""
+        return f"paid {n}"
+
+    payer = Agent(ScriptedModel([ToolCall("c1", "pay", {"n": 1})]), [openapi_schema(requires_approval=True)(pay)])
+    boss = Agent(ScriptedModel([ToolCall("c1", "ask", {"task": "Pay."})]), [payer.as_tool("ask", "Ask.")])
+    async with ThreadManager(":memory:") as threads:
+        await threads.say("t", "Go.", agent=boss)
+        with pytest.raises(ConfigError) as e:
+            await threads.deny("t", id)
+    assert str(e.value) == f"no call waits for approval under the id {id!r} in thread 't'; waiting: 'c1/c1'"

@@ -13,12 +13,15 @@ from wire_rules import check_chat
 
 from agentkit.agent import Denied
 from agentkit.errors import ConfigError, StoreError, ThreadBusy
-from agentkit.events import Event, ToolCompleted, ToolStarted
+from agentkit.events import ApprovalRequired, Event, ToolCompleted, ToolFailed, ToolSkipped, ToolStarted
 from agentkit.messages import AssistantMessage, ToolCall, user
 from agentkit.models.base import ModelRequest
 from agentkit.models.openai import chat_messages
+from agentkit.processor import ProcessorConfig
 from agentkit.testing import ScriptedModel
 from agentkit.threads import SQLiteStore, ThreadManager
+from agentkit.threads.store import Append, NewCall
+from agentkit.tool.codec import to_json
 from agentkit.tool.declare import openapi_schema
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolContext, ToolResult
@@ -152,9 +155,9 @@ async def rest(events: AsyncIterator[Event]) -> None:
 # ---------------------------------------------------------------- what changed between two runs
 
 
-async def resumed(status: str, first: Any, second: Any) -> list[str]:
-    """A call that one run's tools left in a status, and another run's tools find."""
-    store = SQLiteStore(":memory:")
+async def resumed(status: str, first: Any, second: Any, store: SQLiteStore | None = None) -> list[str]:
+    """A call that one run's tools left in a status, and another run's tools, unless they are None, find."""
+    store = SQLiteStore(":memory:") if store is None else store
     threads = ThreadManager(store, first)
     await threads.create_thread("t", messages="Go")
     call = ToolCall("c", "act", {"x": 1}, raw='{"x": 1}')
@@ -165,6 +168,8 @@ async def resumed(status: str, first: Any, second: Any) -> list[str]:
         failing = ThreadManager(Failing(store, 1, done=True), first)  # begun, as far as the store knows
         with pytest.raises(StoreError):
             await failing.run_thread("t", model=ScriptedModel([call])).finished()
+    if second is None:
+        return []
     again = ThreadManager(store, second)
     await again.run_thread("t", model=ScriptedModel(["Done."])).finished()
     return said(await again.get_llm_messages("t"))[2:]
@@ -194,20 +199,94 @@ async def test_an_approved_call_whose_tool_needs_no_approval_any_more() -> None:
     ]
 
 
+INTERRUPTED = "= interrupted: interrupted while running, and not run again: its effects may have happened"
+
+
+@pytest.mark.parametrize("then", [False, True])
 @pytest.mark.parametrize(
     ("now", "answer"),
     [
-        (act("x: int"), "= interrupted: interrupted while running"),
+        (act("x: int"), INTERRUPTED),
         (act("x: int", idempotent=True), "= ok: acted"),
-        (ToolRegistry(), "= interrupted: interrupted while running"),
-        (act("y: str", idempotent=True), "= invalid_arguments: "),
+        (ToolRegistry(), INTERRUPTED),
+        (act("y: str", idempotent=True), f"{INTERRUPTED}; find out before you repeat it. Why it was not run again: "),
     ],
     ids=["at most once", "idempotent", "gone", "other arguments"],
 )
-async def test_an_interrupted_call_follows_the_policy_of_now(now: ToolRegistry, answer: str) -> None:
-    [first, last] = await resumed("started", act("x: int"), now)
-    assert first.startswith(answer)
+async def test_an_interrupted_call_runs_again_only_if_its_tool_was_and_is_idempotent(
+    then: bool, now: ToolRegistry, answer: str
+) -> None:
+    [first, last] = await resumed("started", act("x: int", idempotent=then), now)
+    assert first.startswith(answer if then else INTERRUPTED)
     assert last == "assistant: Done."
+
+
+@pytest.mark.parametrize("then", [False, True])
+async def test_what_counts_is_how_the_tool_was_declared_when_the_call_was_started(then: bool) -> None:
+    """And not when it was planned."""
+    store, found = SQLiteStore(":memory:"), []
+
+    @openapi_schema(name="act", idempotent=then)
+    async def look(x: int) -> None:
+        """Look into the store while it runs."""
+        found.extend((await store.load("t")).calls)
+
+    planned = AssistantMessage(ToolCall("c", "act", {"x": 1}))
+    await ThreadManager(store, act("x: int", idempotent=not then)).create_thread("t", messages=["Go", planned])
+    await ThreadManager(store, ToolRegistry(look)).run_thread("t", model=ScriptedModel(["Done."])).finished()
+    entries = [{"message": to_json(user("Go"))}, {"message": to_json(planned)}]
+    left = [NewCall(call.id, call.body, call.status) for call in found]
+    await store.create("died", {}, [Append(entries[0]), Append(entries[1], calls=left)])
+    again = ThreadManager(store, act("x: int", idempotent=True))
+    await again.run_thread("died", model=ScriptedModel(["Done."])).finished()
+    [answer, _] = said(await again.get_llm_messages("died"))[2:]
+    assert answer.startswith("= ok: acted" if then else INTERRUPTED)
+
+
+async def asked_again() -> ThreadManager:
+    """A thread with a call that was started and interrupted, and now waits for a person."""
+    store = SQLiteStore(":memory:")
+    await resumed("started", act("x: int", idempotent=True), None, store)
+    threads = ThreadManager(store, act("x: int", idempotent=True))
+    run = threads.run_thread("t", model=ScriptedModel([]), processor_config=CAREFUL)
+    told = [event.reason async for event in run if isinstance(event, ApprovalRequired)]
+    assert told == ["it was started before and interrupted, and its effects may have happened"]
+    assert await threads.started_before("t") == {"c"} == {call.id for call in await threads.pending("t")}
+    return threads
+
+
+CAREFUL = ProcessorConfig(requires_approval=True)
+
+
+@pytest.mark.parametrize("by", ["deny", "write", "cancel"])
+async def test_a_started_call_that_does_not_run_again_never_counts_as_not_run(by: str) -> None:
+    threads = await asked_again()
+    if by == "deny":
+        await threads.deny("t", "c", "too dear")
+    elif by == "write":
+        await threads.add_message("t", "Never mind.")
+    else:
+        await threads.approve("t", "c")
+        run = threads.run_thread("t", model=ScriptedModel([]))
+        async for event in run:
+            if isinstance(event, ToolStarted):
+                run.cancel()
+    run = threads.run_thread("t", model=ScriptedModel(["Done."]))
+    ends = [event async for event in run if isinstance(event, (ToolCompleted, ToolFailed, ToolSkipped))]
+    [answer] = [line for line in said(await threads.get_llm_messages("t")) if line.startswith("= ")]
+    why = {"deny": ". Why it was not run again: the user denied this call: too dear", "write": "the user wrote again"}
+    if by != "cancel":
+        assert answer.startswith(INTERRUPTED)
+        assert answer.endswith(why[by])
+        assert [type(event) for event in ends] == [ToolFailed]
+    assert not answer.startswith(("= denied", "= cancelled: not run"))
+
+
+async def test_a_started_call_may_be_approved_and_runs_again() -> None:
+    threads = await asked_again()
+    await threads.approve("t", "c")
+    await threads.run_thread("t", model=ScriptedModel(["Done."])).finished()
+    assert "= ok: acted" in said(await threads.get_llm_messages("t"))
 
 
 async def test_a_tool_that_takes_other_arguments_now_cannot_say_what_became_of_a_call() -> None:

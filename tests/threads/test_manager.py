@@ -23,6 +23,7 @@ from agentkit.messages import (
     user,
 )
 from agentkit.models.base import ModelRequest
+from agentkit.processor import ProcessorConfig
 from agentkit.testing import ScriptedModel
 from agentkit.threads import SQLiteStore, ThreadManager
 from agentkit.threads.store import Change
@@ -544,6 +545,24 @@ async def test_a_fork_goes_its_own_way_and_runs_no_call_of_the_first(threads: Th
     assert desk.made == [("send", "Ada", "hi")]
     start = await threads.fork_thread(thread, until=0)
     assert said(await threads.get_llm_messages(start)) == ["user: Greet Ada."]
+
+
+async def test_a_copy_taken_while_a_tool_runs_tells_that_it_had_started(threads: ThreadManager) -> None:
+    copies: list[str] = []
+
+    async def copy() -> str:
+        """Copy the thread."""
+        copies.append(await threads.fork_thread("t"))
+        return "copied"
+
+    threads.add_tool(copy)
+    await threads.create_thread("t", messages="Go.")
+    calls = [ToolCall("c1", "copy", {}), ToolCall("c2", "note", {"text": "a"})]
+    one_by_one = ProcessorConfig(strategy="sequential", execute="end")
+    await threads.run_thread("t", model=ScriptedModel([calls, "Done."]), processor_config=one_by_one).finished()
+    first, second = [m for m in await threads.get_llm_messages(copies[0]) if isinstance(m, ToolMessage)]
+    assert (first.error, "its effects may have happened" in first.text) == ("interrupted", True)
+    assert (second.error, "effects" in second.text) == ("cancelled", False)
 
 
 async def test_a_result_from_outside_answers_its_call(threads: ThreadManager) -> None:

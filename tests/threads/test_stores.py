@@ -101,11 +101,42 @@ def test_a_place_in_postgres_does_not_show_its_password() -> None:
     assert repr(store) == "PostgresStore('postgresql://db.example:5432/app')"
 
 
-@pytest.mark.parametrize("where", ["mysql://me:secret@host/db", "sqlite://", "sqlite://file.db"])
+@pytest.mark.parametrize(
+    "where",
+    [
+        *("mysql://me:secret@host/db", "sqlite://", "sqlite://file.db"),
+        *("host=h password=secret dbname=x", "password = secret", "user=me\npassword=secret"),
+        *("postgresql:/me:secret@host/db", "postgres:/me:secret@host", "mysql:/me:secret@host/db"),
+    ],
+)
 def test_another_place_is_refused(where: str) -> None:
     with pytest.raises(ConfigError, match=r"thread store: expected a path, sqlite:///path or postgresql://") as e:
         open_store(where)
     assert "secret" not in str(e.value)
+
+
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        *(
+            "host=h password=secret dbname=x",
+            "postgresql:/me:secret@host/db",
+            "me:secret@host/db",
+            "//me:secret@host/db",
+        ),
+        *("postgresql://me:12/secret@host/db", "postgresql://me@host/db@secret"),
+    ],
+)
+def test_what_is_no_url_of_postgres_is_refused_unseen(dsn: str) -> None:
+    pytest.importorskip("asyncpg")
+    with pytest.raises(ConfigError, match="the PostgreSQL DSN is not a URL") as e:
+        PostgresStore(dsn)
+    assert "secret" not in str(e.value)
+
+
+@pytest.mark.parametrize("name", ["a=b.db", "C:/data/a.db", "ports=5.db", "notes: 2026.db"])
+def test_a_path_may_have_such_characters(name: str) -> None:
+    assert isinstance(open_store(name), SQLiteStore)
 
 
 def test_without_its_driver_postgres_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import pytest
 from breaking_proxy import Way, proxy
-from other_process import EACH
+from other_process import CHILDREN, CROWD, EACH
 from processes import begin, do, end
 from thread_kit import integrity
 
@@ -77,6 +77,25 @@ def test_both_sides_of_a_fork_may_go_on(new_store: NewStore) -> None:
     asyncio.run(store.create("t"))
     assert do("fork", store) == "0 before child parent\n"
     asyncio.run(store.aclose())
+
+
+@pytest.mark.parametrize("before", ["cold", "warm", "busy"])
+def test_in_the_child_of_a_fork_several_threads_may_begin_at_once(new_store: NewStore, before: str) -> None:
+    store = new_store()
+    asyncio.run(store.create("t"))
+    assert do("fork_crowd", store, before) == f"{' '.join(CHILDREN * '0')}\n"
+    log = asyncio.run(store.load("t"))
+    assert [entry.body["text"] for entry in log.entries].count("child") == CHILDREN * CROWD
+    asyncio.run(store.aclose())
+
+
+def test_what_a_child_writes_stays_if_the_parent_closes_first(new_store: NewStore) -> None:
+    store = new_store()
+    asyncio.run(store.create("t"))
+    assert do("fork_and_close", store) == "0\n"
+    log = asyncio.run(store.load("t"))
+    asyncio.run(store.aclose())
+    assert [entry.body["text"] for entry in log.entries] == ["before", "after"]
 
 
 def test_an_error_of_the_hook_reaches_the_caller_and_changes_nothing(new_store: NewStore) -> None:

@@ -77,9 +77,9 @@ def answers(result: Any) -> list[tuple[str | None, str]]:
 def _nobody_is_left_in_line() -> Iterator[None]:
     yield
     deadline = time.monotonic() + 5
-    while lines._HELD and time.monotonic() < deadline:
+    while lines._LINES.held and time.monotonic() < deadline:
         time.sleep(0.01)  # a thread that was given up
-    assert (lines._HELD, lines._WAITING) == ({}, {})
+    assert (lines._LINES.held, lines._LINES.waiting) == ({}, {})
 
 
 @pytest.mark.parametrize("names", [["inc"] * 5, ["inc_async"] * 5, ["inc", "inc_async"] * 3])
@@ -157,7 +157,7 @@ def test_a_call_that_was_given_up_holds_its_line_until_its_thread_has_ended() ->
         ("limit", "not run: inc runs one call at a time, and an earlier call of it was given up but has not ended"),
     ]  # fmt: skip
     counter.go.set()
-    while lines._HELD:
+    while lines._LINES.held:
         time.sleep(0.005)
     assert answers(Agent(calling("inc"), [counter]).run_sync("go")) == [(None, "1")]
 

@@ -305,6 +305,9 @@ def _numbered(sql: str) -> str:
     return first + "".join(f"${i}{part}" for i, part in enumerate(rest, 1))
 
 
+_URL: Final = re.compile(r"(?i)\s*postgres(?:ql)?://")
+
+
 def _without_password(dsn: str) -> str:
     """A DSN without its password.
 
@@ -316,6 +319,8 @@ def _without_password(dsn: str) -> str:
         if not dsn.isprintable():  # asyncpg passes a NUL on to the system's resolver
             raise ValueError
         parts = urlsplit(dsn)
+        if _URL.match(dsn) is None or "@" in parts.path:  # a part that looks like another may be of the password
+            raise ValueError
     except ValueError:
         raise ConfigError(f"the PostgreSQL DSN is not a URL: {expected}") from None
     hosts = parts.netloc.rpartition("@")[2]
@@ -323,4 +328,4 @@ def _without_password(dsn: str) -> str:
     ports += [port for given in parse_qs(parts.query).get("port", ()) for port in given.split(",")]
     if not all(port == "" or (port.isascii() and port.isdigit() and 0 < int(port) < 65536) for port in ports):
         raise ConfigError(f"the port of the PostgreSQL DSN is not a number from 1 to 65535: {expected}")
-    return f"{parts.scheme or 'postgresql'}://{hosts}{parts.path}"
+    return f"{parts.scheme}://{hosts}{parts.path}"

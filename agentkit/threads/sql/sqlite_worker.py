@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Lock, Thread, current_thread
 from typing import Any, Final
 
+from agentkit.checks.forks import rests
 from agentkit.errors import StoreError
 from agentkit.threads.sql.jobs import Job, answer
 from agentkit.threads.sql.operations import Duplicate, Operations, Rows, Steps
@@ -33,6 +34,9 @@ REASONS: Final = {
 
 NO_ROOM: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM}
 """Errors that make SQLite abort a whole transaction although only one of its jobs may have been too large."""
+
+RESTING: Final = 10.0
+"""Seconds that a fork waits for a transaction in progress; then the child has a copy of its connection."""
 
 _ABANDONED: Final[list[sqlite3.Connection]] = []
 """Connections to files that were removed or replaced. Closing one would remove the new file's log."""
@@ -80,7 +84,12 @@ class DatabaseFile:
         """
         connection = None
         try:
-            connection = sqlite3.connect(self.path, timeout=self.busy_timeout, isolation_level=None)
+            connection = sqlite3.connect(
+                self.path,
+                timeout=self.busy_timeout,
+                isolation_level=None,
+                check_same_thread=False,  # a thread that forks closes it, while its own does nothing
+            )
             self._prepare(connection)
         except BaseException as e:
             if connection is not None:
@@ -153,6 +162,9 @@ def _why_not_opened(path: str) -> str:
 class Worker:
     """A thread with its connection, opened with the first job and again after a failure to open.
 
+    During a fork there is no connection: SQLite would use it in the child although the file's locks are the parent's,
+    and what the child writes would be lost when the parent closes the file.
+
     Args:
         place: the file.
         writes: whether its transactions write.
@@ -165,9 +177,27 @@ class Worker:
         self._begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
         self._connection: sqlite3.Connection | None = None
         self._file = (0, 0)
+        self._at_work = Lock()  # held while the connection is used, and during a fork
+        self._rests = False
         name = f"agentkit-{'writer' if writes else 'reader'}"
         # A daemon: a process that ends does not wait for it, and work that was not answered was not guaranteed.
-        Thread(target=self._run, name=name, daemon=True).start()
+        self._thread = Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+        if place.path != ":memory:":  # that would be gone with its connection, and no child can use it
+            rests(self)
+
+    def rest(self) -> None:
+        """Before a fork: close the connection, after a transaction in progress."""
+        if current_thread() is not self._thread:  # a hook may fork
+            self._rests = self._at_work.acquire(timeout=RESTING)
+        if self._rests:
+            self._close()
+
+    def go_on(self) -> None:
+        """After a fork: the next job opens another connection."""
+        if self._rests:
+            self._rests = False
+            self._at_work.release()
 
     def submit(self, job: Job, kind: Kind) -> None:
         """Start a job; one without steps ends the worker, after all earlier jobs."""
@@ -177,9 +207,10 @@ class Worker:
         while True:
             group, end = self._take()
             if group:
-                answer(group, self._run_group(group))
+                answer(group, self._answers(group))
             if end is not None:
-                self._close()
+                with self._at_work:
+                    self._close()
                 answer([end], [(None, None)])
                 return
             del group  # the last job's loop and answer are not kept while waiting
@@ -197,6 +228,10 @@ class Worker:
             except Empty:
                 return group, None
         return group, job
+
+    def _answers(self, group: list[Job]) -> list[tuple[Any, BaseException | None]]:
+        with self._at_work:
+            return self._run_group(group)
 
     def _run_group(self, group: list[Job]) -> list[tuple[Any, BaseException | None]]:
         """Each job's result or error; the jobs of a group that does not fit are retried one by one."""

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Final, Literal, Protocol, Self, TypeVar
 
 from agentkit.checks.awaiting import EnteredAsync
+from agentkit.checks.forks import starts_anew
 from agentkit.errors import StoreError
 from agentkit.threads.sql.jobs import Job
 from agentkit.threads.sql.operations import Operations, Steps
@@ -51,8 +52,11 @@ class SqlStore(EnteredAsync):
     def __init__(self, operations: Operations, name: str) -> None:
         self.name = name
         self._operations = operations
+        self._lock = Lock()  # so that no job comes after the end
+        self._by_kind: Mapping[Kind, Driver] = {}  # empty in the child of a fork, until it is used there
         self._closed = False
         self._start()
+        starts_anew(self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -61,23 +65,25 @@ class SqlStore(EnteredAsync):
         """New drivers, for each kind of operation."""
         raise NotImplementedError
 
+    def leave_to_parent(self) -> None:
+        """In the child of a fork: the drivers' threads stayed in the parent, so the next operation starts new ones."""
+        self._finalizer.detach()
+        _INHERITED.append(self._by_kind)
+        self._lock, self._by_kind = Lock(), {}
+
     def _start(self) -> None:
-        self._pid = os.getpid()
-        self._lock = Lock()  # so that no job comes after the end
         self._by_kind = self._drivers()
-        self._finalizer = weakref.finalize(self, _end, tuple(set(self._by_kind.values())), self._pid)
+        self._finalizer = weakref.finalize(self, _end, tuple(set(self._by_kind.values())), os.getpid())
 
     async def _run(self, steps: Callable[[], Steps[T]], kind: Kind) -> T:
         """Run an operation; `steps` creates it, once for each attempt."""
-        if self._pid != os.getpid():  # a child has the parent's memory but not its threads: it starts new ones
-            self._finalizer.detach()
-            _INHERITED.append(self._by_kind)
-            self._start()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         with self._lock:
             if self._closed:
                 raise StoreError(f"{self.name}: the store is closed")
+            if not self._by_kind:  # the first one in the child of a fork
+                self._start()
             self._by_kind[kind].submit(Job(steps, loop, future), kind)
         result: T = await future
         return result
@@ -128,7 +134,7 @@ class SqlStore(EnteredAsync):
         loop = asyncio.get_running_loop()
         ended: list[asyncio.Future[Any]] = []
         with self._lock:
-            if self._closed or self._pid != os.getpid():
+            if self._closed or not self._by_kind:  # in the child of a fork it has not been used
                 return
             self._closed = True
             self._finalizer.detach()

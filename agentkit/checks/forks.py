@@ -1,0 +1,83 @@
+"""What has to be done around a fork. Knows no thread, no loop and no file: what is done is the object's.
+
+A child has the memory of its parent, but of its threads only the one that forked: a lock that another one held is held
+forever, and what waits for another one waits forever. So such objects are told in the child, before any of its code
+runs. To ask for the process id at the next use would be too late: then several threads may ask at the same time.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from functools import cache
+from threading import RLock
+from typing import Protocol
+
+
+class StartsAnew(Protocol):
+    """Something with locks or threads."""
+
+    def leave_to_parent(self) -> None:
+        """In the child: forget the parent's threads, what they hold, and the locks. Nothing else runs then."""
+        ...
+
+
+class Rests(Protocol):
+    """Something that must not be at work during a fork."""
+
+    def rest(self) -> None:
+        """Before the fork: wait until nothing is done, and do nothing until `go_on`."""
+        ...
+
+    def go_on(self) -> None:
+        """After the fork, in the parent."""
+        ...
+
+
+def starts_anew(thing: StartsAnew) -> None:
+    """Have `leave_to_parent` called in every child of this process, as long as the object lives."""
+    with (forks := _forks()).lock:
+        forks.starting_anew.add(thing)
+
+
+def rests(thing: Rests) -> None:
+    """Have `rest` and `go_on` called around every fork of this process, as long as the object lives."""
+    with (forks := _forks()).lock:
+        forks.resting.add(thing)
+
+
+class _Forks:
+    """The objects; they are told of one fork at a time."""
+
+    def __init__(self) -> None:
+        self.lock = RLock()  # held during a fork, so that a child finds it held by its only thread
+        self.starting_anew: weakref.WeakSet[StartsAnew] = weakref.WeakSet()
+        self.resting: weakref.WeakSet[Rests] = weakref.WeakSet()
+        self._rest: tuple[Rests, ...] = ()
+
+    def before(self) -> None:
+        self.lock.acquire()
+        self._rest = tuple(self.resting)
+        for thing in self._rest:
+            thing.rest()
+
+    def in_parent(self) -> None:
+        for thing in self._rest:
+            thing.go_on()
+        self._rest = ()
+        self.lock.release()
+
+    def in_child(self) -> None:
+        for thing in tuple(self.starting_anew):
+            thing.leave_to_parent()
+        self._rest = ()
+        self.resting.clear()
+        self.lock.release()
+
+
+@cache
+def _forks() -> _Forks:
+    forks = _Forks()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=forks.before, after_in_parent=forks.in_parent, after_in_child=forks.in_child)
+    return forks
