@@ -55,11 +55,7 @@ class Aside(NamedTuple):
     paragraph: bool = False
 
 
-LITERALS: Final = {
-    **{text: Aside(ends) for text, ends in _OTHERS.items()},
-    "<!--": Aside(("-->",), paragraph=True),
-    "<![CDATA[": Aside(("]]>",), paragraph=True),
-}
+LITERALS: Final = {text: Aside(ends) for text, ends in _OTHERS.items()} | {"<!--": Aside(("-->",), paragraph=True)}
 """Asides that start with a literal, by that literal, which contains no white space."""
 _ANY_CASE: Final = {text.lower(): aside for text, aside in LITERALS.items()}
 
