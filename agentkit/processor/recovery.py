@@ -251,6 +251,8 @@ class Recovery:
                 return (event,)
             self._end(calls=False)
             self._held.out.append(event)
+        elif isinstance(event, Thinking) and not event.text.strip():  # some servers send it with every piece of text
+            self._held.put(event)
         else:
             self._end_text()
             self._held.put(event)

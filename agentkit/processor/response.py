@@ -34,8 +34,8 @@ class ResponseReader:
     """Reads one response's events.
 
     Its output numbers native and text calls in one sequence, has an id for every call and, in place of the text, what
-    was read from it. Thinking, a native call, a provider's block and the finish end the text before them: no text call
-    reaches across. What was taken from it is in `intake`.
+    was read from it. Thinking that is not blank, a native call, a provider's block and the finish end the text before
+    them: no text call reaches across. What was taken from it is in `intake`.
 
     Args:
         intake: receives what is read.
@@ -125,6 +125,8 @@ class ResponseReader:
         match event:
             case CallStart() | CallEnd() | CallError():
                 return event.index not in self.native.by_number
+            case Thinking(thought) if not thought.strip():  # some servers send it with every piece of text
+                return False
             case _:  # a further response may think before it continues the text
                 return isinstance(event, (Thinking, ProviderBlock)) and not (self.text is not None and self.text.asked)
 
