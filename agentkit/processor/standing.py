@@ -31,7 +31,7 @@ class Before:
         self._said = False  # whether anything visible was said
         self._standing: Standing | None = None  # the position of the previous call, while nothing is said after it
         self._touched = False  # whether a quotation mark touches the previous call, if it is quoted
-        self._apart = False  # whether the next call is in another line than the previous one
+        self._apart = 0  # how many lines have ended since the previous call
         self._in_section = False  # whether the previous call is in a section that is not closed
 
     def said(self, text: str) -> bool:
@@ -69,7 +69,8 @@ class Before:
         """Add what belongs to the calls before it, and says nothing."""
         self._block.said(text)
         if "\n" in text:
-            self._first, self._apart = "", True
+            self._first = ""
+            self._apart += text.count("\n")
 
     def section_over(self) -> None:
         """The section of the previous call is closed."""
@@ -93,14 +94,14 @@ class Before:
         standing, in_section = self._standing, self._in_section
         self._add(text)
         self._quotation.call()
-        self._standing, self._in_section, self._apart = standing, in_section, False
+        self._standing, self._in_section, self._apart = standing, in_section, 0
 
     def standing(self, lead: str, head: str, name: str) -> Standing:
         """The position of a call that begins here.
 
         A call directly after another is judged by itself, too, but a bare one in the section of the previous call has
-        its position, and so has any in that of a quoted one. After a quoted call in the same line none counts, and
-        after one in quotation marks none at all, until something is said.
+        its position, and so has any in that of a quoted one. After a quoted call none counts in the same line, a bare
+        one only after an empty line, and after one in quotation marks none at all, until something is said.
 
         Args:
             lead: the markup before it that belongs to no call before.
@@ -115,7 +116,7 @@ class Before:
         self._touched = self._quotation.touches or (before == "quoted" and self._touched)
         self._standing = self._after(before, self._by_itself((lead + head).lstrip(), name), within=within)
         self._in_section = bool(lead) or (before is not None and self._in_section)
-        self._apart = False
+        self._apart = 0
         return self._standing
 
     def _after(self, before: Standing | None, own: Standing, *, within: bool) -> Standing:
@@ -123,7 +124,7 @@ class Before:
         match before:
             case "firm" if within:
                 return "firm"
-            case "quoted" if within or own != "firm" or not self._apart or self._touched:
+            case "quoted" if within or self._touched or self._apart < (1 if own == "firm" else 2):
                 return "quoted"
         return own
 
