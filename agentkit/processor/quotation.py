@@ -31,7 +31,7 @@ Hebrew and Armenian, the acute accent, and the ASCII of TeX and of typewriters.
 """
 
 _BOTH: Final = frozenset("\"'”’»›＂＇״׳՚´") | {"``", ",,"}
-"""They open some quotations and close others, or are no quotation marks elsewhere."""
+"""They open some quotations and close others, or are something else, such as apostrophes."""
 _TOUCHING: Final = frozenset("\"'＂＇")  # of `_BOTH`, those that only a quotation has directly before a call
 _APOSTROPHES: Final = frozenset("'’＇״׳՚´")
 _RUNS: Final = frozenset("`,<>'")  # two of them are a mark, but not more
@@ -54,7 +54,7 @@ _MAY_GO_ON: Final = re.compile(
 
 
 def _read_as(found: str) -> str:
-    """The mark that this is, perhaps escaped, or as an entity of HTML; nothing if it is none."""
+    """The mark that this is, perhaps escaped, or as an entity of HTML; empty for another character."""
     if found[0] != "&":
         return found.removeprefix("\\")
     if found[1] != "#":
@@ -153,7 +153,7 @@ class Quotation:
         return closed
 
     def _other(self, text: str, start: int, end: int) -> None:
-        """Read what is no mark."""
+        """Read what is between marks."""
         if start < end:
             self._touches = False
             if self._near and not text[start:end].isspace():

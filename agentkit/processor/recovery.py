@@ -233,6 +233,11 @@ class Recovery:
         self._open = _Open()
 
     @property
+    def begun(self) -> bool:
+        """Whether there is text whose end was not read yet."""
+        return self._parser is not None
+
+    @property
     def open(self) -> bool:
         """Whether more of it may come."""
         return not self._over
@@ -251,12 +256,15 @@ class Recovery:
                 return (event,)
             self._end(calls=False)
             self._held.out.append(event)
-        elif isinstance(event, Thinking) and not event.text.strip():  # some servers send it with every piece of text
-            self._held.put(event)
         else:
             self._end_text()
             self._held.put(event)
         self._begun = True
+        return self._held.taken()
+
+    def pass_by(self, event: SourceEvent) -> Sequence[SourceEvent]:
+        """The events that are certain now, with one that does not divide the text around it."""
+        self._held.put(event)
         return self._held.taken()
 
     def close(self, *, whole: bool) -> Sequence[SourceEvent]:

@@ -138,7 +138,10 @@ def test_thinking_without_words_divides_nothing(
     text = "".join(call_in(format, f"text {n}") if word == "CALL" else word for n, word in enumerate(words))
     places = sorted({0, len(text), *data.draw(st.sets(st.integers(0, len(text)), max_size=4))})
     pieces = [Text(text[start:end]) for start, end in pairwise(places)]
-    events = [event for piece in pieces for event in (piece, Thinking(blank))]
+    block = ProviderBlock("m", {"reasoning_content": blank}, thinking=True)
+    events = [
+        event for piece in pieces for event in (piece, Thinking(blank), *data.draw(st.sampled_from([[], [block]])))
+    ]
     assert called(events, **config) == called(pieces, **config)
 
 
@@ -149,6 +152,7 @@ def test_thinking_without_words_divides_nothing(
 def test_thinking_without_words_does_not_cut_a_mark_in_two(blank: str, mark: str) -> None:
     call = call_in("hermes", "x")
     for at in range(1, len(mark)):
-        cut = [Text(f"It:\n{mark[:at]}"), Thinking(blank), Text(mark[at:] + call)]
+        block = ProviderBlock("m", {"reasoning_content": blank}, thinking=True)
+        cut = [Text(f"It:\n{mark[:at]}"), Thinking(blank), block, Text(mark[at:] + call)]
         for config in ({}, {"formats": ("hermes",)}):
             assert not called(cut, **config) or (mark[0] == "&" and config)
