@@ -14,12 +14,13 @@ from typing import Final, NamedTuple
 from agentkit.formats.declaring import THOUGHTS
 from agentkit.formats.reader import Delimiter, Search, any_beginning, any_of, beginnings, may_begin, pattern
 
-_SHOWN: Final = ("pre", "code", "example")
+SHOWN: Final = ("pre", "code", "example", "samp", "kbd", "tt", "xmp", "var", "cite", "q", "blockquote")
+"""Elements of what is shown as code, or quoted."""
 _ANSWERS: Final = (
     "tool_response", "tool_responses", "tool_result", "tool_results", "tool_output", "tool_outputs",
     "function_response", "function_result", "function_results", "observation",
 )  # fmt: skip
-_TAGS: Final = {tag: f"<{tag}>" for tag in (*_SHOWN, *THOUGHTS, *_ANSWERS)}
+_TAGS: Final = {tag: f"<{tag}>" for tag in (*SHOWN, *THOUGHTS, *_ANSWERS)}
 _ROLES: Final = ("user", "system", "tool", "developer", "ipython", "observation")
 _OTHERS: Final = {
     # ChatML (Qwen, Hermes, Yi), Llama 3, Gemma 2/3, Gemma 4, gpt-oss

@@ -118,7 +118,7 @@ class ProseReader:
         if named and self.line_tried != r.offset:
             self.line_tried = r.offset
             self.show(held)
-            return line.entries
+            return [] if self._may_be_quoted() and (yield from self._is_in_span()) else line.entries
         lines = held.rfind("\n") + 1  # whole lines of white space: not examined again
         self.show(held[:lines])
         r.unread(held[lines:])
@@ -162,7 +162,7 @@ class ProseReader:
         r = self.r
         if self.quoting.boxes and (said := r.buf[r.at : r.at + 1]) not in _MARKS:
             self.quoting.look(said)
-        if self.quoting.quoted and (yield from self._is_quoted()):
+        if self._may_be_quoted() and (yield from self._is_quoted()):
             return []
         entries: list[Opener] = []
         aside = r.buf[r.at : r.at + 1] in _EDGES and not self.quoting.off
@@ -184,6 +184,11 @@ class ProseReader:
             return [worn]
         return entries
 
+    def _may_be_quoted(self) -> bool:
+        """Whether this is quoted, or in a span of an earlier line if that is ever closed."""
+        quoting = self.quoting
+        return quoting.quoted or (quoting.spans.paragraph.waiting != [] and not quoting.off)
+
     def _worn(self, *, aside: bool) -> Generator[None, None, Opener | None]:
         """The call that follows what has the place of an opening token here; what else begins here may be an aside."""
         worn, openers = self.openers.worn()
@@ -192,19 +197,24 @@ class ProseReader:
         return openers[place] if place >= 0 else None
 
     def _is_quoted(self) -> Generator[None, None, bool]:
-        """Whether what is here is quoted, if a call may open here in a code span; the span may never be closed.
-
-        Then its backticks are only characters. If the text ends first, or long text follows, it counts as quoted.
-        """
+        """Whether what is here is quoted, if a call may open here in what may be a code span."""
         r, quoting = self.r, self.quoting
-        spans = quoting.spans
-        if quoting.fence or spans.closing:
+        if quoting.fence or quoting.spans.closing:
             return True
         while not r.ended and self.openers.literal.part.match(r.buf, r.at):
             yield
         if self.openers.literal.match(r.buf, r.at) is None and (yield from r.sees(TAG)) is None:
-            return True
-        lengths = "|".join(f"`{{{n}}}" for n in sorted(spans.closers))
+            return quoting.quoted
+        return (yield from self._is_in_span())
+
+    def _is_in_span(self) -> Generator[None, None, bool]:
+        """Whether the code span in which this may be is ever closed; otherwise its backticks are only characters.
+
+        If the text ends first, or long text follows, it counts as closed if it opens in this line.
+        """
+        r, quoting, spans = self.r, self.quoting, self.quoting.spans
+        in_line = quoting.quoted
+        lengths = "|".join(f"`{{{n}}}" for n in sorted(spans.closers if in_line else spans.paragraph.waiting))
         over = re.compile(rf"(?<!`)(?P<run>{lengths})(?!`)|\n[ \t\r]{{0,64}}\n")
         while True:
             limit = r.at + _SPAN
@@ -212,13 +222,19 @@ class ProseReader:
             if found and (found.end() < min(len(r.buf), limit) or (r.ended and len(r.buf) < limit)):
                 break
             if r.ended or len(r.buf) >= limit:
-                spans.closing = max(spans.closers) if r.ended else 0  # to the text's last line
-                return True
+                if in_line:
+                    spans.closing = max(spans.closers) if r.ended else 0  # to the text's last line
+                else:
+                    quoting.no_span()
+                return in_line
             yield
         if found["run"] is None:
             quoting.no_span()
             return False
-        spans.closing = len(found["run"])
+        if in_line:
+            spans.closing = len(found["run"])
+        else:
+            quoting.continues(len(found["run"]))
         return True
 
     def _tag_may_open(self, entries: Sequence[Opener]) -> bool:

@@ -28,7 +28,7 @@ class Quoting:
     of them, less than four columns further to the right, or by the end of that item or quotation. A single line with
     both (``` ```a``` ```) is a span, and a fence with a language's name, inside a block, does not close it: models show
     a block in a block like this. A span ends with its line, unless its backticks end that line: then it is around the
-    next.
+    next; or unless the run that closes it follows in its paragraph.
 
     `fence` are the characters that opened the block, `inner` is how many blocks are open in it, `opening` whether its
     first line is not over, and `boxes` what the open fence is in, if anything. `late` is how many backticks, outside
@@ -112,6 +112,8 @@ class Quoting:
         self.blank = self.blank and text.isspace()
         start = lead + text
         found = _MARKERS(start)
+        if found and self.spans.paragraph.waiting and not found[0].isspace() and found[0]:
+            self.spans.paragraph.waiting = []  # another block begins
         lead = start[found.end() :] if found else start
         start = self.start + text
         if _MARKER(lead):
@@ -144,9 +146,9 @@ class Quoting:
         self.fence, self.inner, self.boxes = "", 0, None
 
     def _note_empty(self, text: str) -> None:
-        """A paragraph ends with an empty line: no fence after that is the end of one that began in it."""
-        if self.late and _EMPTY("\n" * self.blank + text):
-            self.late = 0
+        """A paragraph ends with an empty line: no fence or run after that is the end of one that began in it."""
+        if (self.late or self.spans.paragraph.waiting) and _EMPTY("\n" * self.blank + text):
+            self.late, self.spans.paragraph.waiting = 0, []
 
     def may_close(self, mark: str, n: int) -> bool:
         """Whether a run of `n` marks here is the end of the open fence, unless it opens one inside it."""
@@ -189,9 +191,13 @@ class Quoting:
 
     def no_span(self) -> None:
         """No code span is open here, whatever backticks went by."""
-        if self.span:
-            self.spans.end()
-            self.span = False
+        self.spans.end()
+        self.span = False
+
+    def continues(self, n: int) -> None:
+        """A run of this length closes a span of an earlier line, in which this is."""
+        self.spans.continues(n)
+        self.span = True
 
 
 def _begun(start: str) -> str:

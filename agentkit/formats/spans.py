@@ -40,16 +40,23 @@ class Spans(_Runs):
 
     A backslash escapes a backtick outside a span. Models also escape those of real spans, so what is between two
     escaped ones is a span, too: `literal` reads the runs of a line that has one as if a backslash were a character.
-    `closing` is the length of a run that is known to follow and close a span, even in another line; 0 for none.
+    `paragraph` are those that wait in the paragraph, in whatever lines: a span continues over the ends of lines if one
+    closes it. `closing` is the length of a run that is known to follow and close a span, even in another line; 0 for
+    none.
     """
 
-    __slots__ = ("closing", "literal")
+    __slots__ = ("closing", "literal", "paragraph")
 
     def __init__(self) -> None:
         self.waiting = []
         self.bare = False
         self.literal: _Runs | None = None
+        self.paragraph = _Runs([])
         self.closing = 0
+
+    def continues(self, n: int) -> None:
+        """A run of this length follows, and closes a span of an earlier line."""
+        self.waiting, self.closing = [n], n
 
     @property
     def closers(self) -> set[int]:
@@ -65,6 +72,7 @@ class Spans(_Runs):
         """A run went by; a backslash escapes the first backtick of an `escaped` one. True if a span may be open."""
         if n == self.closing:
             self.closing = 0
+        self.paragraph.add(n, n - escaped)
         if not escaped and self.literal is None and not self.waiting:
             self.waiting.append(n)
             self.bare = True
@@ -99,3 +107,4 @@ class Spans(_Runs):
     def end(self) -> None:
         """No run closes what is open."""
         self.waiting, self.literal, self.bare, self.closing = [], None, False, 0
+        self.paragraph.waiting = []

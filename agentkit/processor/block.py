@@ -14,8 +14,8 @@ _MARKS: Final = re.compile(r"(?:\s*(?:>|(?:[-+*]|\d{1,9}[.)])(?:\s|\Z)))*").matc
 _INDENT: Final = 4  # columns; a tab ends at a multiple of them
 _START: Final = 80  # characters of a line that show what it is
 
-_ENDS: Final = re.compile(r"#{1,6}(?=[ \t]|\Z)|([-*_])[ \t]*(?:\1[ \t]*){2,}\Z|```[^`]*\Z|~~~").match
-"""A heading, a rule, and a fence: each ends a paragraph, and leaves none open."""
+_ENDS: Final = re.compile(r"#{1,6}(?=[ \t]|\Z)|([-*_])[ \t]*(?:\1[ \t]*){2,}\Z|```[^`]*\Z|~~~|<!--").match
+"""A heading, a rule, a fence, and a comment: each ends a paragraph, and leaves none open."""
 _UNDERLINES: Final = re.compile(r"(?:=+|-+)[ \t]*\Z").match  # the paragraph before, which is a heading
 _COLUMNS: Final = re.compile(r"(?=[^-]*-)(?=[^|]*\|)[|:\- \t]+\Z").match  # below the first line of a table
 _DEFINES: Final = re.compile(r"""\[[^\[\]]+\]:[ \t]*\S+(?:[ \t]+(?:"[^"]*"?|'[^']*'?|\([^()]*\)?))?[ \t]*\Z""").match

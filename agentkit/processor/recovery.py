@@ -130,8 +130,8 @@ class _Held:
         else:
             self.release(calls=False)
 
-    def line_over(self) -> None:
-        """No quotation in the line ended after its calls: they are not quoted."""
+    def not_quoted(self) -> None:
+        """No quotation around the last calls ended: they are not quoted."""
         self._doubtful = None
 
     def give_up_quoted(self) -> None:
@@ -200,10 +200,11 @@ class Recovery:
     A call counts if it can be read without damage, names an offered tool, has all required arguments, and is not
     quoted: not in thinking, code or quotation marks, nor in what the model has read from others. A quotation mark
     counts if it touches the call, or if it is before the call in the same line and closed in the line in which the call
-    ends. Text indented by four spaces that continues no paragraph is also code, as in Markdown; in a list, by four more
-    than the item's text. A line that continues a paragraph of a Markdown quote is of the quote. A call without its own
-    markup (bare JSON, `name(…)`) must begin a line, and one in a code fence must begin the reply; only calls may follow
-    either. A tag that the tool's author did not declare must contain an argument.
+    ends, or if only white space is between the call and both marks. Text indented by four spaces that continues no
+    paragraph is also code, as in Markdown; in a list, by four more than the item's text. A line that continues a
+    paragraph of a Markdown quote is of the quote. A call without its own markup (bare JSON, `name(…)`) must begin a
+    line, and one in a code fence must begin the reply; only calls may follow either. A tag that the tool's author did
+    not declare must contain an argument.
 
     Args:
         new_parser: creates a parser for every format.
@@ -232,6 +233,11 @@ class Recovery:
         self._open = _Open()
 
     @property
+    def begun(self) -> bool:
+        """Whether there is text whose end was not read yet."""
+        return self._parser is not None
+
+    @property
     def open(self) -> bool:
         """Whether more of it may come."""
         return not self._over
@@ -254,6 +260,11 @@ class Recovery:
             self._end_text()
             self._held.put(event)
         self._begun = True
+        return self._held.taken()
+
+    def pass_by(self, event: SourceEvent) -> Sequence[SourceEvent]:
+        """The events that are certain now, with one that does not divide the text around it."""
+        self._held.put(event)
         return self._held.taken()
 
     def close(self, *, whole: bool) -> Sequence[SourceEvent]:
@@ -311,8 +322,8 @@ class Recovery:
         self._follow(text)
         if self._before.said(text):
             self._held.give_up_quoted()
-        if "\n" in text:
-            self._held.line_over()
+        elif not self._before.in_quotation:
+            self._held.not_quoted()
         self._held.put(Text(text))
 
     def _follow(self, text: str) -> None:
@@ -373,6 +384,8 @@ class Recovery:
             self._held.put(Text(text))
 
     def _standing(self, call: ToolCall) -> Standing:
+        if self._before.meets_call():
+            self._held.give_up_quoted()
         return self._before.standing(self._lead, call.raw[:_HEAD], call.name)
 
     def _counts(self, call: ToolCall) -> bool:

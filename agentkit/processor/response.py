@@ -35,8 +35,8 @@ class ResponseReader:
     """Reads one response's events.
 
     Its output numbers native and text calls in one sequence, has an id for every call and, in place of the text, what
-    was read from it. Thinking, a native call, a provider's block and the finish end the text before them: no text call
-    reaches across. What was taken from it is in `intake`.
+    was read from it. Thinking, unless it has no words, a native call, a provider's block and the finish end the text
+    before them: no text call reaches across. What was taken from it is in `intake`.
 
     Args:
         intake: receives what is read.
@@ -53,12 +53,14 @@ class ResponseReader:
         self.native = OpenCalls()
         self._new_recovery = new_recovery
         self._recovery: Recovery | None = None
+        self._wordless = False  # whether the last event was thinking without words
         if text is None:
             intake.keeps(PLAIN if new_recovery is None else BEFORE_TEXT)
 
     def feed(self, event: SourceEvent) -> Iterable[SourceEvent]:
         """Read one event. Once the response is full, only its usage is read."""
         intake = self.intake
+        self._wordless = self._is_wordless(event)
         if intake.full:
             if isinstance(event, Usage):
                 intake.take(event, self.native)
@@ -71,7 +73,7 @@ class ResponseReader:
             self._begin(event, self._new_recovery)
         if self._recovery is not None:
             return self._recovered(event, self._recovery)
-        if self.text is not None and self.text.begun and self._ends_text(event):
+        if self.text is not None and self.text.begun and not self._wordless and self._ends_text(event):
             return self._after_text(event, self.text)
         return intake.keep_one(event, self.native)
 
@@ -85,7 +87,7 @@ class ResponseReader:
             self.intake.keeps(NOT_PLAIN)
 
     def _recovered(self, event: SourceEvent, recovery: Recovery) -> Iterable[SourceEvent]:
-        certain = recovery.feed(event)
+        certain = recovery.pass_by(event) if self._wordless and recovery.begun else recovery.feed(event)
         if not recovery.open:
             self._recovery = None
             self.intake.keeps(PLAIN)
@@ -120,6 +122,16 @@ class ResponseReader:
     def open(self) -> bool:
         """Whether a further response can continue a text call that this one left unfinished."""
         return self.text is not None and not self.native.by_number and self.text.open
+
+    def _is_wordless(self, event: SourceEvent) -> bool:
+        """Whether it is thinking without words, which some servers send with every piece of text, or completes that."""
+        match event:
+            case Thinking(thought):
+                return not thought.strip()
+            case ProviderBlock(thinking=True):
+                return self._wordless
+            case _:
+                return False
 
     def _ends_text(self, event: SourceEvent) -> bool:
         """Whether a part of the message begins here, so that the text before it is over."""

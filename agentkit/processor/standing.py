@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from agentkit.processor.block import Block
 from agentkit.processor.marks import marks
-from agentkit.processor.quotation import OPENING, Quotation
+from agentkit.processor.quotation import Quotation
 
 Standing = Literal["firm", "loose", "quoted"]
 """With its own markup; bare or fenced, so that it needs more evidence; as a quote."""
@@ -22,20 +22,21 @@ FILLER: Final = " \t\r\n;,"  # what may separate bare calls and says nothing
 class Before:
     """What was said before the reader's position."""
 
-    __slots__ = ("_apart", "_block", "_first", "_in_section", "_last", "_quotation", "_said", "_standing", "_touched")
+    __slots__ = ("_apart", "_begun", "_block", "_first", "_in_section", "_quotation", "_said", "_standing", "_touched")
 
     def __init__(self) -> None:
         self._block, self._quotation = Block(), Quotation()
-        self._first = self._last = ""  # the line's first visible character, and the text's last
+        self._first = ""  # the line's first visible character
+        self._begun = False  # whether there was any text
         self._said = False  # whether anything visible was said
         self._standing: Standing | None = None  # the position of the previous call, while nothing is said after it
         self._touched = False  # whether a quotation mark touches the previous call, if it is quoted
-        self._apart = False  # whether the next call is in another line than the previous one
+        self._apart = 0  # how many lines have ended since the previous call
         self._in_section = False  # whether the previous call is in a section that is not closed
 
     def said(self, text: str) -> bool:
         """Add a piece of what was said; returns whether it ends a quotation around the calls before it."""
-        if not self._last:
+        if not self._begun:
             text = text.removeprefix("\ufeff")  # a byte order mark does not belong to the first line
         self._add(text)
         return self._quotation.said(text)
@@ -43,6 +44,15 @@ class Before:
     def pause(self) -> bool:
         """Nothing is said for now; returns whether a quotation around the calls before ended."""
         return self._quotation.pause()
+
+    def meets_call(self) -> bool:
+        """A call comes next; returns whether a quotation around the calls before ended."""
+        return self._quotation.meets()
+
+    @property
+    def in_quotation(self) -> bool:
+        """Whether the calls before are in a quotation that may still end."""
+        return self._quotation.around
 
     def may_be_quoted(self) -> bool:
         """Whether a call that is here is in a quotation if that also ends in the call's last line."""
@@ -53,13 +63,14 @@ class Before:
             self._standing, self._said, self._in_section = None, True, False
         self.wrapped(text)
         self._first = self._first or text.rpartition("\n")[2].lstrip(FILLER if self._standing else None)[:1]
-        self._last = text[-1:] or self._last
+        self._begun = self._begun or bool(text)
 
     def wrapped(self, text: str) -> None:
         """Add what belongs to the calls before it, and says nothing."""
         self._block.said(text)
         if "\n" in text:
-            self._first, self._apart = "", True
+            self._first = ""
+            self._apart += text.count("\n")
 
     def section_over(self) -> None:
         """The section of the previous call is closed."""
@@ -67,7 +78,7 @@ class Before:
 
     def thought(self) -> None:
         """Something was thought: what follows is at the beginning of a line."""
-        self._first = self._last = ""
+        self._first, self._begun = "", False
         self._block, self._quotation = Block(), Quotation()
 
     def calls_over(self) -> None:
@@ -83,14 +94,14 @@ class Before:
         standing, in_section = self._standing, self._in_section
         self._add(text)
         self._quotation.call()
-        self._standing, self._in_section, self._apart = standing, in_section, False
+        self._standing, self._in_section, self._apart = standing, in_section, 0
 
     def standing(self, lead: str, head: str, name: str) -> Standing:
         """The position of a call that begins here.
 
         A call directly after another is judged by itself, too, but a bare one in the section of the previous call has
-        its position, and so has any in that of a quoted one. After a quoted call in the same line none counts, and
-        after one in quotation marks none at all, until something is said.
+        its position, and so has any in that of a quoted one. After a quoted call none counts in the same line, a bare
+        one only after an empty line, and after one in quotation marks none at all, until something is said.
 
         Args:
             lead: the markup before it that belongs to no call before.
@@ -102,10 +113,10 @@ class Before:
             self.wrapped(lead[: len(lead) - len(lead.lstrip(FILLER))])
             lead = lead.lstrip(FILLER)
         within = self._in_section and not lead and (before == "quoted" or _is_bare(head, name))
-        self._touched = self._last in OPENING or (before == "quoted" and self._touched)
+        self._touched = self._quotation.touches or (before == "quoted" and self._touched)
         self._standing = self._after(before, self._by_itself((lead + head).lstrip(), name), within=within)
         self._in_section = bool(lead) or (before is not None and self._in_section)
-        self._apart = False
+        self._apart = 0
         return self._standing
 
     def _after(self, before: Standing | None, own: Standing, *, within: bool) -> Standing:
@@ -113,12 +124,12 @@ class Before:
         match before:
             case "firm" if within:
                 return "firm"
-            case "quoted" if within or own != "firm" or not self._apart or self._touched:
+            case "quoted" if within or self._touched or self._apart < (1 if own == "firm" else 2):
                 return "quoted"
         return own
 
     def _by_itself(self, head: str, name: str) -> Standing:
-        if self._last in OPENING or self._block.quote or self._block.code:
+        if self._quotation.touches or self._block.quote or self._block.code:
             return "quoted"
         if head.startswith("`"):
             return "quoted" if self._said else "loose"

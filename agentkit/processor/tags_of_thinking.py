@@ -11,9 +11,9 @@ from functools import cache
 from typing import Final
 
 from agentkit.processor.marks import marks
-from agentkit.processor.quotation import OPENING
+from agentkit.processor.quotation import MARKS
 
-_QUOTES: Final = frozenset("`\u201d\u00bb\u203a") | OPENING
+_QUOTES: Final = MARKS | {"`"}
 _FENCE: Final = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 
 

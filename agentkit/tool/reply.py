@@ -286,9 +286,9 @@ def _opening(lists: bool) -> re.Pattern[str]:
 
 @cache
 def _asides() -> Asides:
-    from agentkit.formats.asides import Asides
+    from agentkit.formats.asides import SHOWN, Asides
 
-    return Asides(("pre", "code", "example"), ())  # what is shown as code may be the reply, as in a fence
+    return Asides(SHOWN, ())  # what is shown as code may be the reply, as in a fence
 
 
 def _aside_end(text: str, found: re.Match[str]) -> int:

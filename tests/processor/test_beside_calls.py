@@ -63,6 +63,15 @@ def test_a_call_in_the_line_after_an_example_counts(name: str, example: str) -> 
         assert (ran.made, ran.text.rstrip()) == (ONE, example.rstrip())  # what is between them may belong to either
 
 
+@pytest.mark.parametrize("example", [f"> {HERMES}", f"    {COMPACT}", f"```\n{HERMES}\n```", f"`{COMPACT}`"])
+@pytest.mark.parametrize("call", [BARE, PYTHONIC, "add(a=1, b=2)"])
+def test_a_bare_call_counts_after_an_example_and_an_empty_line(call: str, example: str) -> None:
+    for gap in ("\n\n", "\n\n\n"):
+        ran = told(f"He wrote:\n\n{example}{gap}{call}")
+        assert (ran.made, ran.text.rstrip()) == (ONE, f"He wrote:\n\n{example}")
+        stays(f"He wrote:\n\n{example}{gap}{call}\n\nThat is all.")
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("first", [f"```json\n{OTHER}\n```\n", "add(a=3, b=2)\n"])
 def test_what_is_said_later_makes_only_bare_calls_examples(first: str, name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -125,3 +126,33 @@ def test_a_parser_that_is_not_closed_is_followed_by_none() -> None:
     for _ in range(2):  # what one of those after it reads is nothing to another
         second = Parser("hermes", REGISTRY.specs(), after=first)
         assert "".join(e.text for e in second.close(text) if isinstance(e, Text)) == text
+
+
+@pytest.mark.parametrize("blank", ["", "\n", " \n\t"])
+@pytest.mark.parametrize(("config", "format"), READERS, ids=["native", "hermes", "xml", "auto"])
+@given(st.lists(st.sampled_from([*OPEN, *CLOSE, "CALL", "“", "”"]), max_size=8), st.data())
+def test_thinking_without_words_divides_nothing(
+    config: dict[str, Any], format: str, blank: str, words: list[str], data: st.DataObject
+) -> None:
+    """Not even a mark, or a call."""
+    text = "".join(call_in(format, f"text {n}") if word == "CALL" else word for n, word in enumerate(words))
+    places = sorted({0, len(text), *data.draw(st.sets(st.integers(0, len(text)), max_size=4))})
+    pieces = [Text(text[start:end]) for start, end in pairwise(places)]
+    block = ProviderBlock("m", {"reasoning_content": blank}, thinking=True)
+    events = [
+        event for piece in pieces for event in (piece, Thinking(blank), *data.draw(st.sampled_from([[], [block]])))
+    ]
+    assert called(events, **config) == called(pieces, **config)
+
+
+@pytest.mark.parametrize(
+    "mark", ["<pre>", "<!-- ", "~~~\n", "``", "```xml\n", "<tool_response>", "\n\n<|im_start|>user\n", "&ldquo;"]
+)
+@pytest.mark.parametrize("blank", ["", "\n"])
+def test_thinking_without_words_does_not_cut_a_mark_in_two(blank: str, mark: str) -> None:
+    call = call_in("hermes", "x")
+    for at in range(1, len(mark)):
+        block = ProviderBlock("m", {"reasoning_content": blank}, thinking=True)
+        cut = [Text(f"It:\n{mark[:at]}"), Thinking(blank), block, Text(mark[at:] + call)]
+        for config in ({}, {"formats": ("hermes",)}):
+            assert not called(cut, **config) or (mark[0] == "&" and config)

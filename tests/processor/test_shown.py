@@ -65,6 +65,8 @@ WAYS = {
     "code below a numbered item": "Like this:\n\n10. an item\n\n        %s\n\n11. so",
     "code at the start": "    %s",
     "code below a heading": "# Example\n    %s",
+    "code below a comment": "So:\n<!-- an example -->\n    %s",
+    "code below a comment in an item": "- <!-- an example -->\n      %s",
     "code below a heading in an item": "- ### Example ###\n      %s",
     "code below an underlined heading": "Example\nof this\n===\n    %s",
     "code below a heading underlined by one dash": "Example\n-\n      %s",
@@ -201,6 +203,8 @@ def test_a_quoted_call_costs_its_neighbours_nothing() -> None:
 DIRECTLY_BELOW = [
     "So:\n    %s",
     "So:\n      and\n    %s",
+    "So <!-- so -->\n    %s",
+    "<!-- so -->\n\nSo:\n    %s",
     "- So:\n      %s",
     "1. So:\n    %s",
     "So\n\t%s",

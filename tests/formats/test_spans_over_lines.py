@@ -1,0 +1,81 @@
+"""What Markdown renders as code is code, also in a span or fence that opens in a line after text."""
+
+from __future__ import annotations
+
+import pytest
+from format_tools import PING, TOOLS
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from agentkit.events import CallEnd
+from agentkit.formats import CATALOG, Format, Parser, get, render_calls
+from agentkit.messages import ToolCall
+
+MARKDOWN = MarkdownIt()
+FENCED = {"json_fence", "tool_code", "xlam"}  # calls in a fence
+BEFORE = ["Example: ", "**Call:** ", "1. Example: ", "- So: ", "<s>", "<b>So</b> ", "Use ", "a\nb ", "# No\nSo: ", "x:"]
+OPEN = ["```xml\n", "````xml\n", "```c++ \n", "```\n", "``\n", "`\n", "`the call\n", "``so it\nis ", "```xml so\n", "`"]
+CLOSE = [
+    "\n```\nI will not.",
+    "\n````",
+    "``` is it.",
+    "\n``` ok",
+    "`` is it.",
+    "\n``\nok",
+    "` like it.",
+    "\n`\n\nSo.",
+    "``\n\n",
+]
+
+
+def made(format: Format, text: str) -> int:
+    """The calls in a text, however it is cut."""
+    found = set[int]()
+    for size in (len(text), 1, 3):
+        parser = Parser(format, TOOLS)
+        events = [e for at in range(0, len(text), size) for e in parser.feed(text[at : at + size])] + parser.close()
+        found.add(sum(isinstance(event, CallEnd) for event in events))
+    (count,) = found
+    return count
+
+
+def is_code(text: str, call: str) -> bool:
+    """Whether Markdown renders the call as code."""
+    tokens = [child for token in MARKDOWN.parse(text) for child in (token, *(token.children or ()))]
+    code = [" ".join(t.content.split()) for t in tokens if t.type in ("code_inline", "fence", "code_block")]
+    return any(" ".join(call.split()) in one for one in code)
+
+
+@pytest.mark.parametrize("format", [f for f in CATALOG if f.name not in FENCED], ids=lambda f: f.name)
+def test_what_markdown_renders_as_code_is_code(format: Format) -> None:
+    call = render_calls(format, [ToolCall("", "ping", {})], [PING]).strip()
+    place = CATALOG.index(format)
+    for n, opening in enumerate(OPEN):
+        before = BEFORE[(n + place) % len(BEFORE)]
+        for closing in CLOSE:
+            text = f"{before}{opening}{call}{closing}"
+            if "\n\n" not in call and is_code(text, call):
+                assert not made(format, text), text
+
+
+PIECES = ["`", "``", "```", "```xml\n", "\n", "\n\n", "a ", "b", ". ", "- ", "> ", "# ", "\\"]
+CALL = render_calls("hermes", [ToolCall("", "ping", {})], [PING]).strip().replace("\n", "")
+
+
+@given(
+    st.lists(st.sampled_from(PIECES), max_size=6).map("".join),
+    st.lists(st.sampled_from(PIECES), max_size=6).map("".join),
+)
+def test_what_markdown_renders_as_a_span_is_code(before: str, after: str) -> None:
+    text = f"So {before}{CALL}{after}"
+    if is_code(text, CALL):
+        assert not made(get("hermes"), text), text
+
+
+@pytest.mark.parametrize("before", ["a ` b", "a `", "a ```xml", "So: ```xml", "``a` b", "a `b`` c ` d", "a \\` b ` c"])
+@pytest.mark.parametrize("gap", ["\nb\n", "\n\n", "\n\nSo ", "\nb\n\n"])
+@pytest.mark.parametrize("after", ["", "\nso", "\n\nIt is `so`, ``so``.\n\n```xml\na\n```\n"])
+def test_backticks_that_none_close_hide_no_later_call(before: str, gap: str, after: str) -> None:
+    if "\n\n" in gap or not after.startswith("\n\nIt"):
+        assert made(get("hermes"), f"{before}{gap}{CALL}{after}") == 1
