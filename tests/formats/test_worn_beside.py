@@ -112,6 +112,21 @@ def test_a_value_without_its_closing_ends_with_no_word_of_it(format: Format) -> 
         assert made(outcomes(read(format, text))) in ([], [("bash", {"command": f"the {word}"}, ("missing_close",))])
 
 
+@every_raw_format
+@pytest.mark.parametrize("between", ["", "\n", " "])
+def test_no_value_begins_with_what_opens_it_written_again(format: Format, between: str) -> None:
+    """All of it, or only its last tag or token."""
+    one = pieces(format, "write", path="two2", content="VALUE")
+    last = re.search(r"<[^<>]*>\s*\Z", one.head)
+    assert last is not None
+    before = one.head[: last.start()]
+    opening = before[max(before.rfind("\n"), before.rfind("two2") + 4) :].lstrip("\n") + last[0]
+    for again in dict.fromkeys((last[0], last[0].strip(), opening)):
+        text = one.call("one1").replace("one1", f"{between}{again}one1")
+        got = made(outcomes(read(format, text)))
+        assert [call for call in got if call[1] != {"path": "two2", "content": "one1"}] == [], text  # type: ignore[index]
+
+
 DISGUISES = {
     "entities": ("&lt;", "&gt;"), "numbers": ("&#60;", "&#x3E;"), "twice": ("&amp;lt;", "&amp;gt;"),
     "unended": ("&lt", "&gt"), "unicode": ("\\u003c", "\\u003e"), "square": "[]", "round": "()", "curly": "{}",
