@@ -22,6 +22,7 @@ from agentkit.formats.damage.worn_tokens import Worn
 from agentkit.formats.edges import begins, closers, edge_of, lists_of, opener, shown, twice, weak
 from agentkit.formats.format import (
     Braced,
+    CountedName,
     Envelope,
     Format,
     KeyEnvelope,
@@ -310,6 +311,19 @@ class Meant:
     def worn(self) -> WornOpening | None:
         """What finds a call after a worn opening in a section; None where that is not looked for."""
         return worn_opening(self.entry.format, self.entry.shape, self._table.named)
+
+    @cached_property
+    def unread_inside(self) -> Unread | None:
+        """The same for what stands where the next call of an open section belongs; None if prose has such sections."""
+        section, table = self.entry.shape.section, self._table
+        if section is None or weak(section.open):
+            return None
+        edges = (*table.closers[self.entry.format.name], *([] if weak(section.close) else [section.close]))
+        closing = "|".join(edge_of(edge).whole.pattern for edge in edges)
+        named = next((part for part in self.entry.shape.call if isinstance(part, Name | CountedName)), None)
+        prefix = re.escape(named.prefix) if named is not None else ""
+        opening = (f"(?:{prefix})?", beginnings(named.prefix)) if named is not None and prefix else ("", "(?!)")
+        return unread.behind(*opening, table.named, table.own_calls(), closing or "(?!)", joined=prefix or "(?!)")
 
     @cached_property
     def unread(self) -> Unread | None:

@@ -130,8 +130,8 @@ def test_no_value_begins_with_what_opens_it_written_again(format: Format, betwee
 DISGUISES = {
     "entities": ("&lt;", "&gt;"), "numbers": ("&#60;", "&#x3E;"), "twice": ("&amp;lt;", "&amp;gt;"),
     "unended": ("&lt", "&gt"), "unicode": ("\\u003c", "\\u003e"), "square": "[]", "round": "()", "curly": "{}",
-    "wide": "\uff1c\uff1e", "single": "\u2039\u203a", "double": "\xab\xbb", "angle": "\u27e8\u27e9", "first": ("&lt;", ">"),
-    "last": ("<", "\uff1e"), "escaped": ("<\\", ">"),
+    "wide": "\uff1c\uff1e", "single": "\u2039\u203a", "double": "\xab\xbb", "angle": "\u27e8\u27e9",
+    "first": ("&lt;", ">"), "last": ("<", "\uff1e"), "escaped": ("<\\", ">"),
 }  # fmt: skip
 """Other ways in which the brackets of a tag are written."""
 

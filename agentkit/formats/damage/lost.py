@@ -142,11 +142,17 @@ def _unread(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bo
 
     False, with nothing consumed, if it does not: then this is text.
     """
-    for entry in entries:
-        if (looker := calls.openers.meant(entry).unread) is None or calls.prose.quoting.quoted:
+    lookers = [(entry, calls.openers.meant(entry).unread) for entry in entries]
+    inside = calls.section is not None and not lookers
+    if inside and calls.section is not None:
+        meant = calls.openers.meant(calls.section)
+        lookers = [(meant.inside, meant.unread_inside)]
+    for entry, looker in lookers:
+        if looker is None or calls.prose.quoting.quoted:
             continue
         if named := (yield from _names_a_tool(calls, looker)):
-            yield from _refuse(calls, entry, named)
+            # without an opening, the first character of what is refused is what opens it
+            yield from _refuse(calls, entry, replace(named, opening=max(named.opening, 1)) if inside else named)
             return True
     return False
 

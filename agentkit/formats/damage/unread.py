@@ -60,7 +60,9 @@ class Unread:
         return not self._tool and found["code"] is not None
 
 
-def behind(opening: str, begun: str, names: Iterable[str], openings: str, ends: str) -> Unread:
+def behind(
+    opening: str, begun: str, names: Iterable[str], openings: str, ends: str, *, joined: str = ""
+) -> Unread:
     """What finds a tool's name after an opening.
 
     Between the two there may be brackets, quotes, tags, keys, and words to which such a character is joined, but no
@@ -73,6 +75,7 @@ def behind(opening: str, begun: str, names: Iterable[str], openings: str, ends: 
         names: the offered tools' names.
         openings: a regular expression for all openings of calls.
         ends: one for what ends this call.
+        joined: one for what must be before a name that is joined to the opening, where that may be empty.
     """
     stop = rf"(?i:{openings}|{ends})"
     known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or "(?!)"
@@ -94,10 +97,11 @@ def behind(opening: str, begun: str, names: Iterable[str], openings: str, ends: 
     code = rf"{first}(?:`{{3,16}}{_LABEL}(?:\r?\n|(?=[{{\[<]))|`{{1,2}}(?=[{{\[<]|(?<=\n`)\w|(?<=\n``)\w))"
     shown = rf"{code}(?>\s|(?!(?i:{ends}))(?:</?(?!(?:{known})\s)[\w:.-]{{1,64}}(?=\s)|[^\w\s`])|{word}){{0,{_REACH}}}+"
     opened = rf"(?P<open>{opening})"
-    whole = rf"{opened}(?:(?P<joined>{known})(?=[^\w-])|(?:{between}|(?P<code>{shown}))(?P<apart>{known})"
+    after_opening = rf"(?<={joined})" if joined else ""
+    whole = rf"{opened}(?:{after_opening}(?P<joined>{known})(?=[^\w-])|(?:{between}|(?P<code>{shown}))(?P<apart>{known})"
     whole += rf"(?:\s{{1,8}}(?P=apart))?(?={after}))"
     before = r"(?<=[\"'=:{\[(>])"
-    cut = rf"{opened}(?:(?P<joined>{known})(?::\d{{0,9}})?|(?:{between}|(?P<code>{shown})){before}(?P<apart>{known})"
+    cut = rf"{opened}(?:{after_opening}(?P<joined>{known})(?::\d{{0,9}})?|(?:{between}|(?P<code>{shown})){before}(?P<apart>{known})"
     cut += rf"{quotes})\s*"
     fence = rf"{_SPACE}`{{1,3}}\w{{0,16}}{_SPACE}"
     begun_key = r"[ \t]{0,64}(?:\r?\n[ \t]{0,64}[\w.-]{0,64}(?:[ \t][\w-]{0,64}(?::\s{0,64})?)?)?"
