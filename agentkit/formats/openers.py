@@ -19,7 +19,7 @@ from agentkit.formats.damage.listed import BLOCKS, Listed, at_end, formed
 from agentkit.formats.damage.unread import Unread
 from agentkit.formats.damage.worn_openings import WornOpening, worn_opening
 from agentkit.formats.damage.worn_tokens import Worn
-from agentkit.formats.edges import begins, closers, edge_of, lists_of, opener, shown, twice, weak
+from agentkit.formats.edges import begins, closers, edge_of, fenced, lists_of, opener, shown, twice, weak
 from agentkit.formats.format import (
     Braced,
     CountedName,
@@ -47,6 +47,9 @@ TAG: Final = Delimiter(
     r"</?[^\s<>/\"'=]{0,193}",
 )
 """Any tag up to its name's end, with or without a namespace."""
+
+_IN_OBJECT: Final = "|".join([behind('{ "'), "[\"'\u201c\u201d\u2018\u2019`]", r"[^\s{}]?name\b"])
+"""What may follow the bracket of a call's object, also a damaged one."""
 
 _INSIDE: Final[Mapping[type, str]] = {Envelope: behind("[ {"), PythonCall: r"(?!\d{1,4}\])"}
 """What may follow a section's opening of one character, by the part that its calls begin with."""
@@ -134,7 +137,7 @@ class Table:
             case str(text):
                 self._edge(text, Opener("call", format, shape, weak=weak(text)))
             case Envelope() if shape.section is None:
-                self._literal("{", Opener("call", format, shape, weak=True), behind('{ "'))
+                self._literal("{", Opener("call", format, shape, weak=True), _IN_OBJECT)
             case Name() | PythonCall() if shape.section is None:
                 self.lines.append(Opener("call", format, shape, weak=True))
         self._parameters(format, shape)
@@ -313,6 +316,20 @@ class Meant:
         return worn_opening(self.entry.format, self.entry.shape, self._table.named)
 
     @cached_property
+    def unread_object(self) -> Unread | None:
+        """The same for an object that is common in prose, also in a code fence; None for anything else."""
+        part = next((p for p in self.entry.shape.call if isinstance(p, Envelope)), None)
+        if part is None or not self.entry.weak:
+            return None
+        first = self.entry.shape.first
+        if first is part and self.entry.shape.section is None:
+            return unread.in_object(r"\{", r"\{", part, self._table.named, shown=False)
+        section = self.entry.shape.section
+        if not fenced(section.open if section is not None else first):
+            return None
+        return unread.in_object(_FENCE, _FENCE_BEGUN, part, self._table.named, shown=True)
+
+    @cached_property
     def unread_inside(self) -> Unread | None:
         """The same for what stands where the next call of an open section belongs; None if prose has such sections."""
         section, table = self.entry.shape.section, self._table
@@ -451,6 +468,8 @@ def _tells(entry: Opener) -> bool:
 
 
 _WORD_BEFORE_NAME: Final = re.compile(r"<[^<>]+>(\w+ ?:)").fullmatch
+_FENCE: Final = r"(?:`{3,16}[\w+-]{0,24}\s{1,16}){1,4}\[?\s{0,64}\{"
+_FENCE_BEGUN: Final = r"(?:`{0,16}[\w+-]{0,24}\s{0,16}){1,4}\[?\s{0,64}\{?"
 _LABELLED: Final = re.compile(r"```\w*tool").match  # a fence whose label says that it contains calls
 _made: Remembered[Openers] = Remembered()
 

@@ -5,11 +5,13 @@ Knows the calls before, and skips the damage up to the next one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Final, Literal
 
+from agentkit.errors import ErrorCode
 from agentkit.events import Markup
 from agentkit.formats.call import CallReader
 from agentkit.formats.damage.behind_lists import MAY_GO_ON, next_behind
@@ -17,9 +19,9 @@ from agentkit.formats.damage.listed import REACH, Listed, Next, later, only_punc
 from agentkit.formats.damage.unread import Named, Unread
 from agentkit.formats.damage.worn_tokens import end_of, token_of
 from agentkit.formats.edges import edge_of, fenced
-from agentkit.formats.format import Braced, CountedName, Name, PythonCall, Shape, Tag
+from agentkit.formats.format import Braced, CountedName, Envelope, Name, PythonCall, Shape, Tag
 from agentkit.formats.openers import Opener
-from agentkit.formats.reader import Damage, Decline, Delimiter, Wait, beginnings, pattern
+from agentkit.formats.reader import Damage, Decline, Delimiter, Search, Wait, beginnings, pattern
 from agentkit.formats.sequence import Calls
 
 _FEW: Final = 64  # characters of what may be a list of calls that are searched again with each new one
@@ -38,7 +40,7 @@ def answer(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, boo
         return True
     if (yield from _unread(calls, entries)) or (yield from _in_section(calls, entries, nameless=True)):
         return True
-    return (yield from _in_fence(calls, entries))
+    return (yield from _in_fence(calls, entries)) or (yield from _unread_object(calls, entries))
 
 
 def _over_damage(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
@@ -79,7 +81,10 @@ def _over(calls: Calls, entry: Opener, listed: Listed, *, opened: bool) -> Gener
         return False
     text = r.buf[r.at + skip : r.at + skip + coming.end]
     if coming.kind == "none" and opened and coming.told and text:  # only the end of the calls follows
-        _over_junk(calls, text)
+        if not listed.python and _AN_OBJECT(text) is not None:  # one of the calls, as nothing else belongs there
+            yield from _answer_for(calls, entry, replace(coming, kind="lost"), text, skip, opened=opened)
+        else:
+            _over_junk(calls, text)
         return True
     if coming.kind == "none" or not (opened or _opens(calls, entry, skip)):
         return False
@@ -157,6 +162,16 @@ def _unread(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bo
     return False
 
 
+def _unread_object(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+    """The same for an object that no token marks as a call, and that has the name of a tool and the keys of a call."""
+    for entry in entries if not calls.prose.quoting.quoted else ():
+        looker = calls.openers.meant(entry).unread_object
+        if looker is not None and (named := (yield from _names_a_tool(calls, looker))):
+            yield from _refuse(calls, entry, named)
+            return True
+    return False
+
+
 def _names_a_tool(calls: Calls, looker: Unread) -> Generator[None, None, Named | Literal[False]]:
     """Whether a tool is named after the opening here."""
     r = calls.r
@@ -226,11 +241,47 @@ def _refuse(calls: Calls, entry: Opener, named: Named) -> Wait:
     message = f"a call {f'of {named.name!r} ' if named.name else ''}starts here and cannot be read"
     if cut:
         message = f"the text ended in a call of {named.name!r}"
-    yield from calls.damaged(call, Damage("truncated_call" if cut else "invalid_json", message, r.offset, ended=cut))
+    position = r.offset
+    end = (yield from _over_object(calls, entry)) if entry.weak else -1
+    code: ErrorCode = "truncated_call" if cut else "invalid_json"
+    yield from calls.damaged(call, Damage(code, message, position, ended=cut, end=end))
     calls.over()
     calls.last, calls.reopen = entry, None
     if section:
         calls.section = entry
+
+
+@cache
+def _next_object(key: str) -> Search:
+    """What begins an object of which this key has a name; what is between two objects precedes it."""
+    return re.compile(rf'[\s,;]{{0,64}}\{{\s{{0,64}}"{re.escape(key)}"\s{{0,64}}:\s{{0,64}}"[\w.-]{{1,256}}"').search
+
+
+def _over_object(calls: Calls, entry: Opener) -> Generator[None, None, int]:
+    """Consume the rest of an object, up to its end, a blank line or the next call; returns the offset after it."""
+    r, enough = calls.r, 0
+    start = r.at - 1
+    while True:
+        text = r.buf[start : start + REACH]
+        blank = _BLANK_LINE(text)
+        whole = r.ended or blank is not None or len(text) == REACH
+        if whole or len(text) >= enough:
+            text = text[: blank.start()] if blank is not None else text
+            if (end := end_of(text, 0, python=_IN_QUOTES(text) is not None)) >= 0 or whole:
+                break
+            enough = later(len(text)) if len(text) > _FEW else 0
+        yield
+    if end < 0:
+        again = _next_object(next(p.name for p in entry.shape.call if isinstance(p, Envelope)))(text, 1)
+        end = again.start() if again is not None else len(text)
+    r.at = start + end
+    yield from _over_end(calls, entry.shape)
+    return r.offset
+
+
+_AN_OBJECT: Final = re.compile(r"[\s,;]*\{\s*[\"'\u201c\u2018\w]").match
+_BLANK_LINE: Final = re.compile(r"\n[ \t\r]*\n").search
+_IN_QUOTES: Final = re.compile(r"\{\s*'").match
 
 
 def _opens(calls: Calls, entry: Opener, skip: int) -> bool:

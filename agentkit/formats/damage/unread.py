@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from agentkit.formats.format import CountedName, Name, NameTag, Shape, Tag
+from agentkit.formats.format import CountedName, Envelope, Name, NameTag, Shape, Tag
 from agentkit.formats.reader import beginnings, pattern
 from agentkit.formats.tags import TAG_PART, opening_tag, spelt, tag_of
 
@@ -60,9 +60,7 @@ class Unread:
         return not self._tool and found["code"] is not None
 
 
-def behind(
-    opening: str, begun: str, names: Iterable[str], openings: str, ends: str, *, joined: str = ""
-) -> Unread:
+def behind(opening: str, begun: str, names: Iterable[str], openings: str, ends: str, *, joined: str = "") -> Unread:
     """What finds a tool's name after an opening.
 
     Between the two there may be brackets, quotes, tags, keys, and words to which such a character is joined, but no
@@ -98,7 +96,9 @@ def behind(
     shown = rf"{code}(?>\s|(?!(?i:{ends}))(?:</?(?!(?:{known})\s)[\w:.-]{{1,64}}(?=\s)|[^\w\s`])|{word}){{0,{_REACH}}}+"
     opened = rf"(?P<open>{opening})"
     after_opening = rf"(?<={joined})" if joined else ""
-    whole = rf"{opened}(?:{after_opening}(?P<joined>{known})(?=[^\w-])|(?:{between}|(?P<code>{shown}))(?P<apart>{known})"
+    whole = (
+        rf"{opened}(?:{after_opening}(?P<joined>{known})(?=[^\w-])|(?:{between}|(?P<code>{shown}))(?P<apart>{known})"
+    )
     whole += rf"(?:\s{{1,8}}(?P=apart))?(?={after}))"
     before = r"(?<=[\"'=:{\[(>])"
     cut = rf"{opened}(?:{after_opening}(?P<joined>{known})(?::\d{{0,9}})?|(?:{between}|(?P<code>{shown})){before}(?P<apart>{known})"
@@ -110,6 +110,35 @@ def behind(
     tail = rf"(?:(?P<twice>{known})\s{{1,8}}(?P=twice)|\w{{0,{_LONG}}}){over}"
     begun_code = rf"{first}`{{1,16}}{_LABEL}\r?"
     return Unread(whole, cut, rf"{begun}|(?:{opening})(?:{begun_code}|(?:{between}|{shown}){tail})")
+
+
+def in_object(opening: str, begun: str, part: Envelope, names: Iterable[str], *, shown: bool) -> Unread:
+    """What shows that a damaged object, which is common in prose, calls a tool: its name, and the keys of a call.
+
+    One of the two keys is as it should be, and there are arguments. A JSON Schema describes a tool and calls none.
+    Where data is `shown`, as in a code fence, the key of the name must be as it should be.
+
+    Args:
+        opening: a regular expression for what begins such an object.
+        begun: one for the beginnings of that.
+        part: how the call is written.
+        names: the offered tools' names.
+    """
+    known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or "(?!)"
+    keys = "|".join(map(re.escape, part.arguments))
+    inner = r"[^{]"
+    schema = rf"{_SPACE}[\"']?(?:type|properties|\$schema)[\"']?{_SPACE}:"
+    brace = rf"\{{(?={_SPACE}(?:[^}}:]{{13}}|[^}}:]{{0,12}}[}}:]))(?!{schema})"
+    name = rf"(?<![\w-])(?P<apart>{known})(?=[^\w-])"
+    own = rf"{inner}{{0,32}}?(?<![\w-]){re.escape(part.name)}(?=[^\w-])[^\w{{}}]{{1,16}}{name}"
+    either = rf"[^\w{{}}.!?]{{1,16}}(?:(?:{keys})(?=[^\w-])[^\w{{}}]{{0,8}}(?:{brace}|\w)|(?:(?!descr|\btype){inner}){{0,32}}{brace})"
+    other = (
+        rf"{inner}{{1,32}}?{name.replace('<apart>', '<joined>')}[^\w{{}}.!?]{{1,16}}(?:{keys})[^\w{{}}]{{0,8}}{brace}"
+    )
+    opened = rf"(?P<open>{opening})"
+    other = r"(?P<joined>(?!))" if shown else other
+    whole = rf"{opened}(?P<code>(?!))?(?:{own}{either}|{other})"
+    return Unread(whole, "(?!)", rf"{begun}|(?:{opening})[^{{}}]{{0,160}}(?:\{{{_SPACE}[^}}:]{{0,13}})?")
 
 
 def in_tag(tag: str, tool: str, parameters: Iterable[str]) -> Unread:
