@@ -19,10 +19,9 @@ from agentkit.formats.damage.listed import BLOCKS, Listed, at_end, formed
 from agentkit.formats.damage.unread import Unread
 from agentkit.formats.damage.worn_openings import WornOpening, worn_opening
 from agentkit.formats.damage.worn_tokens import Worn
-from agentkit.formats.edges import begins, closers, edge_of, fenced, lists_of, opener, shown, twice, weak
+from agentkit.formats.edges import begins, closers, edge_of, lists_of, opener, shown, twice, weak
 from agentkit.formats.format import (
     Braced,
-    CountedName,
     Envelope,
     Format,
     KeyEnvelope,
@@ -48,7 +47,7 @@ TAG: Final = Delimiter(
 )
 """Any tag up to its name's end, with or without a namespace."""
 
-_IN_OBJECT: Final = "|".join([behind('{ "'), "[\"'\u201c\u201d\u2018\u2019`]", r"[^\s{}]?name\b"])
+_IN_OBJECT: Final = "|".join([behind('{ "'), "[\"'\u201c\u201d\u2018\u2019`n]"])
 """What may follow the bracket of a call's object, also a damaged one."""
 
 _INSIDE: Final[Mapping[type, str]] = {Envelope: behind("[ {"), PythonCall: r"(?!\d{1,4}\])"}
@@ -318,29 +317,17 @@ class Meant:
     @cached_property
     def unread_object(self) -> Unread | None:
         """The same for an object that is common in prose, also in a code fence; None for anything else."""
-        part = next((p for p in self.entry.shape.call if isinstance(p, Envelope)), None)
-        if part is None or not self.entry.weak:
-            return None
-        first = self.entry.shape.first
-        if first is part and self.entry.shape.section is None:
-            return unread.in_object(r"\{", r"\{", part, self._table.named, shown=False)
-        section = self.entry.shape.section
-        if not fenced(section.open if section is not None else first):
-            return None
-        return unread.in_object(_FENCE, _FENCE_BEGUN, part, self._table.named, shown=True)
+        return unread.object_of(self.entry.shape, self._table.named) if self.entry.weak else None
 
     @cached_property
     def unread_inside(self) -> Unread | None:
         """The same for what stands where the next call of an open section belongs; None if prose has such sections."""
-        section, table = self.entry.shape.section, self._table
-        if section is None or weak(section.open):
+        own, table = self.entry.shape.section, self._table
+        if own is None or weak(own.open):
             return None
-        edges = (*table.closers[self.entry.format.name], *([] if weak(section.close) else [section.close]))
-        closing = "|".join(edge_of(edge).whole.pattern for edge in edges)
-        named = next((part for part in self.entry.shape.call if isinstance(part, Name | CountedName)), None)
-        prefix = re.escape(named.prefix) if named is not None else ""
-        opening = (f"(?:{prefix})?", beginnings(named.prefix)) if named is not None and prefix else ("", "(?!)")
-        return unread.behind(*opening, table.named, table.own_calls(), closing or "(?!)", joined=prefix or "(?!)")
+        edges = (*table.closers[self.entry.format.name], *([] if weak(own.close) else [own.close]))
+        closing = "|".join(edge_of(edge).whole.pattern for edge in edges) or "(?!)"
+        return unread.inside(self.entry.shape, table.named, table.own_calls(), closing)
 
     @cached_property
     def unread(self) -> Unread | None:
@@ -468,8 +455,6 @@ def _tells(entry: Opener) -> bool:
 
 
 _WORD_BEFORE_NAME: Final = re.compile(r"<[^<>]+>(\w+ ?:)").fullmatch
-_FENCE: Final = r"(?:`{3,16}[\w+-]{0,24}\s{1,16}){1,4}\[?\s{0,64}\{"
-_FENCE_BEGUN: Final = r"(?:`{0,16}[\w+-]{0,24}\s{0,16}){1,4}\[?\s{0,64}\{?"
 _LABELLED: Final = re.compile(r"```\w*tool").match  # a fence whose label says that it contains calls
 _made: Remembered[Openers] = Remembered()
 

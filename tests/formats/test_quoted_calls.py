@@ -14,7 +14,7 @@ from agentkit.messages import ToolCall
 NOTE = spec("note", None, ("text",), text="string", number="integer")
 BASH = spec("bash", None, ("command",), command="string")
 ALIKE: Final = ({"glm45", "hy_v3"},)
-"""Formats that write their values alike, and what is around them differently: one quotes only half a call of its own."""
+"""Formats that write their values alike, and what is around them differently: of its own call, one quotes half."""
 
 
 @pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)

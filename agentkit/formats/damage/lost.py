@@ -81,10 +81,7 @@ def _over(calls: Calls, entry: Opener, listed: Listed, *, opened: bool) -> Gener
         return False
     text = r.buf[r.at + skip : r.at + skip + coming.end]
     if coming.kind == "none" and opened and coming.told and text:  # only the end of the calls follows
-        if not listed.python and _AN_OBJECT(text) is not None:  # one of the calls, as nothing else belongs there
-            yield from _answer_for(calls, entry, replace(coming, kind="lost"), text, skip, opened=opened)
-        else:
-            _over_junk(calls, text)
+        yield from _over_rest(calls, entry, listed, coming, text)
         return True
     if coming.kind == "none" or not (opened or _opens(calls, entry, skip)):
         return False
@@ -128,6 +125,14 @@ def _answer_for(calls: Calls, entry: Opener, coming: Next, text: str, skip: int,
         damage = Damage("invalid_json", _NO_CALL, position, got=True)
     calls.refuse(call, damage, r.raw())
     calls.over()
+
+
+def _over_rest(calls: Calls, entry: Opener, listed: Listed, coming: Next, text: str) -> Wait:
+    """Consume what is in an open list before its end: an object is one of its calls, as nothing else belongs there."""
+    if not listed.python and _AN_OBJECT(text) is not None:
+        yield from _answer_for(calls, entry, replace(coming, kind="lost"), text, 0, opened=True)
+    else:
+        _over_junk(calls, text)
 
 
 def _over_junk(calls: Calls, junk: str) -> None:
@@ -258,11 +263,10 @@ def _next_object(key: str) -> Search:
 
 
 def _over_object(calls: Calls, entry: Opener) -> Generator[None, None, int]:
-    """Consume the rest of an object, up to its end, a blank line or the next call; returns the offset after it."""
+    """Consume the rest of an object, up to its end, a blank line, a fence or the next call; returns where."""
     r, enough = calls.r, 0
-    start = r.at - 1
     while True:
-        text = r.buf[start : start + REACH]
+        text = r.buf[r.at - 1 : r.at - 1 + REACH]
         blank = _BLANK_LINE(text)
         whole = r.ended or blank is not None or len(text) == REACH
         if whole or len(text) >= enough:
@@ -274,13 +278,13 @@ def _over_object(calls: Calls, entry: Opener) -> Generator[None, None, int]:
     if end < 0:
         again = _next_object(next(p.name for p in entry.shape.call if isinstance(p, Envelope)))(text, 1)
         end = again.start() if again is not None else len(text)
-    r.at = start + end
+    r.at += end - 1
     yield from _over_end(calls, entry.shape)
     return r.offset
 
 
 _AN_OBJECT: Final = re.compile(r"[\s,;]*\{\s*[\"'\u201c\u2018\w]").match
-_BLANK_LINE: Final = re.compile(r"\n[ \t\r]*\n").search
+_BLANK_LINE: Final = re.compile(r"\n[ \t\r]*(?:\n|```)").search
 _IN_QUOTES: Final = re.compile(r"\{\s*'").match
 
 
