@@ -263,15 +263,21 @@ def _next_object(key: str) -> Search:
 
 
 def _over_object(calls: Calls, entry: Opener) -> Generator[None, None, int]:
-    """Consume the rest of an object, up to its end, a blank line, a fence or the next call; returns where."""
+    """Consume the rest of an object, up to its end, a blank line or the next call; in a fence, up to the fence's end.
+
+    Returns the offset after it.
+    """
     r, enough = calls.r, 0
+    in_fence = any(map(fenced, (entry.shape.call[0], entry.shape.section.open if entry.shape.section else "")))
+    stops = _FENCE_END if in_fence else _BLANK_LINE
     while True:
         text = r.buf[r.at - 1 : r.at - 1 + REACH]
-        blank = _BLANK_LINE(text)
-        whole = r.ended or blank is not None or len(text) == REACH
-        if whole or len(text) >= enough:
-            text = text[: blank.start()] if blank is not None else text
-            if (end := end_of(text, 0, python=_IN_QUOTES(text) is not None)) >= 0 or whole:
+        stop = stops(text)
+        whole = r.ended or stop is not None or len(text) == REACH
+        if whole or (len(text) >= enough and not in_fence):
+            text = text[: stop.start()] if stop is not None else text
+            end = end_of(text, 0, python=_IN_QUOTES(text) is not None) if not in_fence else -1
+            if end >= 0 or whole:
                 break
             enough = later(len(text)) if len(text) > _FEW else 0
         yield
@@ -283,6 +289,7 @@ def _over_object(calls: Calls, entry: Opener) -> Generator[None, None, int]:
     return r.offset
 
 
+_FENCE_END: Final = re.compile(r"\n[ \t]*```").search
 _AN_OBJECT: Final = re.compile(r"[\s,;]*\{\s*[\"'\u201c\u2018\w]").match
 _BLANK_LINE: Final = re.compile(r"\n[ \t\r]*(?:\n|```)").search
 _IN_QUOTES: Final = re.compile(r"\{\s*'").match
