@@ -65,3 +65,12 @@ def lost(format: Format) -> list[str]:
 def test_a_call_that_is_damaged_in_one_place_beside_a_sound_one_is_read_or_answered_for(format: Format) -> None:
     found = lost(format)
     assert len(found) <= LOST.get(format.name, 0), found[:5]
+
+
+@pytest.mark.parametrize("name", ["json_fence", "xlam", "xlam1", "llama3_json"])
+def test_a_damaged_call_in_a_result_is_text(name: str) -> None:
+    """Nobody asked for it: what a tool returns is quarantined, also where the model repeats it."""
+    for text in damaged(formats.render_calls(name, CALLS, TOOLS)):
+        shown = formats.render_result(name, "bash", "c1", text, None, TOOLS)
+        events = formats.parse(shown, name, TOOLS, in_code="execute")
+        assert not any(isinstance(e, CallEnd | CallError) for e in events), text

@@ -267,7 +267,7 @@ def _over_object(calls: Calls, entry: Opener) -> Generator[None, None, int]:
 
     Returns the offset after it.
     """
-    r, enough = calls.r, 0
+    r, enough, end = calls.r, 0, -1
     in_fence = any(map(fenced, (entry.shape.call[0], entry.shape.section.open if entry.shape.section else "")))
     stops = _FENCE_END if in_fence else _BLANK_LINE
     while True:
