@@ -47,6 +47,9 @@ TAG: Final = Delimiter(
 )
 """Any tag up to its name's end, with or without a namespace."""
 
+_IN_OBJECT: Final = "|".join([behind('{ "'), "[\"'\u201c\u201d\u2018\u2019`n]"])
+"""What may follow the bracket of a call's object, also a damaged one."""
+
 _INSIDE: Final[Mapping[type, str]] = {Envelope: behind("[ {"), PythonCall: r"(?!\d{1,4}\])"}
 """What may follow a section's opening of one character, by the part that its calls begin with."""
 
@@ -133,7 +136,7 @@ class Table:
             case str(text):
                 self._edge(text, Opener("call", format, shape, weak=weak(text)))
             case Envelope() if shape.section is None:
-                self._literal("{", Opener("call", format, shape, weak=True), behind('{ "'))
+                self._literal("{", Opener("call", format, shape, weak=True), _IN_OBJECT)
             case Name() | PythonCall() if shape.section is None:
                 self.lines.append(Opener("call", format, shape, weak=True))
         self._parameters(format, shape)
@@ -310,6 +313,21 @@ class Meant:
     def worn(self) -> WornOpening | None:
         """What finds a call after a worn opening in a section; None where that is not looked for."""
         return worn_opening(self.entry.format, self.entry.shape, self._table.named)
+
+    @cached_property
+    def unread_object(self) -> Unread | None:
+        """The same for an object that is common in prose, also in a code fence; None for anything else."""
+        return unread.object_of(self.entry.shape, self._table.named) if self.entry.weak else None
+
+    @cached_property
+    def unread_inside(self) -> Unread | None:
+        """The same for what stands where the next call of an open section belongs; None if prose has such sections."""
+        own, table = self.entry.shape.section, self._table
+        if own is None or weak(own.open):
+            return None
+        edges = (*table.closers[self.entry.format.name], *([] if weak(own.close) else [own.close]))
+        closing = "|".join(edge_of(edge).whole.pattern for edge in edges) or "(?!)"
+        return unread.inside(self.entry.shape, table.named, table.own_calls(), closing)
 
     @cached_property
     def unread(self) -> Unread | None:

@@ -15,6 +15,7 @@ from typing import Any
 from agentkit.errors import ErrorCode, FormatError
 from agentkit.formats import control
 from agentkit.formats.catalog import CATALOG
+from agentkit.formats.damage.unread import object_of
 from agentkit.formats.edges import weak
 from agentkit.formats.engine import get
 from agentkit.formats.escapes import any_tag, attribute
@@ -135,6 +136,7 @@ def _markers_of_tools(tags_: tuple[str, ...], names: tuple[str, ...], bare: tupl
 _NAMES = "NAMES"
 _AT_LINE = rf"(?m:^[^\S\n]*(?:{_NAMES})(?=\s*[({{]))"
 _IN_LIST = rf"(?m:(?:(?<=[,;\[])|^)[^\S\n]*(?:default_api\.)?(?:{_NAMES})(?=\s*\())"
+_DAMAGED = r"\{(?=[^{\u2060]{1,64}?(?<![\w-])(?:NAMES)(?=[^\w-])[^{\u2060]{0,64}(?:\{|\b(?:KEYS)\b))"
 _IN_OBJECT = rf"\"(?=KEY\"\s*:\s*\"(?:{_NAMES})\")"
 
 
@@ -142,10 +144,14 @@ _IN_OBJECT = rf"\"(?=KEY\"\s*:\s*\"(?:{_NAMES})\")"
 def _bare(format: Format) -> tuple[str, ...]:
     """Regular expressions for where a tool's name alone shows a call: at the start of a line, or in a list in prose.
 
-    There a damaged call is an error as well, so that the others of the list have to be broken, too.
+    There a damaged call is an error as well, so that the others of the list have to be broken, too; and so is a damaged
+    object in a format of bare JSON.
     """
     found = dict.fromkeys([_AT_LINE] if _has_bare_names(format) else [])
     for shape in format.shapes:
+        body = next((part for part in shape.call if isinstance(part, Envelope)), None)
+        if body is not None and object_of(shape, ()) is not None:
+            found[_DAMAGED.replace("KEYS", "|".join(map(re.escape, body.arguments)))] = None
         if shape.section is not None and weak(shape.section.open):
             match shape.first:
                 case PythonCall():

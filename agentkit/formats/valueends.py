@@ -220,9 +220,12 @@ class Marks:
         opening = "|".join(f"(?P<{name}>{text})" for name, text in openings.items() if text)
         return f"{newline}(?:(?P<close>{self.close})(?:{fit})?|{closing})|{opening}"
 
-    def own(self) -> re.Pattern[str]:
-        """What closes and opens a value."""
-        return re.compile(either("close", [self.close], self.value), re.IGNORECASE)
+    def own(self, otherwise: str = "") -> re.Pattern[str]:
+        """What closes and opens a value; `otherwise`, what opens one in another format that is closed alike."""
+        opens = self.value
+        if otherwise:
+            opens = f"<(?:{self.value.removeprefix('<')}|{otherwise.removeprefix('<')})"
+        return re.compile(either("close", [self.close], opens), re.IGNORECASE)
 
 
 def _whole_tag(names: str) -> str:
@@ -279,7 +282,8 @@ def end_of_parameter(shape: Shape, part: TagParameters) -> ValueEnd:
     over = next((f"</{p.name}>" for p in shape.call[at:] if isinstance(p, Tag)), "")
     search = re.compile(stops, re.IGNORECASE).search
     own_tag = f"</{part.name}>"
-    return ValueEnd(token, search, own_tag, own=marks.own(), calls=whole, over=over, sections=_sections(shape))
+    opens = marks.own(rf"<{PREFIX}{own}={_INSIDE}>")
+    return ValueEnd(token, search, own_tag, own=opens, calls=whole, over=over, sections=_sections(shape))
 
 
 @cache
@@ -325,7 +329,8 @@ def end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
     whole = re.compile(either("end", [pattern(rest[0])], pattern(_WORD.split(first)[0])))
     verbatim = part.newlines == "none"
     around = _sections(shape)
-    own = marks.own()
+    opened = key.startswith(f"<{close[2:-1]}=")
+    own = marks.own(rf"<{PREFIX}{re.escape(close[2:-1])}\s{_INSIDE}(?<!/)>" if opened else "")
     tag = f"<{close[2:]}" if close.startswith("</") else key
     opens = (key, tag) if part.middle.rstrip().endswith(tag) else (key,)
     end = ValueEnd(token, search, close, verbatim=verbatim, own=own, calls=whole, over=rest[0], sections=around)

@@ -14,6 +14,14 @@ _STRAY: Final = 64  # extra characters that may be inside a closing tag
 _LEFT: Final = 5  # characters by which a part of a closing tag is told from other text
 _LONGEST_TAG: Final = 512
 _LAST_TAG: Final = re.compile(r"<([/!?]?)([^<>]*)>\Z")
+_LONGEST_SIGN: Final = 16  # characters of a bracket that is written as an entity
+_OTHERWISE: Final = re.compile(
+    r"(?P<opens>&(?:amp;)*(?:lt|#0*60|#x0*3c);?|\\u003c|\\x3c|%3c|[\[({\uff1c\u2039\u00ab\u3008\u300a\u27e8\u276e\ufe64])"
+    r"|(?P<ends>&(?:amp;)*(?:gt|#0*62|#x0*3e);?|\\u003e|\\x3e|%3e|[\])}\uff1e\u203a\u00bb\u3009\u300b\u27e9\u276f\ufe65])"
+    r"|&(?:amp;)*(?:sol|#0*47|#x0*2f);?|\\+u002f|\\+/|%2f|[\uff0f\u2215\u2044]",
+    re.IGNORECASE,
+)
+"""Angle brackets and the slash of a tag as they are written in its place: escaped, or as other brackets."""
 
 
 def alike(text: str, closing: str) -> bool:
@@ -26,9 +34,11 @@ def halved(text: str, closing: str) -> bool:
 
     Its inside is one, too. A closing tag with something extra inside it is like one. If only one or two characters are
     left of it, the string ends with an angle bracket that is not part of a whole tag, or with an opening tag where the
-    closing one belongs. So is a word between its tags, if it is joined to the string.
+    closing one belongs. So is a word between its tags, if it is joined to the string, and a closing tag in disguise.
     """
     size, text = len(closing), text.rstrip()
+    if _disguised(text, closing):
+        return True
     last = text[-size - _STRAY :]
     if any(last.endswith(closing[n:]) and closing[:n] in last[: n - size] for n in range(3, size)):
         return True
@@ -158,6 +168,21 @@ def _ends_in_a_bracket(text: str, closing: str) -> bool:
     if found is None or found[1] == "":
         return found is None or not found[2].endswith(("/", "-"))
     return found[1] == "/" and re.search(rf"<{re.escape(found[2].strip())}[\s>]", text) is None
+
+
+def _disguised(text: str, closing: str) -> bool:
+    """Whether a string ends with a closing tag, or most of one, whose brackets are escaped or other brackets."""
+    last = text[-_LONGEST_SIGN * len(closing) :]
+    plain, closing = _undisguised(last), _undisguised(closing)
+    if plain == last:
+        return False
+    tail = plain[-len(closing) - 1 :]
+    return begins_closing(plain, closing) or alike(tail[max(tail.find(closing[:2]), 0) :], closing)
+
+
+def _undisguised(text: str) -> str:
+    """A string in which every bracket is an angle bracket, and every slash is plain."""
+    return _OTHERWISE.sub(lambda sign: {"opens": "<", "ends": ">"}.get(sign.lastgroup or "", "/"), text)
 
 
 def _joined(text: str, word: str) -> bool:

@@ -112,6 +112,64 @@ def test_a_value_without_its_closing_ends_with_no_word_of_it(format: Format) -> 
         assert made(outcomes(read(format, text))) in ([], [("bash", {"command": f"the {word}"}, ("missing_close",))])
 
 
+@every_raw_format
+@pytest.mark.parametrize("between", ["", "\n", " "])
+def test_no_value_begins_with_what_opens_it_written_again(format: Format, between: str) -> None:
+    """All of it, or only its last tag or token."""
+    one = pieces(format, "write", path="two2", content="VALUE")
+    last = re.search(r"<[^<>]*>\s*\Z", one.head)
+    assert last is not None
+    before = one.head[: last.start()]
+    opening = before[max(before.rfind("\n"), before.rfind("two2") + 4) :].lstrip("\n") + last[0]
+    for again in dict.fromkeys((last[0], last[0].strip(), opening)):
+        text = one.call("one1").replace("one1", f"{between}{again}one1")
+        got = made(outcomes(read(format, text)))
+        assert [call for call in got if call[1] != {"path": "two2", "content": "one1"}] == [], text  # type: ignore[index]
+
+
+DISGUISES = {
+    "entities": ("&lt;", "&gt;"), "numbers": ("&#60;", "&#x3E;"), "twice": ("&amp;lt;", "&amp;gt;"),
+    "unended": ("&lt", "&gt"), "unicode": ("\\u003c", "\\u003e"), "square": "[]", "round": "()", "curly": "{}",
+    "wide": "\uff1c\uff1e", "single": "\u2039\u203a", "double": "\xab\xbb", "angle": "\u27e8\u27e9",
+    "first": ("&lt;", ">"), "last": ("<", "\uff1e"), "escaped": ("<\\", ">"),
+}  # fmt: skip
+"""Other ways in which the brackets of a tag are written."""
+
+
+@every_raw_format
+@pytest.mark.parametrize("signs", DISGUISES.values(), ids=DISGUISES)
+def test_a_closing_in_disguise_is_part_of_no_value_and_of_one_that_is_closed(
+    format: Format, signs: tuple[str, str]
+) -> None:
+    one = pieces(format, "write", path="two2", content="VALUE")
+    closing = one.close.strip()
+    if signs[0] == "<\\":
+        worn = closing.replace("</", "<\\/")
+    else:
+        worn = closing.replace("<", "\0").replace(">", signs[1]).replace("\0", signs[0])
+    if worn != closing:
+        for left in (worn, f"\n{worn}", worn.removesuffix(signs[1])):
+            text = f"{one.head}one1{left}\n{one.tail.lstrip()}"
+            assert made(outcomes(read(format, text))) == [], text
+            if one.head.count(closing):  # the value before it
+                torn = one.call("one1").replace(closing, left, 1)
+                assert made(outcomes(read(format, torn))) == [], torn
+        if not closing.startswith("]") or not {*signs} & {*"<>"}:  # a token of which half is worn is refused anywhere
+            want = {"path": "two2", "content": f"one1 {worn}"}
+            assert outcomes(read(format, one.call(f"one1 {worn}"))) == [("write", want, ())]
+
+
+@every_raw_format
+@pytest.mark.parametrize("end", ["a[0]", "f(x)", "{y}", "[b]", "(see)", "&lt;b&gt;", "\xabno\xbb", "x -&gt;"])
+def test_a_value_without_its_closing_may_end_with_other_brackets(format: Format, end: str) -> None:
+    one = pieces(format, "bash", command="VALUE")
+    if one.close.startswith("]") and end.endswith("]"):
+        return  # it may be what is left of its token
+    got = made(outcomes(read(format, one.call(f"one1 {end}", closed=False))))
+    plain = made(outcomes(read(format, one.call("one1", closed=False))))
+    assert [call[1] for call in got] == [{"command": f"one1 {end}"} for _ in plain]  # type: ignore[index]
+
+
 @pytest.mark.parametrize("cut", range(1, 6))
 def test_what_is_left_of_a_closing_tag_is_no_element(cut: int) -> None:
     """It would hold the elements after it, and be closed with the call."""

@@ -278,6 +278,10 @@ def _value(node: _Node, source: _Source, schema: walk.Schema, root: walk.Schema)
         if source.has_left(text):
             wanted = f"expected no part of a tag inside <{node.name}>, which contains what is left of one"
             raise Damage("invalid_arguments", wanted, node.spans[0][0], got=True)
+        opening = f"<{node.name}>"
+        if text.lstrip().startswith(opening) and text.count(opening) > text.count(f"</{node.name}>"):
+            message = f"the text of {opening} begins with a part of its opening: write that once"
+            raise Damage("ambiguous_call", message, node.spans[0][0])
         text = text if node.closed else _LAST_NEWLINE.sub("", text)
         return source.arguments.read(text, schema, root, source.allowed, nulls=True)
     for start, end in node.spans:

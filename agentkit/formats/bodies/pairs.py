@@ -131,13 +131,14 @@ def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
 
 
 def _opens_again(text: str, part: Pairs) -> bool:
-    """Whether a value begins with a tag that opens or precedes a value, in any case, and leaves it unbalanced."""
+    """Whether a value begins with a tag or token that opens or precedes a value, in any case, and is unbalanced."""
     close, middle = part.close.strip().lower(), part.middle.rstrip().lower()
     own = f"<{close.removeprefix('</')}" if close.startswith("</") and middle.endswith(close[2:]) else ""
-    tags = tuple(edge[edge.rfind("<") :] for edge in (own, *map(str.lower, part.kind[:1])) if edge.endswith(">"))
-    if not own or not text.lstrip()[: max(map(len, tags))].lower().startswith(tags):
+    before = (own, *map(str.lower, part.kind[:1])) if own else (middle, *(edge.rstrip().lower() for edge in part.kind))
+    tags = tuple({edge[edge.rfind("<") :] for edge in before if "<" in edge and edge.endswith(">")})
+    if not tags or not text.lstrip()[: max(map(len, tags))].lower().startswith(tags):
         return False
-    return text.lower().count(own) > text.lower().count(close)
+    return not own or text.lower().count(own) > text.lower().count(close)
 
 
 def _begins_with_type(text: str, part: Pairs) -> bool:

@@ -5,11 +5,13 @@ Knows the calls before, and skips the damage up to the next one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Final, Literal
 
+from agentkit.errors import ErrorCode
 from agentkit.events import Markup
 from agentkit.formats.call import CallReader
 from agentkit.formats.damage.behind_lists import MAY_GO_ON, next_behind
@@ -17,9 +19,9 @@ from agentkit.formats.damage.listed import REACH, Listed, Next, later, only_punc
 from agentkit.formats.damage.unread import Named, Unread
 from agentkit.formats.damage.worn_tokens import end_of, token_of
 from agentkit.formats.edges import edge_of, fenced
-from agentkit.formats.format import Braced, CountedName, Name, PythonCall, Shape, Tag
+from agentkit.formats.format import Braced, CountedName, Envelope, Name, PythonCall, Shape, Tag
 from agentkit.formats.openers import Opener
-from agentkit.formats.reader import Damage, Decline, Delimiter, Wait, beginnings, pattern
+from agentkit.formats.reader import Damage, Decline, Delimiter, Search, Wait, beginnings, pattern
 from agentkit.formats.sequence import Calls
 
 _FEW: Final = 64  # characters of what may be a list of calls that are searched again with each new one
@@ -38,7 +40,7 @@ def answer(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, boo
         return True
     if (yield from _unread(calls, entries)) or (yield from _in_section(calls, entries, nameless=True)):
         return True
-    return (yield from _in_fence(calls, entries))
+    return (yield from _in_fence(calls, entries)) or (yield from _unread_object(calls, entries))
 
 
 def _over_damage(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
@@ -79,7 +81,7 @@ def _over(calls: Calls, entry: Opener, listed: Listed, *, opened: bool) -> Gener
         return False
     text = r.buf[r.at + skip : r.at + skip + coming.end]
     if coming.kind == "none" and opened and coming.told and text:  # only the end of the calls follows
-        _over_junk(calls, text)
+        yield from _over_rest(calls, entry, listed, coming, text)
         return True
     if coming.kind == "none" or not (opened or _opens(calls, entry, skip)):
         return False
@@ -125,6 +127,14 @@ def _answer_for(calls: Calls, entry: Opener, coming: Next, text: str, skip: int,
     calls.over()
 
 
+def _over_rest(calls: Calls, entry: Opener, listed: Listed, coming: Next, text: str) -> Wait:
+    """Consume what is in an open list before its end: an object is one of its calls, as nothing else belongs there."""
+    if not listed.python and _AN_OBJECT(text) is not None:
+        yield from _answer_for(calls, entry, replace(coming, kind="lost"), text, 0, opened=True)
+    else:
+        _over_junk(calls, text)
+
+
 def _over_junk(calls: Calls, junk: str) -> None:
     """Emit what is in a section and is not a call."""
     r = calls.r
@@ -142,10 +152,26 @@ def _unread(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bo
 
     False, with nothing consumed, if it does not: then this is text.
     """
-    for entry in entries:
-        if (looker := calls.openers.meant(entry).unread) is None or calls.prose.quoting.quoted:
+    lookers = [(entry, calls.openers.meant(entry).unread) for entry in entries]
+    inside = calls.section is not None and not lookers and not calls.refused
+    if inside and calls.section is not None:
+        meant = calls.openers.meant(calls.section)
+        lookers = [(meant.inside, meant.unread_inside)]
+    for entry, looker in lookers:
+        if looker is None or calls.prose.quoting.quoted:
             continue
         if named := (yield from _names_a_tool(calls, looker)):
+            # without an opening, the first character of what is refused is what opens it
+            yield from _refuse(calls, entry, replace(named, opening=max(named.opening, 1)) if inside else named)
+            return True
+    return False
+
+
+def _unread_object(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+    """The same for an object that no token marks as a call, and that has the name of a tool and the keys of a call."""
+    for entry in entries if not calls.prose.quoting.quoted else ():
+        looker = calls.openers.meant(entry).unread_object
+        if looker is not None and (named := (yield from _names_a_tool(calls, looker))):
             yield from _refuse(calls, entry, named)
             return True
     return False
@@ -220,11 +246,53 @@ def _refuse(calls: Calls, entry: Opener, named: Named) -> Wait:
     message = f"a call {f'of {named.name!r} ' if named.name else ''}starts here and cannot be read"
     if cut:
         message = f"the text ended in a call of {named.name!r}"
-    yield from calls.damaged(call, Damage("truncated_call" if cut else "invalid_json", message, r.offset, ended=cut))
+    position = r.offset
+    end = (yield from _over_object(calls, entry)) if entry.weak else -1
+    code: ErrorCode = "truncated_call" if cut else "invalid_json"
+    yield from calls.damaged(call, Damage(code, message, position, ended=cut, end=end))
     calls.over()
     calls.last, calls.reopen = entry, None
     if section:
         calls.section = entry
+
+
+@cache
+def _next_object(key: str) -> Search:
+    """What begins an object of which this key has a name; what is between two objects precedes it."""
+    return re.compile(rf'[\s,;]{{0,64}}\{{\s{{0,64}}"{re.escape(key)}"\s{{0,64}}:\s{{0,64}}"[\w.-]{{1,256}}"').search
+
+
+def _over_object(calls: Calls, entry: Opener) -> Generator[None, None, int]:
+    """Consume the rest of an object, up to its end, a blank line or the next call; in a fence, up to the fence's end.
+
+    Returns the offset after it.
+    """
+    r, enough, end = calls.r, 0, -1
+    in_fence = any(map(fenced, (entry.shape.call[0], entry.shape.section.open if entry.shape.section else "")))
+    stops = _FENCE_END if in_fence else _BLANK_LINE
+    while True:
+        text = r.buf[r.at - 1 : r.at - 1 + REACH]
+        stop = stops(text)
+        whole = r.ended or stop is not None or len(text) == REACH
+        if whole or (len(text) >= enough and not in_fence):
+            text = text[: stop.start()] if stop is not None else text
+            end = end_of(text, 0, python=_IN_QUOTES(text) is not None) if not in_fence else -1
+            if end >= 0 or whole:
+                break
+            enough = later(len(text)) if len(text) > _FEW else 0
+        yield
+    if end < 0:
+        again = _next_object(next(p.name for p in entry.shape.call if isinstance(p, Envelope)))(text, 1)
+        end = again.start() if again is not None else len(text)
+    r.at += end - 1
+    yield from _over_end(calls, entry.shape)
+    return r.offset
+
+
+_FENCE_END: Final = re.compile(r"\n[ \t]*```").search
+_AN_OBJECT: Final = re.compile(r"[\s,;]*\{\s*[\"'\u201c\u2018\w]").match
+_BLANK_LINE: Final = re.compile(r"\n[ \t\r]*(?:\n|```)").search
+_IN_QUOTES: Final = re.compile(r"\{\s*'").match
 
 
 def _opens(calls: Calls, entry: Opener, skip: int) -> bool:

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from agentkit.formats.format import CountedName, Name, NameTag, Shape, Tag
+from agentkit.formats.edges import fenced
+from agentkit.formats.format import CountedName, Envelope, Name, NameTag, Shape, Tag
 from agentkit.formats.reader import beginnings, pattern
 from agentkit.formats.tags import TAG_PART, opening_tag, spelt, tag_of
 
@@ -60,7 +61,7 @@ class Unread:
         return not self._tool and found["code"] is not None
 
 
-def behind(opening: str, begun: str, names: Iterable[str], openings: str, ends: str) -> Unread:
+def behind(opening: str, begun: str, names: Iterable[str], openings: str, ends: str, *, joined: str = "") -> Unread:
     """What finds a tool's name after an opening.
 
     Between the two there may be brackets, quotes, tags, keys, and words to which such a character is joined, but no
@@ -73,6 +74,7 @@ def behind(opening: str, begun: str, names: Iterable[str], openings: str, ends: 
         names: the offered tools' names.
         openings: a regular expression for all openings of calls.
         ends: one for what ends this call.
+        joined: one for what must be before a name that is joined to the opening, where that may be empty.
     """
     stop = rf"(?i:{openings}|{ends})"
     known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or "(?!)"
@@ -94,11 +96,14 @@ def behind(opening: str, begun: str, names: Iterable[str], openings: str, ends: 
     code = rf"{first}(?:`{{3,16}}{_LABEL}(?:\r?\n|(?=[{{\[<]))|`{{1,2}}(?=[{{\[<]|(?<=\n`)\w|(?<=\n``)\w))"
     shown = rf"{code}(?>\s|(?!(?i:{ends}))(?:</?(?!(?:{known})\s)[\w:.-]{{1,64}}(?=\s)|[^\w\s`])|{word}){{0,{_REACH}}}+"
     opened = rf"(?P<open>{opening})"
-    whole = rf"{opened}(?:(?P<joined>{known})(?=[^\w-])|(?:{between}|(?P<code>{shown}))(?P<apart>{known})"
+    after_opening = rf"(?<={joined})" if joined else ""
+    whole = (
+        rf"{opened}(?:{after_opening}(?P<joined>{known})(?=[^\w-])|(?:{between}|(?P<code>{shown}))(?P<apart>{known})"
+    )
     whole += rf"(?:\s{{1,8}}(?P=apart))?(?={after}))"
     before = r"(?<=[\"'=:{\[(>])"
-    cut = rf"{opened}(?:(?P<joined>{known})(?::\d{{0,9}})?|(?:{between}|(?P<code>{shown})){before}(?P<apart>{known})"
-    cut += rf"{quotes})\s*"
+    cut = rf"{opened}(?:{after_opening}(?P<joined>{known})(?::\d{{0,9}})?"
+    cut += rf"|(?:{between}|(?P<code>{shown})){before}(?P<apart>{known}){quotes})\s*"
     fence = rf"{_SPACE}`{{1,3}}\w{{0,16}}{_SPACE}"
     begun_key = r"[ \t]{0,64}(?:\r?\n[ \t]{0,64}[\w.-]{0,64}(?:[ \t][\w-]{0,64}(?::\s{0,64})?)?)?"
     over = rf":?{begun_key}|:?\s{{0,64}}[\w.-]{{0,64}}|{quotes},?{_SPACE}[\w.-]{{0,64}}\s{{0,8}}=?"
@@ -106,6 +111,50 @@ def behind(opening: str, begun: str, names: Iterable[str], openings: str, ends: 
     tail = rf"(?:(?P<twice>{known})\s{{1,8}}(?P=twice)|\w{{0,{_LONG}}}){over}"
     begun_code = rf"{first}`{{1,16}}{_LABEL}\r?"
     return Unread(whole, cut, rf"{begun}|(?:{opening})(?:{begun_code}|(?:{between}|{shown}){tail})")
+
+
+def inside(shape: Shape, names: Iterable[str], openings: str, ends: str) -> Unread:
+    """What finds a tool's name where the next call of an open section belongs; arguments as of `behind`."""
+    named = next((part for part in shape.call if isinstance(part, Name | CountedName)), None)
+    prefix = named.prefix if named is not None else ""
+    own = re.escape(prefix)
+    begun = beginnings(prefix) if prefix else "(?!)"
+    return behind(f"(?:{own})?" if own else "", begun, names, openings, ends, joined=own or "(?!)")
+
+
+def object_of(shape: Shape, names: Iterable[str]) -> Unread | None:
+    """What shows that a damaged object calls a tool; None if calls of this shape are no bare objects, nor in fences."""
+    part = next((p for p in shape.call if isinstance(p, Envelope)), None)
+    if part is None:
+        return None
+    if shape.first is part and shape.section is None:
+        return _in_object(r"\{", r"\{", part, names, shown=False)
+    first = shape.section.open if shape.section is not None else shape.first
+    return _in_object(_FENCE, _FENCE_BEGUN, part, names, shown=True) if fenced(first) else None
+
+
+_FENCE: Final = r"(?:`{3,16}[\w+-]{0,24}\s{1,16}){1,4}\[?\s{0,64}\{"
+_FENCE_BEGUN: Final = r"(?:`{0,16}[\w+-]{0,24}\s{0,16}){1,4}\[?\s{0,64}\{?"
+
+
+def _in_object(opening: str, begun: str, part: Envelope, names: Iterable[str], *, shown: bool) -> Unread:
+    """What shows that a damaged object, which is common in prose, calls a tool: its name, and the keys of a call.
+
+    One of the two keys is as it should be, and there are arguments. A JSON Schema describes a tool and calls none.
+    Where data is `shown`, as in a code fence, the key of the name must be as it should be.
+    """
+    known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or "(?!)"
+    keys = rf"(?:{'|'.join(map(re.escape, part.arguments))})"
+    inner, apart, signs = r"[^{\u2060]", r"[^\w{}.!?\u2060]{1,16}", r"[^\w{}\u2060]"  # no quarantined text
+    schema = rf"{_SPACE}[\"']?(?:type|properties|\$schema)[\"']?{_SPACE}:"
+    brace = rf"\{{(?={_SPACE}(?:[^}}:]{{13}}|[^}}:]{{0,12}}[}}:]))(?!{schema})"
+    named = rf"{inner}{{0,32}}?(?<![\w-]){re.escape(part.name)}(?=[^\w-]){signs}{{1,16}}"
+    given = rf"{apart}(?:{keys}(?=[^\w-]){signs}{{0,8}}(?:{brace}|\w)|(?:(?!descr|\btype){inner}){{0,32}}{brace})"
+    own = rf"{named}(?<![\w-])(?P<apart>{known})(?=[^\w-]){given}"
+    other = rf"{inner}{{1,32}}?(?<![\w-])(?P<joined>{known})(?=[^\w-]){apart}{keys}{signs}{{0,8}}{brace}"
+    other = r"(?P<joined>(?!))" if shown else other
+    whole = rf"(?P<open>{opening})(?P<code>(?!))?(?:{own}|{other})"
+    return Unread(whole, "(?!)", rf"{begun}|(?:{opening})[^{{]{{0,320}}(?:\{{{_SPACE}[^}}:]{{0,13}})?")
 
 
 def in_tag(tag: str, tool: str, parameters: Iterable[str]) -> Unread:
