@@ -327,6 +327,7 @@ class Reader:
         self.kept = kept = Kept(self.at, mark, mark + self.limits.call)
         if self.base + len(self.buf) > kept.room:
             self.buf = kept.within(self.buf, self.base)
+            self.ended = False
 
     def raw(self) -> str:
         """The open call's text, from its start to here."""

@@ -80,7 +80,8 @@ def _children(calls: Calls) -> Generator[None, None, bool]:
         if whole or size >= enough:
             text = r.buf[r.at : r.at + reach]
             found = childless(text, lambda name: any(e.tool is not None for e in tags.get((name, False), ())))
-            if found is None and whole and size > reach and reach < _FAR and _tool_in(calls, text):
+            more = size > reach or not r.ended
+            if found is None and whole and more and reach < _FAR and _tool_in(calls, text):
                 reach *= 2
                 continue
             if whole:
@@ -133,6 +134,8 @@ def _refuse(calls: Calls, opener: Opener, size: int) -> Wait:
     r.open()
     wanted = "expected a parameter only after the opening of a call"
     position = r.offset
+    if size > r.limits.call:
+        yield  # it is longer than a call may be: the parser answers for it
     r.at += size
     yield from calls.damaged(call, Damage("invalid_arguments", wanted, position, got=True, end=r.offset))
     calls.over()
@@ -148,7 +151,7 @@ def _follows(calls: Calls, end: ValueEnd, begins: Delimiter | None) -> Generator
         whole = r.ended or size >= reach
         if whole or size >= enough:
             found = _behind(end, begins, r.buf[r.at : r.at + reach], whole=whole)
-            if found and found.open and size > reach and reach < _FAR:
+            if found and found.open and reach < _FAR and (size > reach or not r.ended):
                 reach *= 2
                 continue
             if found is not False:
