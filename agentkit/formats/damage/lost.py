@@ -268,10 +268,13 @@ def _over_object(calls: Calls, entry: Opener) -> Generator[None, None, int]:
     Returns the offset after it.
     """
     r, enough, end = calls.r, 0, -1
+    if not r.may_rewind(r.offset):
+        return r.offset
+    r.at -= 1  # the bracket, which has been read: it may be all that is left in the buffer
     in_fence = any(map(fenced, (entry.shape.call[0], entry.shape.section.open if entry.shape.section else "")))
     stops = _FENCE_END if in_fence else _BLANK_LINE
     while True:
-        text = r.buf[r.at - 1 : r.at - 1 + REACH]
+        text = r.buf[r.at : r.at + REACH]
         stop = stops(text)
         whole = r.ended or stop is not None or len(text) == REACH
         if whole or (len(text) >= enough and not in_fence):
@@ -281,10 +284,11 @@ def _over_object(calls: Calls, entry: Opener) -> Generator[None, None, int]:
                 break
             enough = later(len(text)) if len(text) > _FEW else 0
         yield
+    r.rewound += end if end >= 0 else len(text)  # what is searched is read again
     if end < 0:
         again = _next_object(next(p.name for p in entry.shape.call if isinstance(p, Envelope)))(text, 1)
         end = again.start() if again is not None else len(text)
-    r.at += end - 1
+    r.at += end
     yield from _over_end(calls, entry.shape)
     return r.offset
 
