@@ -225,7 +225,7 @@ def _over_sections(r: Reader, shape: Shape, damage: Damage, depth: int) -> Gener
     reached, quotes = r.offset, depth > 1
     if reached > damage.position:
         r.back_to(damage.position)
-    while found := (yield from _found(r, section_edge(shape))):
+    while r.offset - damage.position < REACH and (found := (yield from _found(r, section_edge(shape)))):
         quotes |= found["open"] is not None
         depth += 1 if found["open"] is not None else -1
         r.at = found.end() if depth else found.start()
