@@ -77,7 +77,7 @@ def test_a_call_after_a_closed_quotation_is_made(opening: str, closing: str) -> 
             assert told(f"He wrote {opening}good{closing}{gap}{call} {opening}fine{closing}").made == ONE, gap
 
 
-@pytest.mark.parametrize("opening", [*CLOSES.keys() - {"``"}])
+@pytest.mark.parametrize("opening", sorted(CLOSES.keys() - {"``"}))
 def test_a_mark_that_no_other_closes_hides_no_call_in_a_later_line(opening: str) -> None:
     assert told(f"A {opening} here\n{HERMES}").made == ONE
     assert told(f"A {opening} here\n{HERMES}\nso it is").made == ONE
