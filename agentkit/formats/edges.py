@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 from agentkit.formats.format import (
@@ -26,7 +26,7 @@ from agentkit.formats.format import (
     Tag,
 )
 from agentkit.formats.format import edge as edge_text
-from agentkit.formats.reader import Delimiter, beginnings, literal, pattern
+from agentkit.formats.reader import Delimiter, any_beginning, any_of, beginnings, literal, pattern
 from agentkit.formats.tags import closing, tag
 
 
@@ -116,6 +116,12 @@ def _again(written: str | Tag, following: tuple[FormatPart, ...]) -> Delimiter |
     delimiter = edge_of(written)
     part = rf"\s{{0,64}}(?:{delimiter.begun})?"
     return Delimiter(rf"\s{{0,64}}(?:{delimiter.whole.pattern})", part, re.RegexFlag(delimiter.whole.flags))
+
+
+@lru_cache(64)
+def one_of(texts: tuple[str, ...]) -> Delimiter:
+    """One of several literals: those of a set of formats, for any tools."""
+    return Delimiter(any_of(texts), any_beginning(texts) or r"(?!)")
 
 
 def opener(edge: str) -> str:

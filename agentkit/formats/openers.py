@@ -8,18 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from typing import Any, Final, Literal
 
 from agentkit.formats.asides import Aside, Asides
 from agentkit.formats.callarguments import Expected
 from agentkit.formats.damage import unread
 from agentkit.formats.damage.fenced import Fenced
-from agentkit.formats.damage.listed import BLOCKS, Listed, at_end, formed
+from agentkit.formats.damage.listed import Listed, at_end, formed
 from agentkit.formats.damage.unread import Unread
 from agentkit.formats.damage.worn_openings import WornOpening, worn_opening
 from agentkit.formats.damage.worn_tokens import Worn
-from agentkit.formats.edges import begins, closers, edge_of, lists_of, opener, shown, twice, weak
+from agentkit.formats.edges import begins, closers, edge_of, lists_of, one_of, opener, shown, twice, weak
 from agentkit.formats.format import (
     Braced,
     Envelope,
@@ -34,9 +34,9 @@ from agentkit.formats.format import (
     TagParameters,
     ToolElement,
 )
-from agentkit.formats.reader import Delimiter, Search, any_beginning, any_of, beginnings, behind, pattern
+from agentkit.formats.reader import Delimiter, Search, any_of, beginnings, behind, pattern
 from agentkit.formats.remembered import Remembered
-from agentkit.formats.stops import BLOCK, line_start, stops_of
+from agentkit.formats.stops import BLOCK, line_start, line_starts, stops_of
 from agentkit.formats.tags import folded, opening_tag, tag_of
 from agentkit.formats.valueends import Elements
 from agentkit.toolspec import Layout, ToolSpec
@@ -46,9 +46,6 @@ TAG: Final = Delimiter(
     r"</?[^\s<>/\"'=]{0,193}",
 )
 """Any tag up to its name's end, with or without a namespace."""
-
-_IN_OBJECT: Final = "|".join([behind('{ "'), "[\"'\u201c\u201d\u2018\u2019`n]"])
-"""What may follow the bracket of a call's object, also a damaged one."""
 
 _INSIDE: Final[Mapping[type, str]] = {Envelope: behind("[ {"), PythonCall: r"(?!\d{1,4}\])"}
 """What may follow a section's opening of one character, by the part that its calls begin with."""
@@ -136,7 +133,7 @@ class Table:
             case str(text):
                 self._edge(text, Opener("call", format, shape, weak=weak(text)))
             case Envelope() if shape.section is None:
-                self._literal("{", Opener("call", format, shape, weak=True), _IN_OBJECT)
+                self._literal("{", Opener("call", format, shape, weak=True), unread.IN_OBJECT)
             case Name() | PythonCall() if shape.section is None:
                 self.lines.append(Opener("call", format, shape, weak=True))
         self._parameters(format, shape)
@@ -322,12 +319,10 @@ class Meant:
     @cached_property
     def unread_inside(self) -> Unread | None:
         """The same for what stands where the next call of an open section belongs; None if prose has such sections."""
-        own, table = self.entry.shape.section, self._table
-        if own is None or weak(own.open):
+        section, table = self.entry.shape.section, self._table
+        if section is None or weak(section.open):
             return None
-        edges = (*table.closers[self.entry.format.name], *([] if weak(own.close) else [own.close]))
-        closing = "|".join(edge_of(edge).whole.pattern for edge in edges) or "(?!)"
-        return unread.inside(self.entry.shape, table.named, table.own_calls(), closing)
+        return unread.inside(self.entry.shape, table.named, table.own_calls(), self._ends)
 
     @cached_property
     def unread(self) -> Unread | None:
@@ -336,15 +331,17 @@ class Meant:
         if not _tells(entry):
             return None
         if entry.tool is not None and entry.tool.element is not None:
-            children = [n.path[0] for n in entry.tool.element.of("element")]
-            parameters = dict.fromkeys([*entry.tool.parameters.get("properties", ()), *children])
-            return unread.in_tag(entry.tool.element.tag, entry.tool.name, parameters)
+            return unread.of_element(entry.tool, entry.tool.element)
         if (opening := unread.opening_of(entry.shape, section=entry.kind == "section")) is None:
             return None
-        section = entry.shape.section
+        return unread.behind(*opening, table.named, table.own_calls(), self._ends)
+
+    @property
+    def _ends(self) -> str:
+        """A regular expression for what closes the call or its section."""
+        section, closers_of = self.entry.shape.section, self._table.closers[self.entry.format.name]
         own = [section.close] if section is not None and not weak(section.close) else []
-        closing = [edge_of(edge).whole.pattern for edge in (*table.closers[entry.format.name], *own)]
-        return unread.behind(*opening, table.named, table.own_calls(), "|".join(closing) or "(?!)")
+        return "|".join(edge_of(edge).whole.pattern for edge in (*closers_of, *own)) or "(?!)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,7 +389,7 @@ class Openers:
         self._closing: dict[tuple[str, str | Tag], Search] = {}
         self.fence = Opener("fence", formats[0], Shape(())) if formats else None
         alternatives = sorted(table.literals, key=len, reverse=True)
-        self.literal = _one_of(tuple([table.spelt[key] for key in alternatives]))
+        self.literal = one_of(tuple([table.spelt[key] for key in alternatives]))
         python = any(isinstance(part, PythonCall) for entry in table.lines for part in entry.shape.call)
         block = BLOCK if python and tools else None
         self.line = (
@@ -405,7 +402,8 @@ class Openers:
             table.behind.setdefault(first, set()).add(following)
         either = "|".join(sorted({rf"{re.escape(name[0])}(?:\Z|{re.escape(name[1:2])})" for name in table.loose}))
         self.may_be_loose = re.compile(rf"<(?:\Z|{either})", re.IGNORECASE).match if either else None
-        self.stops = stops_of(table.behind, _line_starts(table, tools, blocks=block is not None))
+        starts = line_starts((*table.words, *(tool.name for tool in tools)), blocks=block is not None)
+        self.stops = stops_of(table.behind, starts if table.lines else ())
         table.share_beginnings()
 
     def meant(self, entry: Opener) -> Meant:
@@ -435,18 +433,6 @@ class Openers:
             found = re.compile("|".join(either) or "(?!)", re.IGNORECASE).match
             self._closing[(format.name, own)] = found
         return found
-
-
-def _line_starts(table: Table, tools: Sequence[ToolSpec], *, blocks: bool) -> set[str]:
-    """The letters of what may open at the start of a line."""
-    starts = {word[0] for word in (*table.words, *(tool.name for tool in tools))} if table.lines else set()
-    return starts | {word[0] for word in BLOCKS} if blocks else starts
-
-
-@lru_cache(64)
-def _one_of(texts: tuple[str, ...]) -> Delimiter:
-    """One of several literals: those of a set of formats, for any tools."""
-    return Delimiter(any_of(texts), any_beginning(texts) or r"(?!)")
 
 
 def _tells(entry: Opener) -> bool:

@@ -33,14 +33,26 @@ class ProseReader:
     `silent` means that nothing visible was emitted yet; `opening_fence` is the fence that may be the wrapping of the
     calls of a whole reply; `block`, the indentation of the line that starts a block of Python; `blocked`, whether this
     place is in that block; `line_tried`, where a call was last looked for at the start of a line; `within`, what reads
-    the rest of a region or an aside that is open.
+    the rest of a region or an aside that is open; `refused`, whether the call before was, so that its rest may follow.
     """
 
-    __slots__ = ("block", "blocked", "line_tried", "openers", "opening_fence", "quoting", "r", "silent", "within")
+    __slots__ = (
+        "block",
+        "blocked",
+        "line_tried",
+        "openers",
+        "opening_fence",
+        "quoting",
+        "r",
+        "refused",
+        "silent",
+        "within",
+    )
 
     def __init__(self, r: Reader, openers: Openers, quoting: Quoting, opening_fence: Opener | None) -> None:
         self.r, self.openers, self.quoting, self.opening_fence = r, openers, quoting, opening_fence
         self.silent = True
+        self.refused = False
         self.line_tried = -1
         self.block: int | None = None
         self.blocked = False

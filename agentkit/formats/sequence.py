@@ -40,7 +40,7 @@ class Calls:
     if the second one is a call; `last` opened the last call, `section` the open section, `reopen` the one that
     was just closed, `outer` the list in which the open section opened. `fenced` ends the fence around the calls:
     exactly as many backticks as opened it. `lacking` is the offset of a call of which a parameter comes before its
-    opening, -1 for none. `refused` is whether the last call was an error, so that more of it may follow.
+    opening, -1 for none.
     """
 
     __slots__ = (
@@ -54,7 +54,6 @@ class Calls:
         "outer",
         "prose",
         "r",
-        "refused",
         "reopen",
         "section",
     )
@@ -66,7 +65,6 @@ class Calls:
         self.before = ""
         self.fenced = ""
         self.lacking = -1
-        self.refused = False
         self.section: Opener | None = None
         self.reopen: Opener | None = None
         self.outer: Opener | None = None
@@ -199,7 +197,7 @@ class Calls:
         if not raw.isascii() or ESCAPED_UNIT(raw):
             arguments = values.encodable(arguments, raw)
             repairs = (*repairs, LONE_SURROGATE) if values.replaced(arguments, raw) else repairs
-        self.refused = False
+        self.prose.refused = False
         done = call_as_read(call.id, call.name, arguments, call.opener.format.name, raw)
         self.r.out.append(_new(CallEnd, (call.index, done, tuple(repairs))))
 
@@ -248,7 +246,7 @@ class Calls:
 
     def refuse(self, call: CallReader, damage: Damage, raw: str) -> None:
         """Report a call that cannot be executed."""
-        self.refused = True
+        self.prose.refused = True
         arguments = values.encodable(call.arguments.by_name, raw) if damage.code == "truncated_call" else {}
         call.lead.say(self.r)
         lost = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.lead.size :])

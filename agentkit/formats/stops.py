@@ -49,3 +49,8 @@ def line_start(words: Sequence[str], names: Iterable[str]) -> Delimiter:
     either = f"(?:{'|'.join(map(re.escape, names)) or '(?!)'})"
     whole = "|".join([rf"{either}(?=\s*[({{])", *map(pattern, words)])
     return Delimiter(whole, rf"{either}\s{{0,64}}|{any_beginning((*names, *words))}")
+
+
+def line_starts(words: Iterable[str], *, blocks: bool) -> set[str]:
+    """The letters of what may open at the start of a line: of these words, and with `blocks`, of Python's own."""
+    return {word[0] for word in (*words, *(BLOCKS if blocks else ()))}

@@ -153,7 +153,7 @@ def _unread(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bo
     False, with nothing consumed, if it does not: then this is text.
     """
     lookers = [(entry, calls.openers.meant(entry).unread) for entry in entries]
-    inside = calls.section is not None and not lookers and not calls.refused
+    inside = calls.section is not None and not lookers and not calls.prose.refused
     if inside and calls.section is not None:
         meant = calls.openers.meant(calls.section)
         lookers = [(meant.inside, meant.unread_inside)]

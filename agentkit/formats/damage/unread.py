@@ -15,11 +15,15 @@ from typing import Final, Literal
 from agentkit.formats.edges import fenced
 from agentkit.formats.format import CountedName, Envelope, Name, NameTag, Shape, Tag
 from agentkit.formats.reader import beginnings, pattern
+from agentkit.formats.reader import behind as follows
 from agentkit.formats.tags import TAG_PART, opening_tag, spelt, tag_of
+from agentkit.toolspec import Element, ToolSpec
 
 _REACH: Final = 1024  # pieces other than a sentence that are searched for the name
 _LONG: Final = 8192  # characters of one word or number
 _SPACE: Final = r"\s{0,64}"
+IN_OBJECT: Final = "|".join([follows('{ "'), "[\"'\u201c\u201d\u2018\u2019`n]"])
+"""What may follow the bracket of a call's object, also a damaged one."""
 _LABEL: Final = r"[\w+-]{0,24}[ \t]{0,8}"  # of a code fence
 
 
@@ -123,7 +127,7 @@ def inside(shape: Shape, names: Iterable[str], openings: str, ends: str) -> Unre
 
 
 def object_of(shape: Shape, names: Iterable[str]) -> Unread | None:
-    """What shows that a damaged object calls a tool; None if calls of this shape are no bare objects, nor in fences."""
+    """What shows that a damaged object calls a tool; None if none is written so, bare or in a fence."""
     part = next((p for p in shape.call if isinstance(p, Envelope)), None)
     if part is None:
         return None
@@ -155,6 +159,12 @@ def _in_object(opening: str, begun: str, part: Envelope, names: Iterable[str], *
     other = r"(?P<joined>(?!))" if shown else other
     whole = rf"(?P<open>{opening})(?P<code>(?!))?(?:{own}|{other})"
     return Unread(whole, "(?!)", rf"{begun}|(?:{opening})[^{{]{{0,320}}(?:\{{{_SPACE}[^}}:]{{0,13}})?")
+
+
+def of_element(tool: ToolSpec, element: Element) -> Unread:
+    """What shows that a tool's own element calls it; see `in_tag`."""
+    children = [node.path[0] for node in element.of("element")]
+    return in_tag(element.tag, tool.name, dict.fromkeys([*tool.parameters.get("properties", ()), *children]))
 
 
 def in_tag(tag: str, tool: str, parameters: Iterable[str]) -> Unread:
