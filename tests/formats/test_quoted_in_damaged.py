@@ -66,7 +66,8 @@ def damages(text: str, start: int, end: int) -> Iterator[str]:
     """The text with one damage outside of the value, or cut off anywhere."""
     for at, c in enumerate(text):
         if not start <= at < end:
-            yield text[:at] + text[at + 1 :]
+            if c != "/":
+                yield text[:at] + text[at + 1 :]
             yield text[:at] + ("x" if c != "x" else "y") + text[at + 1 :]
             yield text[:at] + c + text[at:]
             yield text[:at] + c.swapcase() + text[at + 1 :]

@@ -149,11 +149,14 @@ def _in_object(opening: str, begun: str, part: Envelope, names: Iterable[str], *
     """
     known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or "(?!)"
     keys = rf"(?:{'|'.join(map(re.escape, part.arguments))})"
-    inner, apart, signs = r"[^{\u2060]", r"[^\w{}.!?\u2060]{1,16}", r"[^\w{}\u2060]"  # no quarantined text
+    blank = r"\n\s{0,8}\n"  # which no object has, and prose has
+    inner, signs = r"[^{\u2060]", r"[^\w{}\u2060]"  # no quarantined text
+    apart = rf"(?:(?!{blank})[^\w{{}}.!?\u2060]){{1,16}}"
     schema = rf"{_SPACE}[\"']?(?:type|properties|\$schema)[\"']?{_SPACE}:"
     brace = rf"\{{(?={_SPACE}(?:[^}}:]{{13}}|[^}}:]{{0,12}}[}}:]))(?!{schema})"
     named = rf"{inner}{{0,32}}?(?<![\w-]){re.escape(part.name)}(?=[^\w-]){signs}{{1,16}}"
-    given = rf"{apart}(?:{keys}(?=[^\w-]){signs}{{0,8}}(?:{brace}|\w)|(?:(?!descr|\btype){inner}){{0,32}}{brace})"
+    other_key = rf"(?:(?!descr|\btype|{blank}){inner}){{0,32}}{brace}"
+    given = rf"{apart}(?:{keys}(?=[^\w-]){signs}{{0,8}}(?:{brace}|\w)|{other_key})"
     own = rf"{named}(?<![\w-])(?P<apart>{known})(?=[^\w-]){given}"
     other = rf"{inner}{{1,32}}?(?<![\w-])(?P<joined>{known})(?=[^\w-]){apart}{keys}{signs}{{0,8}}{brace}"
     other = r"(?P<joined>(?!))" if shown else other
