@@ -183,7 +183,7 @@ class Quoting:
             self.boxes = around(self.start) if self.start else None
             self.no_span()
         elif mark == "`":
-            self.span = self.spans.run(n, escaped=self.escaped)
+            self.span = self.spans.run(n, escaped=self.escaped, begins=self.blank)
             self.late = n if opens else self.late
         elif self.span:
             self.spans.said()

@@ -68,11 +68,14 @@ class Spans(_Runs):
         """Whether nothing but white space has followed the backticks of a span in their line."""
         return self.bare or (self.literal is not None and self.literal.bare)
 
-    def run(self, n: int, *, escaped: bool) -> bool:
-        """A run went by; a backslash escapes the first backtick of an `escaped` one. True if a span may be open."""
+    def run(self, n: int, *, escaped: bool, begins: bool = False) -> bool:
+        """A run went by; a backslash escapes the first backtick of an `escaped` one. True if a span may be open.
+
+        One that `begins` its line opens none that continues in the next: it is what is left of a fence.
+        """
         if n == self.closing:
             self.closing = 0
-        self.paragraph.add(n, n - escaped)
+        self.paragraph.add(n, 0 if begins else n - escaped)
         if not escaped and self.literal is None and not self.waiting:
             self.waiting.append(n)
             self.bare = True

@@ -79,3 +79,10 @@ def test_what_markdown_renders_as_a_span_is_code(before: str, after: str) -> Non
 def test_backticks_that_none_close_hide_no_later_call(before: str, gap: str, after: str) -> None:
     if "\n\n" in gap or not after.startswith("\n\nIt"):
         assert made(get("hermes"), f"{before}{gap}{CALL}{after}") == 1
+
+
+@pytest.mark.parametrize("name", ["hermes", "xml", "llama3_json"])
+def test_backticks_that_begin_a_line_are_what_is_left_of_a_fence(name: str) -> None:
+    """As models write it: one backtick and a bracket before each call, and one after it."""
+    call = render_calls(name, [ToolCall("", "ping", {})], [PING]).strip()
+    assert made(get(name), f"The calls:\n\n`}}\n{call}\n`\n`}}\n{call}\n`") == 2
