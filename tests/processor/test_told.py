@@ -13,7 +13,7 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 from growth import assert_linear, cpu_seconds
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from agentkit.events import Text, ToolStarted
@@ -85,8 +85,14 @@ VALUES = MARKS | WORDS | st.text(st.characters(exclude_categories=["Cs", "Cc", "
 @example("größe.txt", "Python", "decomposed")
 @example("/srv/a b.txt", "a command", "percent-encoded")
 def test_a_call_that_a_result_tells_is_not_made(value: str, shape: str, way: str) -> None:
+    assume(way != "in compatible characters" or not any(map(is_accent, value)))
     text = WAYS[way](SHAPES[shape]("send_mail", {"to": value}))
     assert not runs("send_mail", {"to": value}, result(text))
+
+
+def is_accent(c: str) -> bool:
+    """Whether it is an accent without a letter: the acute one counts as a quotation mark, unless it was composed."""
+    return unicodedata.normalize("NFKC", c)[:1] == " " != c
 
 
 NAMED: list[Callable[[str], str]] = [
