@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import random
 import re
+import time
 from collections.abc import Iterator
 
 import pytest
+from growth import assert_linear
 
 from agentkit import formats
 from agentkit.errors import FormatError
@@ -159,3 +161,14 @@ def test_a_call_after_one_that_quotes_and_is_damaged_still_runs(format: Format) 
         after = formats.render_calls(format, [ToolCall("", "bash", {"command": "pwd"})], TOOLS)
         events = formats.parse(f"{damaged}\n{after}", format, TOOLS)
         assert [e.call.arguments for e in events if isinstance(e, CallEnd)][-1:] == [{"command": "pwd"}], damaged
+
+
+@pytest.mark.parametrize("unit", ["<path>a <bash x ", "<path>a <bash> ", "<path>a <bash><command>b"])
+def test_parameters_outside_of_calls_that_open_others_are_read_in_linear_time(unit: str) -> None:
+    assert_linear(lambda count: seconds(unit * count), 500)
+
+
+def seconds(text: str) -> float:
+    start = time.process_time()
+    formats.parse(text, "xml", TOOLS)
+    return time.process_time() - start

@@ -76,12 +76,11 @@ def _children(calls: Calls) -> Generator[None, None, bool]:
     enough, reach = 0, REACH
     while found is None:
         size = len(r.buf) - r.at
-        whole = r.ended or size >= reach
+        whole = r.ended or size > reach
         if whole or size >= enough:
             text = r.buf[r.at : r.at + reach]
             found = childless(text, lambda name: any(e.tool is not None for e in tags.get((name, False), ())))
-            more = size > reach or not r.ended
-            if found is None and whole and more and reach < _FAR and _tool_in(calls, text):
+            if found is None and size > reach and _may_go_on(calls, reach) and _tool_in(calls, text):
                 reach *= 2
                 continue
             if whole:
@@ -97,6 +96,15 @@ def _children(calls: Calls) -> Generator[None, None, bool]:
         if not found.quotes:
             return False
     yield from _refuse(calls, replace(owner, kind="call"), found.at)
+    return True
+
+
+def _may_go_on(calls: Calls, reach: int) -> bool:
+    """Whether more than this may be searched; what is searched again counts as read again."""
+    r = calls.r
+    if reach >= _FAR or not r.may_rewind(r.offset):
+        return False
+    r.rewound += reach
     return True
 
 
@@ -148,10 +156,10 @@ def _follows(calls: Calls, end: ValueEnd, begins: Delimiter | None) -> Generator
     enough, reach = 0, REACH
     while True:
         size = len(r.buf) - r.at
-        whole = r.ended or size >= reach
+        whole = r.ended or size > reach
         if whole or size >= enough:
             found = _behind(end, begins, r.buf[r.at : r.at + reach], whole=whole)
-            if found and found.open and reach < _FAR and (size > reach or not r.ended):
+            if found and found.open and size > reach and _may_go_on(calls, reach):
                 reach *= 2
                 continue
             if found is not False:
