@@ -58,6 +58,8 @@ def after_call(calls: Calls) -> Generator[None, None, list[Opener] | None]:
     """
     r = calls.r
     held = yield from calls.prose.over_space()
+    if r.ended and r.at >= len(r.buf):
+        return (yield from _behind_call(calls, [], held))
     if calls.last is not None and _may_close_again(calls, calls.last):
         held = yield from _over_closers(calls, calls.last, held)
     if calls.reopen is not None and calls.section is None and (again := (yield from r.sees(_AGAIN))):

@@ -42,7 +42,7 @@ from agentkit.formats.valueends import Elements
 from agentkit.toolspec import Layout, ToolSpec
 
 TAG: Final = Delimiter(
-    r"<(?P<slash>/?)(?:[^\W\d][\w.-]{0,31}:)?(?P<name>[^\s<>/:\"'=]{1,160})(?=[\s/>])",
+    r"<(?P<slash>/?)(?:[^\W\d][\w.-]{0,31}+:)?(?P<name>[^\s<>/:\"'=]{1,160}+)(?=[\s/>])",
     r"</?[^\s<>/\"'=]{0,193}",
 )
 """Any tag up to its name's end, with or without a namespace."""

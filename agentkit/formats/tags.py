@@ -14,7 +14,7 @@ from typing import Final
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, beginnings
 
 SPACES: Final = r"\s{0,1024}"  # white space skipped before a delimiter; any more is content
-PREFIX: Final = r"(?:[^\W\d][\w.-]{0,31}:)?"  # a namespace
+PREFIX: Final = r"(?:[^\W\d][\w.-]{0,31}+:)?"  # a namespace
 TAG_PART: Final = (
     rf"<(?>/?[^\s<>/\"'=]{{0,160}}+(?> [^\s<>/\"'=]{{0,80}}+)?(?>\s{{0,64}}+(?>>{SPACES}+(?><[^<>]{{0,160}}+)?)?)?)?"
 )
