@@ -62,14 +62,9 @@ def after_call(calls: Calls) -> Generator[None, None, list[Opener] | None]:
         return (yield from _behind_call(calls, [], held))
     if calls.last is not None and _may_close_again(calls, calls.last):
         held = yield from _over_closers(calls, calls.last, held)
-    if calls.reopen is not None and calls.section is None and (again := (yield from r.sees(_AGAIN))):
-        between = calls.prose.consume(again.end())
-        if entries := (yield from _reopens(calls, calls.reopen)):
-            return (yield from _behind_call(calls, entries, held + between))
-        r.unread(between)
     closed = calls.reopen if calls.section is None else None
-    if closed is not None and (yield from goes_on_behind(calls, closed, held)):
-        return [calls.openers.meant(closed).inside]
+    if closed is not None and (entries := (yield from _continued(calls, closed, held))):
+        return entries
     separator = calls.last.format.separator.strip() if calls.last else ""
     found = (yield from r.sees(literal(separator))) if separator else None
     if found is None:
@@ -98,6 +93,17 @@ def _behind_call(calls: Calls, entries: list[Opener], held: str) -> Generator[No
         return entries
     calls.say_before()
     return None
+
+
+def _continued(calls: Calls, closed: Opener, held: str) -> Generator[None, None, list[Opener] | None]:
+    """The next call of a section that is closed already, if its separator or something else precedes that here."""
+    r = calls.r
+    if again := (yield from r.sees(_AGAIN)):
+        between = calls.prose.consume(again.end())
+        if entries := (yield from _reopens(calls, closed)):
+            return (yield from _behind_call(calls, entries, held + between))
+        r.unread(between)
+    return [calls.openers.meant(closed).inside] if (yield from goes_on_behind(calls, closed, held)) else None
 
 
 def _reopens(calls: Calls, closed: Opener) -> Generator[None, None, list[Opener]]:
