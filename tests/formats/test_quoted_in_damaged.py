@@ -1,7 +1,4 @@
-"""A call that another call's value quotes never runs, whatever one damage the call around it has.
-
-But for an end that became an opening (`<invoke>` for `</invoke>`): then it is unclear what the next end closes.
-"""
+"""A call that another call's value quotes never runs, whatever one damage the call around it has."""
 
 from __future__ import annotations
 
@@ -68,8 +65,7 @@ def damages(text: str, start: int, end: int) -> Iterator[str]:
     """The text with one damage outside of the value, or cut off anywhere."""
     for at, c in enumerate(text):
         if not start <= at < end:
-            if c != "/":
-                yield text[:at] + text[at + 1 :]
+            yield text[:at] + text[at + 1 :]
             yield text[:at] + ("x" if c != "x" else "y") + text[at + 1 :]
             yield text[:at] + c + text[at:]
             yield text[:at] + c.swapcase() + text[at + 1 :]

@@ -18,6 +18,8 @@ from agentkit.toolspec import Layout
 NEVER: Final = r"(?!)"
 CDATA: Final = r"<!\[CDATA\[(?s:.*?)(?:\]\]>|\Z)"
 """What is marked as meant to the letter, up to its own end: a call in it is quoted."""
+_NAMELESS: Final = r"\s{0,64}>"
+"""What follows the name of a tag in which the name of a tool is missing."""
 
 
 class Edges(NamedTuple):
@@ -41,12 +43,15 @@ def _edges(shape: Shape) -> Edges:
             starts = nested = pattern(text.strip())
         case NameTag(name):
             starts = opening_tag(name)
-            nested = rf"{starts}(?!\s{{0,64}}>)"  # without a name it may as well be a worn end
+            nested = rf"{starts}(?!{_NAMELESS})"  # without a name it may as well be a worn end
     match last:
         case str(text) if text.strip():
             ends = pattern(text.strip())
         case Tag(name, closing=True):
             ends = closing_tag(name)
+            if isinstance(first, NameTag) and first.name == name:
+                behind = rf"(?=\s{{0,64}}(?:{starts}|{section_end(shape)}|\Z))"
+                ends = rf"(?:{ends}|{starts}{_NAMELESS}{behind})"
     if ends is NEVER and shape.section is not None:
         return Edges(starts, section_end(shape), _section_start(shape))
     return Edges(starts, ends, nested)
