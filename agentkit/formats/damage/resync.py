@@ -18,6 +18,7 @@ from agentkit.formats.damage.balance import (
     depth_at,
     edges_of,
     opened_at,
+    section_begun,
     section_edge,
     section_end,
     sections,
@@ -223,8 +224,9 @@ def _over_sections(r: Reader, shape: Shape, damage: Damage, depth: int) -> Gener
     -1, with nothing consumed but what the call has, if it quotes none, or that end is missing.
     """
     reached, quotes = r.offset, depth > 1
-    if reached > damage.position:
-        r.back_to(damage.position)
+    start = r.mark + section_begun(r.raw()[: damage.position - r.mark], shape)  # where it is damaged one may open
+    if reached > start:
+        r.back_to(start)
     while r.offset - damage.position < REACH and (found := (yield from _found(r, section_edge(shape)))):
         quotes |= found["open"] is not None
         depth += 1 if found["open"] is not None else -1
