@@ -27,6 +27,7 @@ from agentkit.formats.format import (
     KeyEnvelope,
     Name,
     NameTag,
+    NestedTags,
     Pairs,
     PythonCall,
     Shape,
@@ -148,7 +149,7 @@ class Table:
                 case ToolElement(layout):
                     for name in self.elements[layout].children:
                         self._tag(name, False, entry)
-                case Pairs(key=key):
+                case Pairs(key=key) | NestedTags(token=key):
                     self._literal(opener(key), entry, behind(key.strip()))
 
     def _edge(self, edge: str | Tag, entry: Opener, inside: str = "") -> None:
@@ -319,10 +320,9 @@ class Meant:
     @cached_property
     def unread_inside(self) -> Unread | None:
         """The same for what stands where the next call of an open section belongs; None if prose has such sections."""
-        section, table = self.entry.shape.section, self._table
-        if section is None or weak(section.open):
+        if (section := self.entry.shape.section) is None or weak(section.open):
             return None
-        return unread.inside(self.entry.shape, table.named, table.own_calls(), self._ends)
+        return unread.inside(self.entry.shape, self._table.named, self._table.own_calls(), self._ends)
 
     @cached_property
     def unread(self) -> Unread | None:
@@ -334,7 +334,7 @@ class Meant:
             return unread.of_element(entry.tool, entry.tool.element)
         if (opening := unread.opening_of(entry.shape, section=entry.kind == "section")) is None:
             return None
-        return unread.behind(*opening, table.named, table.own_calls(), self._ends)
+        return unread.behind(*opening, table.named, table.own_calls(), self._ends, keyed=unread.keyed(entry.shape))
 
     @property
     def _ends(self) -> str:

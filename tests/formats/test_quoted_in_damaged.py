@@ -98,9 +98,7 @@ def ran(events: list[Event]) -> list[str]:
 
 RAW = [format for format in formats.CATALOG if next(quoting(format), None) is not None]
 NOT_YET = {
-    "minimax_m3",  # an opening without its closing quotation mark, or in capitals, in a section
     "legacy",  # a misspelt tag whose attribute quotes the call
-    "k2_horizon",  # no token is left between the tool's name and the first parameter's, which is so lost, too
 }
 
 

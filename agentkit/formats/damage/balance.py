@@ -117,7 +117,7 @@ def section_edge(shape: Shape) -> re.Pattern[str]:
 
 
 def section_begun(text: str, shape: Shape) -> int:
-    """The index of what may be the beginning of a section's opening or end with which this text ends; else its length."""
+    """Where what may be the beginning of a section's opening or end starts, with which this text ends; else its end."""
     around = (shape.section.open, shape.section.close) if shape.section is not None else ()
     begun = (edge_of(edge).part.search(text, max(len(text) - _LONGEST, 0)) for edge in around)
     return min((found.start() for found in begun if found is not None), default=len(text))
