@@ -127,10 +127,8 @@ class Table:
                     assert tool.element is not None
                     elements.add(tool.element)
                     self._tag(tool.element.tag, False, Opener("call", format, shape, tool))
-            case NameTag(name) if " " in name:
-                self._edge(f"<{name}", Opener("call", format, shape))
             case NameTag(name):
-                self._tag(name, False, Opener("call", format, shape))
+                self._edge(f"<{name}" if " " in name else Tag(name), Opener("call", format, shape))
             case str(text):
                 self._edge(text, Opener("call", format, shape, weak=weak(text)))
             case Envelope() if shape.section is None:
@@ -149,6 +147,8 @@ class Table:
                 case ToolElement(layout):
                     for name in self.elements[layout].children:
                         self._tag(name, False, entry)
+                    for attribute in ('="', "='"):
+                        self._literal(attribute, entry)
                 case Pairs(key=key) | NestedTags(token=key):
                     self._literal(opener(key), entry, behind(key.strip()))
 

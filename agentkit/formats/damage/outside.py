@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Final, Literal, NamedTuple
 
+from agentkit.formats.damage.attributes import VALUES, quoting_rest
 from agentkit.formats.damage.childless import FEW, REACH, Childless, childless
 from agentkit.formats.damage.listed import later
 from agentkit.formats.format import NestedTags, Pairs, Shape, Tag, TagParameters, ToolElement, edge
@@ -47,7 +48,7 @@ def parameter(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
     and that call is ambiguous.
     """
     if isinstance(entry.shape.first, ToolElement):
-        return (yield from _children(calls))
+        return (yield from _attribute(calls, entry) if calls.r.buf.startswith("=", calls.r.at) else _children(calls))
     part = next(p for p in entry.shape.call if isinstance(p, Pairs | TagParameters | NestedTags))
     first = entry.shape.call[0]
     begins = literal(first.strip()) if isinstance(first, str) and isinstance(part, TagParameters) else None
@@ -80,6 +81,14 @@ def _end_of_element(shape: Shape, part: NestedTags) -> ValueEnd:
     stops = re.compile(may_begin(part.token)).search
     own_edges, call_edges = re.compile(own, re.IGNORECASE), re.compile(whole, re.IGNORECASE)
     return ValueEnd(tokens, stops, f"{part.token}</", own=own_edges, calls=call_edges)
+
+
+def _attribute(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
+    """The value of an attribute that quotes a call, in a tag that opens none. False if it is text."""
+    size = yield from quoting_rest(calls.r, VALUES, lambda text: _tool_in(calls, text))
+    if size:
+        yield from _refuse(calls, calls.openers.meant(entry).inside, size)
+    return size > 0
 
 
 def _children(calls: Calls) -> Generator[None, None, bool]:
