@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Final, Literal, NamedTuple
 
-from agentkit.formats.damage.attributes import VALUES, quoting_rest
+from agentkit.formats.damage.attribute_values import VALUES, quoting_rest
 from agentkit.formats.damage.childless import FEW, REACH, Childless, childless
 from agentkit.formats.damage.listed import later
 from agentkit.formats.format import NestedTags, Pairs, Shape, Tag, TagParameters, ToolElement, edge

@@ -10,7 +10,7 @@ from collections.abc import Generator
 from typing import Final
 
 from agentkit.formats.call import CallReader
-from agentkit.formats.damage.attributes import REST, quoting_rest
+from agentkit.formats.damage.attribute_values import REST, quoting_rest
 from agentkit.formats.damage.balance import (
     CDATA,
     NEVER,
