@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from agentkit.formats.containers import CODE, Containers, around, columns
@@ -80,6 +81,10 @@ class Quoting:
         if found is None or found["quote"]:
             return 0
         return min(found.start("item"), _DEEPEST) + 1 if found["item"] else None
+
+    def copy(self) -> Quoting:
+        """The same, apart from what comes."""
+        return replace(self, spans=self.spans.copy(), boxes=copy(self.boxes))
 
     def note(self, text: str) -> None:
         """Plain prose, without backticks, went by."""

@@ -20,6 +20,12 @@ class _Runs:
         self.waiting = waiting
         self.bare = False
 
+    def copy(self) -> _Runs:
+        """The same, apart from what comes."""
+        runs = _Runs([*self.waiting])
+        runs.bare = self.bare
+        return runs
+
     def add(self, closes: int, opens: int) -> None:
         """A run closes a span of length `closes`, with all that waits in it; else it may open one of length `opens`."""
         self.bare = False
@@ -53,6 +59,14 @@ class Spans(_Runs):
         self.literal: _Runs | None = None
         self.paragraph = _Runs([])
         self.closing = 0
+
+    def copy(self) -> Spans:
+        """The same, apart from what comes."""
+        spans = Spans()
+        spans.waiting, spans.bare, spans.closing = [*self.waiting], self.bare, self.closing
+        spans.literal = self.literal.copy() if self.literal is not None else None
+        spans.paragraph = self.paragraph.copy()
+        return spans
 
     def continues(self, n: int) -> None:
         """A run of this length follows, and closes a span of an earlier line."""
