@@ -20,7 +20,7 @@ from agentkit.formats.damage.lost import answer, worn
 from agentkit.formats.format import Format, Limits
 from agentkit.formats.nextcall import next_at_once
 from agentkit.formats.openers import Opener, openers_of
-from agentkit.formats.prosereader import Place, ProseReader
+from agentkit.formats.prosereader import ProseReader, Reached
 from agentkit.formats.quoting import Quoting
 from agentkit.formats.reader import CONSUMED, Damage, Reader, Wait
 from agentkit.formats.repairs import REPAIRS
@@ -138,10 +138,9 @@ class Parser(Reader):
             if after.left is None:
                 raise FormatError("after=: expected a parser that is closed; close() returns its last events")
             self.prose.follow(after.left)
-            self.buf, self.told = after.left.tail, len(after.left.tail)
-            self.base = -self.told  # nothing opens here that is told as a call
-            self.cut = self.base - 1
-        self.left: Place | None = None  # once it is closed
+            self.begin_again(after.left.tail)
+            self.told = len(after.left.tail)
+        self.left: Reached | None = None  # once it is closed
         self.run = self._text(inside)
 
     def take(self, text: str) -> list[SourceEvent]:

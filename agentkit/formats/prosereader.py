@@ -28,7 +28,7 @@ _new = tuple.__new__
 _SPACE_RUN: Final = 1024  # white space after a call that is held back until it is known whether another call follows
 
 
-class Place(NamedTuple):
+class Reached(NamedTuple):
     """Where the reader of a text was at its end, for the one of the text after an interruption: see `ProseReader`.
 
     `tail` is the end of the text, if that might have been read otherwise with what follows: it is read once more.
@@ -74,18 +74,18 @@ class ProseReader:
         self.block: int | None = None
         self.blocked = False
         self.within: Callable[[ProseReader], Wait] | None = None
-        self.left: Place | None = None
+        self.left: Reached | None = None
 
-    def follow(self, before: Place) -> None:
+    def follow(self, before: Reached) -> None:
         """Be where the reader of the text before was at its end: in its line, its code, its thinking or aside."""
         self.quoting = before.quoting.copy()  # several may follow it
         self.within, self.silent = before.within, before.silent
         self.block, self.blocked = before.block, before.blocked
 
     @property
-    def here(self) -> Place:
+    def here(self) -> Reached:
         """Where this is; it changes as reading continues."""
-        return Place(self.quoting, self.within, self.silent, self.block, self.blocked, "")
+        return Reached(self.quoting, self.within, self.silent, self.block, self.blocked, "")
 
     def end_decides(self, taken: str = "") -> None:
         """More text might have decided otherwise what is here, after white space that was taken without an event."""
@@ -247,9 +247,10 @@ class ProseReader:
         return entries
 
     def _may_be_quoted(self) -> bool:
-        """Whether this is quoted, or in a span of an earlier line if that is ever closed."""
+        """Whether this is quoted, or in a span or fence of an earlier line if that is ever closed."""
         quoting = self.quoting
-        return quoting.quoted or (quoting.spans.paragraph.waiting != [] and not quoting.off)
+        may_be = quoting.spans.paragraph.waiting != [] or quoting.spans.fence != ""
+        return quoting.quoted or (may_be and not quoting.off)
 
     def _worn(self, *, aside: bool) -> Generator[None, None, Opener | None]:
         """The call that follows what has the place of an opening token here; what else begins here may be an aside."""
@@ -270,38 +271,52 @@ class ProseReader:
         return (yield from self._is_in_span())
 
     def _is_in_span(self) -> Generator[None, None, bool]:
-        """Whether the code span in which this may be is ever closed; otherwise its backticks are only characters.
+        """Whether the code span or fence in which this may be is ever closed; otherwise its marks are only characters.
 
-        If the text ends first, or long text follows, it counts as closed if it opens in this line.
+        If the text ends first, or long text follows, a span counts as closed if it opens in this line.
         """
         r, quoting, spans = self.r, self.quoting, self.quoting.spans
         in_line = quoting.quoted
+        if not in_line and not spans.paragraph.waiting:
+            return (yield from self._is_in_fence())
         lengths = "|".join(f"`{{{n}}}" for n in sorted(spans.closers if in_line else spans.paragraph.waiting))
         over = re.compile(rf"(?<!`)(?P<run>{lengths})(?!`)|\n[ \t\r]{{0,64}}\n")
-        while True:
-            limit = r.at + _SPAN
-            found = over.search(r.buf, r.at, limit)
-            if found and found.end() < min(len(r.buf), limit):
-                break
-            if r.ended and len(r.buf) < limit:
-                self.end_decides()
-                if found:
-                    break
-            if r.ended or len(r.buf) >= limit:
-                if in_line:
-                    spans.closing = max(spans.closers) if r.ended else 0  # to the text's last line
-                else:
-                    quoting.no_span()
-                return in_line
-            yield
-        if found["run"] is None:
+        found = yield from self._ahead(over)
+        if found is None and in_line:
+            spans.closing = max(spans.closers) if len(r.buf) < r.at + _SPAN else 0  # to the text's last line
+            return True
+        if found is None or found["run"] is None:
             quoting.no_span()
-            return False
+            return (yield from self._is_in_fence())
         if in_line:
             spans.closing = len(found["run"])
         else:
             quoting.continues(len(found["run"]))
         return True
+
+    def _is_in_fence(self) -> Generator[None, None, bool]:
+        """Whether a fence that text precedes in its line is one, as another one closes it."""
+        quoting = self.quoting
+        mark = quoting.spans.fence
+        if not mark:
+            return False
+        found = yield from self._ahead(re.compile(rf"\n[ \t]{{0,64}}{mark}{mark[0]}*(?P<more>[^\n]*)"))
+        return quoting.settle(closes=found is not None and not found["more"].strip())
+
+    def _ahead(self, over: re.Pattern[str]) -> Generator[None, None, re.Match[str] | None]:
+        """What is found in the text from here on, unless long text is before it."""
+        r = self.r
+        while True:
+            limit = r.at + _SPAN
+            found = over.search(r.buf, r.at, limit)
+            if found and found.end() < min(len(r.buf), limit):
+                return found
+            if len(r.buf) >= limit:
+                return None
+            if r.ended:
+                self.end_decides()
+                return found
+            yield
 
     def _tag_may_open(self, entries: Sequence[Opener]) -> bool:
         """Whether the tag here may open something other than what its exact letters open."""
