@@ -11,7 +11,7 @@ from typing import Final, assert_never, get_args
 
 from agentkit.checks.spelling import did_you_mean, then, unknown
 from agentkit.errors import FormatError
-from agentkit.events import SourceEvent, Text, Thinking
+from agentkit.events import Markup, SourceEvent, Text, Thinking
 from agentkit.foreign import renamed
 from agentkit.formats import between
 from agentkit.formats.catalog import CATALOG
@@ -20,7 +20,7 @@ from agentkit.formats.damage.lost import answer, worn
 from agentkit.formats.format import Format, Limits
 from agentkit.formats.nextcall import next_at_once
 from agentkit.formats.openers import Opener, openers_of
-from agentkit.formats.prosereader import ProseReader
+from agentkit.formats.prosereader import ProseReader, Reached
 from agentkit.formats.quoting import Quoting
 from agentkit.formats.reader import CONSUMED, Damage, Reader, Wait
 from agentkit.formats.repairs import REPAIRS
@@ -94,7 +94,8 @@ class Parser(Reader):
         thinking: whether the text starts inside thinking, as when the prompt ended with `<think>`.
         limits: limits on what is accepted.
         after: the closed parser of the text before an interruption, such as thinking, in the same response: code,
-            thinking and asides that were open at its end are still open. No call reaches across.
+            thinking and asides that were open at its end are still open, and a mark that was not over goes on. No call
+            reaches across, not even in what it begins with.
 
     Raises:
         FormatError: no format, no repair or no `in_code` is called so, a tool is not a `ToolSpec`, or `after` is not
@@ -105,7 +106,7 @@ class Parser(Reader):
     call in which it appeared, and is logged.
     """
 
-    __slots__ = ("calls", "faulty", "left", "prose", "run")
+    __slots__ = ("calls", "faulty", "left", "prose", "run", "told")
 
     def __init__(
         self,
@@ -130,13 +131,16 @@ class Parser(Reader):
         fence = openers.fence if in_code == "reply" else None
         self.prose = ProseReader(self, openers, Quoting(off=in_code == "execute"), fence)
         self.calls = Calls(self, openers, self.prose)
+        self.told = 0  # how much of the text before is read once more, and told already
         self.faulty = -1  # the last call in which a bug of ours appeared
         inside = declared[0].thinking[0][1] if thinking and declared and declared[0].thinking else None
         if after is not None:
             if after.left is None:
                 raise FormatError("after=: expected a parser that is closed; close() returns its last events")
             self.prose.follow(after.left)
-        self.left: ProseReader | None = None  # once it is closed
+            self.begin_again(after.left.tail)
+            self.told = len(after.left.tail)
+        self.left: Reached | None = None  # once it is closed
         self.run = self._text(inside)
 
     def take(self, text: str) -> list[SourceEvent]:
@@ -166,7 +170,7 @@ class Parser(Reader):
         events += self._read_on(text if short else "", last=True)
         while not self.ended:  # a call that was too long has been abandoned; read what came after it
             events += self._read_on("", last=True)
-        self.left, self.prose.r = self.prose, None  # type: ignore[assignment]
+        self.left = self.prose.left or self.prose.here
         del self.calls, self.prose  # they refer to this parser: without them its memory is free at once
         return events
 
@@ -197,7 +201,20 @@ class Parser(Reader):
                 break
             self.run = self._after_too_long()
         events, self.out = self.out, []
-        return events
+        return self._untold(events) if self.told else events
+
+    def _untold(self, events: Iterable[SourceEvent]) -> list[SourceEvent]:
+        """The events without what was told of the text before: no call is in that."""
+        untold = []
+        for event in events:
+            if self.told and isinstance(event, Text | Thinking | Markup):
+                said = event.text[self.told :]
+                self.told -= len(event.text) - len(said)
+                event = event._replace(text=said)
+                if not said:
+                    continue
+            untold.append(event)
+        return untold
 
     def _after_fault(self, fault: Exception) -> Wait:
         """Answer for the call in which a bug of ours appeared, and continue after it.
@@ -258,7 +275,8 @@ class Parser(Reader):
                 return
             behind, after_call = after_call, False
             for entry in entries:
-                if entry.kind == "markup" and self.calls.section is None and (yield from answer(self.calls, entries)):
+                apart = entry.kind == "markup" and self.calls.section is None and self.offset >= 0
+                if apart and (yield from answer(self.calls, entries)):
                     after_call = True  # it opens a call or a section, even if the first one is damaged
                     break
                 if self.calls.at_once(entry) or (yield from self._enter(entry)):
@@ -270,15 +288,17 @@ class Parser(Reader):
 
     def _opens_nothing(self, entries: Sequence[Opener], *, behind: bool) -> Generator[None, None, bool]:
         """Nothing that was tried here is a call: at least one character is text; True if a call is answered for."""
-        if (yield from answer(self.calls, entries)) or (behind and (yield from between.left_over(self.calls, entries))):
+        lost = self.offset >= 0 and (yield from answer(self.calls, entries))
+        if lost or (behind and (yield from between.left_over(self.calls, entries))):
             return True
         self.calls.section = self.calls.outer = None
         if self.calls.before:
             self.unread(self.calls.before)
             self.calls.before = ""
         elif self.buf.startswith("`", self.at):
-            yield from self.prose.ticks(self.prose.quoting)
+            yield from self.prose.ticks("`")
         else:
+            self.prose.look_back()
             self.prose.plain(self.at + 1)
         return False
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Sequence
-from copy import deepcopy
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentkit.events import Markup, Text, Thinking
 from agentkit.formats.asides import SAID_ON, Aside, end_of
@@ -21,10 +20,26 @@ _LANGUAGE: Final = Delimiter(r"[\w+#.-]{0,23}[\w+#][ \t]{0,8}\r?\n", r"[\w+#.-]{
 """The name of a language after a fence: it does not end with a full stop, as a sentence does."""
 _EDGES: Final = ("<", "[")  # what an aside begins with
 _MARKS: Final = ("`", "~")
+_NO_CALLS: Final = ("aside", "thinking", "answer", "markup")  # what may open before an interruption and go on after it
 _UNDECIDED: Final = re.compile(r".\s{0,64}\Z", re.DOTALL).match
+_LONGEST: Final = 128  # characters; the longest literal that opens something in a known format has 65
 _SPAN: Final = 2048  # characters in which the end of a code span is looked for
 _new = tuple.__new__
 _SPACE_RUN: Final = 1024  # white space after a call that is held back until it is known whether another call follows
+
+
+class Reached(NamedTuple):
+    """Where the reader of a text was at its end, for the one of the text after an interruption: see `ProseReader`.
+
+    `tail` is the end of the text, if that might have been read otherwise with what follows: it is read once more.
+    """
+
+    quoting: Quoting
+    within: Callable[[ProseReader], Wait] | None
+    silent: bool
+    block: int | None
+    blocked: bool
+    tail: str
 
 
 class ProseReader:
@@ -33,12 +48,14 @@ class ProseReader:
     `silent` means that nothing visible was emitted yet; `opening_fence` is the fence that may be the wrapping of the
     calls of a whole reply; `block`, the indentation of the line that starts a block of Python; `blocked`, whether this
     place is in that block; `line_tried`, where a call was last looked for at the start of a line; `within`, what reads
-    the rest of a region or an aside that is open; `refused`, whether the call before was, so that its rest may follow.
+    the rest of a region, an aside or a run of marks that is open; `refused`, whether the call before was, so that its
+    rest may follow; `left`, the first place after all calls at which the text's end decided what is there, if any.
     """
 
     __slots__ = (
         "block",
         "blocked",
+        "left",
         "line_tried",
         "openers",
         "opening_fence",
@@ -57,12 +74,32 @@ class ProseReader:
         self.block: int | None = None
         self.blocked = False
         self.within: Callable[[ProseReader], Wait] | None = None
+        self.left: Reached | None = None
 
-    def follow(self, before: ProseReader) -> None:
+    def follow(self, before: Reached) -> None:
         """Be where the reader of the text before was at its end: in its line, its code, its thinking or aside."""
-        self.quoting = deepcopy(before.quoting)  # several may follow it
+        self.quoting = before.quoting.copy()  # several may follow it
         self.within, self.silent = before.within, before.silent
         self.block, self.blocked = before.block, before.blocked
+
+    @property
+    def here(self) -> Reached:
+        """Where this is; it changes as reading continues."""
+        return Reached(self.quoting, self.within, self.silent, self.block, self.blocked, "")
+
+    def end_decides(self, taken: str = "") -> None:
+        """More text might have decided otherwise what is here, after white space that was taken without an event."""
+        if self.left is None:
+            self.left = self.here._replace(quoting=self.quoting.copy(), tail=taken + self.r.buf[self.r.at :])
+
+    def look_back(self) -> None:
+        """What may be here was looked for: the text's end may have cut it off."""
+        r = self.r
+        if not r.ended:
+            return
+        near = len(r.buf) - r.at < _LONGEST
+        if r.cut == r.offset or (near and self.openers.literal.part.match(r.buf, r.at)):
+            self.end_decides()
 
     def plain(self, end: int) -> None:
         """Consume up to `end` as visible text."""
@@ -85,15 +122,22 @@ class ProseReader:
                 yield
             if c in ("", "\n"):
                 continue
-            entries = yield from self.entries()
-            if c == "`" and self.silent and self.opening_fence and self.quoting.blank:
-                return [*entries, self.opening_fence]
-            if entries:
+            if entries := self._to_try((yield from self.entries()), c):
                 return entries
             if c in _MARKS:
-                yield from self.ticks(self.quoting)
+                yield from self.ticks(c)
             else:
                 self.plain(self.r.at + 1)
+
+    def _to_try(self, entries: list[Opener], c: str) -> list[Opener]:
+        """What may open at this character, of what is written so: no call does where the text is read once more."""
+        if self.r.ended:
+            self.look_back()
+        if self.r.offset < 0:
+            return [entry for entry in entries if entry.kind in _NO_CALLS]
+        if c == "`" and self.silent and self.opening_fence and self.quoting.blank:
+            return [*entries, self.opening_fence]
+        return entries
 
     def _say_to_stop(self) -> str:
         """Emit visible text up to the next place that needs a decision.
@@ -127,10 +171,13 @@ class ProseReader:
         named = r.at < len(r.buf) and (yield from r.sees(line.opens)) is not None
         if line.block is not None:
             yield from self._note_block(line.block, len(held) - held.rfind("\n") - 1, named=named)
+        if r.ended and (r.cut == r.offset if r.at < len(r.buf) else held):
+            self.end_decides(held)
         if named and self.line_tried != r.offset:
             self.line_tried = r.offset
             self.show(held)
-            return [] if self._may_be_quoted() and (yield from self._is_in_span()) else line.entries
+            shown = r.offset < 0 or (self._may_be_quoted() and (yield from self._is_in_span()))
+            return [] if shown else line.entries
         lines = held.rfind("\n") + 1  # whole lines of white space: not examined again
         self.show(held[:lines])
         r.unread(held[lines:])
@@ -151,10 +198,9 @@ class ProseReader:
             self.r.out.append(Text(taken))
             self.quoting.note(taken)
 
-    def ticks(self, quoting: Quoting) -> Wait:
-        """Emit a run of backticks or tildes, which may begin or end what is quoted."""
-        r = self.r
-        run, mark = 0, r.buf[r.at]
+    def ticks(self, mark: str, run: int = 0) -> Wait:
+        """Emit a run of backticks or tildes, which may begin or end what is quoted; so many have been emitted."""
+        r, quoting = self.r, self.quoting
         while True:
             end = r.at
             while r.buf.startswith(mark, end):
@@ -167,6 +213,10 @@ class ProseReader:
             yield
         depends = quoting.may_close(mark, run) or quoting.may_be_late(mark, run)
         named = depends and (yield from r.sees(_LANGUAGE)) is not None
+        if r.ended and (r.at >= len(r.buf) or (depends and r.cut == r.offset)):
+            self.within = lambda reader: reader.ticks(mark, run)
+            self.end_decides()
+        self.within = None
         quoting.ticks(mark, run, opens=named)
 
     def entries(self) -> Generator[None, None, list[Opener]]:
@@ -197,9 +247,10 @@ class ProseReader:
         return entries
 
     def _may_be_quoted(self) -> bool:
-        """Whether this is quoted, or in a span of an earlier line if that is ever closed."""
+        """Whether this is quoted, or in a span or fence of an earlier line if that is ever closed."""
         quoting = self.quoting
-        return quoting.quoted or (quoting.spans.paragraph.waiting != [] and not quoting.off)
+        may_be = quoting.spans.paragraph.waiting != [] or quoting.spans.fence != ""
+        return quoting.quoted or (may_be and not quoting.off)
 
     def _worn(self, *, aside: bool) -> Generator[None, None, Opener | None]:
         """The call that follows what has the place of an opening token here; what else begins here may be an aside."""
@@ -220,34 +271,52 @@ class ProseReader:
         return (yield from self._is_in_span())
 
     def _is_in_span(self) -> Generator[None, None, bool]:
-        """Whether the code span in which this may be is ever closed; otherwise its backticks are only characters.
+        """Whether the code span or fence in which this may be is ever closed; otherwise its marks are only characters.
 
-        If the text ends first, or long text follows, it counts as closed if it opens in this line.
+        If the text ends first, or long text follows, a span counts as closed if it opens in this line.
         """
         r, quoting, spans = self.r, self.quoting, self.quoting.spans
         in_line = quoting.quoted
+        if not in_line and not spans.paragraph.waiting:
+            return (yield from self._is_in_fence())
         lengths = "|".join(f"`{{{n}}}" for n in sorted(spans.closers if in_line else spans.paragraph.waiting))
         over = re.compile(rf"(?<!`)(?P<run>{lengths})(?!`)|\n[ \t\r]{{0,64}}\n")
-        while True:
-            limit = r.at + _SPAN
-            found = over.search(r.buf, r.at, limit)
-            if found and (found.end() < min(len(r.buf), limit) or (r.ended and len(r.buf) < limit)):
-                break
-            if r.ended or len(r.buf) >= limit:
-                if in_line:
-                    spans.closing = max(spans.closers) if r.ended else 0  # to the text's last line
-                else:
-                    quoting.no_span()
-                return in_line
-            yield
-        if found["run"] is None:
+        found = yield from self._ahead(over)
+        if found is None and in_line:
+            spans.closing = max(spans.closers) if len(r.buf) < r.at + _SPAN else 0  # to the text's last line
+            return True
+        if found is None or found["run"] is None:
             quoting.no_span()
-            return False
+            return (yield from self._is_in_fence())
         if in_line:
             spans.closing = len(found["run"])
         else:
             quoting.continues(len(found["run"]))
         return True
+
+    def _is_in_fence(self) -> Generator[None, None, bool]:
+        """Whether a fence that text precedes in its line is one, as another one closes it."""
+        quoting = self.quoting
+        mark = quoting.spans.fence
+        if not mark:
+            return False
+        found = yield from self._ahead(re.compile(rf"\n[ \t]{{0,64}}{mark}{mark[0]}*(?P<more>[^\n]*)"))
+        return quoting.settle(closes=found is not None and not found["more"].strip())
+
+    def _ahead(self, over: re.Pattern[str]) -> Generator[None, None, re.Match[str] | None]:
+        """What is found in the text from here on, unless long text is before it."""
+        r = self.r
+        while True:
+            limit = r.at + _SPAN
+            found = over.search(r.buf, r.at, limit)
+            if found and found.end() < min(len(r.buf), limit):
+                return found
+            if len(r.buf) >= limit:
+                return None
+            if r.ended:
+                self.end_decides()
+                return found
+            yield
 
     def _tag_may_open(self, entries: Sequence[Opener]) -> bool:
         """Whether the tag here may open something other than what its exact letters open."""
@@ -293,6 +362,7 @@ class ProseReader:
                 self.within = None
                 return
             else:
+                self.look_back()
                 r.say(kind, r.at + 1)
 
     def aside(self, aside: Aside | None) -> Generator[None, None, bool]:
@@ -301,10 +371,17 @@ class ProseReader:
         if aside is not None and found is not None:
             margin = self.quoting.margin
             self.plain(found.end())
-            said = not aside.paragraph and margin is not None and (yield from self.r.sees(SAID_ON)) is not None
-            others = self.openers.asides.opens if said else None
-            yield from self._in_aside(*end_of(aside.closes, margin if said or aside.paragraph else None, others))
+            yield from self._behind(aside, margin)
         return True
+
+    def _behind(self, aside: Aside, margin: int | None) -> Wait:
+        """What follows the opening of an aside, up to its end or the text's."""
+        self.within = lambda reader: reader._behind(aside, margin)
+        said = not aside.paragraph and margin is not None and (yield from self.r.sees(SAID_ON)) is not None
+        if not said:
+            self.look_back()
+        others = self.openers.asides.opens if said else None
+        yield from self._in_aside(*end_of(aside.closes, margin if said or aside.paragraph else None, others))
 
     def _in_aside(self, end: Delimiter, stop: Search) -> Wait:
         """The rest of an aside, up to its end or the text's."""
@@ -326,4 +403,5 @@ class ProseReader:
                     self.plain(r.at + size)
                 return
             else:
+                self.look_back()
                 self.plain(r.at + 1)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from agentkit.formats.containers import CODE, Containers, around, columns
@@ -80,6 +81,10 @@ class Quoting:
         if found is None or found["quote"]:
             return 0
         return min(found.start("item"), _DEEPEST) + 1 if found["item"] else None
+
+    def copy(self) -> Quoting:
+        """The same, apart from what comes."""
+        return replace(self, spans=self.spans.copy(), boxes=copy(self.boxes))
 
     def note(self, text: str) -> None:
         """Plain prose, without backticks, went by."""
@@ -160,7 +165,7 @@ class Quoting:
 
     def may_be_late(self, mark: str, n: int) -> bool:
         """Whether a run of `n` marks here may be a fence that text precedes in its line, or the end of one."""
-        return mark == "`" and n >= 3 and not self.fence and (self.lead != "" or 0 < self.late <= n)
+        return n >= 3 and not self.fence and (self.lead != "" or (mark == "`" and 0 < self.late <= n))
 
     def ticks(self, mark: str, n: int, *, opens: bool = False) -> None:
         """A run of `n` backticks or tildes went by; with `opens`, a language's name is all that follows in the line."""
@@ -176,10 +181,10 @@ class Quoting:
                 self.span = self.spans.run(n, escaped=self.escaped)
                 self.fence, self.boxes = "", None
         elif self.lead == "" and not opens and self.may_be_late(mark, n):
-            self.late = 0
+            self.late, self.spans.fence = 0, ""
             self.no_span()
         elif self.lead == "" and n >= 3:
-            self.fence, self.inner, self.opening, self.late = mark * n, 0, True, 0
+            self.fence, self.inner, self.opening, self.late, self.spans.fence = mark * n, 0, True, 0, ""
             self.boxes = around(self.start) if self.start else None
             self.no_span()
         elif mark == "`":
@@ -187,7 +192,16 @@ class Quoting:
             self.late = n if opens else self.late
         elif self.span:
             self.spans.said()
+        self.spans.fence = mark * n if opens and not self.fence else self.spans.fence
         self.blank, self.lead, self.start, self.escaped = False, None, "", False
+
+    def settle(self, *, closes: bool) -> bool:
+        """It is known whether a fence closes the one that may have opened; the same."""
+        if closes:
+            self.fence, self.inner, self.late = self.spans.fence, 0, 0
+            self.no_span()
+        self.spans.fence = ""
+        return closes
 
     def no_span(self) -> None:
         """No code span is open here, whatever backticks went by."""

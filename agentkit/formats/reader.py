@@ -268,6 +268,11 @@ class Reader:
         """Whether no more will arrive: the text has ended, or the open call is as long as a call can be."""
         return self.ended or (self.kept is not None and bool(self.kept.surplus))
 
+    def begin_again(self, tail: str) -> None:
+        """Begin with the end of an earlier text, before offset 0."""
+        self.buf, self.base = tail, -len(tail)
+        self.cut = self.base - 1
+
     def drop(self) -> None:
         """What was consumed leaves the buffer; what the open call needs of it is kept."""
         kept, at = self.kept, self.at

@@ -20,6 +20,12 @@ class _Runs:
         self.waiting = waiting
         self.bare = False
 
+    def copy(self) -> _Runs:
+        """The same, apart from what comes."""
+        runs = _Runs([*self.waiting])
+        runs.bare = self.bare
+        return runs
+
     def add(self, closes: int, opens: int) -> None:
         """A run closes a span of length `closes`, with all that waits in it; else it may open one of length `opens`."""
         self.bare = False
@@ -41,18 +47,28 @@ class Spans(_Runs):
     A backslash escapes a backtick outside a span. Models also escape those of real spans, so what is between two
     escaped ones is a span, too: `literal` reads the runs of a line that has one as if a backslash were a character.
     `paragraph` are those that wait in the paragraph, in whatever lines: a span continues over the ends of lines if one
-    closes it. `closing` is the length of a run that is known to follow and close a span, even in another line; 0 for
-    none.
+    closes it. `fence` are the backticks or tildes that last ended a line, before a language's name and after text, in
+    any paragraph: a fence if another one closes it, although Markdown has none of tildes there, or over an empty line.
+    `closing` is the length of a run that is known to follow and close a span, even in another line; 0 for none.
     """
 
-    __slots__ = ("closing", "literal", "paragraph")
+    __slots__ = ("closing", "fence", "literal", "paragraph")
 
     def __init__(self) -> None:
         self.waiting = []
         self.bare = False
         self.literal: _Runs | None = None
         self.paragraph = _Runs([])
+        self.fence = ""
         self.closing = 0
+
+    def copy(self) -> Spans:
+        """The same, apart from what comes."""
+        spans = Spans()
+        spans.waiting, spans.bare, spans.closing, spans.fence = [*self.waiting], self.bare, self.closing, self.fence
+        spans.literal = self.literal.copy() if self.literal is not None else None
+        spans.paragraph = self.paragraph.copy()
+        return spans
 
     def continues(self, n: int) -> None:
         """A run of this length follows, and closes a span of an earlier line."""

@@ -40,7 +40,7 @@ def stops_of(behind: Mapping[str, Iterable[str]], starts: Iterable[str]) -> Stop
     stops = re.escape("`~" + firsts + "".join(sorted(starts)))
     item = r"(?:(?:>|(?:[-+*]|\d{1,9}[.)])[ \t])[ \t]{0,7}+){0,4}+"  # markers, after which a fence may begin
     told = rf"[^\s{stops}>\-+*\d]|[-+*]\S|\d{{1,9}}+(?:[^\d.)]|[.)]\S)"
-    return Stops(search, re.compile(rf"`{opening}|\\\Z|\n(?!\s{{0,64}}+{item}(?:{told}))").search)
+    return Stops(search, re.compile(rf"`|~(?=~~|~?\Z){opening}|\\\Z|\n(?!\s{{0,64}}+{item}(?:{told}))").search)
 
 
 def line_start(words: Sequence[str], names: Iterable[str]) -> Delimiter:

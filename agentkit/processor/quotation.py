@@ -8,6 +8,7 @@ Pure. Knows the quotation marks of many languages, and tells apostrophes and inc
 from __future__ import annotations
 
 import re
+from copy import deepcopy
 from html.entities import html5
 from typing import Final
 
@@ -117,8 +118,8 @@ class Quotation:
         return bool(self._open)
 
     def pause(self) -> bool:
-        """Nothing is said for now; returns whether a quotation around the calls before ended."""
-        return self._settle("")
+        """Nothing is said for now; returns whether a quotation around the calls before ended, if nothing follows."""
+        return bool(self._waits) and deepcopy(self)._settle("")
 
     def _settle(self, after: str) -> bool:
         text, self._waits = self._waits, ""

@@ -86,3 +86,30 @@ def test_backticks_that_begin_a_line_are_what_is_left_of_a_fence(name: str) -> N
     """As models write it: one backtick and a bracket before each call, and one after it."""
     call = render_calls(name, [ToolCall("", "ping", {})], [PING]).strip()
     assert made(get(name), f"The calls:\n\n`}}\n{call}\n`\n`}}\n{call}\n`") == 2
+
+
+@pytest.mark.parametrize("fence", ["```xml", "````json", "~~~xml", "~~~~c++ "])
+@pytest.mark.parametrize("format", [f for f in CATALOG if f.name not in FENCED], ids=lambda f: f.name)
+def test_a_fence_after_text_is_one_if_a_fence_closes_it(format: Format, fence: str) -> None:
+    """Markdown has no such fence of tildes, or with an empty line in it, but models write them."""
+    call = render_calls(format, [ToolCall("", "ping", {})], [PING]).strip()
+    before = BEFORE[(CATALOG.index(format) + len(fence)) % len(BEFORE)]
+    if "`" in call:
+        return
+    mark = fence[0] * 3 if fence[3].isalpha() else fence[0] * 4
+    for gap in ("\n", "\n\n", "\nIt is\n\n"):
+        assert not made(format, f"{before}{fence}{gap}{call}\n{mark}\n")
+        assert not made(format, f"{before}{fence}{gap}{call}\n\nor\n\n{call}\n\n{mark}{mark[0]}")
+        assert made(format, f"{before}{fence}{gap}{call}\n\n{mark}\n\n{call}") == 1
+        shown = fence[0] == "`" and "\n\n" not in gap + call
+        for after in (
+            "\n",
+            f"\n\n{fence}\n{mark}\n",
+            f"\n\nSo: {mark} x",
+            f"\n\n{'~~~~' if fence[0] == '`' else '````'}\n",
+        ):
+            assert shown or made(format, f"{before}{fence}{gap}{call}{after}") == 1
+
+
+def test_a_span_that_long_text_leaves_open_is_one_in_any_cut() -> None:
+    assert made(get("hermes"), f"So `{CALL}{'x' * 3000}\n\n{CALL}") == 1

@@ -15,6 +15,9 @@ from agentkit import ProcessorConfig, ResponseProcessor, ToolCall, ToolRegistry
 from agentkit.errors import FormatError
 from agentkit.events import CallEnd, Finish, ProviderBlock, SourceEvent, Text, Thinking
 from agentkit.formats import Parser, render_calls
+from agentkit.formats.asides import LITERALS, SHOWN
+from agentkit.formats.declaring import THOUGHTS
+from agentkit.processor.quotation import CLOSES
 
 
 def note(text: str) -> str:
@@ -80,18 +83,14 @@ CLOSE = [
 
 @pytest.mark.parametrize("divide", DIVIDE, ids=["thinking", "block"])
 @pytest.mark.parametrize(("config", "format"), READERS, ids=["native", "hermes", "xml", "auto"])
-@given(st.lists(st.sampled_from([*OPEN, *CLOSE, "CALL"]), max_size=8), st.data())
+@given(st.lists(st.sampled_from([*OPEN, *CLOSE, "CALL", "“", "”", '"']), max_size=8), st.data())
 def test_nothing_is_called_that_would_not_be_if_nothing_stood_between(
     config: dict[str, Any], format: str, divide: SourceEvent, words: list[str], data: st.DataObject
 ) -> None:
-    texts = [call_in(format, f"text {n}") if word == "CALL" else word for n, word in enumerate(words)]
-    whole = [n for n in range(1, len(texts)) if texts[n - 1][-1] != texts[n][0] or texts[n][0] not in "`~"]  # no run
-    places = data.draw(st.sets(st.sampled_from([0, len(texts), *whole]), max_size=2))
-    events: list[SourceEvent] = []
-    for n, text in enumerate([*texts, ""]):
-        events += [divide] if n in places else []
-        events += [Text(text)] if text else []
-    assert set(called(events, **config)) <= set(called([Text(text) for text in texts], **config))
+    text = "".join(call_in(format, f"text {n}") if word == "CALL" else word for n, word in enumerate(words))
+    places = sorted({0, len(text), *data.draw(st.sets(st.integers(0, len(text)), max_size=3))})
+    events = [event for start, end in pairwise(places) for event in (Text(text[start:end]), divide)]
+    assert set(called(events, **config)) <= set(called([Text(text)], **config)), places
 
 
 @pytest.mark.parametrize("divide", DIVIDE, ids=["thinking", "block"])
@@ -156,3 +155,42 @@ def test_thinking_without_words_does_not_cut_a_mark_in_two(blank: str, mark: str
         cut = [Text(f"It:\n{mark[:at]}"), Thinking(blank), block, Text(mark[at:] + call)]
         for config in ({}, {"formats": ("hermes",)}):
             assert not called(cut, **config) or (mark[0] == "&" and config)
+
+
+LINES = [
+    ("`", "`"), ("``", "``"), ("\\`", "\\`"), ("``` ", " ```"), ("`as\nin ", "`"),
+    ("```xml\n", "\n```"), ("````\n", "\n````"), ("~~~py\n", "\n~~~"), ("```xml \n```py\na\n```\n", "\n```"),
+    ("- ```\n  ", "\n  ```"), ("> ```\n> ", "\n> ```"),
+    ("<!-- ", " -->"), ("<pre class='x'>\n\n", "</pre>"), ("<p><pre>\n", "</pre>"),
+    *((f"<{tag}>", f"</{tag}>") for tag in (*SHOWN, *THOUGHTS, "tool_response", "function_results")),
+    *((f"<{tag.upper()} id=1>\nb\n\n", f"</{tag}>") for tag in ("code", "q")),
+    *((f"{text}\n", ends[0]) for text, (ends, _) in LITERALS.items() if text != "<!--"),
+]  # fmt: skip
+"""What shows a call, in any model's text, at the beginning of a line and its end."""
+QUOTED = [
+    ("> ", "\n"), ("1.  > ", "\n"), ("    ", "\n"), ("-     ", "\n"),
+    ("&ldquo;", "&rdquo;"), ("&#x201c;", "&#8221;"), ("\\\"", "\\\""),
+    *((mark, closes[0]) for mark, closes in CLOSES.items()),
+]  # fmt: skip
+"""What quotes one, in a native model's text alone."""
+
+
+BEFORE = ("", "So.\n\n", "So: ")
+
+
+@pytest.mark.parametrize(("config", "format"), READERS, ids=["native", "hermes", "xml", "auto"])
+def test_thinking_cuts_no_mark_in_two(config: dict[str, Any], format: str) -> None:
+    """A call after it is shown if it would be without it, and so is none after the end of what shows one.
+
+    What is around the calls of a whole reply is a mark, too, if thinking cuts it.
+    """
+    call = call_in(format, "x")
+    for n, (opens, closes) in enumerate([*LINES, *(QUOTED if not config else [])]):
+        before = BEFORE[(n + len(format)) % 3]
+        for text in (f"{before}{opens}", f"{before}{opens}x{closes}\n\n"):
+            rest = call if text.endswith("\n\n") else call + closes
+            expected = [] if text == opens and opens[0] == "`" else called([Text(text + rest)], **config)
+            for at in range(max(len(before), 1), len(text) + 1):
+                first = [Text(c) for c in text[:at]] if (n + at) % 2 else [Text(text[:at])]
+                second = [Text(c) for c in text[at:] + rest] if (n + at) % 4 > 1 else [Text(text[at:] + rest)]
+                assert called([*first, DIVIDE[at % 2], *second], **config) == expected, (text[:at], text[at:] + rest)
