@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from format_tools import PING, TOOLS
 from hypothesis import given
@@ -69,7 +71,8 @@ CALL = render_calls("hermes", [ToolCall("", "ping", {})], [PING]).strip().replac
 )
 def test_what_markdown_renders_as_a_span_is_code(before: str, after: str) -> None:
     text = f"So {before}{CALL}{after}"
-    if is_code(text, CALL):
+    ends_block = re.search(r"\n[> ]*```+\s*\Z", before)  # models join a block's end to a call
+    if is_code(text, CALL) and not ends_block:
         assert not made(get("hermes"), text), text
 
 
