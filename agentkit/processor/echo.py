@@ -135,11 +135,12 @@ class Heard:
             blocks: the provider's blocks in the reply, as far as they come before the call.
         """
         tool = tools.get(call.name)
-        telling = Telling(_names(call.name, tool), (value for _, value in _given(call, tool)))
-        own = _Own(bare(call.raw), _meaning(call, tool), telling)
+        text = bare(call.raw)
+        telling = Telling(_names(call.name, tool), (value for _, value in _given(call, tool)), call.raw, text)
+        own = _Own(text, _meaning(call, tool), telling)
         messages = list(self._messages())
         served = [*_served(messages), *(block.data for block in blocks if block.index is None and not block.thinking)]
-        if self._instructed(call, own.text, tools.values(), messages, served):
+        if self._instructed(call, text, tools.values(), messages, served):
             return CallQuoted(call)
         for message in messages:
             if isinstance(message, ToolMessage | UserMessage) and self._occurs(own, self._known(message), tools):
