@@ -1,4 +1,4 @@
-"""Responses that are no answers: the body of an error, bounded, and redirects, followed within their server only.
+"""Errors and redirects: the body of an error is bounded, and a redirect is followed within its server only.
 
 Knows HTTP and no provider. The SDKs read all of an error's body, regardless of its unpacked size: the part that is read
 replaces it as if no more had come, so that they handle it as usual; what is missing is reported separately. They follow

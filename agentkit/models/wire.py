@@ -166,8 +166,8 @@ def count_of(value: object) -> int:
 def counted(*, prompt: int, reply: int, cached: int, written: int, reasoning: int, total: int = 0) -> Usage:
     """The usage of which a server reports these counts; 0 for any that it omits.
 
-    A part may be counted beside the whole that it belongs to: more cached tokens than prompt, or, by xAI, more
-    reasoning than reply. Gemini's thinking is only in the total.
+    A part may be counted separately from what it belongs to: more cached tokens than prompt, or, by xAI, more reasoning
+    than reply. Gemini's thinking is only in the total.
 
     >>> counted(prompt=1_000, reply=10, cached=0, written=0, reasoning=90, total=1_100).output_tokens
     100

@@ -60,6 +60,6 @@ def _texts(value: Any) -> Iterator[str]:
             case str() as text if text and not _ENCODED.fullmatch(text):
                 yield text
             case Mapping() as found:
-                left += [each for key, each in reversed(found.items()) if key != "type"]
+                left += [each for key, each in found.items() if key != "type"][::-1]
             case list() | tuple() as found:
                 left += reversed(found)
