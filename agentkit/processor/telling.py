@@ -18,6 +18,7 @@ _PREFIX: Final = 50  # characters before each line of a value: a time, a level, 
 _MOST: Final = 64  # lines and values that are looked for: the longest ones
 _LONGEST: Final = 400  # digits of a number that may be written in another way
 _SCANNED: Final = 4_000  # characters of a call in which values are found that have to be worked out
+_FAILED: Final = 16  # places in it where a value seems to begin, but none can be read
 _BEGINS: Final = re.compile(r"""["']|(?<![\w.)\]])(?:\(\s{0,8}){0,8}[+-]?\.?\d""")
 _CALLED: Final = r"%s[({\[:]|:%s|\[%s,|=(?:functions\.)?%s(?!\w)|>(?:functions\.)?%s(?:json)?[<{]"
 _WORD: Final = re.compile(r"\w+")
@@ -157,15 +158,15 @@ def _written(raw: str) -> Mapping[str, str]:
     from agentkit.formats.stringliterals import NotALiteral
 
     found: dict[str, str] = {}
-    raw, at = raw[:_SCANNED], 0
-    while begin := _BEGINS.search(raw, at):
-        reader, at = Literals(raw, begin.start(), python=True), begin.end()
+    raw, at, failed = raw[:_SCANNED], 0, 0
+    while failed < _FAILED and (begin := _BEGINS.search(raw, at)):
+        reader = Literals(raw, begin.start(), python=True)
         try:
             value = reader.value()
+            found[bare(as_text(value))] = bare(raw[begin.start() : reader.at])
         except (NotALiteral, RecursionError):
-            continue
-        at = max(reader.at, at)
-        found[bare(as_text(value))] = bare(raw[begin.start() : reader.at])
+            failed += 1
+        at = max(reader.at, begin.end())  # nothing is read twice, but for a string without an end
     return found
 
 

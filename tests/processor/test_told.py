@@ -20,6 +20,7 @@ from agentkit.events import Text, ToolStarted
 from agentkit.messages import Message, TextPart, ToolCall, ToolMessage, user
 from agentkit.processor import ResponseProcessor
 from agentkit.processor.echo import Heard
+from agentkit.processor.telling import Telling
 from agentkit.tool.registry import ToolRegistry
 
 
@@ -220,6 +221,15 @@ def test_a_value_that_is_worked_out_is_told_as_it_is_written(written: str) -> No
         assert not any(said(reply, result(page)) for reply in own), page
     for other in ("send_mail you 4 and 5", "send_mail you 61*5", "send_mail to /srv", f"{written} is right"):
         assert all(said(reply, result(other)) for reply in own), other
+
+
+@pytest.mark.parametrize("own", ['"\\"', "'\"", "1*", "5 - ", "(1,", '"a" + ', "1 ", "it's ", "((", "0.5e3*7+"])
+def test_a_value_that_seems_to_be_worked_out_is_looked_for_in_little_time(own: str) -> None:
+    def look(n: int) -> float:
+        raw = own * n
+        return cpu_seconds(lambda: Telling(["send_mail"], ["zzz"], raw, raw))
+
+    assert look(8_000 // len(own)) < 0.5
 
 
 @pytest.mark.parametrize("written", WRITTEN)
