@@ -173,7 +173,7 @@ class CallQuoted(NamedTuple):
     """A call that a natively calling model quotes in its text, copied from something it has read: it is not run.
 
     Precedes the text, which still contains the call. `call_id` is the id of the call whose result contains it; None if
-    it comes from a user message, the system prompt or a tool's description.
+    it comes from a user message, the result of a server-side tool, the system prompt or a tool's description.
     """
 
     call: ToolCall

@@ -44,6 +44,8 @@ class Price(NamedTuple):
         cached = self.input if self.cached is None else self.cached
         written = self.input if self.cache_write is None else self.cache_write
         fresh = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
+        if usage.input_tokens >= 0:  # it is less in what a reservation gives back
+            fresh = max(fresh, 0)
         parts = (
             (fresh, self.input),
             (usage.cached_tokens, cached),

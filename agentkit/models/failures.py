@@ -133,6 +133,7 @@ def provider_error(error: Exception, asked: Asked, came: Came | None, request_id
         said += f"; the error begins {_json_text(without_secrets(reported.body, secrets))[:_SHOWN]}"
     if kind == "bad_request" and (CODES.get(code or "") == "too_long" or TOO_LONG.search(said)):
         kind = "too_long"
+    said = refusals.away(getattr(error, "response", None)) or said
     if lack := refusals.lack(getattr(error, "response", None)):
         said += f"; {lack}"
     if reported is None and came is not None and not isinstance(error, json.JSONDecodeError):

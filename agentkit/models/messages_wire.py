@@ -20,7 +20,16 @@ from agentkit.models.native import (
 )
 from agentkit.models.native_arguments import readable
 from agentkit.models.shared_indexes import SharedIndexes
-from agentkit.models.wire import ErrorInStream, WireEvent, count_of, items_of, json_text_of, mapping_of, text_of
+from agentkit.models.wire import (
+    ErrorInStream,
+    WireEvent,
+    count_of,
+    counted,
+    items_of,
+    json_text_of,
+    mapping_of,
+    text_of,
+)
 from agentkit.unicode import Joiner
 
 FIELDS: Final[Mapping[str, str]] = {
@@ -34,6 +43,9 @@ FIELDS: Final[Mapping[str, str]] = {
 
 WORDS: Final = ("text", "thinking")
 """The blocks that have no input."""
+
+OF_REPLY: Final = ("output_tokens", "output_tokens_details")
+"""The counts of the reply. At a message's start they say nothing: 1 token, as a rule."""
 
 UNREAD: Final = "a part of it came in a form that cannot be read"
 
@@ -77,7 +89,7 @@ class MessagesWire:
                 if self._joiners:
                     raise ErrorInStream.of({"message": "another message starts in the middle of this one"})
                 message = mapping_of(event.get("message"))
-                self._count(mapping_of(message.get("usage")))
+                self._count({k: v for k, v in mapping_of(message.get("usage")).items() if k not in OF_REPLY})
                 self._calls.held = takes_back(text_of(message.get("stop_reason")))
             case "content_block_start" if text_of(mapping_of(event.get("content_block")).get("type")):
                 return self._start(at, mapping_of(event.get("content_block")))
@@ -117,8 +129,8 @@ class MessagesWire:
         return events + last_events(self._calls, usage_of(self._usage) if self._usage else None, ending)
 
     def _count(self, usage: Mapping[str, Any]) -> None:
-        """Counts are totals so far; an omitted count is unchanged."""
-        self._usage.update({k: v for k, v in usage.items() if v is not None})
+        """Counts are totals so far: one that is omitted, or zero after others, is unchanged."""
+        self._usage.update({k: v for k, v in usage.items() if v or k not in self._usage})
 
     def _start(self, at: int, block: Mapping[str, Any]) -> list[SourceEvent]:
         known = self._blocks.get(at)
@@ -261,12 +273,12 @@ def _growing(block: dict[str, Any], name: str) -> Pieces:
 def usage_of(usage: Mapping[str, Any]) -> Usage:
     """The usage of a message. Anthropic counts cached prompt tokens separately; here they are part of the input."""
     read, written = count_of(usage.get("cache_read_input_tokens")), count_of(usage.get("cache_creation_input_tokens"))
-    return Usage(
-        input_tokens=count_of(usage.get("input_tokens")) + read + written,
-        output_tokens=count_of(usage.get("output_tokens")),
-        cached_tokens=read,
-        cache_write_tokens=written,
-        reasoning_tokens=count_of(mapping_of(usage.get("output_tokens_details")).get("thinking_tokens")),
+    return counted(
+        prompt=count_of(usage.get("input_tokens")) + read + written,
+        reply=count_of(usage.get("output_tokens")),
+        cached=read,
+        written=written,
+        reasoning=count_of(mapping_of(usage.get("output_tokens_details")).get("thinking_tokens")),
     )
 
 
@@ -274,11 +286,14 @@ def events_of(body: Mapping[str, Any]) -> list[WireEvent]:
     """A whole message as the events in which it would have been streamed."""
     if body.get("type") == "error":
         return [body]
-    events: list[WireEvent] = [{"type": "message_start", "message": {k: body.get(k) for k in ("usage", "stop_reason")}}]
+    usage = body.get("usage")
+    events: list[WireEvent] = [
+        {"type": "message_start", "message": {"usage": usage, "stop_reason": body.get("stop_reason")}}
+    ]
     for at, block in enumerate(items_of(body.get("content"))):
         events.append({"type": "content_block_start", "index": at, "content_block": block})
         events.append({"type": "content_block_stop", "index": at})
     if body.get("type") == "message":
         end = {"stop_reason": body.get("stop_reason")}
-        events += [{"type": "message_delta", "delta": end}, {"type": "message_stop"}]
+        events += [{"type": "message_delta", "delta": end, "usage": usage}, {"type": "message_stop"}]
     return events

@@ -30,7 +30,17 @@ from agentkit.models.native import NativeCalls, last_events
 from agentkit.models.provider import RemoteModel
 from agentkit.models.rendered_once import Rendered, Taken
 from agentkit.models.vendors import OPENAI
-from agentkit.models.wire import DONE, ErrorInStream, WireEvent, count_of, items_of, json_text_of, mapping_of, text_of
+from agentkit.models.wire import (
+    DONE,
+    ErrorInStream,
+    WireEvent,
+    count_of,
+    counted,
+    items_of,
+    json_text_of,
+    mapping_of,
+    text_of,
+)
 from agentkit.schemas import flavours
 from agentkit.unicode import Joiner, clean
 
@@ -191,8 +201,8 @@ class ChatWire:
     def _count(self, usage: object) -> None:
         """Counts are totals so far: zeros after others count nothing."""
         if usage:
-            counted = usage_of(mapping_of(usage))
-            self._usage = counted if self._usage is None or any(counted) else self._usage
+            before = self._usage or Usage()
+            self._usage = Usage(*(now or known for now, known in zip(usage_of(mapping_of(usage)), before, strict=True)))
 
     def _choice(self, choice: Mapping[str, Any]) -> list[SourceEvent]:
         reason = choice.get("finish_reason")
@@ -269,12 +279,13 @@ def usage_of(usage: Mapping[str, Any]) -> Usage:
     """The usage of chat completions."""
     prompt = mapping_of(usage.get("prompt_tokens_details"))
     completion = mapping_of(usage.get("completion_tokens_details"))
-    return Usage(
-        input_tokens=count_of(usage.get("prompt_tokens")),
-        output_tokens=count_of(usage.get("completion_tokens")),
-        cached_tokens=count_of(prompt.get("cached_tokens")) or count_of(usage.get("prompt_cache_hit_tokens")),
-        cache_write_tokens=count_of(prompt.get("cache_write_tokens")),
-        reasoning_tokens=count_of(completion.get("reasoning_tokens")),
+    return counted(
+        prompt=count_of(usage.get("prompt_tokens")),
+        reply=count_of(usage.get("completion_tokens")),
+        cached=count_of(prompt.get("cached_tokens")) or count_of(usage.get("prompt_cache_hit_tokens")),
+        written=count_of(prompt.get("cache_write_tokens")),
+        reasoning=count_of(completion.get("reasoning_tokens")),
+        total=count_of(usage.get("total_tokens")),
     )
 
 

@@ -1,7 +1,8 @@
-"""The body of an error response, bounded: the SDKs read all of it, regardless of its unpacked size.
+"""Errors and redirects: the body of an error is bounded, and a redirect is followed within its server only.
 
-Knows HTTP and no provider. The part that is read replaces the body as if no more had come, so that the SDKs handle it
-as usual; what is missing is reported separately.
+Knows HTTP and no provider. The SDKs read all of an error's body, regardless of its unpacked size: the part that is read
+replaces it as if no more had come, so that they handle it as usual; what is missing is reported separately. They follow
+any redirect, with all of a request but its `Authorization`: one to another server becomes an error.
 """
 
 from __future__ import annotations
@@ -22,15 +23,18 @@ WAIT: Final = 10.0
 """Seconds within which an error's body must have come. It only says why, and is not worth as much time as an answer."""
 
 _LACK: Final = "agentkit.lack"
+_AWAY: Final = "agentkit.away"
 
 _LIMIT: ContextVar[int | None] = ContextVar("agentkit error limit", default=None)
 
 
 def watch(http_client: Any) -> None:
-    """Let an HTTP client read no more of an error than `errors_up_to` allows; its other requests are not affected."""
+    """Let an HTTP client follow no redirect to another server, and read no more of an error than `errors_up_to` allows.
+
+    Only in such a block: its other requests are not affected.
+    """
     hooks = http_client.event_hooks["response"]
-    if _shorten not in hooks:
-        hooks.append(_shorten)
+    hooks += [hook for hook in (_stay, _shorten) if hook not in hooks]
 
 
 @contextmanager
@@ -51,6 +55,37 @@ def lack(response: Any) -> str:
     """What was not read of an error's body, and why; empty if all of it was."""
     said = getattr(response, "extensions", {}).get(_LACK, "")
     return str(said)
+
+
+def away(response: Any) -> str:
+    """Where a redirect led that was not followed, and why; empty if there was none."""
+    said = getattr(response, "extensions", {}).get(_AWAY, "")
+    return str(said)
+
+
+async def _stay(response: httpx2.Response) -> None:
+    """A hook: let a redirect to another server be an error, since it would get the request's headers and body."""
+    import httpx2
+
+    if _LIMIT.get() is None or not response.has_redirect_location:
+        return
+    here = response.request.url
+    try:
+        to = httpx2.URL(response.headers["location"])
+        there = here.join(to.copy_with(host=here.host) if to.scheme and not to.host else to)  # as the client reads it
+    except (httpx2.InvalidURL, ValueError):
+        return  # refused by the client
+    if there.origin == here.origin:
+        return
+    del response.headers["location"]
+    response.extensions[_AWAY] = (
+        f"{_server(here)} redirects to {_server(there)}; no redirect to another server is followed, since the request "
+        "and its keys are meant for this one. If the other is right, pass it as base_url="
+    )
+
+
+def _server(url: httpx2.URL) -> str:
+    return f"{url.scheme}://{url.netloc.decode('ascii')}"
 
 
 async def _shorten(response: httpx2.Response) -> None:

@@ -24,7 +24,16 @@ from agentkit.models.native import (
     provider_block,
 )
 from agentkit.models.output_items import OutputItem, OutputItems
-from agentkit.models.wire import ErrorInStream, WireEvent, count_of, items_of, json_text_of, mapping_of, text_of
+from agentkit.models.wire import (
+    ErrorInStream,
+    WireEvent,
+    count_of,
+    counted,
+    items_of,
+    json_text_of,
+    mapping_of,
+    text_of,
+)
 from agentkit.unicode import clean
 
 CALLS: Final[Mapping[str, str]] = {"function_call": "arguments", "custom_tool_call": "input"}
@@ -306,12 +315,13 @@ def _thoughts(item: Mapping[str, Any]) -> str:
 def usage_of(usage: Mapping[str, Any]) -> Usage:
     """The usage of a response."""
     details = mapping_of(usage.get("input_tokens_details"))
-    return Usage(
-        input_tokens=count_of(usage.get("input_tokens")),
-        output_tokens=count_of(usage.get("output_tokens")),
-        cached_tokens=count_of(details.get("cached_tokens")),
-        cache_write_tokens=count_of(details.get("cache_write_tokens")),
-        reasoning_tokens=count_of(mapping_of(usage.get("output_tokens_details")).get("reasoning_tokens")),
+    return counted(
+        prompt=count_of(usage.get("input_tokens")),
+        reply=count_of(usage.get("output_tokens")),
+        cached=count_of(details.get("cached_tokens")),
+        written=count_of(details.get("cache_write_tokens")),
+        reasoning=count_of(mapping_of(usage.get("output_tokens_details")).get("reasoning_tokens")),
+        total=count_of(usage.get("total_tokens")),
     )
 
 

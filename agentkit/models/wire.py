@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
-from agentkit.events import SourceEvent
+from agentkit.events import SourceEvent, Usage
 
 WireEvent = Mapping[str, Any]
 """One event of a provider's stream, as its JSON object."""
@@ -157,5 +157,25 @@ def items_of(value: object) -> list[Mapping[str, Any]]:
 
 
 def count_of(value: object) -> int:
-    """A count of tokens; 0 if a server omitted it or wrote something else."""
+    """A count of tokens; 0 if a server omitted it or wrote something else. Some write 7 as 7.0."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     return value if isinstance(value, int) and value > 0 else 0
+
+
+def counted(*, prompt: int, reply: int, cached: int, written: int, reasoning: int, total: int = 0) -> Usage:
+    """The usage of which a server reports these counts; 0 for any that it omits.
+
+    A part may be counted separately from what it belongs to: more cached tokens than prompt, or, by xAI, more reasoning
+    than reply. Gemini's thinking is only in the total.
+
+    >>> counted(prompt=1_000, reply=10, cached=0, written=0, reasoning=90, total=1_100).output_tokens
+    100
+    """
+    if cached + written > prompt:
+        prompt += cached + written
+    if reasoning > reply:
+        reply += reasoning
+    if prompt:
+        reply = max(reply, total - prompt)
+    return Usage(prompt, reply, cached, written, reasoning)

@@ -3,7 +3,7 @@
 Law 12. Pure: messages in, an answer out. Anything that a page, a file or a person says may be quoted in a reply, with
 its white space, quotes, escapes and format changed on the way; so what was read is compared as text without all these,
 and by the calls that a parser finds in it. In what others say, a call may occur anywhere, not only where a model would
-write one.
+write one. What the provider's own tools return counts like the result of any tool, also in the response that it is in.
 
 The system prompt and the tools' descriptions are instructions: the model may make the calls that they request. But
 they contain examples, and a description sent by an MCP server is also a stranger's word; so a call that occurs there
@@ -17,9 +17,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from agentkit.events import CallEnd, CallError, CallQuoted
-from agentkit.messages import Message, SystemMessage, TextPart, ToolCall, ToolMessage, UserMessage
+from agentkit.events import CallEnd, CallError, CallQuoted, ProviderBlock
+from agentkit.messages import (
+    AssistantMessage,
+    Message,
+    ProviderPart,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
 from agentkit.processor.comparing import bare, examined, names_alone, readings
+from agentkit.processor.served import offered_in, texts_of
 from agentkit.processor.telling import Telling, as_text, worked_out
 from agentkit.processor.textreader import TextReader
 from agentkit.schemas.walk import strings
@@ -70,9 +80,15 @@ class _Own(NamedTuple):
 
 @dataclass(slots=True)
 class _Read:
-    """One message, as far as it was examined: its texts, bare, the characters that are visible, and its calls."""
+    """What was read at once, as far as it was examined: its texts, bare, the characters that are visible, its calls.
 
-    message: ToolMessage | UserMessage
+    Attributes:
+        source: the message or the provider's block, which is kept alive: its identity is the key.
+        result: whether a tool returned it.
+    """
+
+    source: Message | Mapping[str, Any]
+    result: bool
     texts: tuple[str, ...]
     bare: tuple[str, ...]
     visible: frozenset[str]
@@ -91,7 +107,7 @@ class _Read:
 class Heard:
     """What a conversation has said to the model, examined when a reply seems to contain a call.
 
-    Each message is examined once, in time linear in its length, and read for calls only if it names the tool.
+    Each message and block is examined once, in time linear in its length, and read for calls only if it names the tool.
 
     Args:
         messages: returns the conversation so far; called when there is something to compare.
@@ -108,31 +124,37 @@ class Heard:
         self._read: dict[int, _Read] = {}
         self._bare: dict[str, str] = {}  # instructions, without what changes when they are quoted
 
-    def quoted(self, call: ToolCall, tools: Mapping[str, ToolSpec]) -> CallQuoted | None:
+    def quoted(
+        self, call: ToolCall, tools: Mapping[str, ToolSpec], blocks: Iterable[ProviderBlock] = ()
+    ) -> CallQuoted | None:
         """Where the call already occurs; None if it is the model's own.
 
         Args:
             call: found in a reply's text.
             tools: the tools whose calls are looked for, by name.
+            blocks: the provider's blocks in the reply, as far as they come before the call.
         """
         tool = tools.get(call.name)
-        telling = Telling(_names(call.name, tool), (value for _, value in _given(call, tool)))
-        own = _Own(bare(call.raw), _meaning(call, tool), telling)
-        if self._instructed(call, own.text, tools.values()):
+        text = bare(call.raw)
+        telling = Telling(_names(call.name, tool), (value for _, value in _given(call, tool)), call.raw, text)
+        own = _Own(text, _meaning(call, tool), telling)
+        messages = list(self._messages())
+        served = [*_served(messages), *(block.data for block in blocks if block.index is None and not block.thinking)]
+        if self._instructed(call, text, tools.values(), messages, served):
             return CallQuoted(call)
-        for message in self._messages():
+        for message in messages:
             if isinstance(message, ToolMessage | UserMessage) and self._occurs(own, self._known(message), tools):
                 return CallQuoted(call, getattr(message, "call_id", None))
-        return None
+        return CallQuoted(call) if any(self._occurs(own, self._told(block), tools) for block in served) else None
 
     def _occurs(self, own: _Own, read: _Read, tools: Mapping[str, ToolSpec]) -> bool:
-        """Whether a message contains the call: as it is written, in other words, or in another format."""
+        """Whether the call is in what was read: as it is written, in other words, or in another format."""
         text, meaning, telling = own
         if any(text in bare_text for bare_text in read.bare):
             return True
         if not telling.named(read.bare):
             return False
-        result = isinstance(read.message, ToolMessage)
+        result = read.result
         if result and telling.alone is not None and telling.marked(read.visible) and read.names_alone(telling.alone):
             return True
         told = telling.in_result if result else telling.in_message
@@ -141,13 +163,21 @@ class Heard:
         possible = read.worked_out or telling.possible(read.bare, read.visible)
         return possible and meaning in self._calls(read, tools)
 
-    def _instructed(self, call: ToolCall, text: str, tools: Iterable[ToolSpec]) -> bool:
+    def _instructed(
+        self,
+        call: ToolCall,
+        text: str,
+        tools: Iterable[ToolSpec],
+        messages: Sequence[Message],
+        served: Sequence[Mapping[str, Any]],
+    ) -> bool:
         """Whether the call occurs literally in the instructions. Without arguments it is only named there."""
         if not call.arguments:
             return False
-        prompts = (message.content for message in self._messages() if isinstance(message, SystemMessage))
+        prompts = (message.content for message in messages if isinstance(message, SystemMessage))
         described = (words for tool in tools for words in (tool.description, *_explained(tool.parameters)))
-        for passage in (*prompts, *described):
+        found = (words for block in served for words in _explained(offered_in(block)))
+        for passage in (*prompts, *described, *found):
             if passage not in self._bare:
                 self._bare[passage] = bare(passage)
             if text in self._bare[passage]:
@@ -155,16 +185,24 @@ class Heard:
         return False
 
     def _known(self, message: ToolMessage | UserMessage) -> _Read:
-        """What is known of a message, which is kept alive: its identity is the key."""
+        """What is known of a message."""
         read = self._read.get(id(message))
         if read is None:
             parts = [part.text for part in message.content if isinstance(part, TextPart)]
-            texts = tuple({"\n".join(parts): None, "".join(parts): None})  # servers join them in either way
-            decoded = isinstance(message, ToolMessage)  # a user's message is only as a person reads it
-            forms = [examined(text, decoded=decoded) for text in texts]
-            bare_texts = tuple(dict.fromkeys(each for texts_of, _ in forms for each in texts_of))
-            seen = frozenset[str]().union(*(seen for _, seen in forms))
-            read = self._read[id(message)] = _Read(message, texts, bare_texts, seen, any(map(worked_out, texts)))
+            read = self._examined(message, parts, result=isinstance(message, ToolMessage))
+        return read
+
+    def _told(self, block: Mapping[str, Any]) -> _Read:
+        """What is known of a block in which a server-side tool may have told something."""
+        return self._read.get(id(block)) or self._examined(block, texts_of(block), result=True)
+
+    def _examined(self, source: Message | Mapping[str, Any], parts: Sequence[str], *, result: bool) -> _Read:
+        texts = tuple({"\n".join(parts): None, "".join(parts): None})  # servers join them in either way
+        forms = [examined(text, decoded=result) for text in texts]  # a user's message is only as a person reads it
+        bare_texts = tuple(dict.fromkeys(each for known, _ in forms for each in known))
+        seen = frozenset[str]().union(*(seen for _, seen in forms))
+        read = _Read(source, result, texts, bare_texts, seen, any(map(worked_out, texts)))
+        self._read[id(source)] = read
         return read
 
     def _calls(self, read: _Read, tools: Mapping[str, ToolSpec]) -> frozenset[_Meaning]:
@@ -179,6 +217,12 @@ class Heard:
                     found |= {_meaning(call, tools.get(call.name)) for call in calls}
             read.calls, read.tools = frozenset(found), tools
         return read.calls
+
+
+def _served(messages: Iterable[Message]) -> list[Mapping[str, Any]]:
+    """The blocks in which server-side tools may have told something; not those of the model's calls of our tools."""
+    written = (part for message in messages if isinstance(message, AssistantMessage) for part in message.content)
+    return [part.data for part in written if isinstance(part, ProviderPart) and part.call_id is None]
 
 
 def _says(event: CallEnd | CallError) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentkit import formats
 from agentkit.checks.bounds import Bounds, instance, or_none, refuse
+from agentkit.events import ProviderBlock
 from agentkit.foreign.absent import explained
 from agentkit.messages import Message, ToolCall
 from agentkit.processor.config import ProcessorConfig
@@ -62,8 +63,9 @@ class ResponseProcessor:
             It is called when a call starts, and before that when a function must decide whether the call needs
             approval.
         heard: returns the conversation so far, for a model that calls natively: a call in its text that also occurs in
-            a user's message or a tool's result does not run, nor does an example from the system prompt or from a
-            tool's description. None compares with nothing, as for a model that writes calls.
+            a user's message or a tool's result (a server-side tool's included) does not run, nor does an example from
+            the system prompt or from a tool's description. None compares with nothing, as for a model that writes
+            calls.
         scope: entered while a call's task is created: context variables that it sets are visible to the tool. None
             enters nothing.
         output: whether the text of a response is meant as the run's output (see `Output.meant`): then nothing in it is
@@ -151,6 +153,7 @@ class ResponseProcessor:
     ) -> ResponseReader:
         config = self.config
         intake = Intake(self._ids, config.max_calls)
+        blocks: list[ProviderBlock] = []
         if config.text_formats:
             specs = self.registry.specs()
             from agentkit.formats.reserved import refuse_unread  # only a response with calls in text loads formats
@@ -159,18 +162,18 @@ class ResponseProcessor:
 
             new_parser = self._new_parser(config.text_formats, specs, config.in_code)
             record = _record(config.text_formats) if more is not None else None
-            quoted = self._quoted(specs)
+            quoted = self._quoted(specs, blocks)
             text = TextCalls(intake, new_parser, record=record, quoted=quoted, made=Made(made), output=self._output)
-            return ResponseReader(intake, text)
+            return ResponseReader(intake, text, blocks=blocks)
         tools = self.registry.offered(None) if offered is None else offered
         if not (tools and config.recovers):
             return ResponseReader(intake)
 
         def new_recovery() -> Recovery:
             new_parser = self._new_parser(formats.recoverable(), tools, "reply")
-            return Recovery(new_parser, tools, self._quoted(tools), self._output)
+            return Recovery(new_parser, tools, self._quoted(tools, blocks), self._output)
 
-        return ResponseReader(intake, new_recovery=new_recovery)
+        return ResponseReader(intake, new_recovery=new_recovery, blocks=blocks)
 
     def _new_parser(self, several: Sequence[Format], tools: Sequence[ToolSpec], in_code: InCode) -> NewReader:
         """Returns what makes the parsers of one response, whose text may be interrupted."""
@@ -186,10 +189,10 @@ class ResponseProcessor:
 
         return made
 
-    def _quoted(self, tools: Sequence[ToolSpec]) -> Quoted | None:
-        """Returns where a call occurs in what the model has read."""
+    def _quoted(self, tools: Sequence[ToolSpec], blocks: Sequence[ProviderBlock]) -> Quoted | None:
+        """Returns where a call occurs in what the model has read; `blocks` are those of the response so far."""
         heard = self._heard
-        return None if heard is None else lambda call: heard.quoted(call, {tool.name: tool for tool in tools})
+        return None if heard is None else lambda call: heard.quoted(call, {tool.name: tool for tool in tools}, blocks)
 
     def _searchers(self, tools: Sequence[ToolSpec]) -> Sequence[TextReader]:
         """Find calls anywhere, in every format. One format needs a separate parser: its tags are names."""

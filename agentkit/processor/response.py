@@ -43,15 +43,22 @@ class ResponseReader:
         text: reads the text for calls, and passes them to the same intake; None leaves text unchanged.
         new_recovery: creates what finds the calls that a native model wrote as text; called if something is said before
             the first native call. None leaves them as text.
+        blocks: receives the provider's blocks, as they are read: the text after them may quote them. None keeps none.
     """
 
     def __init__(
-        self, intake: Intake, text: TextCalls | None = None, new_recovery: Callable[[], Recovery] | None = None
+        self,
+        intake: Intake,
+        text: TextCalls | None = None,
+        new_recovery: Callable[[], Recovery] | None = None,
+        *,
+        blocks: list[ProviderBlock] | None = None,
     ) -> None:
         self.intake = intake
         self.text = text
         self.native = OpenCalls()
         self._new_recovery = new_recovery
+        self._blocks = blocks
         self._recovery: Recovery | None = None
         self._wordless = False  # whether the last event was thinking without words
         if text is None:
@@ -69,6 +76,8 @@ class ResponseReader:
             return self.text.feed(event.text)
         if isinstance(event, Finish):
             return self._finished(event)
+        if type(event) is ProviderBlock and self._blocks is not None:
+            self._blocks.append(event)
         if self._new_recovery is not None and type(event) is not Usage:
             self._begin(event, self._new_recovery)
         if self._recovery is not None:

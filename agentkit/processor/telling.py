@@ -1,6 +1,7 @@
 """A call told in other words: the name of its tool and, near it, all its values, each written in any way.
 
-Pure. Knows bare texts and values (see `agentkit.processor.comparing`); knows no message and no format.
+Pure. Knows bare texts and values (see `agentkit.processor.comparing`); knows no message and no format. A value that a
+reader works out (`5*60`, `"/sr" + "v"`) may also be told as it is written in the call.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ _NEAR: Final = 200  # characters between the parts of the call
 _PREFIX: Final = 50  # characters before each line of a value: a time, a level, a place
 _MOST: Final = 64  # lines and values that are looked for: the longest ones
 _LONGEST: Final = 400  # digits of a number that may be written in another way
+_SCANNED: Final = 4_000  # characters of a call in which values are found that have to be worked out
+_FAILED: Final = 16  # places in it where a value seems to begin, but none can be read
+_BEGINS: Final = re.compile(r"""["']|(?<![\w.)\]])(?:\(\s{0,8}){0,8}[+-]?\.?\d""")
 _CALLED: Final = r"%s[({\[:]|:%s|\[%s,|=(?:functions\.)?%s(?!\w)|>(?:functions\.)?%s(?:json)?[<{]"
 _WORD: Final = re.compile(r"\w+")
 
@@ -52,13 +56,19 @@ class Telling:
     Args:
         names: the tool's names.
         values: the call's values.
+        raw: the call as it is written.
+        text: the same, bare.
     """
 
-    def __init__(self, names: Collection[str], values: Iterable[Any]) -> None:
+    def __init__(self, names: Collection[str], values: Iterable[Any], raw: str, text: str) -> None:
         lines, marks = [], set[str]()
         extent = _NEAR
+        written: Mapping[str, str] | None = None
         for leaf in _leaves(values):
             of_leaf = _sought(leaf)
+            if len(of_leaf) == 1 and of_leaf[0].find(text, 0) is None:  # it was worked out
+                written = _written(raw) if written is None else written
+                of_leaf = _sought(leaf, written.get(bare(as_text(leaf)), ""))
             lines += of_leaf
             extent += _PREFIX * max(len(of_leaf) - 1, 0)
             if not of_leaf:
@@ -114,11 +124,14 @@ def _alone(names: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"(?<![a-z0-9_])_{{0,3}}(?:{'|'.join(words)})_{{0,3}}(?![a-z0-9_])")
 
 
-_WORKED_OUT: Final = re.compile(r"""["'`;\d]\s{0,64}\+|\\[0-7N]""")
+_WORKED_OUT: Final = re.compile(
+    r"""["'`;\d)]\s{0,64}\+ | \\[0-7N] | [\d.)]\s{0,64}\*(?!\*)\s{0,64}[\d.(+-] | [\d.)]\s{1,64}[-/]\s{1,64}[\d.(+-]""",
+    re.VERBOSE,
+)
 
 
 def worked_out(text: str) -> bool:
-    r"""Whether there may be a value in which not even the words are written as they are: `"/sr" + "v"`, `\57srv`."""
+    r"""Whether there may be a value of which not even the words are written: `"/sr" + "v"`, `\57srv`, `5*60`."""
     return _WORKED_OUT.search(text) is not None
 
 
@@ -139,14 +152,42 @@ def _leaves(values: Iterable[Any]) -> list[Any]:
     return found
 
 
-def _sought(leaf: Any) -> list[_Sought]:
-    """A value's lines, each of which may be written after something else; or a number, however it is written."""
+def _written(raw: str) -> Mapping[str, str]:
+    """The numbers and strings in a call, bare, each with the text that it is read from, also bare."""
+    from agentkit.formats.literals import Literals  # only a response with calls in text loads formats
+    from agentkit.formats.stringliterals import NotALiteral
+
+    found: dict[str, str] = {}
+    raw, at, failed = raw[:_SCANNED], 0, 0
+    while failed < _FAILED and (begin := _BEGINS.search(raw, at)):
+        reader = Literals(raw, begin.start(), python=True)
+        try:
+            value = reader.value()
+            found[bare(as_text(value))] = bare(raw[begin.start() : reader.at])
+        except (NotALiteral, RecursionError):
+            failed += 1
+        at = max(reader.at, begin.end())  # nothing is read twice, but for a string without an end
+    return found
+
+
+def _sought(leaf: Any, written: str = "") -> list[_Sought]:
+    """A value's lines, each of which may be written after something else; or a number, however it is written.
+
+    Args:
+        leaf: the value.
+        written: another text, bare, that may stand for it; empty if there is none.
+    """
+    other = [re.escape(written)] if written else []
     if isinstance(leaf, int | float) and not isinstance(leaf, bool):
         ways = [way for text in dict.fromkeys((as_text(leaf), repr(leaf))) if (way := _number(text))]
         if ways:
+            ways += other
             find = _found_by(re.compile("|".join(ways)))
             return [_Sought(len(as_text(leaf)), find, (find,))]
     lines = dict.fromkeys(filter(None, map(bare, as_text(leaf).splitlines())))
+    if other:
+        find = _found_by(re.compile("|".join([*map(re.escape, lines), *other])))
+        return [_Sought(len(as_text(leaf)), find, (find,))]
     words = {line: () if isinstance(leaf, bool) else _WORD.findall(line) for line in lines}  # true may also be "yes"
     return [_Sought(len(line), _found(line), tuple(map(_found, words[line]))) for line in lines]
 
@@ -156,7 +197,7 @@ def _number(text: str) -> str:
 
     >>> [bool(re.fullmatch(_number("1000000"), way)) for way in ("1000000", "1,000,000", "1e6", "1.0e+06", "0xf4240")]
     [True, True, True, True, True]
-    >>> [bool(re.fullmatch(_number("-1e-05"), way)) for way in ("-1e-5", "-,00001", "-.1e-4", "1e-5", "-1e-6")]
+    >>> [bool(re.fullmatch(_number("-1e-05"), way)) for way in ("-01e-5", "-,00001", "-.1e-4", "1e-5", "-1e-6")]
     [True, True, True, False, False]
     """
     found = re.fullmatch(r"(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?", text)
@@ -174,7 +215,7 @@ def _number(text: str) -> str:
     if point >= len(digits):
         value = int(digits + "0" * (point - len(digits)))
         ways += [f"0{base}0*{value:{base}}" for base in "xob"]
-    return f"{sign}(?:{'|'.join(ways)})"
+    return f"{sign and '-0*'}(?:{'|'.join(ways)})"
 
 
 def _plainly(digits: str, point: int) -> str:

@@ -92,6 +92,16 @@ async def test_a_refusal_is_an_error_of_the_provider_without_the_key() -> None:
     assert "canary-key-123" not in repr(policy) + str(raised.value)
 
 
+async def test_a_redirect_to_another_server_is_not_followed() -> None:
+    with ReplayServer([completion()]) as other:
+        moved = Recorded(b"", 307, {"location": f"{other.url}/completions"})
+        with ReplayServer([moved]) as at:
+            async with ServerPolicy("m", at.url) as policy:
+                with pytest.raises(ProviderError, match="redirects to http"):
+                    await policy.generate(request(token_ids=[1]))
+        assert not other.requests
+
+
 async def test_an_answer_that_is_none_is_an_error() -> None:
     with ReplayServer([b'{"object": "text_completion", "choices": []}']) as at:
         async with ServerPolicy("m", at.url) as policy:

@@ -10,6 +10,7 @@ from agentkit import formats
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import Finish, FinishReason, SourceEvent, Text, Thinking
 from agentkit.formats.format import THINK, Format
+from agentkit.models import refusals
 from agentkit.models.base import Closing, Model, ModelRequest
 from agentkit.models.clients import Clients
 from agentkit.models.failures import Asked, provider_error
@@ -85,15 +86,16 @@ class ServerPolicy(Closing):
         keep = {**KEEP_STOP["vllm"], **KEEP_STOP["sglang"]} if request.stop and self._asks else {}
         extra = {**self._asks, **keep, **fields.pop("extra_body", {}), **fields}
         try:
-            answer = await client.completions.create(
-                model=self.model,
-                prompt=list(request.token_ids),
-                max_tokens=request.max_tokens,  # null is "as many as fit"; without the field 16 is the default
-                stop=list(request.stop) or None,
-                logprobs=1 if self._logprobs else None,
-                extra_headers={"X-Session-Id": request.trajectory_id},  # routers keep a session's prefix cached by it
-                extra_body=extra,
-            )
+            with refusals.errors_up_to(refusals.MAX_ERROR):
+                answer = await client.completions.create(
+                    model=self.model,
+                    prompt=list(request.token_ids),
+                    max_tokens=request.max_tokens,  # null is "as many as fit"; without the field 16 is the default
+                    stop=list(request.stop) or None,
+                    logprobs=1 if self._logprobs else None,
+                    extra_headers={"X-Session-Id": request.trajectory_id},  # routers keep a session's prefix by it
+                    extra_body=extra,
+                )
         except OPENAI.errors() as error:
             secrets = [self._key] if self._key != PLACEHOLDER_KEY else []
             raise provider_error(error, Asked(self.base_url, secrets, self._timeout), None, None) from error
@@ -121,12 +123,14 @@ class ServerPolicy(Closing):
     def _made_client(self) -> Any:
         import httpx2
 
+        http_client = self._http_client or OPENAI.new_http_client()
+        refusals.watch(http_client)
         return OPENAI.new_client(
             api_key=self._key,
             base_url=self.base_url,
             timeout=httpx2.Timeout(self._timeout, connect=min(self._timeout, CONNECT_TIMEOUT)),
             max_retries=self._retries,
-            http_client=self._http_client or OPENAI.new_http_client(),
+            http_client=http_client,
         )
 
     async def aclose(self) -> None:
