@@ -27,6 +27,7 @@ from agentkit.formats.format import (
     KeyEnvelope,
     Name,
     NameTag,
+    NestedTags,
     Pairs,
     PythonCall,
     Shape,
@@ -127,10 +128,8 @@ class Table:
                     assert tool.element is not None
                     elements.add(tool.element)
                     self._tag(tool.element.tag, False, Opener("call", format, shape, tool))
-            case NameTag(name) if " " in name:
-                self._edge(f"<{name}", Opener("call", format, shape))
             case NameTag(name):
-                self._tag(name, False, Opener("call", format, shape))
+                self._edge(f"<{name}" if " " in name else Tag(name), Opener("call", format, shape))
             case str(text):
                 self._edge(text, Opener("call", format, shape, weak=weak(text)))
             case Envelope() if shape.section is None:
@@ -149,7 +148,9 @@ class Table:
                 case ToolElement(layout):
                     for name in self.elements[layout].children:
                         self._tag(name, False, entry)
-                case Pairs(key=key):
+                    for attribute in ('="', "='"):
+                        self._literal(attribute, entry)
+                case Pairs(key=key) | NestedTags(token=key):
                     self._literal(opener(key), entry, behind(key.strip()))
 
     def _edge(self, edge: str | Tag, entry: Opener, inside: str = "") -> None:
@@ -321,10 +322,9 @@ class Meant:
     @cached_property
     def unread_inside(self) -> Unread | None:
         """The same for what stands where the next call of an open section belongs; None if prose has such sections."""
-        section, table = self.entry.shape.section, self._table
-        if section is None or weak(section.open):
+        if (section := self.entry.shape.section) is None or weak(section.open):
             return None
-        return unread.inside(self.entry.shape, table.named, table.own_calls(), self._ends)
+        return unread.inside(self.entry.shape, self._table.named, self._table.own_calls(), self._ends)
 
     @cached_property
     def unread(self) -> Unread | None:
@@ -336,7 +336,7 @@ class Meant:
             return unread.of_element(entry.tool, entry.tool.element)
         if (opening := unread.opening_of(entry.shape, section=entry.kind == "section")) is None:
             return None
-        return unread.behind(*opening, table.named, table.own_calls(), self._ends)
+        return unread.behind(*opening, table.named, table.own_calls(), self._ends, keyed=unread.keyed(entry.shape))
 
     @property
     def _ends(self) -> str:

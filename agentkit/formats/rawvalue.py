@@ -28,9 +28,9 @@ _NEWLINE = Delimiter(r"\r?\n", r"\r?")
 class Value:
     """Read one raw value up to its end, emitting it as deltas of `key`; `text` is the value once it has been read.
 
-    `verbatim` is then whether it was in CDATA, and so is meant to the letter; `unclosed`, whether its closing tag was
-    missing, and `over`, where in that case the call is over. `missing` decides by name whether the call's tool declares
-    a parameter that has not been passed yet; `scalar`, whether this one only accepts numbers and words.
+    `unclosed` is then whether its closing tag was missing, and `over`, where in that case the call is over. `missing`
+    decides by name whether the call's tool declares a parameter that has not been passed yet; `scalar`, whether this
+    one only accepts numbers and words.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Value:
         self.seen = Seen()
         self.spans: list[tuple[int, int]] = []
         self.start = r.offset
-        self.verbatim = False
+        self.literal = 0  # spans in CDATA
         self.unclosed = False
         self.over = -1
 
@@ -57,6 +57,15 @@ class Value:
         if len(self.spans) == 1:  # as in nearly all
             return self.r.text(*self.spans[0])
         return "".join([self.r.text(start, end) for start, end in self.spans])
+
+    @property
+    def verbatim(self) -> bool:
+        """Whether it began in CDATA, and so is meant to the letter."""
+        return self.literal > 0
+
+    def bare(self) -> str:
+        """The part of the value that was not in CDATA."""
+        return "" if self.literal == len(self.spans) else self.r.text(*self.spans[-1])
 
     def read(self) -> Generator[None, None, None]:
         """Consume the value and its closing tag.
@@ -75,7 +84,6 @@ class Value:
             r.at = newline.end()
         if cdata := (yield from r.sees(_CDATA)):
             r.at = cdata.end()
-            self.verbatim = True
             yield from self.cdata()
             if (yield from self.closed_after_cdata()):
                 return
@@ -247,6 +255,7 @@ class Value:
             if end >= 0:
                 r.tell(end, self.index, self.key)
                 self.spans.append((start, r.offset))
+                self.literal += 1
                 r.at += len(CDATA_CLOSE)
                 return
             # "]" and "]]" at the end may begin the mark

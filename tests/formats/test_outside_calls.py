@@ -84,7 +84,22 @@ def test_a_parameter_that_is_only_mentioned_is_text(format: Format, then: str) -
         assert got == [PWD], mention
 
 
-MORE = [f for f in RAW if not any(isinstance(p, NestedTags) for p in f.call)]
+NESTED = [f for f in RAW if any(isinstance(p, NestedTags) for p in f.call)]
+
+
+@pytest.mark.parametrize("format", NESTED, ids=lambda f: f.name)
+def test_an_element_outside_of_a_call_is_an_error_if_its_end_or_a_call_is_there(format: Format) -> None:
+    body = next(p for p in format.call if isinstance(p, NestedTags))
+    first, call = f"{body.token}<path>a{body.token}</path>", pieces(format, "bash", command="VALUE").call("pwd")
+    for mention in (f"{body.token}<path>", f"{body.token}<path", first):
+        assert outcomes(read(format, f"Write {mention} so.\n\n{call}")) == [PWD], mention
+    assert outcomes(read(format, f"{first}\n{format.call[-1]}\n\n{call}")) == ["invalid_arguments", PWD]
+    quoting = f"{body.token}<path>a\n{call}\n{call}{body.token}</path>"
+    for then in (" so.", "", f"\n{format.call[-1]}"):
+        assert outcomes(read(format, f"{quoting}{then}")) == ["invalid_arguments"], then
+
+
+MORE = [f for f in RAW if f not in NESTED]
 
 
 @pytest.mark.parametrize("format", MORE, ids=lambda f: f.name)

@@ -1,7 +1,4 @@
-"""A call that another call's value quotes never runs, whatever one damage the call around it has.
-
-But for an end that became an opening (`<invoke>` for `</invoke>`): then it is unclear what the next end closes.
-"""
+"""A call that another call's value quotes never runs, whatever one damage the call around it has."""
 
 from __future__ import annotations
 
@@ -68,8 +65,7 @@ def damages(text: str, start: int, end: int) -> Iterator[str]:
     """The text with one damage outside of the value, or cut off anywhere."""
     for at, c in enumerate(text):
         if not start <= at < end:
-            if c != "/":
-                yield text[:at] + text[at + 1 :]
+            yield text[:at] + text[at + 1 :]
             yield text[:at] + ("x" if c != "x" else "y") + text[at + 1 :]
             yield text[:at] + c + text[at:]
             yield text[:at] + c.swapcase() + text[at + 1 :]
@@ -101,11 +97,6 @@ def ran(events: list[Event]) -> list[str]:
 
 
 RAW = [format for format in formats.CATALOG if next(quoting(format), None) is not None]
-NOT_YET = {
-    "minimax_m3",  # an opening without its closing quotation mark, or in capitals, in a section
-    "legacy",  # a misspelt tag whose attribute quotes the call
-    "k2_horizon",  # no token is left between the tool's name and the first parameter's, which is so lost, too
-}
 
 
 def test_most_formats_with_values_as_text_can_quote_calls() -> None:
@@ -118,8 +109,7 @@ def test_no_quoted_call_of_a_damaged_one_runs(format: Format) -> None:
     texts = [damaged for whole in quoting(format) for damaged in damages(*whole)]
     for text in rng.sample(texts, min(SAMPLE, len(texts))):
         events = formats.parse(text, format, TOOLS)
-        if "bash" in ran(events):
-            assert format.name in NOT_YET, text
+        assert "bash" not in ran(events), text
         assert read(format, text, rng.choice([1, 3, 7])) == merge(events), text
 
 
@@ -128,12 +118,28 @@ def test_no_quoted_call_of_a_damaged_one_runs(format: Format) -> None:
 def test_no_quoted_call_of_a_damaged_one_runs_at_any_place(format: Format) -> None:
     for whole in quoting(format):
         for text in damages(*whole):
-            if "bash" in ran(formats.parse(text, format, TOOLS)):
-                assert format.name in NOT_YET, text
+            assert "bash" not in ran(formats.parse(text, format, TOOLS)), text
+
+
+@pytest.mark.parametrize("format", ["xml", "cline", "legacy"])
+@pytest.mark.parametrize("quote", ['"', "'"])
+def test_no_call_runs_that_an_attribute_of_a_damaged_tag_quotes(format: str, quote: str) -> None:
+    quoted = formats.render_calls(format, [QUOTED], TOOLS)
+    for head, tail in (("<write_file path=Qa.mdQ content=", "/>"), ("<write_file content=", " path=Qa.mdQ/>")):
+        for value in (f"Q{quoted}Q", f"QNever:\n{quoted}\n{quoted}\n!Q"):
+            text = f"Write:\n{head}{value}{tail}".replace("Q", quote)
+            assert ran(formats.parse(text, format, TOOLS)) == ["write_file"]
+            start = text.index(quoted)
+            for damaged in damages(text, start - 1, text.rindex(quoted) + len(quoted) + 1):
+                events = formats.parse(damaged, format, TOOLS)
+                if not re.search(r"(?:content|path)\w?'", damaged):  # in a tag without "=" that is an apostrophe
+                    assert "bash" not in ran(events), damaged
+                assert read(formats.get(format), damaged, 1) == merge(events), damaged
+    said = f"In <a title={quote}x{quote}>, x={quote}y{quote} and {quoted}"
+    assert ran(formats.parse(said, format, TOOLS)) == ["bash"]
 
 
 ESCAPED = [f for f in formats.CATALOG if any(isinstance(p, Json | Envelope | KeyEnvelope | PythonCall) for p in f.call)]
-ITS_OWN_BRACES = {"xlam1"}  # the section opens with a key, at which the damage is found
 
 
 @pytest.mark.parametrize("format", ESCAPED, ids=lambda format: format.name)
@@ -145,8 +151,7 @@ def test_no_call_runs_whose_quotes_are_not_escaped_in_a_string(format: Format) -
                 text = formats.render_calls(format, [ToolCall("", "write_file", given)], TOOLS)
                 text = text.replace("VALUE", f"Never: {between.join([one] * count)} end")
                 events = formats.parse(text, format, TOOLS)
-                if "bash" in ran(events):
-                    assert format.name in ITS_OWN_BRACES, text
+                assert "bash" not in ran(events), text
                 assert any(isinstance(e, CallError) for e in events) or ran(events), text
                 for size in (1, 5):
                     assert read(format, text, size) == merge(events), text
@@ -163,7 +168,11 @@ def test_a_call_after_one_that_quotes_and_is_damaged_still_runs(format: Format) 
         assert [e.call.arguments for e in events if isinstance(e, CallEnd)][-1:] == [{"command": "pwd"}], damaged
 
 
-@pytest.mark.parametrize("unit", ["<path>a <bash x ", "<path>a <bash> ", "<path>a <bash><command>b"])
+PARAMETERS = ["<path>a <bash x ", "<path>a <bash> ", "<path>a <bash><command>b"]
+ATTRIBUTES = ["<a b=\"<bash x ' ", "<bash x\" y=' ", "<bash x\"<bash> y='", "b=\"<bash/>\" c='<bash/>' "]
+
+
+@pytest.mark.parametrize("unit", [*PARAMETERS, *ATTRIBUTES])
 def test_parameters_outside_of_calls_that_open_others_are_read_in_linear_time(unit: str) -> None:
     assert_linear(lambda count: seconds(unit * count), 500)
 

@@ -6,6 +6,7 @@ twice inside a value, what is left of a closing before something that opens.
 
 from __future__ import annotations
 
+import random
 import re
 
 import pytest
@@ -203,3 +204,17 @@ def test_no_string_takes_in_the_next_argument_where_both_quotes_between_them_are
             if left or name == "number":
                 got = made(outcomes(read(format, torn, (TWO,))))
                 assert got in ([], [("two", dict(call.arguments), ())]), torn
+
+
+@every_format
+def test_a_value_in_cdata_ends_where_the_same_value_without_it_ends(format: Format) -> None:
+    """Whatever is missing of what opens the next one."""
+    head, close, opening, rest = between(format)
+    left = list(dict.fromkeys(holes(opening)))
+    for worn in random.Random(format.name).sample(left, min(len(left), 60)):
+        plain, marked = (
+            head.replace("ls -a", value) + close + worn + rest.replace("912", "two2")
+            for value in ("one1", "<![CDATA[one1]]>")
+        )
+        got, wanted = (made(outcomes(formats.parse(text, format, (*TOOLS, LOOK)))) for text in (marked, plain))
+        assert got == wanted, marked

@@ -100,9 +100,9 @@ def read_text_argument(r: Reader, call: CallReader, part: TextArgument) -> Wait:
 
 def _refuse_doubtful(r: Reader, call: CallReader, value: Value, tag: str, attributes: Iterable[str]) -> Wait:
     """Refuse content of which it is ambiguous whether it is all of the value, and nothing else."""
-    if value.verbatim:
+    if value.verbatim and not value.bare():
         return
-    doubt = doubt_of(value.text(), call.tool, tag, attributes)
+    doubt = doubt_of(value.bare(), call.tool, tag, attributes)
     if not doubt and call.tool is not None and (yield from value.closed_again()):
         again = f"</{tag}> comes again after it: write the call again"
         doubt = f"is closed, and {again}" if value.text().strip() else f"is empty, and {again}"

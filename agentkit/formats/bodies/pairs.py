@@ -76,10 +76,10 @@ def noted(call: CallReader, value: Value) -> str:
     arguments, text = call.arguments, value.text()
     if value.unclosed:
         arguments.note(MISSING_CLOSE)
-    if value.verbatim:
-        return text
-    arguments.plain.add(value.key)
-    if arguments.doubt is None and (doubt := _doubt_of(text, value)):
+    if not value.verbatim:
+        arguments.plain.add(value.key)
+    bare = value.bare() if value.verbatim else text
+    if bare and arguments.doubt is None and (doubt := _doubt_of(bare, value)):
         message = f"{value.end.what} is {doubt}, and put a value that contains it in <![CDATA[ … ]]>"
         arguments.doubt = Damage("ambiguous_call", message, value.r.offset)
     return text

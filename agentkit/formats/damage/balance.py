@@ -10,6 +10,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from agentkit.formats.call import CallReader
+from agentkit.formats.edges import edge_of
 from agentkit.formats.format import NameTag, Shape, Tag, ToolElement
 from agentkit.formats.reader import pattern
 from agentkit.formats.tags import closing_tag, opening_tag
@@ -18,6 +19,9 @@ from agentkit.toolspec import Layout
 NEVER: Final = r"(?!)"
 CDATA: Final = r"<!\[CDATA\[(?s:.*?)(?:\]\]>|\Z)"
 """What is marked as meant to the letter, up to its own end: a call in it is quoted."""
+_NAMELESS: Final = r"\s{0,64}>"
+"""What follows the name of a tag in which the name of a tool is missing."""
+_LONGEST: Final = 256  # characters of what opens or ends a section, with its white space
 
 
 class Edges(NamedTuple):
@@ -41,12 +45,15 @@ def _edges(shape: Shape) -> Edges:
             starts = nested = pattern(text.strip())
         case NameTag(name):
             starts = opening_tag(name)
-            nested = rf"{starts}(?!\s{{0,64}}>)"  # without a name it may as well be a worn end
+            nested = rf"{starts}(?!{_NAMELESS})"  # without a name it may as well be a worn end
     match last:
         case str(text) if text.strip():
             ends = pattern(text.strip())
         case Tag(name, closing=True):
             ends = closing_tag(name)
+            if isinstance(first, NameTag) and first.name == name:
+                behind = rf"(?=\s{{0,64}}(?:{starts}|{section_end(shape)}|\Z))"
+                ends = rf"(?:{ends}|{starts}{_NAMELESS}{behind})"
     if ends is NEVER and shape.section is not None:
         return Edges(starts, section_end(shape), _section_start(shape))
     return Edges(starts, ends, nested)
@@ -107,6 +114,13 @@ def depth_at(text: str, opened: int, edges: Edges) -> tuple[int, bool]:
 def section_edge(shape: Shape) -> re.Pattern[str]:
     """What opens a section of this shape (group `open`), or ends one."""
     return re.compile(f"(?P<open>{_section_start(shape)})|{section_end(shape)}", re.IGNORECASE)
+
+
+def section_begun(text: str, shape: Shape) -> int:
+    """Where what may be the beginning of a section's opening or end starts, with which this text ends; else its end."""
+    around = (shape.section.open, shape.section.close) if shape.section is not None else ()
+    begun = (edge_of(edge).part.search(text, max(len(text) - _LONGEST, 0)) for edge in around)
+    return min((found.start() for found in begun if found is not None), default=len(text))
 
 
 def sections(text: str, shape: Shape) -> tuple[int, int]:

@@ -216,7 +216,12 @@ def _in_section(calls: Calls, entries: Sequence[Opener], *, nameless: bool = Fal
     r, opened = calls.r, calls.section
     for entry in entries if opened is None else (calls.openers.meant(opened).inside,):
         section, looker = entry.shape.section, calls.openers.meant(entry).worn
-        if section is None or looker is None or calls.prose.quoting.quoted or (opened is None and entry.kind == "call"):
+        if (
+            section is None
+            or looker is None
+            or calls.prose.quoting.quoted
+            or (opened is None and entry.kind != "section")
+        ):
             continue
         skip = 0
         if opened is None:

@@ -8,16 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final, Literal, NamedTuple
 
+from agentkit.formats.damage.attribute_values import VALUES, quoting_rest
 from agentkit.formats.damage.childless import FEW, REACH, Childless, childless
 from agentkit.formats.damage.listed import later
-from agentkit.formats.format import Pairs, TagParameters, ToolElement
+from agentkit.formats.format import NestedTags, Pairs, Shape, Tag, TagParameters, ToolElement, edge
 from agentkit.formats.openers import Opener
-from agentkit.formats.reader import Damage, Delimiter, Wait, literal
+from agentkit.formats.reader import Damage, Delimiter, Wait, any_beginning, literal, may_begin, pattern
 from agentkit.formats.sequence import Calls
-from agentkit.formats.tags import ANY_OPENING, folded
+from agentkit.formats.tags import ANY_OPENING, either, folded
 from agentkit.formats.valueends import ValueEnd, end_of_value
 
 _SPACE: Final = re.compile(r"\s*").match
@@ -47,11 +48,12 @@ def parameter(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
     and that call is ambiguous.
     """
     if isinstance(entry.shape.first, ToolElement):
-        return (yield from _children(calls))
-    part = next(p for p in entry.shape.call if isinstance(p, Pairs | TagParameters))
+        return (yield from _attribute(calls, entry) if calls.r.buf.startswith("=", calls.r.at) else _children(calls))
+    part = next(p for p in entry.shape.call if isinstance(p, Pairs | TagParameters | NestedTags))
     first = entry.shape.call[0]
     begins = literal(first.strip()) if isinstance(first, str) and isinstance(part, TagParameters) else None
-    if (end := end_of_value(entry.shape, part)).calls is None:
+    end = _end_of_element(entry.shape, part) if isinstance(part, NestedTags) else end_of_value(entry.shape, part)
+    if end.calls is None:
         return False
     found = yield from _follows(calls, end, begins)
     if found is None:
@@ -63,6 +65,30 @@ def parameter(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
         return False
     yield from _refuse(calls, calls.openers.meant(entry).inside, found.at)
     return True
+
+
+@cache
+def _end_of_element(shape: Shape, part: NestedTags) -> ValueEnd:
+    """The end of what is in an element that has a token before each tag, as those of the call and its section have."""
+    around = (shape.section.open, shape.section.close) if shape.section is not None else ()
+    first, last, *rest = (edge(p).strip() for p in (shape.first, shape.call[-1], *around) if isinstance(p, str | Tag))
+    token = pattern(part.token)
+    edges = "|".join(pattern(text.removeprefix(part.token)) for text in (first, last, *rest))
+    opens, closes = (rf"{token}(?!{edges})<{slash}[^\s<>/]{{1,128}}>" for slash in ("", "/"))
+    begun = rf"{any_beginning([f'{part.token}<', first, last, *rest])}|{token}</?[^\s<>/]{{0,128}}"
+    own, whole = either("close", [closes], opens), either("end", [pattern(last)], pattern(first))
+    tokens = Delimiter(rf"(?:{own})|(?:{whole})", begun, re.IGNORECASE)
+    stops = re.compile(may_begin(part.token)).search
+    own_edges, call_edges = re.compile(own, re.IGNORECASE), re.compile(whole, re.IGNORECASE)
+    return ValueEnd(tokens, stops, f"{part.token}</", own=own_edges, calls=call_edges)
+
+
+def _attribute(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
+    """The value of an attribute that quotes a call, in a tag that opens none. False if it is text."""
+    size = yield from quoting_rest(calls.r, VALUES, lambda text: _tool_in(calls, text))
+    if size:
+        yield from _refuse(calls, calls.openers.meant(entry).inside, size)
+    return size > 0
 
 
 def _children(calls: Calls) -> Generator[None, None, bool]:

@@ -10,6 +10,7 @@ from collections.abc import Generator
 from typing import Final
 
 from agentkit.formats.call import CallReader
+from agentkit.formats.damage.attribute_values import REST, quoting_rest
 from agentkit.formats.damage.balance import (
     CDATA,
     NEVER,
@@ -18,6 +19,7 @@ from agentkit.formats.damage.balance import (
     depth_at,
     edges_of,
     opened_at,
+    section_begun,
     section_edge,
     section_end,
     sections,
@@ -65,13 +67,16 @@ def resync_at(r: Reader, call: CallReader, damage: Damage) -> Generator[None, No
         return r.offset
     within = any(isinstance(p, ToolElement | TextArgument) for p in call.shape.call)
     within = within and not damage.ended and _INSIDE_TAG.match(r.raw()[: damage.position - r.mark]) is not None
-    rest = (yield from r.sees(_REST_OF_TAGS)) if within and r.offset == damage.position else None
-    if rest is None:
+    edges, size = edges_of(call), 0
+    here = within and r.offset == damage.position
+    if here and edges.starts is not NEVER:
+        size = yield from quoting_rest(r, REST, lambda text: re.search(edges.starts, text, re.IGNORECASE) is not None)
+    rest = (yield from r.sees(_REST_OF_TAGS)) if here and not size else None
+    if rest is None and not size:
         end = yield from _after(r, call, damage, within=within)
         if not within or end != r.offset or (rest := (yield from r.sees(_REST_OF_TAG))) is None:
             return end
-    r.at = rest.end()
-    edges = edges_of(call)
+    r.at = rest.end() if rest is not None else r.at + size
     edges = edges._replace(nested=edges.starts)  # what starts may be in this one's content
     return (yield from _over_quoted(r, Damage("ambiguous_call", "", r.offset), edges, NEVER, opened_at(call)))
 
@@ -213,8 +218,9 @@ def _over_sections(r: Reader, shape: Shape, damage: Damage, depth: int) -> Gener
     -1, with nothing consumed but what the call has, if it quotes none, or that end is missing.
     """
     reached, quotes = r.offset, depth > 1
-    if reached > damage.position:
-        r.back_to(damage.position)
+    start = r.mark + section_begun(r.raw()[: damage.position - r.mark], shape)  # where it is damaged one may open
+    if reached > start:
+        r.back_to(start)
     while r.offset - damage.position < REACH and (found := (yield from _found(r, section_edge(shape)))):
         quotes |= found["open"] is not None
         depth += 1 if found["open"] is not None else -1

@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, Literal
 
 from agentkit.formats.edges import fenced
-from agentkit.formats.format import CountedName, Envelope, Name, NameTag, Shape, Tag
+from agentkit.formats.format import CountedName, Envelope, Name, NameTag, Pairs, Shape, Tag
 from agentkit.formats.reader import beginnings, pattern
 from agentkit.formats.reader import behind as follows
 from agentkit.formats.tags import TAG_PART, opening_tag, spelt, tag_of
@@ -24,6 +25,8 @@ _LONG: Final = 8192  # characters of one word or number
 _SPACE: Final = r"\s{0,64}"
 IN_OBJECT: Final = "|".join([follows('{ "'), "[\"'\u201c\u201d\u2018\u2019`n]"])
 """What may follow the bracket of a call's object, also a damaged one."""
+_CLOSES_KEY: Final = re.compile(r"</[^<>]{1,128}>").match
+_JOINED: Final = r"[^\s<]{1,512}"  # two names, and what is left of a token between them
 _LABEL: Final = r"[\w+-]{0,24}[ \t]{0,8}"  # of a code fence
 
 
@@ -58,14 +61,16 @@ class Unread:
         if found := self._whole(text, at):
             if self._in_code(found) and not alone:
                 return False
-            return Named(len(found["open"]), self._tool or found["joined"] or found["apart"])
+            return Named(len(found["open"]), self._tool or found["joined"] or found["apart"] or "")
         return None if not ended and self._part(text, at) else False
 
     def _in_code(self, found: re.Match[str]) -> bool:
         return not self._tool and found["code"] is not None
 
 
-def behind(opening: str, begun: str, names: Iterable[str], openings: str, ends: str, *, joined: str = "") -> Unread:
+def behind(
+    opening: str, begun: str, names: Iterable[str], openings: str, ends: str, *, joined: str = "", keyed: str = ""
+) -> Unread:
     """What finds a tool's name after an opening.
 
     Between the two there may be brackets, quotes, tags, keys, and words to which such a character is joined, but no
@@ -79,6 +84,7 @@ def behind(opening: str, begun: str, names: Iterable[str], openings: str, ends: 
         openings: a regular expression for all openings of calls.
         ends: one for what ends this call.
         joined: one for what must be before a name that is joined to the opening, where that may be empty.
+        keyed: a literal that only follows a parameter's name: where the tool's is joined to that, it shows the call.
     """
     stop = rf"(?i:{openings}|{ends})"
     known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or "(?!)"
@@ -104,7 +110,7 @@ def behind(opening: str, begun: str, names: Iterable[str], openings: str, ends: 
     whole = (
         rf"{opened}(?:{after_opening}(?P<joined>{known})(?=[^\w-])|(?:{between}|(?P<code>{shown}))(?P<apart>{known})"
     )
-    whole += rf"(?:\s{{1,8}}(?P=apart))?(?={after}))"
+    whole += rf"(?:\s{{1,8}}(?P=apart))?(?={after})|{_JOINED}{pattern(keyed) or '(?!)'})"
     before = r"(?<=[\"'=:{\[(>])"
     cut = rf"{opened}(?:{after_opening}(?P<joined>{known})(?::\d{{0,9}})?"
     cut += rf"|(?:{between}|(?P<code>{shown})){before}(?P<apart>{known}){quotes})\s*"
@@ -114,7 +120,14 @@ def behind(opening: str, begun: str, names: Iterable[str], openings: str, ends: 
     over = rf"(?:{over}|{fence}|\)\s{{0,64}}(?:[^\w\s]\s{{0,1024}})?\S{{0,64}})"
     tail = rf"(?:(?P<twice>{known})\s{{1,8}}(?P=twice)|\w{{0,{_LONG}}}){over}"
     begun_code = rf"{first}`{{1,16}}{_LABEL}\r?"
+    begun_code += rf"|{_JOINED}{beginnings(keyed)}" if keyed else ""
     return Unread(whole, cut, rf"{begun}|(?:{opening})(?:{begun_code}|(?:{between}|{shown}){tail})")
+
+
+def keyed(shape: Shape) -> str:
+    """What follows a parameter's name, if only what opens it separates that from the tool's name; else empty."""
+    named = (second for first, second in pairwise(shape.call) if isinstance(first, Name) and isinstance(second, Pairs))
+    return next((found[0] for part in named if (found := _CLOSES_KEY(part.middle))), "")
 
 
 def inside(shape: Shape, names: Iterable[str], openings: str, ends: str) -> Unread:
