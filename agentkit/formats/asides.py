@@ -14,8 +14,12 @@ from typing import Final, NamedTuple
 from agentkit.formats.declaring import THOUGHTS
 from agentkit.formats.reader import Delimiter, Search, any_beginning, any_of, beginnings, may_begin, pattern
 
-SHOWN: Final = ("pre", "code", "example", "samp", "kbd", "tt", "xmp", "var", "cite", "q", "blockquote")
+SHOWN: Final = (
+    "pre", "code", "example", "examples", "samp", "kbd", "tt", "xmp", "listing", "textarea", "script", "nowiki", "var",
+    "cite", "q", "quote", "blockquote",
+)  # fmt: skip
 """Elements of what is shown as code, or quoted."""
+_SHOWN_BETWEEN: Final = {"<!--": "-->", "<![CDATA[": "]]>", "[code]": "[/code]"}
 _ANSWERS: Final = (
     "tool_response", "tool_responses", "tool_result", "tool_results", "tool_output", "tool_outputs",
     "function_response", "function_result", "function_results", "observation",
@@ -56,7 +60,10 @@ class Aside(NamedTuple):
     paragraph: bool = False
 
 
-LITERALS: Final = {text: Aside(ends) for text, ends in _OTHERS.items()} | {"<!--": Aside(("-->",), paragraph=True)}
+LITERALS: Final = {
+    **{text: Aside(ends) for text, ends in _OTHERS.items()},
+    **{text: Aside((end,), paragraph=True) for text, end in _SHOWN_BETWEEN.items()},
+}
 """Asides that start with a literal, by that literal, which contains no white space."""
 _ANY_CASE: Final = {text.lower(): aside for text, aside in LITERALS.items()}
 
@@ -97,7 +104,7 @@ class Asides:
     def behind(self) -> Iterator[tuple[str, str]]:
         """The first character of every opening, and a pattern for what may follow it."""
         yield "<", r"[a-zA-Z!|｜]"
-        yield "[", r"[A-Z]"
+        yield "[", r"[A-Zc]"
 
     def at(self, found: re.Match[str]) -> Aside:
         """The aside that starts at a match of `opens`."""

@@ -37,8 +37,9 @@ from agentkit.formats.format import (
 )
 from agentkit.formats.reader import Delimiter, Search, any_of, beginnings, behind, pattern
 from agentkit.formats.remembered import Remembered
+from agentkit.formats.reserved import refuse_shared
 from agentkit.formats.stops import BLOCK, line_start, line_starts, stops_of
-from agentkit.formats.tags import folded, opening_tag, tag_of
+from agentkit.formats.tags import AFTER_NAME, folded, opening_tag, tag_of
 from agentkit.formats.valueends import Elements
 from agentkit.toolspec import Layout, ToolSpec
 
@@ -183,7 +184,8 @@ class Table:
         """What this tag may open, the exactly spelt tool first; with `loose`, also as a misspelt literal."""
         closes = bool(found["slash"])
         whole = folded(found[0].lstrip("</"))
-        entries = self.tags.get((whole, closes)) or self.tags.get((folded(found["name"]), closes)) or []
+        name = folded(found["name"].rstrip(AFTER_NAME))
+        entries = self.tags.get((whole, closes)) or self.tags.get((name, closes)) or []
         exact = [e for e in entries if e.tool is None or (e.tool.element and e.tool.element.tag == found["name"])]
         other = self.loose.get(whole, ()) if loose and not closes else ()
         return [*(exact or entries), *other] if other else exact or entries
@@ -381,6 +383,8 @@ class Openers:
     )
 
     def __init__(self, formats: Sequence[Format], tools: Sequence[ToolSpec]) -> None:
+        if len(formats) == 1:
+            refuse_shared(formats[0], tools)
         self.formats = tuple(formats)
         self.table = table = Table(formats, tools)
         self._meant: dict[int, Meant] = {}
@@ -388,15 +392,11 @@ class Openers:
         self.following: Final[dict[tuple[int, ...], Any]] = {}  # by the identities of openers: what `nextcall` knows
         self._closing: dict[tuple[str, str | Tag], Search] = {}
         self.fence = Opener("fence", formats[0], Shape(())) if formats else None
-        alternatives = sorted(table.literals, key=len, reverse=True)
-        self.literal = one_of(tuple([table.spelt[key] for key in alternatives]))
+        self.literal = one_of(tuple([table.spelt[key] for key in sorted(table.literals, key=len, reverse=True)]))
         python = any(isinstance(part, PythonCall) for entry in table.lines for part in entry.shape.call)
         block = BLOCK if python and tools else None
-        self.line = (
-            LineStart(line_start(table.words, [tool.name for tool in tools]), table.lines, block)
-            if table.lines
-            else None
-        )
+        begun = line_start(table.words, [tool.name for tool in tools]) if table.lines else None
+        self.line = LineStart(begun, table.lines, block) if begun is not None else None
         self.asides = Asides(table.taken(tools), table.literals.keys())
         for first, following in self.asides.behind():
             table.behind.setdefault(first, set()).add(following)

@@ -19,6 +19,7 @@ TAG_PART: Final = (
     rf"<(?>/?[^\s<>/\"'=]{{0,160}}+(?> [^\s<>/\"'=]{{0,80}}+)?(?>\s{{0,64}}+(?>>{SPACES}+(?><[^<>]{{0,160}}+)?)?)?)?"
 )
 _BOUNDARY: Final = r"(?=[\s/>])"
+AFTER_NAME: Final = ",;"  # what models write after a tag's name, as if attributes were a list
 
 ANY_OPENING: Final = Delimiter(r"<(?P<name>[^\W\d][\w.-]{0,127})(?=[\s/>])", r"<(?:[^\W\d][\w.-]{0,127})?")
 

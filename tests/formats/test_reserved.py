@@ -17,7 +17,7 @@ from agentkit.tool.registry import ToolRegistry
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 NAMES = sorted(
     {"think", "thinking", "Think", "pre", "code", "reasoning", "tool_call", "invoke", "function_calls", "parameter"}
-    | {opened.strip("<>[]|") for f in CATALOG for opened, _ in (*f.thinking, *f.answer) if opened[1:-1].isidentifier()}
+    | {tag.strip("<>[]|◁▷") for f in CATALOG for tag, _ in (*f.thinking, *f.answer) if tag[1:-1].isidentifier()}
 )
 
 
@@ -62,3 +62,55 @@ def test_a_native_model_and_a_format_that_is_only_read_among_others_have_such_a_
     assert Agent(native, [think]).run_sync("Go").text == "Done."
     hermes = ScriptedModel([[ToolCall("c", "think", {"text": "a"})], "Done."], format="hermes")
     assert Agent(hermes, [think], config=ProcessorConfig(formats="auto")).run_sync("Go").text == "Done."
+
+
+PATH = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+ALIKE = [("read_file", "read-file"), ("read_file", "Read_File"), ("Read", "read"), ("a-b_c", "a_b-c"), ("a_b", "a__b")]
+
+
+@pytest.mark.parametrize("names", ALIKE, ids=" ".join)
+@pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
+def test_tools_with_nearly_the_same_name_are_refused_or_each_call_is_read_as_its_own(
+    format: Format, names: tuple[str, str]
+) -> None:
+    tools = [ToolSpec(name, "Read.", PATH) for name in names]
+    both = f"cannot offer both '{names[0]}' and '{names[1]}'"
+    for name in names:
+        try:
+            written = render_calls(format, [ToolCall("", name, {"path": "a"})], tools)
+        except FormatError:
+            assert format.tagged
+            with pytest.raises(FormatError, match=both):
+                render_calls(format, [ToolCall("", name, {"path": "a"})], tools)
+            with pytest.raises(FormatError, match=both):
+                render_prompt(format, tools)
+            with pytest.raises(FormatError, match=both):
+                parse("", format, tools)
+            continue
+        assert [e.call.name for e in parse(written, format, tools) if isinstance(e, CallEnd)] == [name]
+
+
+def test_two_tools_with_one_tag_are_refused_before_the_model_is_asked_and_run_in_other_formats() -> None:
+    ran = []
+
+    def read_file(path: str) -> str:
+        """Read."""
+        ran.append("local")
+        return "ok"
+
+    def served(path: str) -> str:
+        """Read."""
+        ran.append("served")
+        return "ok"
+
+    registry = ToolRegistry(read_file)
+    registry.register_function(served, name="read-file")
+    model = ScriptedModel(["<read-file><path>x</path></read-file>"], format="xml")
+    with pytest.raises(
+        FormatError, match="cannot offer both 'read_file' and 'read-file': the tag of each is <read-file>"
+    ):
+        Agent(model, registry).run_sync("Go")
+    assert model.requests == []
+    call = render_calls("hermes", [ToolCall("", "read-file", {"path": "x"})], registry.specs())
+    Agent(ScriptedModel([call, "Done."], format="hermes"), registry).run_sync("Go")
+    assert ran == ["served"]

@@ -9,8 +9,9 @@ from format_tools import PING, TOOLS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentkit.events import CallEnd, Event, merge
+from agentkit.events import CallEnd, Event, Thinking, merge
 from agentkit.formats import CATALOG, Format, Parser, auto, get, render_calls
+from agentkit.formats.asides import SHOWN
 from agentkit.formats.declaring import THOUGHTS
 from agentkit.messages import ToolCall
 
@@ -61,6 +62,40 @@ def test_a_call_in_thinking_is_not_made_and_one_after_it_is(format: Format, tag:
         for size in (None, 1):
             assert made(read(format, text, size)) == 1
             assert made(read(auto(), text, size)) == (format.name not in FENCED)
+
+
+SHOWN_BETWEEN = [
+    *((f"<{tag}>", f"</{tag}>") for tag in SHOWN),
+    ('<script type="text/plain">', "</script>"),
+    ("<!--", "-->"),
+    ("<![CDATA[", "]]>"),
+    ("[code]", "[/code]"),
+]
+
+
+@pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
+def test_a_call_that_is_shown_is_not_made_and_one_after_it_is(format: Format) -> None:
+    call = render_calls(format, [ToolCall("", "ping", {})], [PING])
+    for opens, closes in SHOWN_BETWEEN:
+        for shown in (
+            f"{opens}\n{call}\n{closes}",
+            f"An example:\n{opens}{call}{closes}",
+            f"So {opens}{call}{closes}.",
+        ):
+            text = f"{shown}\n\n{call}"
+            assert made(read(format, text)) == made(read(format, text, 3)) == 1, text
+            assert made(read(auto(), text)) == (format.name not in FENCED), text
+        mentioned = f"Put it in {opens} first.\n\n{call}"
+        assert made(read(format, mentioned)) == made(read(format, mentioned, 1)) == 1, mentioned
+
+
+def test_what_kimi_thinks_between_its_own_tokens_is_thinking() -> None:
+    call = render_calls("kimi_k2", [ToolCall("", "ping", {})], [PING])
+    for formats in (get("kimi_k2"), auto()):
+        for size in (None, 1):
+            events = read(formats, f"◁think▷perhaps {call}◁/think▷Yes.\n{call}", size)
+            assert [e.text for e in events if isinstance(e, Thinking)] == [f"perhaps {call}"]
+            assert made(events) == 1
 
 
 @settings(max_examples=int(os.environ.get("AGENTKIT_EXAMPLES", "20")) * 10)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentkit.formats.format import CallId, CountedName, Format, Json, Name, ResultShape, Section, Shape, Skip
+from agentkit.formats.format import THINK, CallId, CountedName, Format, Json, Name, ResultShape, Section, Shape, Skip
 
 _DEEPSEEK_CALLS = Section("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>")
 _V3 = ("<｜tool▁call▁begin｜>function<｜tool▁sep｜>", Name(), "\n```json\n", Json(), "\n```<｜tool▁call▁end｜>")
@@ -38,6 +38,7 @@ KIMI_K2 = Format(
     _KIMI_CALLS,
     separator="",
     also=(Shape(("<|tool_call_begin|>", CountedName(), Json(), "<|tool_call_end|>"), _KIMI_CALLS),),
+    thinking=(*THINK, ("◁think▷", "◁/think▷")),  # Kimi-VL and Kimi-Dev think between the latter
     markup=("<|im_end|>",),
     families=("Kimi K2", "Kimi K2.5"),
 )

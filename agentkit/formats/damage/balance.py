@@ -66,7 +66,7 @@ def _element_edges(call: CallReader, layout: Layout) -> Edges:
     own = call.tool.with_element(layout).element if call.tool is not None else None
     if own is None:
         return Edges(starts or NEVER, NEVER, NEVER)
-    return Edges(starts or NEVER, closing_tag(own.tag), opening_tag(own.tag))
+    return Edges(starts or NEVER, closing_tag(own.tag), rf"{opening_tag(own.tag)}(?![^<>]{{0,1024}}/>)")
 
 
 def edges_of(call: CallReader) -> Edges:

@@ -14,6 +14,8 @@ from typing import Final, Literal
 from agentkit.errors import ErrorCode
 from agentkit.events import Markup
 from agentkit.formats.call import CallReader
+from agentkit.formats.damage.around import around_call
+from agentkit.formats.damage.balance import edges_of
 from agentkit.formats.damage.behind_lists import MAY_GO_ON, next_behind
 from agentkit.formats.damage.listed import REACH, Listed, Next, later, only_punctuation
 from agentkit.formats.damage.unread import Named, Unread
@@ -39,6 +41,8 @@ def answer(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, boo
     if (yield from _over_damage(calls, entries)) or (yield from _in_section(calls, entries)):
         return True
     if (yield from _unread(calls, entries)) or (yield from _in_section(calls, entries, nameless=True)):
+        return True
+    if (yield from _around(calls, entries)):
         return True
     return (yield from _in_fence(calls, entries)) or (yield from _unread_object(calls, entries))
 
@@ -173,6 +177,19 @@ def _unread_object(calls: Calls, entries: Sequence[Opener]) -> Generator[None, N
         looker = calls.openers.meant(entry).unread_object
         if looker is not None and (named := (yield from _names_a_tool(calls, looker))):
             yield from _refuse(calls, entry, named)
+            return True
+    return False
+
+
+def _around(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+    """Report what opens like a tool's element and cannot be read, if a call is between that and its own end."""
+    for entry in entries if not calls.prose.quoting.quoted else ():
+        if entry.kind != "call" or entry.tool is None or entry.tool.element is None:
+            continue
+        call = calls.fresh(entry)
+        call.arguments.tool = entry.tool
+        if size := (yield from around_call(calls.r, entry.tool.element.tag, edges_of(call))):
+            yield from _refuse(calls, entry, Named(size, entry.tool.name))
             return True
     return False
 

@@ -91,8 +91,6 @@ def _after(r: Reader, call: CallReader, damage: Damage, *, within: bool) -> Gene
         end = yield from _in_list(r, call.listed, call, damage)
     if end >= 0:
         return end
-    if element is not None and damage.code != "ambiguous_call" and _starts_here(r, damage, edges.starts):
-        return damage.position
     in_tag = element is not None and not damage.ended and (yield from _inside_tag(r, damage))
     over = _over(r, call, damage, edges._replace(ends=f"{edges.ends}|/>"), _PROSE) if in_tag else -1
     over = over if over >= 0 or in_tag else _over(r, call, damage, edges)
@@ -101,9 +99,6 @@ def _after(r: Reader, call: CallReader, damage: Damage, *, within: bool) -> Gene
     if in_tag and (yield from _closes_itself(r)):
         return r.offset
     if damage.ended:
-        return r.offset
-    if in_tag:
-        yield from _next_edge(r, re.compile(f"(?P<start>{edges.starts})|{edges.ends}", re.IGNORECASE))
         return r.offset
     raw = any(isinstance(p, _RAW) for p in call.shape.call)
     closes = section_end(call.shape) if raw else NEVER
@@ -140,11 +135,6 @@ def _over_literal(r: Reader) -> Wait:
         r.at = found.end()
     else:
         r.back_to(start)
-
-
-def _starts_here(r: Reader, damage: Damage, starts: str) -> bool:
-    """Whether another call starts exactly where the damage is."""
-    return not damage.ended and re.match(starts, r.raw()[damage.position - r.mark :], re.IGNORECASE) is not None
 
 
 def _in_list(r: Reader, listed: Listed, call: CallReader, damage: Damage) -> Generator[None, None, int]:
@@ -257,12 +247,6 @@ def _closes_itself(r: Reader) -> Generator[None, None, bool]:
 _TAG_END = re.compile("[<>]")
 
 
-def _next_edge(r: Reader, edge: re.Pattern[str]) -> Wait:
-    """Consume up to the next start of a call, or past the next end of one, or up to the text's end."""
-    if found := (yield from _found(r, edge)):
-        r.at = found.start() if found["start"] else found.end()
-
-
 def _found(r: Reader, edge: re.Pattern[str]) -> Generator[None, None, re.Match[str] | None]:
     """The next edge, once it is certain which one it is; what cannot begin one is consumed."""
     while True:
@@ -278,11 +262,12 @@ def _found(r: Reader, edge: re.Pattern[str]) -> Generator[None, None, re.Match[s
 def _over_quoted(
     r: Reader, damage: Damage, edges: Edges, closes: str, opened: int, *, raw: bool = True
 ) -> Generator[None, None, int]:
-    """Where to continue after damage in a call of raw values: what starts after it may be quoted in one.
+    """Where to continue after damage in a call: what starts after it may be quoted in a value, or directly inside.
 
-    A call that starts exactly at the damage is the next one, unless the damage is the ambiguous end of a value, or in
-    an opening tag, whose rest its own value may be. Any other belongs to the damaged call until that has ended: after
-    as many ends as there were starts; or, if they are too few, after the first, or at the start of another tool's.
+    It belongs to the damaged call until that has ended: after as many ends as there were starts. If they are too few, a
+    call that starts exactly at the damage is the next one, unless the damage is the ambiguous end of a value, or in an
+    opening tag, whose rest its own value may be; otherwise the damaged call ended with the first end, or where another
+    tool's element starts.
     """
     reached = r.offset
     if r.offset > damage.position:
@@ -306,9 +291,11 @@ def _over_quoted(
                 continue
             at = r.base + found.start()
             opens = found["nested"] is not None or found["start"] is not None
-            if (at == here and opens) or (found["close"] is not None and depth == 1 and first < 0):
+            next_one = at == here and opens
+            if (next_one and not r.may_rewind(at)) or (found["close"] is not None and depth == 1 and first < 0):
                 r.at = found.start()
                 return at
+            first = at if next_one else first  # if the damaged call does not end
             depth += 1 if found["nested"] is not None else -1 if found["end"] is not None else 0
             r.at = found.end()
             if first < 0 and (found["end"] is not None if raw else at >= reached):
