@@ -1,4 +1,4 @@
-"""The rest of a tag that cannot be read, of which an attribute quotes a call: what is quoted is no call.
+"""The rest of a tag that cannot be read, of which an attribute quotes a call: what is quoted is not a call.
 
 Knows the reader; knows nothing of calls.
 """
