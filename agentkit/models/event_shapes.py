@@ -107,12 +107,11 @@ DELTAS: Final[Mapping[str, str]] = {
 MESSAGES: Final[Mapping[str, EventShape]] = {
     "message_start": EventShape({"message": OBJECT}),
     "content_block_start": EventShape({"content_block": OBJECT}),
-    "content_block_delta": ANY,  # what is not read of it is looked for where it belongs
     "message_delta": EventShape(
         {"delta": EventShape({"container": ANY, "stop_details": ANY}), "context_management": ANY}
     ),
 }
-"""Each kind of event."""
+"""Each kind of event but `content_block_delta`."""
 
 # ---------------------------------------------------------------- Responses
 

@@ -64,7 +64,8 @@ class MessagesWire:
             if meaning(reason) == "length":
                 self._calls.cut()
         stands = self._calls.go_on() if reason or kind.startswith("content_block_") else []
-        self._calls.check(event, MESSAGES.get(kind, NOTHING))
+        if kind != "content_block_delta":  # what is not read of that is looked for where it belongs
+            self._calls.check(event, MESSAGES.get(kind, NOTHING))
         return stands + self._event(kind, event)
 
     def _event(self, kind: str, event: WireEvent) -> list[SourceEvent]:
@@ -252,7 +253,7 @@ def _kind(delta: Mapping[str, Any]) -> str:
 def _is_odd(delta: Mapping[str, Any], call: NativeCall | None) -> bool:
     """Whether a delta of an input has it elsewhere, or as another value than a text in the middle of that text."""
     given = delta.get("partial_json")
-    if isinstance(given, str) and given:
+    if given and isinstance(given, str):
         return False
     if not given:
         return has_more(delta, _INPUT)

@@ -183,7 +183,7 @@ class ChatWire:
             index = choice.get("index")
             if (index if type(index) is int else at) <= 0:  # agentkit requests one answer
                 events += self._choice(choice)
-        if not events or (self.called and not any(isinstance(e, ArgumentDelta) for e in events)):
+        if not events or (self.called and not isinstance(events[-1], ArgumentDelta)):
             self._check(event, choices)
         return events
 
@@ -218,12 +218,16 @@ class ChatWire:
                 self._calls.stray()
         elif self._final.get("content") and any(delta.get("content") for delta in deltas):
             self._calls.unread({"message": ...})  # which was not the last word, and not read as a piece
-        self._refused = self._refused or any(text_of(said.get("refusal")) for said in (*deltas, self._final))
+        said = (*deltas, self._final)
+        self._refused = self._refused or any("refusal" in one and text_of(one["refusal"]) for one in said)
         self._calls.held = bool(self._final) or self._refused or takes_back(self._finish)
         if not deltas and (words := strings_of(choice.get("delta")) or text_of(choice.get("text"))):
             self._calls.stray()  # in no shape of the protocol: it may be a part of a call
             deltas = [{"content": words}]
-        return [event for delta in deltas for event in self._delta(delta)]
+        events: list[SourceEvent] = []
+        for delta in deltas:
+            events += self._delta(delta)
+        return events
 
     def close(self) -> list[SourceEvent]:
         """The last events."""
@@ -236,13 +240,13 @@ class ChatWire:
     def _delta(self, delta: Mapping[str, Any]) -> list[SourceEvent]:
         events = [] if chat_thinking.NAMES.isdisjoint(delta) else self._thinking.feed(delta)
         content, refusal = delta.get("content") or delta.get("text"), text_of(delta.get("refusal"))
-        if isinstance(content, list | Mapping):  # Mistral's reasoning models
-            for part in content if isinstance(content, list) else [content]:
+        if not content or isinstance(content, str):
+            events += self._say(self._text.feed(text_of(content)))
+        else:
+            for part in content if isinstance(content, list) else [content]:  # Mistral's reasoning models
                 inner = "".join(text_of(p.get("text")) for p in items_of(mapping_of(part).get("thinking")))
                 words = text_of(part) or text_of(mapping_of(part).get("text"))
                 events += self._thinking.say(inner) + self._say(self._text.feed(words))
-        else:
-            events += self._say(self._text.feed(text_of(content)))
         if refusal:
             events += self._say(self._text.feed(refusal))
         for piece in objects_of(delta.get("tool_calls")):
@@ -287,7 +291,7 @@ class ChatWire:
         call.extras |= {k: v for k, v in piece.items() if k not in PLAIN and v}
         if text and not call.name:
             self._calls.stray(call.index)
-        elif not isinstance(given, str | None) and not (call.pieces.blank or call.values is not None):
+        elif not (given is None or isinstance(given, str)) and not (call.pieces.blank or call.values is not None):
             self._calls.stray()  # no text in the middle of one
         return events + self._calls.more(call, text)
 
@@ -299,6 +303,8 @@ PLAIN: Final = frozenset(("index", "id", "type", "function", "custom", "name", "
 def function_of(piece: Mapping[str, Any]) -> Mapping[str, Any]:
     """Name and arguments in a piece of a call; some servers write them without the object `function`."""
     function = mapping_of(piece.get("function"))
+    if function and "name" not in piece and "arguments" not in piece:
+        return function
     given = {k: piece[k] for k in ("name", "arguments") if piece.get(k) and not function.get(k)}
     return {**function, **given} if given else function or {"name": mapping_of(piece.get("custom")).get("name")}
 

@@ -86,7 +86,7 @@ class ResponsesWire:
         known = kind.rpartition(".")[0] in _KINDS or kind in _GO_ON
         stands = self._calls.go_on() if known else []
         events = self._event(kind, event)
-        if not events or (self.called and not any(isinstance(e, ArgumentDelta) for e in events)):
+        if not events or (self.called and not isinstance(events[-1], ArgumentDelta)):
             self._calls.check(event, of_responses(kind))
         return stands + events
 

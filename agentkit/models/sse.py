@@ -88,8 +88,7 @@ class EventReader:
             line, self._first = line.removeprefix(BOM), False
         if line:
             field, _, value = line.partition(b":")
-            field = field.lower()
-            if field == b"data":
+            if field == b"data" or field.lower() == b"data":
                 self._data.append(value.removeprefix(b" "))
                 self._kept += len(value)
             elif field == b"event":

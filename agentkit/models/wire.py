@@ -77,7 +77,9 @@ def items_of(value: object) -> list[Mapping[str, Any]]:
 
 def objects_of(value: object) -> list[Mapping[str, Any]]:
     """The objects of a field: those of an array, or the one that a server wrote without it."""
-    return [value] if isinstance(value, Mapping) else items_of(value)
+    if isinstance(value, list):
+        return items_of(value)
+    return [value] if isinstance(value, Mapping) else []
 
 
 def count_of(value: object) -> int:
