@@ -17,7 +17,7 @@ from agentkit.events import Finish, SourceEvent, Usage
 from agentkit.models import refusals
 from agentkit.models.receiving import Unreadable
 from agentkit.models.secrets import without_secrets
-from agentkit.models.wire import NO_REASON, ErrorInStream
+from agentkit.models.stream_errors import NO_REASON, ErrorInStream
 from agentkit.unicode import escaped
 
 KINDS: Final[Mapping[int, ProviderErrorKind]] = {

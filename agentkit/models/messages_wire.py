@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from agentkit.events import Finish, SourceEvent, Text, Thinking, Usage
 from agentkit.formats.pieces import Pieces
+from agentkit.models.event_shapes import DELTAS, MESSAGES, NOTHING, TEXT, EventShape, has_more
 from agentkit.models.finishes import finish, meaning, takes_back
 from agentkit.models.native import (
     CONTRADICTED,
@@ -20,26 +21,10 @@ from agentkit.models.native import (
 )
 from agentkit.models.native_arguments import readable
 from agentkit.models.shared_indexes import SharedIndexes
-from agentkit.models.wire import (
-    ErrorInStream,
-    WireEvent,
-    count_of,
-    counted,
-    items_of,
-    json_text_of,
-    mapping_of,
-    text_of,
-)
+from agentkit.models.strays import UNREAD
+from agentkit.models.stream_errors import ErrorInStream, raise_error
+from agentkit.models.wire import WireEvent, count_of, counted, items_of, json_text_of, mapping_of, text_of
 from agentkit.unicode import Joiner
-
-FIELDS: Final[Mapping[str, str]] = {
-    "text_delta": "text",
-    "thinking_delta": "thinking",
-    "signature_delta": "signature",
-    "input_json_delta": "partial_json",
-    "compaction_delta": "content",
-}
-"""The field of each kind of delta; it also shows the kind of one whose type was omitted."""
 
 WORDS: Final = ("text", "thinking")
 """The blocks that have no input."""
@@ -47,7 +32,7 @@ WORDS: Final = ("text", "thinking")
 OF_REPLY: Final = ("output_tokens", "output_tokens_details")
 """The counts of the reply. At a message's start they say nothing: 1 token, as a rule."""
 
-UNREAD: Final = "a part of it came in a form that cannot be read"
+_INPUT: Final = EventShape({"partial_json": TEXT})
 
 
 class MessagesWire:
@@ -73,6 +58,7 @@ class MessagesWire:
 
     def feed(self, event: WireEvent) -> list[SourceEvent]:
         """One event of the stream."""
+        raise_error(event)
         kind = text_of(event.get("type"))
         reason = text_of(mapping_of(event.get("delta")).get("stop_reason")) if kind == "message_delta" else ""
         if reason:
@@ -80,6 +66,8 @@ class MessagesWire:
             if meaning(reason) == "length":
                 self._calls.cut()
         stands = self._calls.go_on() if reason or kind.startswith("content_block_") else []
+        if kind != "content_block_delta":  # what is not read of that is looked for where it belongs
+            self._calls.check(event, MESSAGES.get(kind, NOTHING))
         return stands + self._event(kind, event)
 
     def _event(self, kind: str, event: WireEvent) -> list[SourceEvent]:
@@ -91,10 +79,10 @@ class MessagesWire:
                 message = mapping_of(event.get("message"))
                 self._count({k: v for k, v in mapping_of(message.get("usage")).items() if k not in OF_REPLY})
                 self._calls.held = takes_back(text_of(message.get("stop_reason")))
-            case "content_block_start" if text_of(mapping_of(event.get("content_block")).get("type")):
+            case "content_block_start":
                 return self._start(at, mapping_of(event.get("content_block")))
             case "content_block_delta":
-                return self._delta(at, mapping_of(event.get("delta")))
+                return self._delta(at, mapping_of(event.get("delta")), event)
             case "content_block_stop" if at in self._blocks:
                 return self._stop(at)
             case "message_delta":
@@ -104,8 +92,6 @@ class MessagesWire:
                 self.done = self.done or self._finish is not None  # complete; only `message_stop` is still to come
             case "message_stop":
                 self.done = self.over = True
-            case "error":
-                raise ErrorInStream.of(event.get("error"))
         return []
 
     @property
@@ -133,6 +119,9 @@ class MessagesWire:
         self._usage.update({k: v for k, v in usage.items() if v or k not in self._usage})
 
     def _start(self, at: int, block: Mapping[str, Any]) -> list[SourceEvent]:
+        if not text_of(block.get("type")):
+            self._calls.check(block, NOTHING)
+            return []
         known = self._blocks.get(at)
         same_id = known is not None and block.get("id") and known.get("id") == block["id"]
         if same_id and block.get("type") == "tool_use":
@@ -156,13 +145,14 @@ class MessagesWire:
                 if caller and caller != {"type": "direct"}:  # a server tool's code made the call; the API requires it
                     call.extras["caller"] = caller
                 early = self._early.pop(at, [])
+                self._calls.claim(at)
                 call.doubt = UNREAD if None in early else ""
                 self._pieces[at] = [*filter(None, early)]
                 self._shared.begin(at, call, mapping_of(block.get("input")))
                 return events + self._calls.more(call, "".join(self._pieces[at]))
         return []
 
-    def _delta(self, at: int, delta: Mapping[str, Any]) -> list[SourceEvent]:
+    def _delta(self, at: int, delta: Mapping[str, Any], event: WireEvent) -> list[SourceEvent]:
         block = self._blocks.get(at)
         match kind := _kind(delta):
             case "text_delta" if block is None or block.get("type") == "text":
@@ -173,21 +163,26 @@ class MessagesWire:
                 piece, said = text_of(delta.get("signature")), _growing(block, "signature")
                 if len(piece) != len(said) or piece != said.text():
                     said.add(piece)
-            case "input_json_delta":
+            case "input_json_delta" if not _is_odd(delta, self._call_at.get(at)):
                 return self._hand_over(at, json_text_of(delta.get("partial_json")))
             case "compaction_delta" if block is not None:
                 _growing(block, "content").add(text_of(delta.get("content")))
-            case _ if kind not in FIELDS or delta.get(FIELDS[kind]):
-                self._doubt(at)
+            case "citations_delta" if block is not None and at not in self._call_at:
+                return []
+            case _ if kind not in DELTAS or delta.get(DELTAS[kind]) or has_more(delta, NOTHING):
+                self._doubt(at, event)
         return []
 
-    def _doubt(self, at: int) -> None:
+    def _doubt(self, at: int, event: WireEvent) -> None:
         """Something came that cannot be read, or does not belong there: the call there, if one is, may be another."""
         call = self._call_at.get(at)
         if call is not None:
             call.doubt = call.doubt or UNREAD
         elif at not in self._blocks:
             self._early.setdefault(at, []).append(None)
+            self._calls.stray(at)
+        else:
+            self._calls.check(event, NOTHING)
 
     def _implied(self, at: int, kind: str) -> list[SourceEvent]:
         """Start a block whose own start did not come."""
@@ -199,6 +194,7 @@ class MessagesWire:
             self._pieces[at].append(piece)
         elif at not in self._call_at:
             self._early.setdefault(at, []).append(piece)
+            self._calls.stray(at)
         call = self._call_at.get(at)
         told = self._shared.decides(at) and call is not None and not call.doubt
         return [] if call is None or told else self._calls.more(call, piece)
@@ -253,7 +249,17 @@ class MessagesWire:
 
 def _kind(delta: Mapping[str, Any]) -> str:
     """What a delta adds to; empty if it does not show that."""
-    return text_of(delta.get("type")) or next((kind for kind, field in FIELDS.items() if field in delta), "")
+    return text_of(delta.get("type")) or next((kind for kind, field in DELTAS.items() if field in delta), "")
+
+
+def _is_odd(delta: Mapping[str, Any], call: NativeCall | None) -> bool:
+    """Whether a delta of an input has it elsewhere, or as another value than a text in the middle of that text."""
+    given = delta.get("partial_json")
+    if given and isinstance(given, str):
+        return False
+    if not given:
+        return has_more(delta, _INPUT)
+    return call is not None and not call.pieces.blank and call.values is None
 
 
 def _whole_input(block: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
@@ -23,8 +23,10 @@ from agentkit.events import (
 )
 from agentkit.formats.exact import exactly, rounded
 from agentkit.messages import ToolCall
+from agentkit.models.event_shapes import EventShape, has_more
 from agentkit.models.growing_arguments import GrowingArguments
 from agentkit.models.native_arguments import ArgumentsError, NativeArguments, read_arguments, readable
+from agentkit.models.strays import UNREAD, Strays
 from agentkit.unicode import Joiner, clean, clean_json
 
 _LOG: Final = logging.getLogger("agentkit.models")
@@ -40,17 +42,9 @@ def provider_block(
 _SHAPE: Final = frozenset(("$schema", "type", "title", "description", "properties", "required", "additionalProperties"))
 
 
-def bare(tools: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
-    """The names of the tools that can only be called without arguments.
-
-    Args:
-        tools: their schemas by name.
-    """
-    return frozenset(
-        name
-        for name, schema in tools.items()
-        if schema.keys() <= _SHAPE and not (schema.get("properties") or schema.get("additionalProperties"))
-    )
+def is_bare(schema: Mapping[str, Any]) -> bool:
+    """Whether a tool with this schema can only be called without arguments."""
+    return schema.keys() <= _SHAPE and not (schema.get("properties") or schema.get("additionalProperties"))
 
 
 @dataclass(slots=True, eq=False)
@@ -123,7 +117,6 @@ class NativeCalls:
         self.held = False
         self._provider = provider
         self._schemas = schemas
-        self._bare = bare(schemas)
         self._marks_ends = marks_ends
         self._whole_names = whole_names
         self._marked: list[NativeCall] = []  # over, and the response has not continued after them
@@ -131,11 +124,13 @@ class NativeCalls:
         self._first = 0  # the first call that has not ended, if any
         self._unstarted = 0  # as far as is known, the first call that has not started
         self._waits: tuple[object, ...] = ()  # the state in which that one was found incomplete
+        self._strays = Strays()
 
     def begin(self, id: str, name: str) -> tuple[NativeCall, list[SourceEvent]]:
         """A new call; its name may still be to come."""
         call = NativeCall(len(self.all), clean(id))
         self.all.append(call)
+        self._strays.begins(call)
         return call, self.more(call, name=name)
 
     def more(self, call: NativeCall, text: str = "", *, name: str = "") -> list[SourceEvent]:
@@ -145,11 +140,14 @@ class NativeCalls:
         """
         if call.ended:
             call.late.append(text)
+            self.stray(call)
             return []
         if name and not call.name:
             call.name = clean(name)
         piece = call.joiner.feed(text) if text else ""
         if piece:
+            if self._strays.came:
+                self._strays.grows(call)
             call.pieces.add(piece)
         if not call.started:
             return self._start_in_order() if call.name and (self._whole_names or call.pieces) else []
@@ -164,10 +162,41 @@ class NativeCalls:
             _warn_if_other(call, whole)
             return []
         call.joiner = Joiner()
+        events: list[SourceEvent] = []
         if whole.startswith(call.text):
-            return self.more(call, whole[len(call.text) :])
-        call.pieces = GrowingArguments(whole)
-        return []
+            events = self.more(call, whole[len(call.text) :])
+        else:
+            call.pieces = GrowingArguments(whole)
+        self._strays.told(call)
+        return events
+
+    def stray(self, place: Hashable = None) -> None:
+        """Something came that fits no call, at a place where one may still begin; None if that is unknown."""
+        self._strays.add(place)
+
+    def claim(self, place: Hashable) -> None:
+        """A call has started where such things came: they are parts of it."""
+        self._strays.claim(place)
+
+    def check(self, event: Mapping[str, Any], shape: EventShape) -> None:
+        """Whether an event of which nothing was read holds something elsewhere than its shape says."""
+        if has_more(event, shape):
+            self.unread(event)
+
+    def unread(self, event: Mapping[str, Any]) -> None:
+        """An event came that holds something, but nothing of it could be read."""
+        self.stray()
+        if not self._strays.reported:  # its values may be anybody's words, and are not shown
+            names = ", ".join(sorted(map(repr, event)))[:200]
+            _LOG.warning("an event of the response has a shape that cannot be read, with the fields %s", names)
+            self._strays.reported = True
+
+    def lacks(self, call: NativeCall) -> bool:
+        """Whether something that fits no call may be a part of this one, as far as is known."""
+        if not self._strays.lost():
+            return False
+        silent = not call.values and not self._is_bare(call.name) and readable(call.text) == {}
+        return self._strays.lacks(call, silent=silent)
 
     def rename(self, call: NativeCall, name: str) -> None:
         """Set the name of a call after more of it has come; the name of a call that has ended stays."""
@@ -222,6 +251,8 @@ class NativeCalls:
         return events
 
     def _complete(self, call: NativeCall) -> list[SourceEvent]:
+        if self._strays.may_be_inside(call):
+            return []
         state = (call, call.name, call.told, call.pieces, len(call.pieces))
         if state == self._waits:
             return []
@@ -230,14 +261,14 @@ class NativeCalls:
             arguments = read_arguments(call.text)
         except ArgumentsError:
             return []
-        if not (arguments.values or (call.name in self._bare and call.told)):
+        if not (arguments.values or (self._is_bare(call.name) and call.told)):
             return []
         return self._end(call, arguments)
 
     def doubt_silent(self) -> None:
         """Something came that fits no call: those of which no arguments came may be the ones that it is of."""
         for call in self.all:
-            if not (call.ended or call.text.strip() or call.name in self._bare):
+            if not (call.ended or call.text.strip() or self._is_bare(call.name)):
                 call.doubt = call.doubt or UNCLAIMED
 
     def settle(self, cut: str = "", *, broken: bool = False, barred: bool = False) -> list[SourceEvent]:
@@ -248,15 +279,27 @@ class NativeCalls:
             broken: whether the response was interrupted, or its provider failed.
             barred: whether no call of the response may run, not even a complete one.
         """
-        if any(_holds_others(call) for call in self.all):
+        others = False
+        for call in self.all:
+            if _holds_others(call):
+                others = True
+            elif call.late:
+                self.claim(call)  # only repeated
+        if others:
             self.doubt_silent()
-        return [event for call in self.all if not call.ended for event in self._settle(call, cut, broken, barred)]
+        open_calls = [call for call in self.all if not call.ended]
+        for call in open_calls:
+            if self.lacks(call):
+                call.doubt = call.doubt or UNREAD
+        return [event for call in open_calls for event in self._settle(call, cut, broken, barred)]
 
     def _settle(self, call: NativeCall, cut: str, broken: bool, barred: bool) -> list[SourceEvent]:
         rest = call.joiner.close()
         events = self.more(call, rest) if rest else []
         if not call.started:
             events += self._start(call)
+        if not (call.doubt or call.name) and len(self.all) > 1:
+            call.doubt = NAMELESS
         if call.doubt:
             return events + self._fail(call, "ambiguous_call", call.doubt, 0)
         cut = cut or (INCOMPLETE if call.stopped is False else "")
@@ -270,9 +313,12 @@ class NativeCalls:
             return events + self._fail(call, "denied", f"not run: {cut}, and this call with it", 0)
         if not call.name:
             return events + self._fail(call, "unknown_tool", "the call names no tool", 0)
-        if not (call.told or call.text.strip() or call.name in self._bare):
+        if not (call.told or call.text.strip() or self._is_bare(call.name)):
             return events + self._fail(call, "truncated_call", NO_ARGUMENTS, 0)
         return events + self._end(call, arguments)
+
+    def _is_bare(self, name: str) -> bool:
+        return name in self._schemas and is_bare(self._schemas[name])
 
     def _may_be_cut(self, call: NativeCall, arguments: Mapping[str, Any], broken: bool) -> bool:
         """Whether a call whose arguments can be read was nevertheless cut: no arguments may mean none so far."""
@@ -317,6 +363,8 @@ class NativeCalls:
 
 
 NO_ARGUMENTS: Final = "no arguments of this call came, nor a statement that it has none; call again with them"
+
+NAMELESS: Final = "it names no tool, and stands at the place of no other call; it may be a part of one"
 
 UNCLAIMED: Final = "no arguments of this call came, but some came that fit no call; call again with them"
 

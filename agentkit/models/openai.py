@@ -7,7 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
-from agentkit.events import SourceEvent, Text, Usage
+from agentkit.events import ArgumentDelta, SourceEvent, Text, Usage
 from agentkit.messages import (
     AssistantMessage,
     ImagePart,
@@ -24,21 +24,24 @@ from agentkit.models import chat_thinking, fitting, prefill
 from agentkit.models.base import ModelRequest
 from agentkit.models.chat_calls import WhichCall
 from agentkit.models.chat_thinking import ChatThinking
+from agentkit.models.event_shapes import CHAT
 from agentkit.models.final_message import decide
 from agentkit.models.finishes import finish, takes_back
 from agentkit.models.native import NativeCalls, last_events
+from agentkit.models.native_arguments import readable
 from agentkit.models.provider import RemoteModel
 from agentkit.models.rendered_once import Rendered, Taken
+from agentkit.models.stream_errors import ErrorInStream, raise_error
 from agentkit.models.vendors import OPENAI
 from agentkit.models.wire import (
     DONE,
-    ErrorInStream,
     WireEvent,
     count_of,
     counted,
     items_of,
     json_text_of,
     mapping_of,
+    objects_of,
     text_of,
 )
 from agentkit.schemas import flavours
@@ -179,19 +182,26 @@ class ChatWire:
 
     def feed(self, event: WireEvent) -> list[SourceEvent]:
         """One chunk, or `DONE`."""
-        if event.get("error"):
-            raise ErrorInStream.of(event["error"])
+        raise_error(event)
         if event is DONE:
             self.done = self.over = True
         events: list[SourceEvent] = []
-        choices = items_of(event.get("choices"))
+        choices = objects_of(event.get("choices"))
         for place in (event, event.get("x_groq"), *choices):  # Moonshot has it in the choice
             self._count(mapping_of(place).get("usage"))
         for at, choice in enumerate(choices):
             index = choice.get("index")
             if (index if type(index) is int else at) <= 0:  # agentkit requests one answer
                 events += self._choice(choice)
+        if not events or (self.called and not isinstance(events[-1], ArgumentDelta)):
+            self._check(event, choices)
         return events
+
+    def _check(self, event: WireEvent, choices: Sequence[Mapping[str, Any]]) -> None:
+        """Look for what was not read of an event; one that tells the end or the usage has been read."""
+        ends = any(choice.get("finish_reason") is not None for choice in choices)
+        if not (ends or (event.get("usage") and not choices)):
+            self._calls.check(event, CHAT)
 
     @property
     def called(self) -> bool:
@@ -205,15 +215,29 @@ class ChatWire:
             self._usage = Usage(*(now or known for now, known in zip(usage_of(mapping_of(usage)), before, strict=True)))
 
     def _choice(self, choice: Mapping[str, Any]) -> list[SourceEvent]:
+        if choice.get("error"):
+            raise ErrorInStream.of(choice["error"])
         reason = choice.get("finish_reason")
         if reason is not None:
             self._finish = self._finish if takes_back(self._finish) else text_of(reason)
             self.done = True
-        self._final = mapping_of(choice.get("message")) or self._final
-        delta = mapping_of(choice.get("delta"))
-        self._refused = self._refused or any(text_of(said.get("refusal")) for said in (delta, self._final))
+        deltas = objects_of(choice.get("delta"))
+        if message := mapping_of(choice.get("message")):
+            self._final = message
+            if any(is_part(call) for call in objects_of(message.get("tool_calls"))):
+                self._calls.stray()
+        elif self._final.get("content") and any(delta.get("content") for delta in deltas):
+            self._calls.unread({"message": ...})  # which was not the last word, and not read as a piece
+        said = (*deltas, self._final)
+        self._refused = self._refused or any("refusal" in one and text_of(one["refusal"]) for one in said)
         self._calls.held = bool(self._final) or self._refused or takes_back(self._finish)
-        return self._delta(delta)
+        if not deltas and (words := strings_of(choice.get("delta")) or text_of(choice.get("text"))):
+            self._calls.stray()  # in no shape of the protocol: it may be a part of a call
+            deltas = [{"content": words}]
+        events: list[SourceEvent] = []
+        for delta in deltas:
+            events += self._delta(delta)
+        return events
 
     def close(self) -> list[SourceEvent]:
         """The last events."""
@@ -225,16 +249,17 @@ class ChatWire:
 
     def _delta(self, delta: Mapping[str, Any]) -> list[SourceEvent]:
         events = [] if chat_thinking.NAMES.isdisjoint(delta) else self._thinking.feed(delta)
-        content, refusal = delta.get("content"), text_of(delta.get("refusal"))
-        if isinstance(content, list):  # Mistral's reasoning models
-            for part in items_of(content):
-                inner = "".join(text_of(p.get("text")) for p in items_of(part.get("thinking")))
-                events += self._thinking.say(inner) + self._say(self._text.feed(text_of(part.get("text"))))
-        else:
+        content, refusal = delta.get("content") or delta.get("text"), text_of(delta.get("refusal"))
+        if not content or isinstance(content, str):
             events += self._say(self._text.feed(text_of(content)))
+        else:
+            for part in content if isinstance(content, list) else [content]:  # Mistral's reasoning models
+                inner = "".join(text_of(p.get("text")) for p in items_of(mapping_of(part).get("thinking")))
+                words = text_of(part) or text_of(mapping_of(part).get("text"))
+                events += self._thinking.say(inner) + self._say(self._text.feed(words))
         if refusal:
             events += self._say(self._text.feed(refusal))
-        for piece in items_of(delta.get("tool_calls")):
+        for piece in objects_of(delta.get("tool_calls")):
             events += self._call_piece(piece)
         return events
 
@@ -244,7 +269,7 @@ class ChatWire:
         words = {} if self._said else {k: final[k] for k in ("content", "refusal") if k in final}
         events = self._delta(words)
         self._which.judge()
-        told = items_of(final.get("tool_calls"))
+        told = [{**call, "function": function_of(call)} for call in objects_of(final.get("tool_calls"))]
         if self.called:
             return events + decide(self._calls, told)
         return events + self._delta({"tool_calls": in_places(told)})
@@ -254,9 +279,10 @@ class ChatWire:
         return [*self._thinking.end(), Text(text)] if text else []
 
     def _call_piece(self, piece: Mapping[str, Any]) -> list[SourceEvent]:
-        function = mapping_of(piece.get("function"))
+        function = function_of(piece)
         id, name = text_of(piece.get("id")), text_of(function.get("name"))
-        text = json_text_of(function.get("arguments"))
+        given = function.get("arguments")
+        text = json_text_of(given)
         place = piece.get("index")
         index = place if type(place) is int and place >= 0 else None  # neither -1 nor true is an index
         events = self._thinking.end()
@@ -268,11 +294,40 @@ class ChatWire:
             events += begun
         elif name:
             self._calls.rename(call, self._which.name(call, name))
+            self._calls.claim(call.index)
         self._which.add(call, index, id, name, text)
         call.told = call.told or "arguments" in function
         # such as Gemini's thought signatures
-        call.extras |= {k: v for k, v in piece.items() if k not in ("index", "id", "type", "function", "custom") and v}
+        call.extras |= {k: v for k, v in piece.items() if k not in PLAIN and v}
+        if text and not call.name:
+            self._calls.stray(call.index)
+        elif not (given is None or isinstance(given, str)) and not (call.pieces.blank or call.values is not None):
+            self._calls.stray()  # no text in the middle of one
         return events + self._calls.more(call, text)
+
+
+PLAIN: Final = frozenset(("index", "id", "type", "function", "custom", "name", "arguments"))
+"""The fields of a call that are read; all others are its extras."""
+
+
+def function_of(piece: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Name and arguments in a piece of a call; some servers write them without the object `function`."""
+    function = mapping_of(piece.get("function"))
+    if function and "name" not in piece and "arguments" not in piece:
+        return function
+    given = {k: piece[k] for k in ("name", "arguments") if piece.get(k) and not function.get(k)}
+    return {**function, **given} if given else function or {"name": mapping_of(piece.get("custom")).get("name")}
+
+
+def is_part(call: Mapping[str, Any]) -> bool:
+    """Whether a call in a message has only a part of its arguments, as in a piece of a stream."""
+    text = json_text_of(function_of(call).get("arguments"))
+    return bool(text.strip()) and readable(text) is None
+
+
+def strings_of(value: object) -> str:
+    """A text, or all of a list."""
+    return "".join(map(text_of, value)) if isinstance(value, list) else text_of(value)
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:
@@ -294,9 +349,9 @@ def chunks_of(body: Mapping[str, Any]) -> list[WireEvent]:
     if body.get("error"):
         return [body]
     choices = []
-    for choice in items_of(body.get("choices")):
+    for choice in objects_of(body.get("choices")):
         message = mapping_of(choice.get("message"))
-        delta = {**message, "tool_calls": in_places(items_of(message.get("tool_calls")))}
+        delta = {**message, "tool_calls": in_places(objects_of(message.get("tool_calls")))}
         choices.append({**choice, "message": None, "delta": delta})
     return [{"choices": choices, "usage": body.get("usage")}] + ([DONE] if choices else [])
 

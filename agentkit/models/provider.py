@@ -28,8 +28,9 @@ from agentkit.models.model_options import ModelSettings
 from agentkit.models.receiving import ResponseBody, Unreadable
 from agentkit.models.retry import Retry
 from agentkit.models.secrets import MIN_SECRET, Address, is_secret, shown, watch_logs
+from agentkit.models.stream_errors import ErrorInStream
 from agentkit.models.vendors import Vendor
-from agentkit.models.wire import ErrorInStream, Wire, WireEvent, items_of, mapping_of, text_of
+from agentkit.models.wire import Wire, WireEvent, items_of, mapping_of, text_of
 from agentkit.unicode import escaped, has_surrogate
 
 _LOG: Final = logging.getLogger("agentkit.models")

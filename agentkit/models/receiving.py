@@ -13,8 +13,9 @@ from contextlib import aclosing
 from typing import Any, Final
 
 from agentkit.formats import values
-from agentkit.models.sse import BOM, EventReader, EventTooLong
-from agentkit.models.wire import DONE, ErrorInStream, Wire, WireEvent
+from agentkit.models.sse import BOM, EventReader, EventTooLong, ServerEvent
+from agentkit.models.stream_errors import ErrorInStream, whole_error
+from agentkit.models.wire import DONE, Wire, WireEvent
 
 MAX_EVENT: Final = 64 * 1024 * 1024
 """The maximum size of one event of a stream, in bytes. The longest known repeat a whole response, with images."""
@@ -29,6 +30,9 @@ MAX_DEPTH: Final = 200
 """The nesting of arrays and objects in one event, or in a whole response: a call's arguments and what contains them."""
 
 TOO_DEEP: Final = f"JSON in the response is nested deeper than {MAX_DEPTH} arrays and objects"
+
+HEARTBEATS: Final = frozenset(("ping", "pong", "heartbeat", "keepalive", "keep-alive", "keep_alive"))
+"""What proxies and servers send, as a JSON string, so that a connection stays open."""
 
 _BIG_PIECE = 256 * 1024  # bytes; unpacked data comes in such pieces without ever waiting for the network
 
@@ -134,23 +138,37 @@ class ResponseBody:
                 await asyncio.sleep(0)  # let other tasks run: a compressed body may unpack for long without waiting
 
 
-def _events(found: Iterator[str]) -> Iterator[WireEvent]:
-    """The events in the data of a stream; what is not an object, such as some proxies' heartbeats, does not count."""
+def _events(found: Iterator[ServerEvent]) -> Iterator[WireEvent]:
+    """The events in the data of a stream."""
     try:
-        for data in found:
-            event = DONE if data.startswith("[DONE]") else _json(data)
-            if isinstance(event, Mapping):
-                if event.get("error") and event.get("type", "error") == "error":
-                    raise ErrorInStream.of(event["error"])
-                yield event
+        for name, data in found:
+            if data.startswith("[DONE]"):
+                yield DONE
+                continue
+            value = _json(data)
+            for event in value if isinstance(value, list) else [value]:
+                yield _event(name, event)
     except EventTooLong:
         raise Unreadable(f"an event of the stream is longer than {MAX_EVENT:,} bytes") from None
+
+
+def _event(name: str, value: object) -> WireEvent:
+    """One event; its type is the one in its data, or else its name. A heartbeat in another form says nothing."""
+    if not isinstance(value, Mapping):
+        if name == "error":
+            return {"type": name, "error": value}
+        return {} if isinstance(value, str) and value.lower() in HEARTBEATS else {"data": value}
+    if name == "error" and value.get("type") not in (None, name) and not value.get("error"):
+        return {"type": name, "error": value}
+    return {**value, "type": name} if name and value.get("type") is None else value
 
 
 def _whole(body: bytes) -> Mapping[str, Any]:
     found = _json(body.removeprefix(BOM).decode())
     if not isinstance(found, Mapping):
         raise Unreadable(f"expected a JSON object, found {str(found)[:200]}")
+    if (error := whole_error(found)) is not None:
+        raise ErrorInStream.of(error)
     return found
 
 

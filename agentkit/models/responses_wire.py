@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from agentkit.events import Finish, FinishReason, SourceEvent, Text, Thinking, Usage
+from agentkit.events import ArgumentDelta, Finish, FinishReason, SourceEvent, Text, Thinking, Usage
 from agentkit.formats.pieces import Pieces
+from agentkit.models.event_shapes import NOTHING, of_responses
 from agentkit.models.finishes import finish, takes_back
 from agentkit.models.native import (
     CONTRADICTED,
@@ -24,16 +25,8 @@ from agentkit.models.native import (
     provider_block,
 )
 from agentkit.models.output_items import OutputItem, OutputItems
-from agentkit.models.wire import (
-    ErrorInStream,
-    WireEvent,
-    count_of,
-    counted,
-    items_of,
-    json_text_of,
-    mapping_of,
-    text_of,
-)
+from agentkit.models.stream_errors import ErrorInStream, raise_error
+from agentkit.models.wire import WireEvent, count_of, counted, items_of, json_text_of, mapping_of, text_of
 from agentkit.unicode import clean
 
 CALLS: Final[Mapping[str, str]] = {"function_call": "arguments", "custom_tool_call": "input"}
@@ -83,6 +76,7 @@ class ResponsesWire:
 
     def feed(self, event: WireEvent) -> list[SourceEvent]:
         """One event of the stream."""
+        raise_error(event)
         kind = _kind(event)
         if kind in ("response.in_progress", "response.completed", "response.incomplete"):
             reason = mapping_of(mapping_of(event.get("response")).get("incomplete_details")).get("reason")
@@ -90,7 +84,11 @@ class ResponsesWire:
         self._refused = self._refused or _refuses(kind, event)
         self._calls.held = self._calls.held or self._refused
         known = kind.rpartition(".")[0] in _KINDS or kind in _GO_ON
-        return (self._calls.go_on() if known else []) + self._event(kind, event)
+        stands = self._calls.go_on() if known else []
+        events = self._event(kind, event)
+        if not events or (self.called and not isinstance(events[-1], ArgumentDelta)):
+            self._calls.check(event, of_responses(kind))
+        return stands + events
 
     def _event(self, kind: str, event: WireEvent) -> list[SourceEvent]:
         match kind:
@@ -103,8 +101,6 @@ class ResponsesWire:
             case "response.failed" | "response.cancelled":
                 error = mapping_of(event.get("response")).get("error")
                 raise ErrorInStream.of(error or {"message": "no reason given", "code": kind})
-            case "error":
-                raise ErrorInStream.of(event.get("error") or event)
         base, _, last = kind.rpartition(".")
         return self._more(event, base, last) if base in _KINDS else []
 
@@ -127,6 +123,7 @@ class ResponsesWire:
         if item.kind == "call":
             call, events = self._started(item, {})  # a call that nothing names is an error, and is reported
             first = _handed_over(item.first) if self.done and not self._cut else ""
+            first = "" if first and self._calls.lacks(call) else first
             if not item.told and contradict(first, call.text):
                 call.doubt = CONTRADICTED
             self._doubt_twins(item, call)
@@ -158,6 +155,8 @@ class ResponsesWire:
             return item.call, []
         id = text_of(whole.get("call_id")) or text_of(whole.get("id"))
         item.call, events = self._calls.begin(id, text_of(whole.get("name")))
+        if item.call.name:
+            self._calls.claim(item.number)
         return item.call, events + self._calls.more(item.call, str(item.said))
 
     def _more(self, event: WireEvent, base: str, last: str) -> list[SourceEvent]:
@@ -182,7 +181,9 @@ class ResponsesWire:
                 item.call.told = item.call.told or item.ends
         elif base.endswith("arguments"):  # a custom tool's input is not JSON, and comes complete
             item.said.keep(delta)
-            return self._calls.more(item.call, delta) if item.call else []
+            if item.call:
+                return self._calls.more(item.call, delta)
+            self._calls.stray(item.number)
         return []
 
     def _say(self, item: OutputItem, part: int, text: str) -> list[SourceEvent]:
@@ -213,6 +214,7 @@ class ResponsesWire:
         """An item is complete. What has not been streamed is emitted now; a whole response arrives only here."""
         kind = text_of(whole.get("type"))
         if not kind:
+            self._calls.check(whole, NOTHING)
             return []
         item = self._item_of(at, whole)
         if item.ended:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 BOM: Final = b"\xef\xbb\xbf"
+
+MAX_NAME: Final = 200
+"""Bytes of an event's name that are read."""
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
@@ -19,8 +22,15 @@ class EventTooLong(Exception):
     """One event of a stream is longer than the reader's limit."""
 
 
+class ServerEvent(NamedTuple):
+    """One event: its name, empty if it has none, and its data."""
+
+    name: str
+    data: str
+
+
 class EventReader:
-    r"""Reads the data of each event. Names and ids of events are ignored: every wire names its events inside the data.
+    r"""Reads the name and the data of each event. Ids of events are ignored.
 
     Args:
         limit: the maximum bytes of one line, and of the data of one event.
@@ -31,7 +41,7 @@ class EventReader:
 
     >>> reader = EventReader(1000)
     >>> [*reader.feed(b': a comment\r\ndata: {"a": 1}\r'), *reader.feed(b"\n\r\ndata: [DONE]"), *reader.close()]
-    ['{"a": 1}', '[DONE]']
+    [ServerEvent(name='', data='{"a": 1}'), ServerEvent(name='', data='[DONE]')]
     """
 
     def __init__(self, limit: int) -> None:
@@ -39,11 +49,12 @@ class EventReader:
         self._line: list[bytes] = []  # the pieces of a line that is still coming
         self._kept = 0  # bytes of it, and of the event's data
         self._data: list[bytes] = []
+        self._name = b""
         self._first = True
         self._after_cr = False
 
-    def feed(self, piece: bytes) -> Iterator[str]:
-        """The data of each event that this piece completes."""
+    def feed(self, piece: bytes) -> Iterator[ServerEvent]:
+        """Each event that this piece completes."""
         if self._after_cr and piece.startswith(b"\n"):
             piece, self._after_cr = piece[1:], False
         if not piece:
@@ -58,7 +69,7 @@ class EventReader:
             yield from self._read(line)
         self._keep(rest)
 
-    def close(self) -> Iterator[str]:
+    def close(self) -> Iterator[ServerEvent]:
         """The last event, if the stream ended before it did."""
         line = b"".join(self._line)
         self._line.clear()
@@ -72,16 +83,20 @@ class EventReader:
         if piece:
             self._line.append(piece)
 
-    def _read(self, line: bytes) -> Iterator[str]:
+    def _read(self, line: bytes) -> Iterator[ServerEvent]:
         if self._first and line:
             line, self._first = line.removeprefix(BOM), False
         if line:
             field, _, value = line.partition(b":")
-            if field == b"data":
+            if field == b"data" or field.lower() == b"data":
                 self._data.append(value.removeprefix(b" "))
                 self._kept += len(value)
-        elif self._data:
-            data = b"\n".join(self._data)
-            self._data.clear()
-            self._kept = 0
-            yield data.decode()
+            elif field == b"event":
+                self._name = value.removeprefix(b" ")[:MAX_NAME]
+        else:
+            name, self._name = self._name, b""
+            if self._data:
+                data = b"\n".join(self._data)
+                self._data.clear()
+                self._kept = 0
+                yield ServerEvent(name.decode(errors="replace"), data.decode())

@@ -1,4 +1,4 @@
-"""What the three providers' wires share: their shape, the errors in them, and how their fields are read.
+"""What the three providers' wires share: their shape, and how their fields are read.
 
 A wire is a state machine: `feed(wire event) -> events`, no I/O, no SDK. A whole response goes through the same machine,
 as the wire events in which it would have been streamed.
@@ -17,87 +17,6 @@ WireEvent = Mapping[str, Any]
 
 DONE: Final[WireEvent] = {"[DONE]": True}
 """The wire event of a stream's closing line `data: [DONE]`."""
-
-
-class ErrorInStream(Exception):
-    """The provider reported an error inside a response that had started well.
-
-    Args:
-        message: the provider's message.
-        code: its code or type, as it wrote it; None if it named none.
-        body: the error object.
-    """
-
-    def __init__(self, message: str, code: str | None, body: object) -> None:
-        super().__init__(message)
-        self.code = code
-        self.body = body
-
-    @classmethod
-    def of(cls, error: object) -> ErrorInStream:
-        """From an error object as any provider writes it; a text that is too long for an error is cut."""
-        error = _unwrapped(error)
-        given = error if isinstance(error, Mapping) else {}
-        code = given.get("code") or given.get("type")
-        message = _short(_reason(error) or NO_REASON, MAX_MESSAGE)
-        code = None if code is None else _short(str(code), MAX_CODE)
-        whole = json.dumps(error, ensure_ascii=False, default=str)
-        body = error if len(whole) <= MAX_BODY else _short(whole, MAX_MESSAGE)
-        return cls(message, code, body)
-
-
-MAX_MESSAGE: Final = 4_000
-"""The maximum length of a provider's error message, in characters."""
-
-MAX_CODE: Final = 200
-"""The maximum length of an error's code, in characters."""
-
-MAX_BODY: Final = 1024 * 1024
-"""The maximum size of an error object that is kept whole, in characters: as for an HTTP error's body."""
-
-
-NO_REASON: Final = "no reason given"
-"""The message of an error that does not say what was wrong where it is known to be said."""
-
-_REASONS: Final = ("message", "detail", "msg", "error_message", "error", "errors")
-"""Where servers write what was wrong: the providers; FastAPI, and so vLLM and SGLang, `detail`, as text or as a list of
-objects with `loc` and `msg`; other proxies the rest."""
-
-_MAX_REASONS: Final = 5
-_MAX_NESTED: Final = 6
-
-
-def _unwrapped(error: object) -> object:
-    """The error object itself, where it is in another one, or in a list as at Google's endpoint."""
-    for _ in range(_MAX_NESTED):
-        if isinstance(error, list) and len(error) == 1 and isinstance(error[0], Mapping) and "error" in error[0]:
-            error = error[0]
-        inner = error.get("error") if isinstance(error, Mapping) and not error.get("message") else None
-        if not inner or not isinstance(inner, Mapping | list):
-            return error
-        error = inner
-    return error
-
-
-def _reason(error: object, depth: int = 0) -> str:
-    """What an error says was wrong; empty if it does not say so in a way that is known."""
-    if isinstance(error, str) or (depth and isinstance(error, int | float)):
-        return str(error) if str(error).strip() else ""
-    if depth >= _MAX_NESTED:
-        return ""
-    if isinstance(error, list):
-        reasons = [reason for one in error[:_MAX_REASONS] if (reason := _reason(one, depth + 1))]
-        more = [f"and {len(error) - _MAX_REASONS} more"] if len(error) > _MAX_REASONS else []
-        return "; ".join(reasons + more) if reasons else ""
-    if not isinstance(error, Mapping):
-        return ""
-    said = next((reason for key in _REASONS if (reason := _reason(error.get(key), depth + 1))), "")
-    where = error.get("loc")
-    return f"{'.'.join(map(str, where))}: {said}" if said and isinstance(where, list) else said
-
-
-def _short(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters)"
 
 
 class Wire(Protocol):
@@ -154,6 +73,13 @@ def mapping_of(value: object) -> Mapping[str, Any]:
 def items_of(value: object) -> list[Mapping[str, Any]]:
     """The objects of an array field of a wire event."""
     return [v for v in value if isinstance(v, Mapping)] if isinstance(value, list) else []
+
+
+def objects_of(value: object) -> list[Mapping[str, Any]]:
+    """The objects of a field: those of an array, or the one that a server wrote without it."""
+    if isinstance(value, list):
+        return items_of(value)
+    return [value] if isinstance(value, Mapping) else []
 
 
 def count_of(value: object) -> int:

@@ -25,7 +25,8 @@ from agentkit.events import (
 )
 from agentkit.messages import ToolCall
 from agentkit.models.openai import ChatWire, chunks_of
-from agentkit.models.wire import DONE, ErrorInStream, WireEvent
+from agentkit.models.stream_errors import ErrorInStream
+from agentkit.models.wire import DONE, WireEvent
 
 
 def read(*chunks: WireEvent) -> list[Event]:

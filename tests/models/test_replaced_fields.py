@@ -16,7 +16,8 @@ from recordings import ABSENT, rows
 
 from agentkit.events import CallEnd, CallError, Event, Finish
 from agentkit.models import anthropic, openai, responses
-from agentkit.models.wire import DONE, ErrorInStream, Wire, WireEvent
+from agentkit.models.stream_errors import ErrorInStream
+from agentkit.models.wire import DONE, Wire, WireEvent
 
 DEEP: list[Any] = []
 for _ in range(150):

@@ -23,7 +23,8 @@ from agentkit.events import (
 )
 from agentkit.messages import ToolCall
 from agentkit.models.responses import ResponsesWire, events_of
-from agentkit.models.wire import ErrorInStream, WireEvent
+from agentkit.models.stream_errors import ErrorInStream
+from agentkit.models.wire import WireEvent
 
 CALL = {
     "type": "function_call",

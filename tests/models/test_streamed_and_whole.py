@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from agentkit.events import TAKEN_BACK, ArgumentDelta, CallEnd, CallError, CallStart, Finish, SourceEvent, Text
 from agentkit.models import messages_wire, openai, responses_wire
-from agentkit.models.wire import DONE, ErrorInStream, Wire, WireEvent
+from agentkit.models.stream_errors import ErrorInStream
+from agentkit.models.wire import DONE, Wire, WireEvent
 
 EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "100"))
 TOOLS = {"get": {"type": "object", "properties": {"n": {}}}, "ping": {"type": "object"}}
