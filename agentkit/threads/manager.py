@@ -6,7 +6,6 @@ import asyncio
 import logging
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack, overload
@@ -21,7 +20,7 @@ from agentkit.checks.awaiting import EnteredAsync, waits
 from agentkit.checks.bounds import CALLABLE, PATH, TEXT, Bounds, each, either, instance, like, or_none, refuse
 from agentkit.checks.spelling import takes
 from agentkit.checks.type_variables import TypeVar
-from agentkit.errors import ConfigError, ThreadExists, ThreadNotFound
+from agentkit.errors import ConfigError
 from agentkit.foreign.absent import explained
 from agentkit.foreign.elsewhere import at
 from agentkit.models.base import Model
@@ -31,6 +30,7 @@ from agentkit.threads.entries import one_message
 from agentkit.threads.kept_threads import KeptThreads
 from agentkit.threads.opening import open_store
 from agentkit.threads.results import StoredResults
+from agentkit.threads.saying import put
 from agentkit.threads.shortening import READ_RESULT
 from agentkit.threads.store import Store
 from agentkit.threads.summary import Writer
@@ -356,12 +356,7 @@ class ThreadManager(KeptThreads, EnteredAsync):
         else:
             run = self.run_thread(thread_id, system_prompt, model or "", **options)
         async with run:  # also if the message is refused
-            try:
-                await self.add_message(thread_id, message, client_id=client_id)
-            except ThreadNotFound:
-                with suppress(ThreadExists):  # created by someone else just now
-                    await self.create_thread(thread_id)
-                await self.add_message(thread_id, message, client_id=client_id)
+            await put(self, thread_id, message, client_id=client_id)
             return await run.finished()
 
     @overload
