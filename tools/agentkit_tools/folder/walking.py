@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from agentkit_tools.folder.ignoring import IGNORE_FILES, Rules, Scope, verdict
+from agentkit_tools.folder.replacing import is_draft
 from agentkit_tools.folder.rooted import Confined, Refusal, folder_parts
 from agentkit_tools.folder.textfiles import fetched
 
@@ -149,7 +150,8 @@ class Walk:
                 if len(kinds) >= MAX_ENTRIES or (len(kinds) % 1000 == 999 and self.expired):
                     self.left_out["folders of which not all entries were read"] += 1
                     break
-                kinds[entry.name] = _kind(entry)
+                if not is_draft(entry.name):
+                    kinds[entry.name] = _kind(entry)
         return kinds
 
     def _scope(self, folder: int, depth: int, entries: object) -> Scope:
