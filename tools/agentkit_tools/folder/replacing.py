@@ -85,11 +85,16 @@ def is_draft(name: str) -> bool:
 
 
 def sweep(folder: int) -> None:
-    """Remove the drafts that killed processes left in an open folder."""
+    """Remove the drafts that killed processes left in an open folder. The first one stays as long as any other does."""
+    written: dict[str, float] = {}
     for name in filter(is_draft, os.listdir(folder)):
+        with suppress(FileNotFoundError):
+            written[name] = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime
+    until = time.time() - ABANDONED
+    old = {name for name, when in written.items() if when < until}
+    for name in old if old == written.keys() else old - {_FIRST}:  # it is what makes a later change look for them
         with suppress(OSError):
-            if time.time() - os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime > ABANDONED:
-                os.unlink(name, dir_fd=folder)
+            os.unlink(name, dir_fd=folder)
 
 
 def add(folder: int, name: str, content: bytes) -> None:
