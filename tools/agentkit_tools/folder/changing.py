@@ -1,7 +1,7 @@
 """Changes to the files of one folder: created, rewritten, edited, moved, deleted. Knows paths and contents.
 
-Each is made while the lock of the file's folder is held, by a new file that takes the old one's place, and never over a
-change of another program that was not seen (`agentkit_tools.folder.replacing`).
+Each is made while the lock of the file's folder is held, by a new file that takes the old one's place, after a last
+look for a change by another program (`agentkit_tools.folder.replacing`).
 """
 
 from __future__ import annotations
