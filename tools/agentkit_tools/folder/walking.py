@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from agentkit_tools.folder.ignoring import IGNORE_FILES, Rules, Scope, verdict
 from agentkit_tools.folder.replacing import is_draft
-from agentkit_tools.folder.rooted import Confined, Refusal, folder_parts
+from agentkit_tools.folder.rooted import Confined, Refusal, encoded, folder_parts
 from agentkit_tools.folder.textfiles import fetched
 
 SECONDS: Final = 20.0
@@ -70,6 +70,7 @@ class Walk:
         self._place = place
         self._where = where
         self._start = tuple(folder_parts(where.folder))
+        encoded("glob", where.glob)  # refuses what would be read as a `?`
         self._glob = Rules([where.glob]) if where.glob else None
         if self._glob is not None and not self._glob:
             raise Refusal(f"glob {where.glob!r} is not a pattern: a bracket or brace is not closed, or it is empty")
