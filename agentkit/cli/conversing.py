@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from agentkit.formats import Format
     from agentkit.messages import ToolCall
     from agentkit.models import ClosableModel
-    from agentkit.threads import ThreadManager
+    from agentkit.threads import Log, ThreadManager
 
 RECENT: Final = 4  # entries shown when a thread is reopened
 WAITS: Final = 3  # the exit status if a call is waiting for approval
@@ -112,20 +112,23 @@ class Conversing:
 
     def reopen(self, name: str) -> int:
         """Show the state of a thread, continue it, and finish what an interrupted run left open. Returns the status."""
+        thread, log = self.join(name)
+        return self.answer() if log is not None and thread.is_unfinished(log) else 0
+
+    def join(self, name: str) -> tuple[InThread, Log | None]:
+        """Show the state of a thread, in which the next message is said. Returns it with its log, if there is one."""
         from agentkit.cli.transcript import transcript
 
         self.thread, self.kept = name, (thread := self.in_thread(name))
         log = self.loop.run(thread.show())
         entries = log.entries if log is not None else ()
         self.greet(f", thread {thread.id}: {f'{len(entries)} entries' if entries else 'new'}")
-        if log is None or not entries:
-            return 0
-        if self._greeting:
+        if log is not None and entries and self._greeting:
             if len(entries) > RECENT:
                 self.screen.note(f"… {len(entries) - RECENT} earlier entries")
             for line in transcript(log, width(), self.screen.style, after=entries[-1].seq - RECENT):
                 self.screen.line(line)
-        return self.answer() if thread.is_unfinished(log) else 0
+        return thread, log
 
     def move(self, name: str) -> int:
         """Continue in a thread; a new one begins with what was said in memory so far. Returns the status."""
@@ -169,6 +172,15 @@ class Conversing:
         self.screen.note(
             f"{self.agent.model.name}, tools: {tools}{where}. Ctrl-C stops an answer, Ctrl-D ends, /help lists more."
         )
+
+    def ask(self, message: str) -> int:
+        """Say one message, and nothing before it: it also answers what an interrupted run left open.
+
+        Whatever becomes of the answer, the message is in the thread. Returns the status.
+        """
+        if self.thread is not None:
+            self.join(self.thread)
+        return self.say(message)
 
     def say(self, message: str) -> int:
         """Add the user's message, and let the model answer. Returns the status."""

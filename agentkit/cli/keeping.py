@@ -14,6 +14,7 @@ from agentkit.threads import Log, ThreadManager
 from agentkit.threads.conversation import role_of
 from agentkit.threads.reading import read_log
 from agentkit.threads.resume import settle
+from agentkit.threads.saying import put
 from agentkit.tool.codec import from_json
 
 
@@ -136,11 +137,7 @@ class InThread:
 
     async def say(self, text: str) -> None:
         """Add the user's message."""
-        try:
-            entry = await self.manager.add_message(self.id, text)
-        except ThreadNotFound:
-            await self.manager.create_thread(self.id, messages=text)
-            entry = 0
+        entry = await put(self.manager, self.id, text)
         if entry == self._known + 1:  # otherwise others wrote before it, and their entries are shown first
             self._known = entry
         self._own.add(entry)

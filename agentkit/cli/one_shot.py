@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Say it, and show the answer."""
     text = message(arguments.message)
     with conversing(arguments, _json_screen() if arguments.json else screen(), greeting=False) as conversation:
-        return conversation.open() or conversation.say(text)
+        return conversation.ask(text)
 
 
 def _json_screen() -> Screen:

@@ -18,6 +18,7 @@ from agentkit.events import (
     CallError,
     CallStart,
     Event,
+    Finish,
     Text,
     Thinking,
     ToolCompleted,
@@ -52,6 +53,7 @@ class Screen:
         self.out = out
         self.answers = answers
         self._answer = ""
+        self._over = False  # whether the response that it is from is over
         self.printed = PrintedLines()  # by tools, while a run is shown
         self.colour = out.isatty() and not os.environ.get("NO_COLOR") if colour is None else colour
         self._fresh = True  # whether at the beginning of a line
@@ -67,7 +69,11 @@ class Screen:
             self._say("text", self._answer)
             self._answer = ""
         match event:
+            case Finish(reason):
+                self._over = reason != "pause"
             case Text(text) if self.answers is not None:
+                if self._over:  # this is the answer to what somebody else has written in the meantime
+                    self.answered()
                 self._answer += text
             case Text(text):
                 self._say("text", text)
@@ -121,7 +127,7 @@ class Screen:
         if self.answers is not None and self._answer.strip():
             self.answers.write(plain(self._answer).strip("\n") + "\n")
             self.answers.flush()
-        self._answer = ""
+        self._answer, self._over = "", False
 
     def ended(self, result: RunResult) -> None:
         """Show the tokens of a run, if the server reports them, and why it ended, if that is unusual."""

@@ -94,10 +94,12 @@ def _opened(
     Raises:
         ConfigError: there is no such file; reading threads does not create one.
     """
-    from agentkit.threads import ThreadManager
+    from agentkit.threads import ThreadManager, open_store
+
+    store = open_store(arguments.store)  # before it is shown: it may be a URL with an error, and contain a password
 
     async def run() -> Done:
-        manager = ThreadManager(arguments.store)
+        manager = ThreadManager(store)
         try:
             return await work(manager, arguments)
         finally:

@@ -215,7 +215,7 @@ class RemoteModel(Closing, ABC):
         refusals.watch(http_client)
         return self.vendor.new_client(
             api_key=self._api_key,
-            base_url=self._address.url,
+            base_url=self._usable_url(),
             http_client=http_client,
             default_headers={**self._address.headers, **(self.settings.headers or {})},
             default_query=dict(self._address.query),
@@ -249,8 +249,22 @@ class RemoteModel(Closing, ABC):
         try:
             return Address.of(url)
         except ValueError:
-            said = f"base_url must be a URL such as http://127.0.0.1:8000/v1, found {shown(url)!r}"
-            raise ConfigError(f"{self.name}: {said}") from None  # the cause may show the credentials
+            raise self._no_url(url) from None  # the cause may show the credentials
+
+    def _usable_url(self) -> str:
+        """The address as the transport takes it, which alone knows what a host may be called."""
+        import httpx2
+
+        try:
+            httpx2.URL(self._address.url)
+        except httpx2.InvalidURL:
+            raise self._no_url(self._address.url) from None
+        return self._address.url
+
+    def _no_url(self, found: str) -> ConfigError:
+        return ConfigError(
+            f"{self.name}: base_url must be a URL such as http://127.0.0.1:8000/v1, found {shown(found)!r}"
+        )
 
     def _find_key(self) -> str | None:
         variable = self.vendor.key_variable

@@ -29,6 +29,10 @@ LOGGERS: Final = (
 _NAMES = re.compile("auth|cookie|key|secret|token$|pass|^sig", re.IGNORECASE)
 
 
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_BEFORE_HOST: Final = re.compile(r"(?is)^([a-z][a-z0-9+.-]*://)?.*@")  # a password may contain anything
+
+
 def is_secret(name: str) -> bool:
     """Whether a header, field or parameter of this name contains something that must not be seen."""
     return _NAMES.search(name) is not None
@@ -118,6 +122,8 @@ class Address(NamedTuple):
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"not a URL: {shown(url)}")
+        if _UNPRINTABLE.search(parts.hostname + parts.path):  # those that `urlsplit` has not removed
+            raise ValueError(f"not a URL: {shown(url)}")
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         place = f"{host}:{parts.port}" if parts.port else host
         query = dict(urllib.parse.parse_qsl(parts.query, keep_blank_values=True))
@@ -146,7 +152,7 @@ def secrets_in(url: str) -> tuple[str, ...]:
 
 def shown(url: str) -> str:
     """A URL fit to be shown, regardless of what is wrong with it."""
-    bare, _, query = re.sub(r"[^/\s]*@", "", url).partition("?")
+    bare, _, query = _BEFORE_HOST.sub(r"\1", url).partition("?")
     return bare + ("?…" if query else "")
 
 

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack, overload
@@ -21,7 +20,7 @@ from agentkit.checks.awaiting import EnteredAsync, waits
 from agentkit.checks.bounds import CALLABLE, PATH, TEXT, Bounds, each, either, instance, like, or_none, refuse
 from agentkit.checks.spelling import takes
 from agentkit.checks.type_variables import TypeVar
-from agentkit.errors import ConfigError, ThreadExists, ThreadNotFound
+from agentkit.errors import ConfigError
 from agentkit.foreign.absent import explained
 from agentkit.foreign.elsewhere import at
 from agentkit.models.base import Model
@@ -31,6 +30,7 @@ from agentkit.threads.entries import one_message
 from agentkit.threads.kept_threads import KeptThreads
 from agentkit.threads.opening import open_store
 from agentkit.threads.results import StoredResults
+from agentkit.threads.saying import answered_before, put
 from agentkit.threads.shortening import READ_RESULT
 from agentkit.threads.store import Store
 from agentkit.threads.summary import Writer
@@ -342,13 +342,16 @@ class ThreadManager(KeptThreads, EnteredAsync):
             model: answers with the registry's tools: a `Model`, or a model string such as `openai:gpt-5`.
             system_prompt: as for `run_thread`.
             agent: answers with its own model, tools and limits, in place of `model`.
-            client_id: as for `add_message`: saying it again under the same id adds no second message.
+            client_id: as for `add_message`: saying it again under the same id adds no second message, and returns the
+                stored answer to it, also if the user has written again since.
             **options: as for `run_thread` or `run_agent`.
 
         Raises:
             ConfigError: neither a model nor an agent is passed, or both are.
             ThreadBusy: the thread is being run. The message is stored, and answered by that run or by the next one; to
                 say it again, pass a `client_id`.
+            StoreConflict: it was said before under this `client_id`, and got no complete answer before the user wrote
+                again.
         """
         _one_answers(model, agent)
         if agent is not None:
@@ -356,13 +359,9 @@ class ThreadManager(KeptThreads, EnteredAsync):
         else:
             run = self.run_thread(thread_id, system_prompt, model or "", **options)
         async with run:  # also if the message is refused
-            try:
-                await self.add_message(thread_id, message, client_id=client_id)
-            except ThreadNotFound:
-                with suppress(ThreadExists):  # created by someone else just now
-                    await self.create_thread(thread_id)
-                await self.add_message(thread_id, message, client_id=client_id)
-            return await run.finished()
+            seq = await put(self, thread_id, message, client_id=client_id)
+            before = None if client_id is None else await answered_before(self, thread_id, seq, run.plan)
+            return await run.finished() if before is None else before
 
     @overload
     def say_sync(

@@ -13,6 +13,8 @@ _EXPECTED: Final = "thread store: expected a path, sqlite:///path or postgresql:
 
 _NO_PATH: Final = re.compile(
     r"(?i)^\s*[a-z][a-z0-9+.-]+:/"  # a URL with one slash; a drive has one letter
+    r"|^\s*postgres(?:ql)?(?:\+\w+)?:"  # or with none
+    r"|^[^/\\]*:[^/\\]*@"  # user and password
     r"|(?:^|\s)(?:host|hostaddr|port|dbname|user|password|passfile|service|sslmode)\s*="  # libpq's keywords
 )
 """What is not a path, although it has no `://`. It may contain a password, which would become a file's name."""

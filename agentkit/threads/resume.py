@@ -88,7 +88,7 @@ def settle(log: Log, registry: ToolRegistry) -> Settlement:
     if waits:
         plan.finish = "approval"
     elif not plan.run:
-        plan.finish = _finish(log, registry)
+        plan.finish = finish_of(log, registry)
     return plan
 
 
@@ -175,7 +175,7 @@ def answer(call: Call, code: ErrorCode, words: str) -> ToolMessage:
     return ToolMessage(call.id, str(call.body["name"]), (TextPart(words),), code)
 
 
-def _finish(log: Log, registry: ToolRegistry) -> RunFinish | None:
+def finish_of(log: Log, registry: ToolRegistry) -> RunFinish | None:
     """Why the run is over; None if it is the model's turn."""
     last = next(reversed(in_order(log)), None)
     if last is None or role_of(last) != "assistant" or is_broken_off(last):

@@ -301,6 +301,35 @@ def test_what_is_created_is_read_to_the_byte(tmp_path_factory: pytest.TempPathFa
     assert files.read_file("a").text == text
 
 
+FITTING = {
+    "file_path": "a",
+    "new_path": "b",
+    "file_contents": "x",
+    "old_str": "x",
+    "new_str": "z",
+    "folder": ".",
+    "glob": "*",
+    "pattern": "x",
+}
+TEXTS = [
+    (spec.name, parameter, [name for name in spec.parameters["properties"] if name in FITTING])
+    for spec in ToolRegistry(Files("/")).specs()
+    for parameter, schema in spec.parameters["properties"].items()
+    if schema["type"] == "string"
+]
+
+
+@pytest.mark.parametrize(("name", "parameter", "others"), TEXTS, ids=lambda value: value if type(value) is str else "")
+@pytest.mark.parametrize("text", ["\ud83d", "a\ud83d", "[\ud83d]", "\udcff*"], ids=ascii)
+def test_no_parameter_takes_a_lone_surrogate(
+    files: Files, name: str, parameter: str, others: list[str], text: str
+) -> None:
+    given = {other: FITTING[other] for other in others} | {parameter: text}
+    result = getattr(wrote(files, "a", b"x y"), name)(**given)
+    place = next(n for n, char in enumerate(text) if char >= "\ud800")
+    assert f"character {place} is a lone surrogate" in str(result.error)
+
+
 def test_a_lone_surrogate_is_refused_and_nothing_is_made(files: Files) -> None:
     assert files.create_file("a", "ab\ud800").error == (
         "file_contents cannot be written as UTF-8: character 2 is a lone surrogate"

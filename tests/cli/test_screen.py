@@ -139,3 +139,21 @@ def test_table() -> None:
         "a       1",
         "longer  22",
     ]
+
+
+def answered(*events: Event) -> tuple[str, str]:
+    """What a pipe gets, and what else is written."""
+    out, answers = io.StringIO(), io.StringIO()
+    screen = Screen(out, answers=answers)
+    for event in events:
+        screen.show(event)
+    screen.answered()
+    return answers.getvalue(), out.getvalue()
+
+
+def test_each_response_is_an_answer_of_its_own() -> None:
+    """If somebody else writes in the thread during an answer, the model is asked again."""
+    assert answered(Text("On"), Text("e."), Finish("stop"), Text("Two."), Finish("stop")) == ("One.\nTwo.\n", "")
+    assert answered(Text("On"), Finish("pause"), Text("e."), Finish("stop")) == ("One.\n", "")
+    call = [CallStart(0, "add", "c0"), CallEnd(0, CALL), Finish("tool_calls")]
+    assert answered(Text("Now:"), *call, Text("2."), Finish("stop"))[0] == "2.\n"

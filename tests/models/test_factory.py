@@ -7,10 +7,12 @@ import inspect
 import re
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
-from agentkit import models
+from agentkit import Agent, models
 from agentkit.errors import ConfigError
 from agentkit.models import AnthropicModel, OpenAIModel, ResponsesModel, TextCalling, model
 from agentkit.models.model_strings import PROVIDERS
@@ -145,6 +147,40 @@ def test_another_host_with_a_like_name() -> None:
 def test_bad_address(url: str) -> None:
     with pytest.raises(ConfigError, match="base_url must be a URL such as"):
         model("openai:m", base_url=url)
+
+
+UNUSUAL = (*map(chr, range(0x20)), "\x7f", "\x85", "\u200b", "\ud800", "¹", " ", "\\", "[", "%", "..", "@", "9" * 70)
+
+
+def spoilt(url: str) -> Iterator[str]:
+    """The URL with something that hardly any has, in each place; also without its scheme."""
+    for wrong in UNUSUAL:
+        for at in range(len("http://"), len(url) + 1):
+            yield url[:at] + wrong + url[at:]
+    yield from (url.removeprefix("http:"), url.removeprefix("http://"), url + "/x" * 40_000, "http://999.1.1.1/")
+
+
+def test_a_url_is_usable_or_refused_in_the_same_words() -> None:
+    """Without showing the password."""
+    counts = Counter[bool]()
+    for url in spoilt("http://u:SECRET@h.example:1/v1?key=SECRET"):
+        told = None
+        try:
+            made = model("openai:m", api_key="k", base_url=url)
+            assert isinstance(made, RemoteModel)
+            made._usable_url()
+        except ConfigError as e:
+            told = str(e)
+        counts[told is None] += 1
+        if told is not None:
+            assert told.startswith("openai:m: base_url must be a URL such as http://127.0.0.1:8000/v1, found ")
+            assert not re.search("SEC|CRET", told)
+    assert min(counts.values()) > 500, "most of them are usable"
+
+
+def test_a_host_that_cannot_exist_is_refused_before_a_request() -> None:
+    with pytest.raises(ConfigError, match="base_url must be a URL such as"):
+        Agent(model("openai:m", api_key="k", base_url="http://999.1.1.1/v1")).run_sync("Hi")
 
 
 def test_what_is_shown_of_a_model() -> None:

@@ -107,6 +107,8 @@ def test_a_place_in_postgres_does_not_show_its_password() -> None:
         *("mysql://me:secret@host/db", "sqlite://", "sqlite://file.db"),
         *("host=h password=secret dbname=x", "password = secret", "user=me\npassword=secret"),
         *("postgresql:/me:secret@host/db", "postgres:/me:secret@host", "mysql:/me:secret@host/db"),
+        *("postgresql:me:secret@host/db", "Postgres:me:se/cret@host", " postgresql+asyncpg:me:secret@host/db"),
+        *("postgresql:secret", "mysql:me:secret@host/db", "me:secret@host/db", ":secret@host"),
     ],
 )
 def test_another_place_is_refused(where: str) -> None:
@@ -134,7 +136,9 @@ def test_what_is_no_url_of_postgres_is_refused_unseen(dsn: str) -> None:
     assert "secret" not in str(e.value)
 
 
-@pytest.mark.parametrize("name", ["a=b.db", "C:/data/a.db", "ports=5.db", "notes: 2026.db"])
+@pytest.mark.parametrize(
+    "name", ["a=b.db", "C:/data/a.db", "ports=5.db", "notes: 2026.db", "me@home.db", "C:\\me@home.db", "a/b:c@d.db"]
+)
 def test_a_path_may_have_such_characters(name: str) -> None:
     assert isinstance(open_store(name), SQLiteStore)
 

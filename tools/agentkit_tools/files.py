@@ -26,9 +26,9 @@ class Files(Tool):
     its owner, mode, access list and extended attributes are preserved, or it is not changed.
 
     Any number of instances, in any number of processes on one machine, may work on the same files: a change holds the
-    lock of the file's folder. Concurrent changes by other programs are not overwritten. On a file system that cannot
-    lock a folder, such as NFS, only this last check separates two processes, which leaves a short window in which a
-    change can be lost.
+    lock of the file's folder. A change by another program that does not take the lock is seen by a last check, and not
+    overwritten, unless it falls between this check and the renaming, some microseconds later. On a file system that
+    cannot lock a folder, such as NFS, only this check separates two processes.
 
     `list_files` and `search_files` need the extra `agentkit[files]`.
 

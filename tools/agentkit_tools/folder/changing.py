@@ -1,7 +1,7 @@
 """Changes to the files of one folder: created, rewritten, edited, moved, deleted. Knows paths and contents.
 
-Each is made while the lock of the file's folder is held, by a new file that takes the old one's place, and never over a
-change of another program that was not seen (`agentkit_tools.folder.replacing`).
+Each is made while the lock of the file's folder is held, by a new file that takes the old one's place, after a last
+look for a change by another program (`agentkit_tools.folder.replacing`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
-from agentkit_tools.folder.replacing import Replaced, identity, locked, replace
+from agentkit_tools.folder.replacing import Replaced, add, identity, locked, replace, reserved, sweep
 from agentkit_tools.folder.rooted import Confined, Refusal, encoded, kind, refusal
 from agentkit_tools.folder.textfiles import MAX_BYTES, line_of, opened
 
@@ -25,33 +25,20 @@ def create(place: Confined, path: str, text: str, parameter: str = "file_content
     """Create a file and its missing folders; returns its size. An existing file is not changed."""
     names = place.writable(path)
     content = encoded(parameter, text)
-    advice = "change it with str_replace"
-    with place.folder(names, make=True) as folder, locked(folder), reserved(folder, names[-1], path, advice) as empty:
-        replace(folder, names[-1], content, empty)
+    with place.folder(names, make=True) as folder, locked(folder), unused(path, "change it with str_replace"):
+        add(folder, names[-1], content)
     return len(content)
 
 
 @contextmanager
-def reserved(folder: int, name: str, path: str, advice: str) -> Iterator[os.stat_result]:
-    """Reserve an unused name with an empty file, whose permissions come from the umask and the folder.
-
-    If what is then done with it fails, the empty file is removed; not after `Replaced`, when it is another program's.
-    """
+def unused(path: str, advice: str) -> Iterator[None]:
+    """Refuse what is done with a new name, if it is taken, or if another program takes it meanwhile."""
     try:
-        handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
+        yield
     except FileExistsError as e:
         raise Refusal(f"{path!r} already exists and was not changed; {advice}") from e
-    try:
-        status = os.fstat(handle)
-    finally:
-        os.close(handle)
-    try:
-        yield status
     except Replaced as e:
         raise Refusal(f"another program changed {path!r} while it was being created; read it") from e
-    except BaseException:
-        os.unlink(name, dir_fd=folder)
-        raise
 
 
 def rewrite(place: Confined, path: str, text: str) -> int:
@@ -177,6 +164,8 @@ def missing(content: bytes, old: bytes, path: str, expected: str) -> Refusal:
 def delete(place: Confined, path: str) -> str:
     """Delete a file or an empty folder; returns which of the two it was."""
     names = place.writable(path)
+    with suppress(Refusal, OSError), place.opened(names) as folder:
+        sweep(folder)  # it may be empty but for these
     with place.folder(names) as folder, locked(folder):
         if stat.S_ISDIR(found(folder, names[-1], path).st_mode):
             try:
@@ -205,7 +194,7 @@ def move(place: Confined, path: str, new_path: str) -> None:
             held.enter_context(locked(one))
         regular(folder, names[-1], path)
         advice = "delete it first, or choose another name"
-        with reserved(other, target[-1], new_path, advice) as empty:
+        with unused(new_path, advice), reserved(other, target[-1]) as empty:
             if identity(os.stat(target[-1], dir_fd=other, follow_symlinks=False)) != identity(empty):
                 raise Replaced
             os.rename(names[-1], target[-1], src_dir_fd=folder, dst_dir_fd=other)

@@ -1,8 +1,9 @@
-"""Replaces a file by another: only its content changes, and no concurrent change is lost.
+"""Makes a file, or replaces one by another: only its content changes, and no change made by this module is lost.
 
 Knows open folders and names in them, and the operating system; knows no paths and no tool. All users of this module, in
 any instance or process, hold the lock of the folder during a change. Programs that do not take the lock, such as
-editors, are detected by the file's identity and times, checked just before the new file takes its place.
+editors, are detected by the file's identity and times, checked just before the new file takes its place; what they save
+in the microseconds between is lost.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import secrets
 import stat
 import threading
@@ -26,6 +28,13 @@ _NO_LOCKS: Final = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF, e
 
 _ITS_CONTENTS_OWN: Final = {"security.capability", "security.ima", "security.evm"}
 """Attributes that certify the content: the system removes them when a file is written to, and so do we."""
+
+_DRAFT: Final = ".agentkit-{}.tmp"
+_FIRST: Final = _DRAFT.format("0" * 16)  # the same each time, so that one which a killed process left is met again
+_IS_DRAFT: Final = re.compile(r"\.agentkit-[0-9a-f]{16}\.tmp")
+
+ABANDONED: Final = 600.0
+"""Seconds after which a draft is one that a killed process left. It is written within milliseconds."""
 
 _HERE: Final = threading.Lock()  # if the file system has no locks: at least between the threads of this process
 
@@ -71,6 +80,76 @@ def identity(status: os.stat_result) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
+def is_draft(name: str) -> bool:
+    """Whether a file is one that is being written, or that a killed process left unfinished; models see neither."""
+    return _IS_DRAFT.fullmatch(name) is not None
+
+
+def sweep(folder: int) -> None:
+    """Remove the drafts that killed processes left in an open folder. The first one stays as long as any other does."""
+    written: dict[str, float] = {}
+    for name in filter(is_draft, os.listdir(folder)):
+        with suppress(FileNotFoundError):
+            written[name] = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime
+    until = time.time() - ABANDONED
+    old = {name for name, when in written.items() if when < until}
+    for name in old if old == written.keys() else old - {_FIRST}:  # it is what makes a later change look for them
+        with suppress(OSError):
+            os.unlink(name, dir_fd=folder)
+
+
+def add(folder: int, name: str, content: bytes) -> None:
+    """Create a file, which is there with its whole content or not at all.
+
+    Args:
+        folder: the open folder.
+        name: the file's name in it.
+        content: the complete content.
+
+    Raises:
+        FileExistsError: the name is taken.
+        Replaced: another program changed the file while it was being created.
+        OSError: a system error. Nothing was changed.
+    """
+    with suppress(FileNotFoundError):
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+    with _drafted(folder, content, 0o666) as (draft, handle):
+        os.fsync(handle)
+        try:
+            os.link(draft, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without hard links, such as FAT
+            with reserved(folder, name) as empty:
+                if identity(_status(folder, name)) != identity(empty):
+                    raise Replaced from None
+                os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+@contextmanager
+def reserved(folder: int, name: str) -> Iterator[os.stat_result]:
+    """Reserve an unused name with an empty file, whose permissions come from the umask and the folder.
+
+    If what is then done with it fails, the empty file is removed; not after `Replaced`, when it is another program's.
+
+    Raises:
+        FileExistsError: the name is taken.
+    """
+    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
+    try:
+        status = os.fstat(handle)
+    finally:
+        os.close(handle)
+    try:
+        yield status
+    except Replaced:
+        raise
+    except BaseException:
+        os.unlink(name, dir_fd=folder)
+        raise
+
+
 def replace(folder: int, name: str, content: bytes, found: os.stat_result) -> None:
     """Replace a file's content atomically, keeping its owner, mode, access list and attributes.
 
@@ -84,25 +163,41 @@ def replace(folder: int, name: str, content: bytes, found: os.stat_result) -> No
         Replaced: the file was replaced or has changed.
         OSError: a system error, for example the owner cannot be kept. Nothing was changed.
     """
-    draft = f".agentkit-{secrets.token_hex(8)}.tmp"
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
+    with _drafted(folder, content, 0o600) as (draft, handle):
+        model = _opened(folder, name, found)
+        try:
+            _keep(handle, model, found)
+        finally:
+            os.close(model)
+        os.fsync(handle)
+        if identity(_status(folder, name)) != identity(found):
+            raise Replaced
+        os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+@contextmanager
+def _drafted(folder: int, content: bytes, mode: int) -> Iterator[tuple[str, int]]:
+    """A new file with this content, open, under a name of its own; what is not renamed is removed at the end."""
+    draft, handle = _new_draft(folder, mode)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
-            model = _opened(folder, name, found)
-            try:
-                _keep(handle, model, found)
-            finally:
-                os.close(model)
-            os.fsync(handle)
-            if identity(_status(folder, name)) != identity(found):
-                raise Replaced
-            os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
+            yield draft, handle
+    finally:
         with suppress(FileNotFoundError):
             os.unlink(draft, dir_fd=folder)
-        raise
+
+
+def _new_draft(folder: int, mode: int) -> tuple[str, int]:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    with suppress(FileExistsError):
+        return _FIRST, os.open(_FIRST, flags, mode, dir_fd=folder)
+    sweep(folder)  # or it is being written now, on a file system that cannot lock folders
+    with suppress(FileExistsError):
+        return _FIRST, os.open(_FIRST, flags, mode, dir_fd=folder)
+    other = _DRAFT.format(secrets.token_hex(8))
+    return other, os.open(other, flags, mode, dir_fd=folder)
 
 
 def _status(folder: int, name: str) -> os.stat_result:

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agentkit import ToolResult
+from agentkit_tools.folder.replacing import is_draft
 from agentkit_tools.protected import why_protected
 
 MAX_PATH = 4096  # bytes: PATH_MAX of Linux
@@ -224,7 +225,7 @@ def refusal(error: OSError, folder: int, name: str, path: str) -> Refusal:
     try:
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     except FileNotFoundError:
-        entries = sorted(os.listdir(folder))
+        entries = sorted(name for name in os.listdir(folder) if not is_draft(name))
         listed = ", ".join(map(repr, entries[:20])) + (f" and {len(entries) - 20} more" if len(entries) > 20 else "")
         return Refusal(f"{path!r} does not exist; its folder contains {listed or 'nothing'}")
     if stat.S_ISREG(mode) and isinstance(error, NotADirectoryError):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agentkit_tools.folder.ignoring import options, re2
-from agentkit_tools.folder.rooted import Confined, Refusal, kind
+from agentkit_tools.folder.rooted import Confined, Refusal, encoded, kind
 from agentkit_tools.folder.textfiles import MAX_BYTES, MAX_CHARACTERS, fetched
 from agentkit_tools.folder.walking import Entry, Walk, Where
 
@@ -125,7 +125,7 @@ def compiled(what: What) -> Any:
     if not what.pattern or "\n" in what.pattern:
         found = "contains a line end; lines are searched one by one" if what.pattern else "is empty"
         raise Refusal(f"pattern {found}")
-    text = what.pattern.encode("utf-8", "replace")
+    text = encoded("pattern", what.pattern)
     chosen = options(literal=what.literal, case_sensitive=not what.ignore_case, never_nl=not what.literal)
     try:
         return re2().compile(text if what.literal else b"(?m)" + text, chosen)

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from agentkit_tools.folder.ignoring import IGNORE_FILES, Rules, Scope, verdict
-from agentkit_tools.folder.rooted import Confined, Refusal, folder_parts
+from agentkit_tools.folder.replacing import is_draft
+from agentkit_tools.folder.rooted import Confined, Refusal, encoded, folder_parts
 from agentkit_tools.folder.textfiles import fetched
 
 SECONDS: Final = 20.0
@@ -69,6 +70,7 @@ class Walk:
         self._place = place
         self._where = where
         self._start = tuple(folder_parts(where.folder))
+        encoded("glob", where.glob)  # refuses what would be read as a `?`
         self._glob = Rules([where.glob]) if where.glob else None
         if self._glob is not None and not self._glob:
             raise Refusal(f"glob {where.glob!r} is not a pattern: a bracket or brace is not closed, or it is empty")
@@ -149,7 +151,8 @@ class Walk:
                 if len(kinds) >= MAX_ENTRIES or (len(kinds) % 1000 == 999 and self.expired):
                     self.left_out["folders of which not all entries were read"] += 1
                     break
-                kinds[entry.name] = _kind(entry)
+                if not is_draft(entry.name):
+                    kinds[entry.name] = _kind(entry)
         return kinds
 
     def _scope(self, folder: int, depth: int, entries: object) -> Scope:
