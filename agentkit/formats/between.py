@@ -86,6 +86,8 @@ def _behind_call(calls: Calls, entries: list[Opener], held: str) -> Generator[No
     """What may open after a call and the white space `held`: prose, if nothing does and no section is open."""
     r = calls.r
     if r.at < len(r.buf) and (entries[0].kind == "aside" if entries else calls.section is None):
+        if not entries and "\n" not in held and calls.openers.stops.marks:
+            yield from calls.prose.begins_comment()
         r.unread(held)
         return (yield from calls.prose.to_opener())
     calls.before = held

@@ -390,8 +390,7 @@ class Openers:
         self.fence = Opener("fence", formats[0], Shape(())) if formats else None
         alternatives = sorted(table.literals, key=len, reverse=True)
         self.literal = one_of(tuple([table.spelt[key] for key in alternatives]))
-        python = any(isinstance(part, PythonCall) for entry in table.lines for part in entry.shape.call)
-        block = BLOCK if python and tools else None
+        block = BLOCK if tools and any(isinstance(p, PythonCall) for e in table.lines for p in e.shape.call) else None
         self.line = (
             LineStart(line_start(table.words, [tool.name for tool in tools]), table.lines, block)
             if table.lines
@@ -403,7 +402,8 @@ class Openers:
         either = "|".join(sorted({rf"{re.escape(name[0])}(?:\Z|{re.escape(name[1:2])})" for name in table.loose}))
         self.may_be_loose = re.compile(rf"<(?:\Z|{either})", re.IGNORECASE).match if either else None
         starts = line_starts((*table.words, *(tool.name for tool in tools)), blocks=block is not None)
-        self.stops = stops_of(table.behind, starts if table.lines else ())
+        bare = block is not None or not table.literals.keys().isdisjoint("{[")
+        self.stops = stops_of(table.behind, starts if table.lines else (), bare=bare)
         table.share_beginnings()
 
     def meant(self, entry: Opener) -> Meant:

@@ -13,6 +13,7 @@ from typing import Final
 from agentkit.events import Markup, Text, Thinking
 from agentkit.formats.asides import SAID_ON, Aside, end_of
 from agentkit.formats.format import Shape
+from agentkit.formats.inert import COMMENT, OTHER_JSON, OtherJson, UpTo, begins_inert, up_to, wraps_calls
 from agentkit.formats.openers import TAG, LineStart, Opener, Openers
 from agentkit.formats.quoting import Quoting
 from agentkit.formats.reader import Delimiter, Reader, Search, Wait, may_begin, token
@@ -33,12 +34,14 @@ class ProseReader:
     `silent` means that nothing visible was emitted yet; `opening_fence` is the fence that may be the wrapping of the
     calls of a whole reply; `block`, the indentation of the line that starts a block of Python; `blocked`, whether this
     place is in that block; `line_tried`, where a call was last looked for at the start of a line; `within`, what reads
-    the rest of a region or an aside that is open; `refused`, whether the call before was, so that its rest may follow.
+    the rest of a region or an aside that is open; `refused`, whether the call before was, so that its rest may follow;
+    `inert`, in what a call does not count that nothing marks as one, if this place is in such text.
     """
 
     __slots__ = (
         "block",
         "blocked",
+        "inert",
         "line_tried",
         "openers",
         "opening_fence",
@@ -57,21 +60,32 @@ class ProseReader:
         self.block: int | None = None
         self.blocked = False
         self.within: Callable[[ProseReader], Wait] | None = None
+        self.inert: OtherJson | UpTo | None = None
 
     def follow(self, before: ProseReader) -> None:
         """Be where the reader of the text before was at its end: in its line, its code, its thinking or aside."""
         self.quoting = deepcopy(before.quoting)  # several may follow it
         self.within, self.silent = before.within, before.silent
         self.block, self.blocked = before.block, before.blocked
+        self.inert = deepcopy(before.inert)
 
     def plain(self, end: int) -> None:
         """Consume up to `end` as visible text."""
         r = self.r
         if text := r.buf[r.at : end]:
             self.silent = self.silent and text.isspace()
-            self.quoting.note(text)
+            self._note(text)
             r.out.append(_new(Text, (text,)))
             r.at = end
+
+    def _note(self, text: str) -> None:
+        """Plain prose, without backticks, went by."""
+        self.quoting.note(text)
+        self._follow_inert(text)
+
+    def _follow_inert(self, text: str) -> None:
+        if self.inert is not None and not self.inert.feed(text):
+            self.inert = None
 
     def to_opener(self) -> Generator[None, None, list[Opener] | None]:
         """Visible text up to something that may open; None at the text's end."""
@@ -85,6 +99,8 @@ class ProseReader:
                 yield
             if c in ("", "\n"):
                 continue
+            if c in self.openers.stops.marks and self.inert is None and not (self.quoting.off or self.quoting.quoted):
+                self.inert = yield from begins_inert(self.r, blank=self.quoting.blank)
             entries = yield from self.entries()
             if c == "`" and self.silent and self.opening_fence and self.quoting.blank:
                 return [*entries, self.opening_fence]
@@ -93,7 +109,7 @@ class ProseReader:
             if c in _MARKS:
                 yield from self.ticks(self.quoting)
             else:
-                self.plain(self.r.at + 1)
+                yield from self.opens_nothing()
 
     def _say_to_stop(self) -> str:
         """Emit visible text up to the next place that needs a decision.
@@ -106,7 +122,7 @@ class ProseReader:
         c = found[0] if found else ""
         if found is None or c == "\\":  # a backslash may escape what comes next
             self.plain(len(r.buf))
-            if not c and not r.ended and self.quoting.calm:
+            if not c and not r.ended and self.quoting.calm and self.inert is None:
                 r.heat(self.openers.stops.within if self.quoting.inside else self.openers.stops.search, Text)
             return ""
         if c == "\n":  # the first line's end may need no decision once the line has been emitted
@@ -120,7 +136,7 @@ class ProseReader:
     def _at_line_start(self, line: LineStart) -> Generator[None, None, list[Opener]]:
         """The calls that may open with a bare tool name at the start of a line."""
         r = self.r
-        if not self.quoting.blank or self.quoting.quoted:
+        if not self.quoting.blank or self.quoting.quoted or self.inert is not None:
             return []
         while len(held := (yield from self.over_space())) >= _SPACE_RUN:
             self.show(held)  # more is never held back; a call may still open after it
@@ -149,7 +165,7 @@ class ProseReader:
         """What was consumed without an event is visible text."""
         if taken:
             self.r.out.append(Text(taken))
-            self.quoting.note(taken)
+            self._note(taken)
 
     def ticks(self, quoting: Quoting) -> Wait:
         """Emit a run of backticks or tildes, which may begin or end what is quoted."""
@@ -161,6 +177,7 @@ class ProseReader:
                 end += 1
             run += end - r.at
             self.silent = False
+            self._follow_inert(r.buf[r.at : end])
             r.say(Text, end)
             if end < len(r.buf) or r.ended:
                 break
@@ -194,7 +211,28 @@ class ProseReader:
         may_be = aside and not entries and self.openers.worn()[0].may_be(r.buf, r.at)
         if may_be and (worn := (yield from self._worn(aside=False))):
             return [worn]
-        return entries
+        return entries if self.inert is None else self._that_count(entries, self.inert)
+
+    def _that_count(self, entries: list[Opener], inert: OtherJson | UpTo) -> list[Opener]:
+        """Those of these openers that count in such text; in damaged JSON also calls, which are errors there."""
+        place = inert.place(self.r.buf[self.r.at]) if any(map(_is_bare, entries)) else "inside"
+        if place == "over":
+            self.inert = None
+            return entries
+        return [e for e in entries if not _is_bare(e) or (place == "damaged" and e.kind == "call")]
+
+    def begins_comment(self) -> Wait:
+        """What is here follows a call in its line: note whether a comment of code begins."""
+        if not self.quoting.off and self.inert is None and (yield from self.r.sees(COMMENT)) is not None:
+            self.inert = up_to("//")
+
+    def opens_nothing(self) -> Wait:
+        """The character here opens no call: it is text; it may begin other JSON, in which none counts."""
+        r = self.r
+        may_be = self.openers.stops.marks and self.inert is None and r.buf[r.at] in "{[" and not self.quoting.quoted
+        if may_be and (found := (yield from r.sees(OTHER_JSON))) is not None:
+            self.inert = None if wraps_calls(found["key"]) else OtherJson()
+        self.plain(r.at + 1)
 
     def _may_be_quoted(self) -> bool:
         """Whether this is quoted, or in a span of an earlier line if that is ever closed."""
@@ -316,7 +354,8 @@ class ProseReader:
             if found is None and r.ended:
                 return
             if found is None:
-                r.heat(stop, Text)
+                if self.inert is None:
+                    r.heat(stop, Text)
                 yield
             elif closed := (yield from r.sees(end)):
                 self.within = None
@@ -327,3 +366,10 @@ class ProseReader:
                 return
             else:
                 self.plain(r.at + 1)
+
+
+def _is_bare(entry: Opener) -> bool:
+    """Whether this opens calls that other JSON, or code, may also contain."""
+    section = entry.shape.section if entry.kind == "section" else None
+    in_object = section is not None and isinstance(section.open, str) and section.open.startswith("{")
+    return entry.kind in ("call", "section") and (entry.weak or in_object)
