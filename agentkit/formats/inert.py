@@ -110,7 +110,7 @@ def _is_quoted(r: Reader, closes: str) -> Generator[None, None, bool]:
 class OtherJson:
     """One object or array, from its first bracket on: what is before that is skipped.
 
-    It is read strictly. A damaged object goes on up to its last bracket, an empty line, or a line that neither is
+    It is read strictly. A damaged object continues up to its last bracket, an empty line, or a line that neither is
     indented nor begins with a closing bracket; a damaged array is over at once, as prose has such brackets.
     """
 
@@ -127,7 +127,7 @@ class OtherJson:
         self._edge = False  # whether nothing followed the last one of them
 
     def feed(self, text: str) -> bool:
-        """Add what comes next; returns whether it goes on after that."""
+        """Add what comes next; returns whether it continues after that."""
         at = 0
         while at < len(text):
             if self._string:
@@ -187,7 +187,7 @@ class OtherJson:
         return self._open != ""
 
     def _is_over(self, token: str) -> bool:
-        """Whether damaged JSON does not go on with this."""
+        """Whether damaged JSON ends before this."""
         apart = self._breaks > 1 or (self._edge and token not in _OPENS)
         return apart or self._apart or not self._open.startswith("{")
 
@@ -232,7 +232,7 @@ class UpTo:
         self._end, self._opening, self._tail = end, opening, ""
 
     def feed(self, text: str) -> bool:
-        """Add what comes next; returns whether it goes on after that."""
+        """Add what comes next; returns whether it continues after that."""
         skipped = min(self._opening, len(text))
         self._opening -= skipped
         self._tail += text[skipped:]
