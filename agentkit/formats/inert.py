@@ -21,10 +21,10 @@ Standpoint = Literal["inside", "damaged", "over"]
 
 OTHER_JSON: Final = Delimiter(
     r'\{\s{0,64}"(?:(?P<key>[^"\\\n]{0,32})"(?=[^\w"])|[^"\\\n]{33}|[^"\\\n]{0,32}\\)'
-    r"|\[\s{0,64}(?:-?\d|(?:true|false|null)\b)",
-    r'\{\s{0,64}(?:"[^"\\\n]{0,32}"?)?|\[\s{0,64}(?:-|[a-z]{0,5})?',
+    r"|\[\s{0,64}(?:-?\d[\d.eE+-]{0,31}|true|false|null)\s{0,16},",
+    r'\{\s{0,64}(?:"[^"\\\n]{0,32}"?)?|\[\s{0,64}(?:[\d.eE+-]{0,32}|[a-z]{0,5})\s{0,16}',
 )
-"""What begins an object, or an array of numbers or the like.
+"""What begins an object, or an array of numbers or the like: of several, as prose has `[1]`.
 
 In any other array an object may be a call, and the string before it what is left of a damaged one.
 """
@@ -55,7 +55,7 @@ MARKS: Final = {
     "/": "[/*]",
 }
 """What shows a bare call as code, or quotes it, by its first character: a regular expression for what may follow."""
-ARRAY: Final = r"\s{0,64}(?:[\d\-tfn]|\Z)"
+ARRAY: Final = r"\s{0,64}(?:[\d.eE+-]{1,32}|[a-z]{0,5})\s{0,16}(?:,|\Z)"
 """What follows the bracket of such an array."""
 COMMENT: Final = Delimiter("#|//", "/?")
 """What begins a comment after code in the same line."""
