@@ -275,6 +275,8 @@ class Parser(Reader):
                 return
             behind, after_call = after_call, False
             for entry in entries:
+                if entry.weak and self.prose.other is not None:
+                    continue  # in damaged JSON
                 apart = entry.kind == "markup" and self.calls.section is None and self.offset >= 0
                 if apart and (yield from answer(self.calls, entries)):
                     after_call = True  # it opens a call or a section, even if the first one is damaged
@@ -298,8 +300,7 @@ class Parser(Reader):
         elif self.buf.startswith("`", self.at):
             yield from self.prose.ticks("`")
         else:
-            self.prose.look_back()
-            self.prose.plain(self.at + 1)
+            yield from self.prose.opens_nothing()
         return False
 
     def _enter(self, entry: Opener) -> Generator[None, None, bool]:

@@ -403,7 +403,7 @@ class Openers:
         either = "|".join(sorted({rf"{re.escape(name[0])}(?:\Z|{re.escape(name[1:2])})" for name in table.loose}))
         self.may_be_loose = re.compile(rf"<(?:\Z|{either})", re.IGNORECASE).match if either else None
         starts = line_starts((*table.words, *(tool.name for tool in tools)), blocks=block is not None)
-        self.stops = stops_of(table.behind, starts if table.lines else ())
+        self.stops = stops_of(table.behind, starts if table.lines else (), bare=bool(table.literals.keys() & set("{[")))
         table.share_beginnings()
 
     def meant(self, entry: Opener) -> Meant:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Sequence
+from copy import copy
 from typing import Final, NamedTuple
 
 from agentkit.events import Markup, Text, Thinking
 from agentkit.formats.asides import SAID_ON, Aside, end_of
 from agentkit.formats.format import Shape
 from agentkit.formats.openers import TAG, LineStart, Opener, Openers
+from agentkit.formats.other_json import OTHER_JSON, OtherJson, wraps_calls
 from agentkit.formats.quoting import Quoting
 from agentkit.formats.reader import Delimiter, Reader, Search, Wait, may_begin, token
 
@@ -39,6 +41,7 @@ class Reached(NamedTuple):
     silent: bool
     block: int | None
     blocked: bool
+    other: OtherJson | None
     tail: str
 
 
@@ -49,7 +52,8 @@ class ProseReader:
     calls of a whole reply; `block`, the indentation of the line that starts a block of Python; `blocked`, whether this
     place is in that block; `line_tried`, where a call was last looked for at the start of a line; `within`, what reads
     the rest of a region, an aside or a run of marks that is open; `refused`, whether the call before was, so that its
-    rest may follow; `left`, the first place after all calls at which the text's end decided what is there, if any.
+    rest may follow; `left`, the first place after all calls at which the text's end decided what is there, if any;
+    `other`, the JSON that is open here, in which a call does not count that nothing marks as one.
     """
 
     __slots__ = (
@@ -59,6 +63,7 @@ class ProseReader:
         "line_tried",
         "openers",
         "opening_fence",
+        "other",
         "quoting",
         "r",
         "refused",
@@ -75,22 +80,25 @@ class ProseReader:
         self.blocked = False
         self.within: Callable[[ProseReader], Wait] | None = None
         self.left: Reached | None = None
+        self.other: OtherJson | None = None
 
     def follow(self, before: Reached) -> None:
         """Be where the reader of the text before was at its end: in its line, its code, its thinking or aside."""
         self.quoting = before.quoting.copy()  # several may follow it
         self.within, self.silent = before.within, before.silent
         self.block, self.blocked = before.block, before.blocked
+        self.other = copy(before.other)
 
     @property
     def here(self) -> Reached:
         """Where this is; it changes as reading continues."""
-        return Reached(self.quoting, self.within, self.silent, self.block, self.blocked, "")
+        return Reached(self.quoting, self.within, self.silent, self.block, self.blocked, self.other, "")
 
     def end_decides(self, taken: str = "") -> None:
         """More text might have decided otherwise what is here, after white space that was taken without an event."""
         if self.left is None:
-            self.left = self.here._replace(quoting=self.quoting.copy(), tail=taken + self.r.buf[self.r.at :])
+            tail = taken + self.r.buf[self.r.at :]
+            self.left = self.here._replace(quoting=self.quoting.copy(), other=copy(self.other), tail=tail)
 
     def look_back(self) -> None:
         """What may be here was looked for: the text's end may have cut it off."""
@@ -106,9 +114,15 @@ class ProseReader:
         r = self.r
         if text := r.buf[r.at : end]:
             self.silent = self.silent and text.isspace()
-            self.quoting.note(text)
+            self._note(text)
             r.out.append(_new(Text, (text,)))
             r.at = end
+
+    def _note(self, text: str) -> None:
+        """Plain prose, without backticks, went by."""
+        self.quoting.note(text)
+        if self.other is not None and not self.other.feed(text):
+            self.other = None
 
     def to_opener(self) -> Generator[None, None, list[Opener] | None]:
         """Visible text up to something that may open; None at the text's end."""
@@ -127,7 +141,7 @@ class ProseReader:
             if c in _MARKS:
                 yield from self.ticks(c)
             else:
-                self.plain(self.r.at + 1)
+                yield from self.opens_nothing()
 
     def _to_try(self, entries: list[Opener], c: str) -> list[Opener]:
         """What may open at this character, of what is written so: no call does where the text is read once more."""
@@ -150,7 +164,7 @@ class ProseReader:
         c = found[0] if found else ""
         if found is None or c == "\\":  # a backslash may escape what comes next
             self.plain(len(r.buf))
-            if not c and not r.ended and self.quoting.calm:
+            if not c and not r.ended and self.quoting.calm and self.other is None:
                 r.heat(self.openers.stops.within if self.quoting.inside else self.openers.stops.search, Text)
             return ""
         if c == "\n":  # the first line's end may need no decision once the line has been emitted
@@ -164,7 +178,7 @@ class ProseReader:
     def _at_line_start(self, line: LineStart) -> Generator[None, None, list[Opener]]:
         """The calls that may open with a bare tool name at the start of a line."""
         r = self.r
-        if not self.quoting.blank or self.quoting.quoted:
+        if not self.quoting.blank or self.quoting.quoted or self.other is not None:
             return []
         while len(held := (yield from self.over_space())) >= _SPACE_RUN:
             self.show(held)  # more is never held back; a call may still open after it
@@ -196,7 +210,7 @@ class ProseReader:
         """What was consumed without an event is visible text."""
         if taken:
             self.r.out.append(Text(taken))
-            self.quoting.note(taken)
+            self._note(taken)
 
     def ticks(self, mark: str, run: int = 0) -> Wait:
         """Emit a run of backticks or tildes, which may begin or end what is quoted; so many have been emitted."""
@@ -207,6 +221,8 @@ class ProseReader:
                 end += 1
             run += end - r.at
             self.silent = False
+            if self.other is not None and not self.other.feed(r.buf[r.at : end]):
+                self.other = None
             r.say(Text, end)
             if end < len(r.buf) or r.ended:
                 break
@@ -244,7 +260,24 @@ class ProseReader:
         may_be = aside and not entries and self.openers.worn()[0].may_be(r.buf, r.at)
         if may_be and (worn := (yield from self._worn(aside=False))):
             return [worn]
-        return entries
+        return entries if self.other is None else self._that_count(entries, self.other)
+
+    def _that_count(self, entries: list[Opener], other: OtherJson) -> list[Opener]:
+        """Those of these openers that count in other JSON; if it is damaged also calls, which are errors there."""
+        place = other.place(self.r.buf[self.r.at]) if any(map(_is_bare, entries)) else "inside"
+        if place == "over":
+            self.other = None
+            return entries
+        return [e for e in entries if not _is_bare(e) or (place == "damaged" and e.kind == "call")]
+
+    def opens_nothing(self) -> Wait:
+        """The character here opens no call: it is text; it may begin other JSON, in which none counts."""
+        r = self.r
+        may_be = self.openers.stops.bare and self.other is None and r.buf[r.at] in "{[" and not self.quoting.quoted
+        if may_be and (found := (yield from r.sees(OTHER_JSON))) is not None:
+            self.other = None if wraps_calls(found["key"]) else OtherJson()
+        self.look_back()
+        self.plain(r.at + 1)
 
     def _may_be_quoted(self) -> bool:
         """Whether this is quoted, or in a span or fence of an earlier line if that is ever closed."""
@@ -405,3 +438,10 @@ class ProseReader:
             else:
                 self.look_back()
                 self.plain(r.at + 1)
+
+
+def _is_bare(entry: Opener) -> bool:
+    """Whether this opens calls that other JSON may also contain."""
+    section = entry.shape.section if entry.kind == "section" else None
+    in_object = section is not None and isinstance(section.open, str) and section.open.startswith("{")
+    return entry.kind in ("call", "section") and (entry.weak or in_object)
