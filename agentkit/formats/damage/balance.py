@@ -43,6 +43,8 @@ def _edges(shape: Shape) -> Edges:
             starts = opening_tag(name)
             nested = rf"{starts}(?!\s{{0,64}}>)"  # without a name it may as well be a worn end
     match last:
+        case str(text) if text.strip() and not text.strip().strip("`"):
+            ends, nested = rf"{pattern(text.strip())}(?!\w)", rf"{pattern(text.strip())}\w{{1,64}}"
         case str(text) if text.strip():
             ends = pattern(text.strip())
         case Tag(name, closing=True):
