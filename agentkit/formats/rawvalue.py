@@ -11,7 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator
 from functools import cache
+from typing import Final
 
+from agentkit.formats import jsontext
+from agentkit.formats.damage.listed import later
 from agentkit.formats.held import Held, Later, Seen
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait
 from agentkit.formats.tags import SPACES
@@ -22,6 +25,8 @@ from agentkit.formats.worn import alike
 _CDATA = Delimiter(rf"{SPACES}<!\[CDATA\[", rf"{SPACES}(?:<(?:!(?:\[(?:C(?:D(?:A(?:T(?:A)?)?)?)?)?)?)?)?")
 _BLANK = re.compile(r"\s*")
 _CDATA_STOP = re.compile("]").search
+_MARGIN: Final = 64  # characters of white space before JSON
+_FAR: Final = 65_536  # characters in which the end of JSON is looked for from the first place that may end it
 _NEWLINE = Delimiter(r"\r?\n", r"\r?")
 
 
@@ -30,7 +35,8 @@ class Value:
 
     `verbatim` is then whether it was in CDATA, and so is meant to the letter; `unclosed`, whether its closing tag was
     missing, and `over`, where in that case the call is over. `missing` decides by name whether the call's tool declares
-    a parameter that has not been passed yet; `scalar`, whether this one only accepts numbers and words.
+    a parameter that has not been passed yet; `scalar`, whether this one only accepts numbers and words; `data`, whether
+    it accepts no text, so that what begins as JSON is JSON.
     """
 
     def __init__(
@@ -41,9 +47,10 @@ class Value:
         end: ValueEnd,
         missing: Callable[[str], bool] | None = None,
         scalar: Callable[[], bool] | None = None,
+        data: Callable[[], bool] | None = None,
     ) -> None:
         self.r, self.index, self.key, self.end = r, index, key, end
-        self.scalar = scalar
+        self.scalar, self.data = scalar, data
         self.tokens = ValueTokens(r, key, end, missing)
         self.seen = Seen()
         self.spans: list[tuple[int, int]] = []
@@ -153,7 +160,7 @@ class Value:
         if self.end.nested is not None:
             return (yield from self.balanced(self.end.nested))
         token = yield from self.tokens.token(0)
-        if token is None:
+        if token is None or (self.data is not None and self.is_data() and (yield from self.over_data())):
             return None
         r, kind = self.r, token.lastgroup
         here = (r.offset, r.base + token.end())
@@ -175,6 +182,41 @@ class Value:
         self.seen.closings = self.seen.closings or kind == "odd"
         unsure = kind in ("odd", "call") or (kind == "value" and not self.tokens.is_missing(token))
         return (yield from self.later(Held(r.offset))) if unsure else None
+
+    def is_data(self) -> bool:
+        """Whether the value begins as JSON, and accepts no text; asked once, at the first token."""
+        data, self.data = self.data, None
+        first = self.r.text(self.start, min(self.start + _MARGIN, self.r.offset)).lstrip()[:1]
+        return first in ("[", "{") and data is not None and data()
+
+    def over_data(self) -> Generator[None, None, bool]:
+        """Consume the rest of a value that is whole JSON up to its last bracket, if this place is in a string of it.
+
+        Only if what ends the value follows that: otherwise the JSON is damaged.
+        """
+        r, here, enough = self.r, self.r.offset, 0
+        if not r.may_rewind(here):
+            return False
+        read = r.text(self.start, here)
+        while True:
+            size = len(r.buf) - r.at
+            last = r.ended or size > _FAR
+            if last or size >= enough:
+                end, whole = jsontext.reach_of(read + r.buf[r.at : r.at + _FAR])
+                if last or whole is not None:
+                    break
+                enough = later(size)
+            yield
+        ahead = end - len(read)
+        if ahead <= 0:
+            return False
+        if whole:
+            token = yield from self.tokens.token(ahead, over_space=True)
+            if token is not None and token.lastgroup == "fit":
+                r.tell(r.at + ahead - 1, self.index, self.key)
+                return True
+        r.rewound += ahead  # it is read again
+        return False
 
     def balanced(self, nested: Delimiter) -> Generator[None, None, tuple[int, int] | None]:
         """The same if one tag closes the value and its call."""
