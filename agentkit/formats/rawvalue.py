@@ -160,7 +160,9 @@ class Value:
         if self.end.nested is not None:
             return (yield from self.balanced(self.end.nested))
         token = yield from self.tokens.token(0)
-        if token is None or (self.data is not None and self.is_data() and (yield from self.over_data())):
+        if token is not None and self.data is not None and self.is_data():
+            token = yield from self.outside_data()
+        if token is None:
             return None
         r, kind = self.r, token.lastgroup
         here = (r.offset, r.base + token.end())
@@ -189,14 +191,18 @@ class Value:
         first = self.r.text(self.start, min(self.start + _MARGIN, self.r.offset)).lstrip()[:1]
         return first in ("[", "{") and data is not None and data()
 
-    def over_data(self) -> Generator[None, None, bool]:
-        """Consume the rest of a value that is whole JSON up to its last bracket, if this place is in a string of it.
+    def outside_data(self) -> Generator[None, None, re.Match[str] | None]:
+        """The token that is here, unless it is in a string of the value, which is JSON: then that is consumed.
 
-        Only if what ends the value follows that: otherwise the JSON is damaged.
+        It is consumed up to its last bracket, if what ends the value follows that: otherwise the JSON is damaged.
         """
+        if self.r.may_rewind(self.r.offset) and (yield from self.over_data()):
+            return None
+        return (yield from self.tokens.token(0))  # where it is now
+
+    def over_data(self) -> Generator[None, None, bool]:
+        """Consume the rest of a value that is JSON and ends behind this place; False if it does not."""
         r, here, enough = self.r, self.r.offset, 0
-        if not r.may_rewind(here):
-            return False
         read = r.text(self.start, here)
         while True:
             size = len(r.buf) - r.at

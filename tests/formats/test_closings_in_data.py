@@ -50,6 +50,7 @@ GIVEN: tuple[dict[str, object], ...] = (
     {"tags": ["VALUE"]},
     {"text": "a", "tags": ["a", {"b": "VALUE"}, 1]},
     {"deep": {"VALUE": ["c"], "d": "VALUE"}, "text": "a"},
+    {"text": "a" * 300, "deep": {"b": "VALUE", "c": None}, "tags": [1]},
 )
 
 
@@ -66,7 +67,7 @@ def test_data_that_is_broken_off_takes_in_no_other_call(format: Format) -> None:
     for given in GIVEN:
         text = written(format, given, "a")
         after = formats.render_calls(format, [ToolCall("", "bash", {"command": "pwd"})], TOOLS)
-        for damaged in (text.replace('a"]', "a"), text.replace('"a"', '"a')):
+        for damaged in (text.replace('a"]', "a"), text.replace('"a"', '"a'), text.replace('"c"', '"c')):
             got = made(outcomes(read(format, f"{damaged}\n{after}", TOOLS)))
             assert got[-1:] == [("bash", {"command": "pwd"}, ())], damaged
 

@@ -195,7 +195,7 @@ def _over_brackets(r: Reader, call: CallReader, damage: Damage, edges: Edges) ->
     -1, with nothing consumed but what the call has, if it quotes none, or its brackets do not balance.
     """
     first = call.shape.call[0]
-    if edges.ends is not NEVER and not (isinstance(first, str) and re.match(edges.ends, first.strip(), re.IGNORECASE)):
+    if edges.ends is not NEVER and not (isinstance(first, str) and re.match(edges.ends, first.lstrip(), re.IGNORECASE)):
         return -1
     quoted = call.listed.open.pattern if call.listed is not None else edges.starts
     edge = re.compile(rf"(?P<opens>\{{)|(?P<closes>\}})|(?P<quoted>{quoted})", re.IGNORECASE)
