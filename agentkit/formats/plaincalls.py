@@ -369,7 +369,7 @@ def _put(r: Reader, call: CallReader, part: Pairs | TagParameters, key: str, tex
 
 
 def _is_cut(call: CallReader, key: str, kind: str | None) -> bool:
-    """Whether a value that begins as JSON is none, and accepts no text: what closed it may be in a string of it."""
+    """Whether a value that accepts no text begins as JSON and is not JSON: what closed it may be in a string of it."""
     if not isinstance(call.arguments.by_name[key], str):
         return False
     return kind not in (None, "string", "true") or call.arguments.is_data(key)

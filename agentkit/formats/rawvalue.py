@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator
 from functools import cache
-from typing import Final
+from typing import Final, Literal
 
 from agentkit.formats import jsontext
 from agentkit.formats.damage.listed import later
@@ -29,14 +29,16 @@ _MARGIN: Final = 64  # characters of white space before JSON
 _FAR: Final = 65_536  # characters in which the end of JSON is looked for from the first place that may end it
 _NEWLINE = Delimiter(r"\r?\n", r"\r?")
 
+Kind = Literal["text", "data", "scalar"]
+
 
 class Value:
     """Read one raw value up to its end, emitting it as deltas of `key`; `text` is the value once it has been read.
 
     `verbatim` is then whether it was in CDATA, and so is meant to the letter; `unclosed`, whether its closing tag was
     missing, and `over`, where in that case the call is over. `missing` decides by name whether the call's tool declares
-    a parameter that has not been passed yet; `scalar`, whether this one only accepts numbers and words; `data`, whether
-    it accepts no text, so that what begins as JSON is JSON.
+    a parameter that has not been passed yet; `kind` is what this one accepts: `text`; only numbers and words, `scalar`;
+    or `data`, any value but text, so that what begins as JSON is JSON.
     """
 
     def __init__(
@@ -46,11 +48,10 @@ class Value:
         key: str,
         end: ValueEnd,
         missing: Callable[[str], bool] | None = None,
-        scalar: Callable[[], bool] | None = None,
-        data: Callable[[], bool] | None = None,
+        kind: Callable[[], Kind] | None = None,
     ) -> None:
         self.r, self.index, self.key, self.end = r, index, key, end
-        self.scalar, self.data = scalar, data
+        self.kind = kind
         self.tokens = ValueTokens(r, key, end, missing)
         self.seen = Seen()
         self.spans: list[tuple[int, int]] = []
@@ -160,7 +161,7 @@ class Value:
         if self.end.nested is not None:
             return (yield from self.balanced(self.end.nested))
         token = yield from self.tokens.token(0)
-        if token is not None and self.data is not None and self.is_data():
+        if token is not None and not self.seen.token and self.is_data():
             token = yield from self.outside_data()
         if token is None:
             return None
@@ -170,7 +171,7 @@ class Value:
             if (yield from self.tokens.is_over(token)):
                 return here
             return (yield from self.later(Held(r.offset, first=here)))
-        if kind == "close" and self.scalar is not None and self.scalar():
+        if kind == "close" and self.kind is not None and self.kind() == "scalar":
             return here  # what follows it cannot be part of a number or a word
         if kind == "close" and (yield from self.is_crossed(token.end() - r.at)):
             return here
@@ -187,9 +188,9 @@ class Value:
 
     def is_data(self) -> bool:
         """Whether the value begins as JSON, and accepts no text; asked once, at the first token."""
-        data, self.data = self.data, None
+        self.seen.token = True
         first = self.r.text(self.start, min(self.start + _MARGIN, self.r.offset)).lstrip()[:1]
-        return first in ("[", "{") and data is not None and data()
+        return first in ("[", "{") and self.kind is not None and self.kind() == "data"
 
     def outside_data(self) -> Generator[None, None, re.Match[str] | None]:
         """The token that is here, unless it is in a string of the value, which is JSON: then that is consumed.
@@ -201,18 +202,15 @@ class Value:
         return (yield from self.tokens.token(0))  # where it is now
 
     def over_data(self) -> Generator[None, None, bool]:
-        """Consume the rest of a value that is JSON and ends behind this place; False if it does not."""
-        r, here, enough = self.r, self.r.offset, 0
-        read = r.text(self.start, here)
-        while True:
-            size = len(r.buf) - r.at
-            last = r.ended or size > _FAR
-            if last or size >= enough:
-                end, whole = jsontext.reach_of(read + r.buf[r.at : r.at + _FAR])
-                if last or whole is not None:
-                    break
-                enough = later(size)
-            yield
+        """Consume the rest of a value that is JSON and ends after this place; False if it does not."""
+        r = self.r
+        read = r.text(self.start, r.offset)
+        end, whole = jsontext.reach_of(read + r.buf[r.at : r.at + _FAR])
+        enough = len(r.buf) - r.at
+        while whole is None and not r.ended and enough <= _FAR:
+            enough = min(later(enough), _FAR + 1)
+            yield from r.have(enough)
+            end, whole = jsontext.reach_of(read + r.buf[r.at : r.at + _FAR])
         ahead = end - len(read)
         if ahead <= 0:
             return False
