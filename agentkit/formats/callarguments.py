@@ -87,6 +87,11 @@ class CallArguments:
         """The schema of a parameter, and the one in which its references are resolved."""
         return (self.tool.schema_of(parameter), self.tool.parameters) if self.tool else (UNDECLARED, {})
 
+    def is_data(self, parameter: str) -> bool:
+        """Whether a parameter accepts no text, by its schema."""
+        schema, root = self.schema(parameter)
+        return bool(schema) and not values.accepts("", schema, root)
+
     def put(self, r: Reader, parameter: str, text: str | None, *, nulls: bool = True) -> None:
         """Add an argument written as text; None stands for one that was named without a value.
 

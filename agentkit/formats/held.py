@@ -23,6 +23,7 @@ class Seen:
     """What has been seen of a value so far.
 
     Args:
+        token: whether what may end it has been seen.
         depth: how many tags like its own are open in it, if one tag closes the value and its call.
         first_close: offset of the first closing of one of these tags, -1 before it.
         crossed: offset of a closing that another call follows, -1 for none.
@@ -32,6 +33,7 @@ class Seen:
         mixed: whether the section ends in it, and another one starts after that.
     """
 
+    token: bool = False
     depth: int = 0
     first_close: int = -1
     crossed: int = -1

@@ -186,6 +186,20 @@ def _decode(buf: str, at: int) -> tuple[Any, int, bool] | None:
         size *= 8
 
 
+def reach_of(text: str) -> tuple[int, bool | None]:
+    """How far the JSON reaches with which a text begins, and whether it is whole; None if the text ends before that."""
+    start = _SPACE.match(text).end()  # type: ignore[union-attr]  # it matches the empty string
+    try:
+        return values.LOOSE.scan_once(text, start)[1], True  # type: ignore[attr-defined]  # as `raw_decode` calls it
+    except json.JSONDecodeError as e:
+        at, cut = e.pos, e.msg.startswith("Unterminated string")
+    except StopIteration as e:  # no value at the index that it has
+        at, cut = e.value, False
+    except (ValueError, RecursionError):
+        return len(text), False
+    return (len(text), None) if cut or at >= len(text) - _CUT else (at, False)
+
+
 class _Scan:
     """The strict scan of one value. `p` is its position in the buffer; the reader's `at` follows when it waits."""
 

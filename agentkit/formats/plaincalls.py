@@ -289,6 +289,8 @@ def _pairs(shape: Shape, at: int) -> Read:
                 return False
             found.deltas.append(_new(ArgumentDelta, (found.index, text, key)))
             _put(r, call, part, key, text, kind)
+            if text.startswith(("[", "{")) and _is_cut(call, key, kind):
+                return False
         if found.tool is None and end == start:
             return False  # prose may only mention what opens it
         over = tail(buf, end)
@@ -364,6 +366,13 @@ def _put(r: Reader, call: CallReader, part: Pairs | TagParameters, key: str, tex
         arguments.by_name[key] = values.read(text, {}, {})
     else:
         arguments.put(r, key, text)
+
+
+def _is_cut(call: CallReader, key: str, kind: str | None) -> bool:
+    """Whether a value that accepts no text begins as JSON and is not JSON: what closed it may be in a string of it."""
+    if not isinstance(call.arguments.by_name[key], str):
+        return False
+    return kind not in (None, "string", "true") or call.arguments.is_data(key)
 
 
 def _is_over(r: Reader, edge: ValueEnd, stop: int) -> bool:

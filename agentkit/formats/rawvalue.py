@@ -11,7 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator
 from functools import cache
+from typing import Final, Literal
 
+from agentkit.formats import jsontext
+from agentkit.formats.damage.listed import later
 from agentkit.formats.held import Held, Later, Seen
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait
 from agentkit.formats.tags import SPACES
@@ -22,15 +25,20 @@ from agentkit.formats.worn import alike
 _CDATA = Delimiter(rf"{SPACES}<!\[CDATA\[", rf"{SPACES}(?:<(?:!(?:\[(?:C(?:D(?:A(?:T(?:A)?)?)?)?)?)?)?)?")
 _BLANK = re.compile(r"\s*")
 _CDATA_STOP = re.compile("]").search
+_MARGIN: Final = 64  # characters of white space before JSON
+_FAR: Final = 65_536  # characters in which the end of JSON is looked for from the first place that may end it
 _NEWLINE = Delimiter(r"\r?\n", r"\r?")
+
+Kind = Literal["text", "data", "scalar"]
 
 
 class Value:
     """Read one raw value up to its end, emitting it as deltas of `key`; `text` is the value once it has been read.
 
     `unclosed` is then whether its closing tag was missing, and `over`, where in that case the call is over. `missing`
-    decides by name whether the call's tool declares a parameter that has not been passed yet; `scalar`, whether this
-    one only accepts numbers and words.
+    decides by name whether the call's tool declares a parameter that has not been passed yet; `kind` is what this one
+    accepts: `text`; only numbers and words, `scalar`; or any value but text, `data`, so that what begins
+    as JSON is JSON.
     """
 
     def __init__(
@@ -40,10 +48,10 @@ class Value:
         key: str,
         end: ValueEnd,
         missing: Callable[[str], bool] | None = None,
-        scalar: Callable[[], bool] | None = None,
+        kind: Callable[[], Kind] | None = None,
     ) -> None:
         self.r, self.index, self.key, self.end = r, index, key, end
-        self.scalar = scalar
+        self.kind = kind
         self.tokens = ValueTokens(r, key, end, missing)
         self.seen = Seen()
         self.spans: list[tuple[int, int]] = []
@@ -161,6 +169,8 @@ class Value:
         if self.end.nested is not None:
             return (yield from self.balanced(self.end.nested))
         token = yield from self.tokens.token(0)
+        if token is not None and not self.seen.token and self.is_data():
+            token = yield from self.outside_data()
         if token is None:
             return None
         r, kind = self.r, token.lastgroup
@@ -169,7 +179,7 @@ class Value:
             if (yield from self.tokens.is_over(token)):
                 return here
             return (yield from self.later(Held(r.offset, first=here)))
-        if kind == "close" and self.scalar is not None and self.scalar():
+        if kind == "close" and self.kind is not None and self.kind() == "scalar":
             return here  # what follows it cannot be part of a number or a word
         if kind == "close" and (yield from self.is_crossed(token.end() - r.at)):
             return here
@@ -183,6 +193,42 @@ class Value:
         self.seen.closings = self.seen.closings or kind == "odd"
         unsure = kind in ("odd", "call") or (kind == "value" and not self.tokens.is_missing(token))
         return (yield from self.later(Held(r.offset))) if unsure else None
+
+    def is_data(self) -> bool:
+        """Whether the value begins as JSON, and accepts no text; asked once, at the first token."""
+        self.seen.token = True
+        first = self.r.text(self.start, min(self.start + _MARGIN, self.r.offset)).lstrip()[:1]
+        return first in ("[", "{") and self.kind is not None and self.kind() == "data"
+
+    def outside_data(self) -> Generator[None, None, re.Match[str] | None]:
+        """The token that is here, unless it is in a string of the value, which is JSON: then that is consumed.
+
+        It is consumed up to its last bracket, if what ends the value follows that: otherwise the JSON is damaged.
+        """
+        if self.r.may_rewind(self.r.offset) and (yield from self.over_data()):
+            return None
+        return (yield from self.tokens.token(0))  # where it is now
+
+    def over_data(self) -> Generator[None, None, bool]:
+        """Consume the rest of a value that is JSON and ends after this place; False if it does not."""
+        r = self.r
+        read = r.text(self.start, r.offset)
+        end, whole = jsontext.reach_of(read + r.buf[r.at : r.at + _FAR])
+        enough = len(r.buf) - r.at
+        while whole is None and not r.ended and enough <= _FAR:
+            enough = min(later(enough), _FAR + 1)
+            yield from r.have(enough)
+            end, whole = jsontext.reach_of(read + r.buf[r.at : r.at + _FAR])
+        ahead = end - len(read)
+        if ahead <= 0:
+            return False
+        if whole:
+            token = yield from self.tokens.token(ahead, over_space=True)
+            if token is not None and token.lastgroup == "fit":
+                r.tell(r.at + ahead - 1, self.index, self.key)
+                return True
+        r.rewound += ahead  # it is read again
+        return False
 
     def balanced(self, nested: Delimiter) -> Generator[None, None, tuple[int, int] | None]:
         """The same if one tag closes the value and its call."""

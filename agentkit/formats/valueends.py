@@ -312,7 +312,7 @@ def end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
     )
     trim = part.newlines == "both"
     texts = [*rest, *([ending] if ending else [])]
-    begun = [_quoted(any_beginning((close, first, key, *texts)))]
+    begun = [rf"{_quoted(any_beginning((close, first, key, *texts)))}\\?"]
     begun.append(rf"{_quoted(pattern(key))}\s{{0,64}}[^<>\"\n]{{0,256}}\s{{0,64}}{_quoted(any_beginning(words))}")
     begun.append(rf"{_quoted(pattern(first))}\s{{0,64}}")
     follow = "|".join(["\\\\", any_beginning((key, rest[0], *([ending] if ending else [])))])
@@ -338,8 +338,8 @@ def end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
 
 
 def _quoted(literals: str) -> str:
-    """The pattern of literals in which the quotes around an attribute may be single: what opens is still no content."""
-    return literals.replace('"', "[\"']")
+    """The pattern of literals in which the quotes around an attribute may be single or escaped: no content opens so."""
+    return literals.replace('"', r"""\\?["']""")
 
 
 _WORD: Final = re.compile(r"(?<=\S)[\s\"']")  # the text before it names the literal

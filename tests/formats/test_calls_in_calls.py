@@ -67,7 +67,10 @@ def inside(inner: str) -> Iterator[str]:
     yield from (inner, f"\n{inner}\n", f"\n{inner} is it.\n", f"{inner}{inner}", f"\n{inner}\n{inner}\n")
 
 
-NOT_YET = {"minimax_m3"}  # two calls: its damage is found after the token that opens the first one
+NOT_YET = {
+    "minimax_m3",  # two calls: its damage is found after the token that opens the first one
+    "step3",  # after all of a call but its last token: two of them may be the next one's, written twice
+}
 
 
 @pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)

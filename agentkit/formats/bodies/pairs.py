@@ -19,7 +19,7 @@ from agentkit.formats.damage.crossing import headless
 from agentkit.formats.escapes import CDATA_AT_START, attribute, cdata, raw_value, reads_as_null, text_of
 from agentkit.formats.format import Json, NameTag, Pairs, Shape, Tag, TagParameters
 from agentkit.formats.kind import OTHERS_AS_JSON, STRINGS_AS_MEANT, PartKind, Writing
-from agentkit.formats.rawvalue import Value
+from agentkit.formats.rawvalue import Kind, Value
 from agentkit.formats.reader import Damage, Reader, Search, Wait, literal, pattern
 from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.worn import doubtful_end, torn_closing
@@ -46,10 +46,10 @@ def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wai
         if opening.empty:
             call.arguments.put(r, key, None)
             continue
-        value = value_of(r, call, key, end)
+        kind = opening.attributes.get(part.kind) if part.kind else None
+        value = value_of(r, call, key, end, is_text=True if kind == "true" else None)
         yield from value.read()
         text = noted(call, value)
-        kind = opening.attributes.get(part.kind) if part.kind else None
         if kind == "true":
             call.arguments.set(r, key, text)
         elif kind == "false" and not (call.tool and call.tool.declares(key)):
@@ -58,17 +58,20 @@ def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wai
             call.arguments.put(r, key, text, nulls=not value.verbatim)
 
 
-def value_of(r: Reader, call: CallReader, key: str, end: valueends.ValueEnd) -> Value:
-    """One of the call's raw values, before it is read."""
+def value_of(r: Reader, call: CallReader, key: str, end: valueends.ValueEnd, *, is_text: bool | None = None) -> Value:
+    """One of the call's raw values, before it is read; `is_text` is whether it is written to be, None if it is not."""
 
     def missing(name: str) -> bool:
         properties = call.tool.parameters.get("properties", {}) if call.tool is not None else {}
         return name in properties and name not in call.arguments.by_name and name != key
 
-    def scalar() -> bool:
-        return values.is_scalar(*call.arguments.schema(key))
+    def kind() -> Kind:
+        if values.is_scalar(*call.arguments.schema(key)):
+            return "scalar"
+        data = call.arguments.is_data(key) if is_text is None else not is_text
+        return "data" if data else "text"
 
-    return Value(r, call.index, key, end, missing, scalar)
+    return Value(r, call.index, key, end, missing, kind)
 
 
 def noted(call: CallReader, value: Value) -> str:
@@ -116,7 +119,7 @@ def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
         if part.key[-1].isspace():  # all of it, also what has not arrived yet
             yield from r.space()
         key, kind = yield from _key_and_kind(r, part)
-        value = value_of(r, call, key, end)
+        value = value_of(r, call, key, end, is_text=kind == "string" if kind else None)
         yield from value.read()
         text = noted(call, value)
         if not value.verbatim and (_opens_again(text, part) or (not kind and _begins_with_type(text, part))):

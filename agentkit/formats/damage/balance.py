@@ -47,6 +47,9 @@ def _edges(shape: Shape) -> Edges:
             starts = opening_tag(name)
             nested = rf"{starts}(?!{_NAMELESS})"  # without a name it may as well be a worn end
     match last:
+        case str(text) if text.strip() and not text.strip().strip("`"):
+            opens = r"\w{1,64}[ \t]{0,16}\r?\n"  # what follows a fence that begins a block of code
+            ends, nested = rf"{pattern(text.strip())}(?!{opens})", rf"{pattern(text.strip())}{opens}"
         case str(text) if text.strip():
             ends = pattern(text.strip())
         case Tag(name, closing=True):

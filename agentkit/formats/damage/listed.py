@@ -405,9 +405,9 @@ def _in_value(text: str, at: int) -> bool:
 
 
 def _counted(c: str, depth: int, lists: int) -> tuple[int, int]:
-    """How many brackets and square brackets are open after this token."""
+    """How many brackets, and square brackets outside of others, are open after this token."""
+    lists += ((c == "[") - (c == "]")) if not depth else 0
     depth += (c in ("{", "(")) - (c in ("}", ")"))
-    lists += (c == "[") - (c == "]")
     return max(depth, 0), max(lists, 0)
 
 

@@ -39,6 +39,8 @@ from agentkit.formats.format import (
 )
 from agentkit.formats.reader import Damage, Delimiter, Reader, Wait
 
+_UNBOUNDED: Final = 1 << 62
+_FAR: Final = 65_536  # characters in which the end of a call is looked for that quotes the one at its damage
 _OVERLAP = 2048  # characters: longer than any edge with its white space
 _RAW = (TagParameters, Pairs, TextArgument, NestedTags, Braced)
 """Bodies whose values may contain a call unchanged."""
@@ -188,7 +190,7 @@ def _over_brackets(r: Reader, call: CallReader, damage: Damage, edges: Edges) ->
     -1, with nothing consumed but what the call has, if it quotes none, or its brackets do not balance.
     """
     first = call.shape.call[0]
-    if edges.ends is not NEVER and not (isinstance(first, str) and re.match(edges.ends, first.strip(), re.IGNORECASE)):
+    if edges.ends is not NEVER and not (isinstance(first, str) and re.match(edges.ends, first.lstrip(), re.IGNORECASE)):
         return -1
     quoted = call.listed.open.pattern if call.listed is not None else edges.starts
     edge = re.compile(rf"(?P<opens>\{{)|(?P<closes>\}})|(?P<quoted>{quoted})", re.IGNORECASE)
@@ -247,14 +249,16 @@ def _closes_itself(r: Reader) -> Generator[None, None, bool]:
 _TAG_END = re.compile("[<>]")
 
 
-def _found(r: Reader, edge: re.Pattern[str]) -> Generator[None, None, re.Match[str] | None]:
-    """The next edge, once it is certain which one it is; what cannot begin one is consumed."""
+def _found(r: Reader, edge: re.Pattern[str], stop: int = _UNBOUNDED) -> Generator[None, None, re.Match[str] | None]:
+    """The next edge, once it is certain which one it is; what cannot begin one is consumed, up to the offset `stop`."""
     while True:
-        found = edge.search(r.buf, r.at)
-        if found and (r.ended or len(r.buf) - found.start() >= _OVERLAP):  # otherwise more text may make it another one
+        size = min(len(r.buf), stop - r.base)
+        whole = r.ended or size < len(r.buf)
+        found = edge.search(r.buf, r.at, size)
+        if found and (whole or size - found.start() >= _OVERLAP):  # otherwise more text may make it another one
             return found
-        r.at = max(r.at, len(r.buf) - (0 if r.ended else _OVERLAP))  # an edge may begin before the one that was found
-        if r.ended:
+        r.at = max(r.at, size - (0 if whole else _OVERLAP))  # an edge may begin before the one that was found
+        if whole:
             return None
         yield
 
@@ -284,19 +288,16 @@ def _over_quoted(
             yield from _over_literal(r)
         yield from r.space()
         here = r.offset if damage.code != "ambiguous_call" and not damage.in_tag else -1
-        while found := (yield from _found(r, edge)):
-            if found["literal"] is not None:
-                r.at = found.end()
-                yield from _over_literal(r)
-                continue
+        while found := (yield from _found_outside(r, edge)):
             at = r.base + found.start()
             opens = found["nested"] is not None or found["start"] is not None
-            next_one = at == here and opens
-            if (next_one and not r.may_rewind(at)) or (found["close"] is not None and depth == 1 and first < 0):
+            if found["close"] is not None and depth == 1 and first < 0:
                 r.at = found.start()
                 return at
-            first = at if next_one else first  # if the damaged call does not end
-            depth += 1 if found["nested"] is not None else -1 if found["end"] is not None else 0
+            if at == here and opens:
+                first = at
+                return (yield from _end_around(r, edge, first, depth))
+            depth += _deeper(found)
             r.at = found.end()
             if first < 0 and (found["end"] is not None if raw else at >= reached):
                 first = at if opens else r.offset
@@ -305,3 +306,39 @@ def _over_quoted(
     except Damage:  # the call is too long: it is over at the first place where it may have been
         pass
     return r.offset if not depth or first < 0 else first
+
+
+def _end_around(r: Reader, edge: re.Pattern[str], start: int, depth: int) -> Generator[None, None, int]:
+    """The end of a damaged call around one that starts at this offset; that offset if it is missing.
+
+    An end that is only written twice is none of a call around it.
+    """
+    if not r.may_rewind(start):
+        return start
+    before, over = "", start  # the last edge, and where it ends
+    while found := (yield from _found_outside(r, edge, start + _FAR)):
+        shut = found["close"] is not None and depth == 1
+        depth += _deeper(found)
+        twice = found[0] == before and not r.text(over, r.base + found.start()).strip()
+        r.at, before = found.end(), found[0]  # in any cutting the same
+        over = r.offset
+        if shut or (twice and not depth):
+            break
+        if not depth:
+            return r.offset
+    return start
+
+
+def _deeper(found: re.Match[str]) -> int:
+    """How many more calls are open after this edge."""
+    return 1 if found["nested"] is not None else -1 if found["end"] is not None else 0
+
+
+def _found_outside(
+    r: Reader, edge: re.Pattern[str], stop: int = _UNBOUNDED
+) -> Generator[None, None, re.Match[str] | None]:
+    """The next edge that is not in CDATA, as `_found`."""
+    while (found := (yield from _found(r, edge, stop))) and found["literal"] is not None:
+        r.at = found.end()
+        yield from _over_literal(r)
+    return found
