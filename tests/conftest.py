@@ -6,7 +6,9 @@ import gc
 import io
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from zlib import crc32
 
 import pytest
 from command_line import Say
@@ -33,6 +35,22 @@ def pytest_collection() -> Iterator[None]:
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the cases of a test that is marked `share(n)`, all but one of n are for the soak.
+
+    Which ones depends on the test's name: so each format, say, is in the suite with some of the tests.
+    """
+    places: Counter[str] = Counter()
+    for item in items:
+        if (mark := item.get_closest_marker("share")) is not None:
+            test = item.nodeid.partition("[")[0]
+            place = places[test] + crc32(test.encode())
+            places[test] += 1
+            if place % mark.args[0]:
+                item.add_marker(pytest.mark.soak)
 
 
 @pytest.fixture

@@ -69,6 +69,7 @@ def read(format: Format, text: str, delta: int, start: int = 0) -> list[CallEnd]
     return ends + [event for event in parser.close() if isinstance(event, CallEnd)]
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
 def test_a_long_call_takes_a_few_times_its_text(format: Format) -> None:
     """At any moment; an argument that came in pieces of four characters once took twenty times its text."""

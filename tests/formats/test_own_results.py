@@ -121,6 +121,7 @@ def check(format: Format, text: str) -> None:
         assert result.count(end) == empty.count(end), (text, result)
 
 
+@pytest.mark.share(2)
 @given(format=formats(), data=st.data())
 @settings(max_examples=EXAMPLES or 300, deadline=None, derandomize=not EXAMPLES)
 def test_no_result_holds_a_call_or_ends_its_wrapper(format: Format | None, data: st.DataObject) -> None:

@@ -67,6 +67,7 @@ def test_most_formats_with_sections_are_tried() -> None:
     assert len(SECTIONED) > 20
 
 
+@pytest.mark.share(2)
 @every_section
 def test_a_call_whose_opening_in_its_section_is_worn_is_answered_for_and_its_neighbours_are_made(
     format: Format,

@@ -42,6 +42,7 @@ def test_every_quotation_mark_of_unicode_is_one() -> None:
     assert {*QUOTATION_MARK, *initial_and_final} <= MARKS
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_call_in_quotation_marks_stays_text(name: str) -> None:
     """An eighth of the pairs for each format; all of them for `hermes`."""
@@ -64,6 +65,7 @@ def test_a_call_in_an_element_that_shows_or_quotes_stays_text(name: str) -> None
             assert told(f"He wrote <{element} class='x'>so</{element}>.\n{rendered(name)}").made == ONE
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(("opening", "closing"), PAIRS)
 def test_a_call_after_a_closed_quotation_is_made(opening: str, closing: str) -> None:
     said = f"He wrote {opening}good{closing}, and {opening}fine{closing} so"

@@ -146,6 +146,7 @@ def put(way: str, call: str) -> str:
     return way % textwrap.indent(call, " " * len(start) if start.isspace() else "").lstrip()
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", FORMATS)
 def test_what_is_shown_stays_text(name: str) -> None:
     for way, text in share(WAYS, name).items():

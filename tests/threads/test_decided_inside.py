@@ -231,6 +231,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
     return tmp_path / "threads.db" if request.param == "thread" else None
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("how", ["cancel", "token", "task"])
 @pytest.mark.parametrize(("depth", "strategy"), [(1, "parallel"), (1, "sequential"), (2, "sequential")])
 async def test_a_run_that_is_ended_at_any_event(path: Path | None, how: How, depth: int, strategy: Strategy) -> None:
