@@ -94,8 +94,8 @@ class Parser(Reader):
         thinking: whether the text starts inside thinking, as when the prompt ended with `<think>`.
         limits: limits on what is accepted.
         after: the closed parser of the text before an interruption, such as thinking, in the same response: code,
-            thinking and asides that were open at its end are still open, and a mark that was not over goes on. No call
-            reaches across, not even in what it begins with.
+            thinking and asides that were open at its end are still open, and a mark that was not over continues. No
+            call reaches across, not even in what it begins with.
 
     Raises:
         FormatError: no format, no repair or no `in_code` is called so, a tool is not a `ToolSpec`, or `after` is not

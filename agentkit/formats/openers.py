@@ -37,7 +37,6 @@ from agentkit.formats.format import (
 )
 from agentkit.formats.reader import Delimiter, Search, any_of, beginnings, behind, pattern
 from agentkit.formats.remembered import Remembered
-from agentkit.formats.reserved import refuse_shared
 from agentkit.formats.stops import BLOCK, line_start, line_starts, stops_of
 from agentkit.formats.tags import AFTER_NAME, folded, opening_tag, tag_of
 from agentkit.formats.valueends import Elements
@@ -383,8 +382,6 @@ class Openers:
     )
 
     def __init__(self, formats: Sequence[Format], tools: Sequence[ToolSpec]) -> None:
-        if len(formats) == 1:
-            refuse_shared(formats[0], tools)
         self.formats = tuple(formats)
         self.table = table = Table(formats, tools)
         self._meant: dict[int, Meant] = {}

@@ -22,7 +22,12 @@ _LANGUAGE: Final = Delimiter(r"[\w+#.-]{0,23}[\w+#][ \t]{0,8}\r?\n", r"[\w+#.-]{
 """The name of a language after a fence: it does not end with a full stop, as a sentence does."""
 _EDGES: Final = ("<", "[")  # what an aside begins with
 _MARKS: Final = ("`", "~")
-_NO_CALLS: Final = ("aside", "thinking", "answer", "markup")  # what may open before an interruption and go on after it
+_NO_CALLS: Final = (
+    "aside",
+    "thinking",
+    "answer",
+    "markup",
+)  # what may continue after an interruption
 _UNDECIDED: Final = re.compile(r".\s{0,64}\Z", re.DOTALL).match
 _LONGEST: Final = 128  # characters; the longest literal that opens something in a known format has 65
 _SPAN: Final = 2048  # characters in which the end of a code span is looked for
@@ -73,11 +78,9 @@ class ProseReader:
 
     def __init__(self, r: Reader, openers: Openers, quoting: Quoting, opening_fence: Opener | None) -> None:
         self.r, self.openers, self.quoting, self.opening_fence = r, openers, quoting, opening_fence
-        self.silent = True
-        self.refused = False
+        self.silent, self.refused, self.blocked = True, False, False
         self.line_tried = -1
         self.block: int | None = None
-        self.blocked = False
         self.within: Callable[[ProseReader], Wait] | None = None
         self.left: Reached | None = None
         self.other: OtherJson | None = None
@@ -86,8 +89,7 @@ class ProseReader:
         """Be where the reader of the text before was at its end: in its line, its code, its thinking or aside."""
         self.quoting = before.quoting.copy()  # several may follow it
         self.within, self.silent = before.within, before.silent
-        self.block, self.blocked = before.block, before.blocked
-        self.other = copy(before.other)
+        self.block, self.blocked, self.other = before.block, before.blocked, copy(before.other)
 
     @property
     def here(self) -> Reached:
@@ -213,7 +215,7 @@ class ProseReader:
             self._note(taken)
 
     def ticks(self, mark: str, run: int = 0) -> Wait:
-        """Emit a run of backticks or tildes, which may begin or end what is quoted; so many have been emitted."""
+        """Emit a run of backticks or tildes, which may begin or end what is quoted; `run` of it have been emitted."""
         r, quoting = self.r, self.quoting
         while True:
             end = r.at
@@ -272,10 +274,11 @@ class ProseReader:
 
     def opens_nothing(self) -> Wait:
         """The character here opens no call: it is text; it may begin other JSON, in which none counts."""
-        r = self.r
-        may_be = self.openers.stops.bare and self.other is None and r.buf[r.at] in "{[" and not self.quoting.quoted
-        if may_be and (found := (yield from r.sees(OTHER_JSON))) is not None:
-            self.other = None if wraps_calls(found["key"]) else OtherJson()
+        r, quoting = self.r, self.quoting
+        may_be = self.openers.stops.bare and r.buf[r.at] in "{[" and not (self.other or quoting.off or quoting.quoted)
+        found = (yield from r.sees(OTHER_JSON)) if may_be else None
+        if found is not None and not wraps_calls(found["key"]):
+            self.other = OtherJson()
         self.look_back()
         self.plain(r.at + 1)
 

@@ -29,7 +29,7 @@ _MARGIN: Final = 64  # characters of white space before JSON
 _FAR: Final = 65_536  # characters in which the end of JSON is looked for from the first place that may end it
 _NEWLINE = Delimiter(r"\r?\n", r"\r?")
 
-Kind = Literal["text", "data", "scalar"]
+Accepts = Literal["text", "data", "scalar"]
 
 
 class Value:
@@ -48,7 +48,7 @@ class Value:
         key: str,
         end: ValueEnd,
         missing: Callable[[str], bool] | None = None,
-        kind: Callable[[], Kind] | None = None,
+        kind: Callable[[], Accepts] | None = None,
     ) -> None:
         self.r, self.index, self.key, self.end = r, index, key, end
         self.kind = kind

