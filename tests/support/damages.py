@@ -241,7 +241,8 @@ def _payload(rng: random.Random, out: Written) -> str:
         (PAYLOADS, _markup_of(out.plan.format), _markup_of(rng.choice(CATALOG)), QUOTING), (45, 30, 18, 7)
     )[0]
     found = rng.choice(source)
-    out.quotes = out.quotes or "`" in found or "think" in found.lower() or found in thinking(out.plan.format)
+    hides = "`" in found or "think" in found.lower() or found == "<![CDATA[" or found in thinking(out.plan.format)
+    out.quotes = out.quotes or hides
     return found
 
 
