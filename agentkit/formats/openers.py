@@ -201,8 +201,10 @@ class Table:
     def at_literal(self, text: str) -> Iterable[Opener]:
         """What this literal may open: in another case than declared, only what is a part of a call or section."""
         key = "".join(text.split())
+        if (found := self.literals.get(key)) is not None:
+            return found
         alike = (e for other, found in self.literals.items() if other.lower() == key.lower() for e in found)
-        return self.literals.get(key) or [e for e in alike if e.kind not in ("thinking", "answer", "markup")]
+        return [e for e in alike if e.kind not in ("thinking", "answer", "markup")]
 
     def own_calls(self) -> str:
         """A regular expression for what nothing but calls begins with."""

@@ -244,6 +244,8 @@ class ProseReader:
             self.quoting.look(said)
         if self._may_be_quoted() and (yield from self._is_quoted()):
             return []
+        while not r.ended and self.openers.literal.part.match(r.buf, r.at):
+            yield  # this may be the beginning of a longer opener
         entries: list[Opener] = []
         aside = r.buf[r.at : r.at + 1] in _EDGES and not self.quoting.off
         if aside and (found := (yield from r.sees(self.openers.asides.opens))):
@@ -253,8 +255,6 @@ class ProseReader:
             section = yield from r.sees(worn_token.before)
             if section is None or not worn_token.opens_section(section):
                 return [Opener("aside", self.openers.formats[0], Shape(()), aside=self.openers.asides.at(found))]
-        while not r.ended and self.openers.literal.part.match(r.buf, r.at):
-            yield  # this may be the beginning of a longer opener
         if found := self.openers.literal.match(r.buf, r.at):
             entries += self.openers.table.at_literal(found[0])
         if r.buf.startswith("<", r.at) and self._tag_may_open(entries) and (found := (yield from r.sees(TAG))):
