@@ -281,6 +281,7 @@ def test_law_8_calls_before_the_damage_survive(format: Format) -> None:
         tags = [tool.element.tag for tool in TOOLS if tool.element is not None]
         crossed = any(f"<{tag}" in str(good.arguments) and f"</{tag}" in damaged.lower() for tag in tags)
         assume(not crossed)  # what opens in the first call is closed after it: either may be the damaged one
+        assume(not re.match(r'\s*"[^"]*"\s*:', damaged))  # the first call's object may have been closed too early
         got = calls_of(formats.parse(f"{first}\n{damaged}", format, TOOLS))
         assert got[:1] == ([(good.name, dict(good.arguments))] if first else got[:1])
 
