@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
+from agentkit.checks.spelling import edits
 from agentkit.formats.damage.otherkeys import NESTED
 from agentkit.formats.reader import Delimiter
-from agentkit.formats.worn import alike
 
 Standpoint = Literal["inside", "damaged", "over"]
 """Where a bracket is: in such text; in damaged JSON, where a call is an error; or after it."""
@@ -28,6 +28,7 @@ In any other array an object may be a call, and the string before it what is lef
 _LISTS: Final = ("tool_calls", "function_calls", "calls")  # keys of a list of calls
 _WRAPS: Final = (*_LISTS, *NESTED)
 _LONG: Final = 32  # characters; a longer key is none of these
+_WORD: Final = 64  # characters of a number or name that are examined
 ARRAY: Final = r"\s{0,64}(?:[\d.eE+-]{1,32}|[a-z]{0,5})\s{0,16}(?:,|\Z)"
 """What follows the bracket of such an array."""
 
@@ -39,7 +40,7 @@ _OPENS: Final = {"}": "{", "]": "["}
 
 def wraps_calls(key: str | None) -> bool:
     """Whether an object whose first key is this may be the wrapping of calls, perhaps misspelt, doubled or missing."""
-    return key is not None and any(alike(key, word) or not key.replace(word, "") for word in _WRAPS)
+    return key is not None and any(edits(key, word) < 2 or not key.replace(word, "") for word in _WRAPS)
 
 
 class OtherJson:
@@ -47,7 +48,7 @@ class OtherJson:
 
     It is read strictly. A damaged object continues up to its last bracket, an empty line, or a line that neither is
     indented nor begins with a closing bracket; a damaged array is over at once, as prose has such brackets. It is also
-    over in a list of calls, if the outermost object has one.
+    over at a call, or in a list of calls, that the outermost object has under such a key.
     """
 
     __slots__ = ("_apart", "_breaks", "_damaged", "_edge", "_escaped", "_expects", "_key", "_open", "_string", "_word")
@@ -79,6 +80,8 @@ class OtherJson:
                     return False
                 self._breaks += token.count("\n")
                 self._edge = token[-1] == "\n"
+                if self._damaged and self._breaks > 1:
+                    return False
             elif self._goes_on(token):
                 self._breaks, self._edge = 0, False
             else:
@@ -87,7 +90,7 @@ class OtherJson:
 
     def place(self, bracket: str) -> Standpoint:
         """Where a bracket is that comes next and opens an object or an array."""
-        if self._open == "{[" and self._key in _LISTS:
+        if (self._open == "{[" and self._key in _LISTS) or (self._open == "{" and self._key in NESTED):
             return "over"
         if self._string:  # a bracket of prose may be before a quotation mark
             return "inside" if self._open.startswith("{") else "over"
@@ -136,7 +139,7 @@ class OtherJson:
         """Read the next token as JSON; False if it may not be here."""
         if token[0] not in '[]{}:,"':
             self._apart = self._breaks > 1 or self._edge if not self._word else self._apart
-            self._word += token
+            self._word = (self._word + token)[:_WORD]
             return self._expects in ("value", "item")
         self._end_word()
         expects, value = self._expects, self._expects in ("value", "item")

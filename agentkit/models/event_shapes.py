@@ -47,6 +47,7 @@ QUIET: Final[Mapping[str, EventShape]] = dict.fromkeys(
             "service_tier",
         ),
         *("usage", "x_groq", "timings", "metrics", "meta_info", "metadata", "obfuscation", "warnings"),
+        *("p", "provider_specific_fields", "stop_str", "kv_transfer_params"),
         *("prompt_filter_results", "content_filter_results", "content_filter_offsets", "content_filter_result"),
         *("logprobs", "prompt_logprobs", "token_ids", "prompt_token_ids", "annotations", "citations", "search_results"),
         *("finish_reason", "native_finish_reason", "stop_reason", "stop_sequence", "matched_stop", "refusal_reason"),

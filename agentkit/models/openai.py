@@ -227,7 +227,7 @@ class ChatWire:
             if any(is_part(call) for call in objects_of(message.get("tool_calls"))):
                 self._calls.stray()
         elif self._final.get("content") and any(delta.get("content") for delta in deltas):
-            self._calls.unread({"message": ...})  # which was not the last word, and not read as a piece
+            self._calls.unread({"message": self._final})  # it was not the last word, and not read as a piece
         said = (*deltas, self._final)
         self._refused = self._refused or any("refusal" in one and text_of(one["refusal"]) for one in said)
         self._calls.held = bool(self._final) or self._refused or takes_back(self._finish)

@@ -21,7 +21,7 @@ _ANSWERS: Final = ("choices", "delta", "content", "content_block", "item", "outp
 _SIGNS: Final = frozenset(
     ("error", "errors", "detail", "message", "msg", "error_code", "error_message", "error_msg", "success")
 )
-"""Fields of which every error has one."""
+"""Fields of which an error has one that no word says to be one."""
 
 _SAYS_ERROR: Final[Mapping[str, object]] = {"type": "error", "object": "error", "status": "error", "success": False}
 """Fields that say of an event that it is an error: vLLM `object`; other servers the rest."""
@@ -39,7 +39,8 @@ def raise_error(event: WireEvent) -> None:
     Raises:
         ErrorInStream: it does.
     """
-    if (event.get("type") == "error" or not _SIGNS.isdisjoint(event)) and (error := error_in(event)) is not None:
+    said = "error" in (event.get("type"), event.get("object"), event.get("status"))
+    if (said or not _SIGNS.isdisjoint(event)) and (error := error_in(event)) is not None:
         raise ErrorInStream.of(error)
 
 

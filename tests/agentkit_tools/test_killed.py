@@ -116,6 +116,13 @@ def test_a_draft_that_is_being_written_stays(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == [".agentkit-mine.tmp", "a"]
 
 
+def test_no_file_can_be_given_the_name_of_a_draft(tmp_path: Path) -> None:
+    """It would be hidden, and removed some time."""
+    result = Files(tmp_path).create_file(".agentkit-0123456789abcdef.tmp", "x")
+    assert "kept for drafts" in (result.error or "")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_folder_with_nothing_but_such_a_draft_is_empty(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     draft = tmp_path / "d/.agentkit-00112233445566aa.tmp"

@@ -79,6 +79,8 @@ def test_no_call_runs_inside_of_other_json(given: str | tuple[Format, ...], inde
 @pytest.mark.parametrize("key", ["tool_calls", "function_calls", "calls"])
 def test_a_list_of_calls_in_an_object_is_made(given: str | tuple[Format, ...], key: str) -> None:
     """As models write it that also write their thoughts, or a message of OpenAI's API."""
+    single = json.dumps({"thought": "Now", "tool_call": NAMED})
+    assert made(read(single, given)) == ["delete"]
     for before in ({"thought": "Now {"}, {"role": "assistant", "content": None}, {"plan": ["a", {"b": 1}]}):
         for indent in (None, 2):
             text = json.dumps({**before, key: [NAMED, NAMED], "z": 1}, indent=indent)
@@ -156,3 +158,22 @@ def test_other_json_is_read_in_linear_time(given: str | tuple[Format, ...], each
         return cpu_seconds(lambda: [*map(parser.feed, pieces), parser.close()])
 
     assert_linear(seconds, 500)
+
+
+@every_bare_format
+@pytest.mark.parametrize("key", ["tool_calls_log", "no_tool_calls", "old_function_calls", "made_calls"])
+def test_a_key_that_contains_the_name_of_a_list_of_calls_is_another_one(
+    given: str | tuple[Format, ...], key: str
+) -> None:
+    for value in ({key: [NAMED]}, {"a": 1, key: [NAMED]}):
+        text = json.dumps(value)
+        assert read(text, given) == [Text(text)]
+
+
+@every_bare_format
+def test_numbers_and_names_in_other_json_are_read_in_linear_time(given: str | tuple[Format, ...]) -> None:
+    def seconds(size: int) -> float:
+        parser = Parser(given, TOOLS)
+        return cpu_seconds(lambda: [parser.feed("x [1, "), *(parser.feed("1111") for _ in range(size)), parser.close()])
+
+    assert_linear(seconds, 20_000)

@@ -35,6 +35,8 @@ SHAPES: dict[str, Any] = {
     "a name of an error": {"type": "InternalServerError", "message": WHY},
     "FastChat": {"text": WHY, "error_code": 50001},
     "a status": {"status": "error", "message": WHY},
+    "only a status": {"status": "error", "text": WHY},
+    "only an object": {"object": "error", "text": WHY, "code": 500},
     "no success": {"success": False, "message": WHY},
     "a list of errors": {"errors": [{"message": WHY}]},
 }

@@ -282,6 +282,7 @@ QUIET: dict[str, list[Any]] = {
             "x_groq": {"id": "r"},
         },
         {"choices": [{"index": 0, "delta": {"odd": None, "more": 7, "other": [True, {}]}}]},
+        {"choices": [{"index": 0, "delta": {"content": "", "provider_specific_fields": {"a": "b"}}}], "p": "abcd"},
     ],
     "messages": [
         {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": ""}},

@@ -14,7 +14,7 @@ from agentkit.formats.reader import Delimiter, Reader
 _FEW: Final = 64  # characters that are searched again with each new one
 _STRING: Final = r"(?:\"[^\"]*+\"|'[^']*+')"
 _BEGUN: Final = r"(?:\"[^\"]*+|'[^']*+)"
-_MORE: Final = rf"(?:\s{{1,64}}+[\w.-]{{1,128}}+={_STRING})*+"
+_MORE: Final = rf"(?:\s{{1,64}}+[\w.-]{{1,128}}+={_STRING}){{0,16}}+"
 _OVER: Final = rf"{_MORE}\s{{0,64}}/?>"
 _OVER_BEGUN: Final = rf"{_MORE}(?:\s{{0,64}}/?|\s{{1,64}}+[\w.-]{{1,128}}+(?:=(?:{_BEGUN})?)?)"
 _LINE: Final = r"[^<>\n]{0,512}?"

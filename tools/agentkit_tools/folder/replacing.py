@@ -125,6 +125,8 @@ def add(folder: int, name: str, content: bytes) -> None:
                 if identity(_status(folder, name)) != identity(empty):
                     raise Replaced from None
                 os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+        else:
+            os.unlink(draft, dir_fd=folder)
 
 
 @contextmanager
@@ -177,16 +179,17 @@ def replace(folder: int, name: str, content: bytes, found: os.stat_result) -> No
 
 @contextmanager
 def _drafted(folder: int, content: bytes, mode: int) -> Iterator[tuple[str, int]]:
-    """A new file with this content, open, under a name of its own; what is not renamed is removed at the end."""
+    """A new file with this content, open, under a name of its own; removed after an error, otherwise the caller's."""
     draft, handle = _new_draft(folder, mode)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             yield draft, handle
-    finally:
+    except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(draft, dir_fd=folder)
+        raise
 
 
 def _new_draft(folder: int, mode: int) -> tuple[str, int]:

@@ -64,6 +64,8 @@ class Confined:
         why = why_protected(names, self.protected)
         if why is not None:
             raise Refusal(f"{path!r} may be read but not written: {why}", denied=True)
+        if names and is_draft(names[-1]):
+            raise Refusal(f"{path!r} has a name that is kept for drafts: write another one", denied=True)
         return names
 
     @contextmanager
