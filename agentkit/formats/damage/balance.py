@@ -49,7 +49,7 @@ def _edges(shape: Shape) -> Edges:
     match last:
         case str(text) if text.strip() and not text.strip().strip("`"):
             opens = r"\w{1,64}[ \t]{0,16}\r?\n"  # what follows a fence that begins a block of code
-            ends, nested = rf"{pattern(text.strip())}(?!{opens})", rf"{pattern(text.strip())}{opens}"
+            ends, nested = rf"{pattern(text.strip())}(?!\w)", rf"{pattern(text.strip())}{opens}"
         case str(text) if text.strip():
             ends = pattern(text.strip())
         case Tag(name, closing=True):
