@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -54,6 +55,11 @@ class Leaf:
         return [int(a or b or c) for a, b, c in MARKS.findall(_text_of(self.value))]
 
 
+def unescaped(text: str) -> str:
+    """The text with its character references read; not those of more digits than a number may have."""
+    return html.unescape(re.sub(r"&#\d{8,};?", "", text))
+
+
 def _text_of(value: str | int) -> str:
     return value if isinstance(value, str) else str(value) if abs(value) < 10**1000 else ""
 
@@ -89,7 +95,7 @@ class Judge:
         """No name makes more calls than the text has it."""
         ended = Counter(e.call.name for e, _, _ in self.spans if isinstance(e, CallEnd))
         for name, times in ended.items():
-            if times > max(plain(text).count(plain(name)) for text in (self.text, html.unescape(self.text))):
+            if times > max(plain(text).count(plain(name)) for text in (self.text, unescaped(self.text))):
                 yield "a call is made that is not written", f"{name} {times}"
 
     def _place(self, call: ToolCall, start: int, end: int) -> Iterator[tuple[str, str]]:
@@ -162,7 +168,7 @@ class Judge:
         """What is wrong with a call that would be executed."""
         call = event.call
         said = f"{call.name} {dict(call.arguments)} {event.repairs}"
-        if plain(call.name) not in plain(f"{call.raw} {html.unescape(call.raw)}"):
+        if plain(call.name) not in plain(f"{call.raw} {unescaped(call.raw)}"):
             yield "a name that is not there", said
         if not runs(call) or self._begins_outside(call.raw):
             return
