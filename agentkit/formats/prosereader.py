@@ -78,8 +78,7 @@ class ProseReader:
 
     def __init__(self, r: Reader, openers: Openers, quoting: Quoting, opening_fence: Opener | None) -> None:
         self.r, self.openers, self.quoting, self.opening_fence = r, openers, quoting, opening_fence
-        self.silent, self.refused, self.blocked = True, False, False
-        self.line_tried = -1
+        self.silent, self.refused, self.blocked, self.line_tried = True, False, False, -1
         self.block: int | None = None
         self.within: Callable[[ProseReader], Wait] | None = None
         self.left: Reached | None = None
@@ -429,7 +428,8 @@ class ProseReader:
             if found is None and r.ended:
                 return
             if found is None:
-                r.heat(stop, Text)
+                if self.other is None:  # it follows all text
+                    r.heat(stop, Text)
                 yield
             elif closed := (yield from r.sees(end)):
                 self.within = None

@@ -135,6 +135,12 @@ def test_a_call_in_damaged_json_is_an_error(given: str | tuple[Format, ...], dam
 
 
 @every_bare_format
+def test_other_json_continues_over_what_is_shown_in_it(given: str | tuple[Format, ...]) -> None:
+    for shown in ("<![CDATA[{:}]]>", "<!-- {:} -->", "<pre>{:}</pre>"):
+        read(f'{{"a"{shown}{CALL}', given)
+
+
+@every_bare_format
 def test_other_json_is_shown_as_it_comes(given: str | tuple[Format, ...]) -> None:
     parser = Parser(given, TOOLS)
     text = json.dumps({"log": ["word " * 9, NAMED] * 50})
