@@ -66,8 +66,9 @@ class Quoting:
 
     @property
     def calm(self) -> bool:
-        """Whether more text in this line changes nothing."""
-        return self.lead is None and not self.start and not (self.span and self.spans.fresh)
+        """Whether more text in this line changes nothing, nor an empty line after it."""
+        waits = self.late or self.spans.paragraph.waiting
+        return self.lead is None and not self.start and not waits and not (self.span and self.spans.fresh)
 
     @property
     def margin(self) -> int | None:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from agentkit.events import CallEnd
-from agentkit.formats import CATALOG, Format, Parser, get, render_calls
+from agentkit.events import CallEnd, merge
+from agentkit.formats import CATALOG, Format, Parser, get, parse, render_calls
 from agentkit.messages import ToolCall
 
 MARKDOWN = MarkdownIt()
@@ -116,3 +116,11 @@ def test_a_fence_after_text_is_one_if_a_fence_closes_it(format: Format, fence: s
 
 def test_a_span_that_long_text_leaves_open_is_one_in_any_cut() -> None:
     assert made(get("hermes"), f"So `{CALL}{'x' * 3000}\n\n{CALL}") == 1
+
+
+@pytest.mark.parametrize("size", range(1, 8))
+def test_an_empty_line_ends_a_paragraph_in_which_backticks_wait_in_any_cut(size: int) -> None:
+    text = ")```n\n]]\n\n]><e>```<note>"
+    parser = Parser("xml", TOOLS)
+    events = [event for at in range(0, len(text), size) for event in parser.feed(text[at : at + size])]
+    assert merge([*events, *parser.close()]) == merge(parse(text, "xml", TOOLS))
