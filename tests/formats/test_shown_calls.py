@@ -9,7 +9,7 @@ from format_tools import PING, TOOLS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentkit.events import CallEnd, Event, Thinking, merge
+from agentkit.events import CallEnd, CallError, Event, Text, Thinking, merge
 from agentkit.formats import CATALOG, Format, Parser, auto, get, render_calls
 from agentkit.formats.asides import SHOWN
 from agentkit.formats.declaring import THOUGHTS
@@ -87,6 +87,21 @@ def test_a_call_that_is_shown_is_not_made_and_one_after_it_is(format: Format) ->
             assert made(read(auto(), text)) == (format.name not in FENCED), text
         mentioned = f"Put it in {opens} first.\n\n{call}"
         assert made(read(format, mentioned)) == made(read(format, mentioned, 1)) == 1, mentioned
+
+
+@pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
+@pytest.mark.parametrize("label", ["python", "xml", "text", "sh", "yaml"])
+def test_a_fence_with_another_label_shows_an_example_and_hides_no_call_after_it(format: Format, label: str) -> None:
+    call = render_calls(format, [ToolCall("", "ping", {})], [PING])
+    if call.startswith("```"):  # it would end the fence
+        return
+    text = f"For example:\n```{label}\n{call}\n```\nNow really:\n{call}"
+    for size in (None, 1):
+        events = read(format, text, size)
+        assert made(events) == 1
+        assert not [event for event in events if isinstance(event, CallError)]
+        assert isinstance(events[0], Text)
+        assert events[0].text.startswith(text[: text.rindex("Now")])
 
 
 def test_what_kimi_thinks_between_its_own_tokens_is_thinking() -> None:
