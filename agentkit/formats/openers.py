@@ -183,8 +183,8 @@ class Table:
         """What this tag may open, the exactly spelt tool first; with `loose`, also as a misspelt literal."""
         closes = bool(found["slash"])
         whole = folded(found[0].lstrip("</"))
-        name = folded(found["name"].rstrip(AFTER_NAME))
-        entries = self.tags.get((whole, closes)) or self.tags.get((name, closes)) or []
+        if (entries := self.tags.get((whole, closes))) is None:
+            entries = self.tags.get((folded(found["name"].rstrip(AFTER_NAME)), closes), [])
         exact = [e for e in entries if e.tool is None or (e.tool.element and e.tool.element.tag == found["name"])]
         other = self.loose.get(whole, ()) if loose and not closes else ()
         return [*(exact or entries), *other] if other else exact or entries

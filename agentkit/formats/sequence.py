@@ -179,17 +179,19 @@ class Calls:
         r = self.r
         assert entry.shape.section is not None
         edge = entry.shape.section.open
+        first = tag = ""
         if isinstance(edge, Tag):
             yield from read_opening_tag(r, edge.name)
-            if comes_again(r, "<") and (again := self.openers.meant(entry).twice[0]) is not None:
-                yield from over_again(r, again, edge.name)
+            first, tag = "<", edge.name
         elif (found := (yield from r.sees(edge_of(edge)))) is not None:
             r.at = found.end()
-            if comes_again(r, edge.strip()) and (again := self.openers.meant(entry).twice[0]) is not None:
-                yield from over_again(r, again)
+            first = edge.strip()
         else:
             call.id = yield from read_loosely(r, edge)
         yield from r.space()
+        if first and comes_again(r, first) and (again := self.openers.meant(entry).twice[0]) is not None:
+            yield from over_again(r, again, tag)
+            yield from r.space()
         call.lead.opening = r.raw()
 
     def _done(self, call: CallReader | Found, arguments: dict[str, Any], raw: str, repairs: Sequence[str]) -> None:

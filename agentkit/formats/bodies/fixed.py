@@ -101,6 +101,9 @@ def read_opening_tag(r: Reader, name: str) -> Generator[None, None, tags.Opening
     if (found := (yield from r.sees(tags.tag(name, closing=False)))) is None:
         raise Decline
     r.at = found.end()
+    if r.buf.startswith(">", r.at):  # as nearly all: it has no attributes
+        r.at += 1
+        return tags.Opening()
     opening = yield from tags.Attributes(r, name, ()).read()
     if opening.empty or strays(opening.attributes):
         raise Decline

@@ -135,6 +135,8 @@ def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
 
 def _opens_again(text: str, part: Pairs) -> bool:
     """Whether a value begins with a tag or token that opens or precedes a value, in any case, and is unbalanced."""
+    if not text.lstrip().startswith("<"):
+        return False
     close, middle = part.close.strip().lower(), part.middle.rstrip().lower()
     own = f"<{close.removeprefix('</')}" if close.startswith("</") and middle.endswith(close[2:]) else ""
     before = (own, *map(str.lower, part.kind[:1])) if own else (middle, *(edge.rstrip().lower() for edge in part.kind))
