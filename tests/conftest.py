@@ -37,17 +37,29 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
+_OVER: Counter[str] = Counter()
+
+
+def pytest_runtest_logfinish(nodeid: str) -> None:
+    """What tests leave for good, as modules and compiled patterns, is set aside: each collection would search it."""
+    _OVER["tests"] += 1
+    if not _OVER["tests"] % 400:
+        gc.collect()
+        gc.freeze()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of the cases of a test that is marked `share(n)`, all but one of n are for the soak.
 
-    Which ones depends on the test's name: so each format, say, is in the suite with some of the tests.
+    Which ones depends on the test's name, so that each format, say, is in the suite with some of the tests; and on the
+    Python, so that two of them try more than one.
     """
     places: Counter[str] = Counter()
     for item in items:
         if (mark := item.get_closest_marker("share")) is not None:
             test = item.nodeid.partition("[")[0]
-            place = places[test] + crc32(test.encode())
+            place = places[test] + crc32(test.encode()) + sys.version_info.minor // 2
             places[test] += 1
             if place % mark.args[0]:
                 item.add_marker(pytest.mark.soak)

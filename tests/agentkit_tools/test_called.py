@@ -171,6 +171,7 @@ TABLE = [
 ]
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("format", FORMATS, ids=lambda format: format or "native")
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)
 def test_every_tool_is_called_in_every_way(row: Called, format: str | None, tmp_path: Path) -> None:

@@ -328,6 +328,7 @@ def cases() -> list[object]:
     ]
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize(("row", "way"), cases())
 def test_row_38_a_secret_is_seen_nowhere(
     row: Secret, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

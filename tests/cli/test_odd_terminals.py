@@ -197,6 +197,7 @@ COMMANDS: list[list[str]] = [
 ]
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_an_odd_value_is_answered_in_words(
     say: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]

@@ -61,6 +61,7 @@ def lost(format: Format) -> list[str]:
     return found
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
 def test_a_call_that_is_damaged_in_one_place_beside_a_sound_one_is_read_or_answered_for(format: Format) -> None:
     found = lost(format)

@@ -26,7 +26,7 @@ from agentkit.formats.format import (
 )
 
 SEED = int(os.environ.get("AGENTKIT_FUZZ_SEED", "0")) * 1_000_000
-DECLARED = int(os.environ.get("AGENTKIT_DECLARATIONS", "440"))
+DECLARED = int(os.environ.get("AGENTKIT_DECLARATIONS", "220"))
 
 
 def hold(seeds: range) -> None:

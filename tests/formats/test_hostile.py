@@ -179,6 +179,7 @@ def test_a_lone_surrogate_becomes_the_replacement_character() -> None:
     assert read(BY_PYTHON, '[note(text="a\\ud800")]') == [("note", {"text": "a\ufffd"})]
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(
     "value",
     ['__import__("os").system("x")', "open('/etc/passwd')", '"a" * 10**9', "x", "1e999", "9" * 10_000, "[" * 100_000,
@@ -293,6 +294,7 @@ def test_what_cannot_be_written_says_so_to_the_author(format: Format) -> None:
         formats.render_calls(format, [ToolCall("", "note", {"text": "\ud800"})], TOOLS)
 
 
+@pytest.mark.share(4)
 @every_format
 def test_a_flood_of_blank_lines_costs_no_more_than_short_lines(format: Format) -> None:
     """A model that loops writes them by the thousand; where a line may open a call, each was looked over again."""

@@ -131,6 +131,7 @@ def calls_of(events: list[Event]) -> list[tuple[str, dict[str, Any]]]:
 # ---------------------------------------------------------------- the laws
 
 
+@pytest.mark.share(4)
 @every_format
 def test_law_1_any_cutting_gives_the_same_events(format: Format) -> None:
     def law(text: str, cuts: list[int]) -> None:
@@ -142,6 +143,7 @@ def test_law_1_any_cutting_gives_the_same_events(format: Format) -> None:
     hold(format, law, text=texts(format), cuts=st.lists(st.integers(0, 500), max_size=9))
 
 
+@pytest.mark.share(4)
 @every_format
 def test_law_1_a_call_that_is_cut_anywhere_is_truncated_or_whole(format: Format) -> None:
     def law(calls: list[ToolCall]) -> None:
@@ -172,6 +174,7 @@ def test_arguments_that_were_encoded_twice_are_nested_no_deeper_than_others(dept
     assert isinstance(event, CallError)
 
 
+@pytest.mark.share(4)
 @every_format
 def test_law_2_what_is_rendered_is_read_back(format: Format) -> None:
     def law(calls: list[ToolCall], before: str, after: str) -> None:
@@ -188,6 +191,7 @@ def test_law_2_what_is_rendered_is_read_back(format: Format) -> None:
     hold(format, law, calls=st.lists(one_call, min_size=1, max_size=4), before=plain, after=plain)
 
 
+@pytest.mark.share(4)
 @every_format
 def test_law_3_nothing_is_lost_doubled_or_moved(format: Format) -> None:
     def law(text: str) -> None:
@@ -209,6 +213,7 @@ def test_law_4_twice_the_text_takes_about_twice_the_time(format: Format, piece: 
     assert_linear(seconds, 16_000)
 
 
+@pytest.mark.share(4)
 @every_format
 def test_law_5_a_call_that_is_cut_off_never_becomes_another_call(format: Format) -> None:
     def law(call: ToolCall, end: float) -> None:
@@ -219,6 +224,7 @@ def test_law_5_a_call_that_is_cut_off_never_becomes_another_call(format: Format)
     hold(format, law, call=one_call, end=st.floats(0, 1, exclude_max=True))
 
 
+@pytest.mark.share(4)
 @every_format
 def test_law_5_strings_are_the_characters_written(format: Format) -> None:
     def law(text: str) -> None:
@@ -228,6 +234,7 @@ def test_law_5_strings_are_the_characters_written(format: Format) -> None:
     hold(format, law, text=st.sampled_from(["007", "true", '{"a": 1}', "null", "1e5", " x ", "[1]"]) | markup)
 
 
+@pytest.mark.share(4)
 @every_format
 def test_law_6_every_call_that_starts_ends_once_and_in_order(format: Format) -> None:
     def law(text: str) -> None:
@@ -251,6 +258,7 @@ def test_law_6_every_call_that_starts_ends_once_and_in_order(format: Format) -> 
     hold(format, law, text=texts(format))
 
 
+@pytest.mark.share(4)
 @every_format
 def test_law_7_a_result_is_never_a_call_and_cannot_close_its_wrapper(format: Format) -> None:
     def law(text: str, edge: str) -> None:
@@ -265,6 +273,7 @@ def test_law_7_a_result_is_never_a_call_and_cannot_close_its_wrapper(format: For
     hold(format, law, text=texts(format), edge=edges)
 
 
+@pytest.mark.share(4)
 @every_format
 def test_law_8_no_text_makes_the_parser_raise(format: Format) -> None:
     def law(text: str) -> None:
@@ -273,6 +282,7 @@ def test_law_8_no_text_makes_the_parser_raise(format: Format) -> None:
     hold(format, law, text=st.lists(st.sampled_from(MARKERS) | plain, max_size=30).map("".join))
 
 
+@pytest.mark.share(4)
 @every_format
 def test_law_8_calls_before_the_damage_survive(format: Format) -> None:
     def law(good: ToolCall, data: st.DataObject) -> None:

@@ -106,6 +106,7 @@ def test_a_surrogate_is_found_in_a_long_text(at: int) -> None:
     assert has_surrogate(text[:at] + "\ud800" + text[at + 1 :])
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("format", KINDS, ids=lambda f: f.name)
 @pytest.mark.parametrize("size", [None, 4], ids=["whole", "streamed"])
 def test_a_closed_parser_leaves_nothing_to_the_collector(format: Format, size: int | None) -> None:

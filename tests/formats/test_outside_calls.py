@@ -246,6 +246,7 @@ def test_content_does_not_take_in_a_call_of_which_the_tag_is_worn() -> None:
     assert made(outcomes(read(format, bare, CALLED))) == []
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("format", RAW, ids=lambda f: f.name)
 def test_content_takes_in_no_call_with_other_quotes_behind_a_closing_that_is_worn_or_missing(format: Format) -> None:
     one = pieces(format, "bash", command="VALUE")

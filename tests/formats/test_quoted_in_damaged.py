@@ -103,6 +103,7 @@ def test_most_formats_with_values_as_text_can_quote_calls() -> None:
     assert {"xml", "invoke", "qwen3_coder", "glm45", "minicpm5", "step3", "kimi_k3"} <= {f.name for f in RAW}
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("format", RAW, ids=lambda format: format.name)
 def test_no_quoted_call_of_a_damaged_one_runs(format: Format) -> None:
     rng = random.Random(format.name)

@@ -69,6 +69,7 @@ def hold(format: Format, tools: Sequence[ToolSpec]) -> None:
                 assert faults(out) == [], out.text
 
 
+@pytest.mark.share(4)
 @every_format
 def test_a_stray_piece_of_a_formats_own_markup_is_in_no_value_with_another_part(format: Format) -> None:
     hold(format, (NOTE,))

@@ -338,6 +338,7 @@ one_call = st.one_of(
 )
 
 
+@pytest.mark.share(4)
 @needs_transformers
 @every_exported
 def test_transformers_reads_what_an_exported_format_writes(format: Format) -> None:
@@ -377,6 +378,7 @@ edges = st.text(st.sampled_from("\n \t\r"), max_size=3)
 edged = st.builds("{}{}{}".format, edges, st.sampled_from(["", "x", "x = 1\n\ny"]), edges)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("format", [f for f in EXPORTED if f.name not in ONE_WAY], ids=lambda f: f.name)
 def test_what_came_back_reads_and_writes_the_same_values_to_the_last_newline(format: Format) -> None:
     back = from_response_template(to_response_template(format, ANCHOR), "back")

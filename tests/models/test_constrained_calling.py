@@ -386,6 +386,7 @@ of_each_choice = pytest.mark.parametrize("choice", ["auto", "required", "add"])
 of_each_format = pytest.mark.parametrize("format", FORMATS)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("server", EVERY)
 @of_each_format
 @of_each_choice

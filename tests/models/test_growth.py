@@ -245,6 +245,7 @@ def some(kinds: Iterable[str]) -> list[Any]:
     return [pytest.param(kind, marks=pytest.mark.soak if n % 4 else ()) for n, kind in enumerate(kinds)]
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("kind", some(CHAT))
 def test_chat(kind: str) -> None:
     def run(count: int) -> float:

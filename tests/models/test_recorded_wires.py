@@ -153,6 +153,7 @@ def ids(row: object) -> str:
     return str(row["id"]) if isinstance(row, dict) else str(row)
 
 
+@pytest.mark.share(4)
 @pytest.mark.skipif(not ROWS, reason=ABSENT)
 @pytest.mark.parametrize("chunks", CHUNKS)
 @pytest.mark.parametrize("row", GOOD, ids=ids)

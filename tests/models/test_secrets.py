@@ -43,6 +43,7 @@ printable = st.characters(codec="ascii", exclude_categories=("Cc",), exclude_cha
 keys = st.text(printable, min_size=6, max_size=40)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("way", WAYS)
 @given(key=keys, around=st.sampled_from(["", " ", '"', "x", "&", "\\ ", "%"]))
 @example(key='Zk9/x+Q"a<b>&c=d\\e', around="")

@@ -103,6 +103,7 @@ def failed(prefix: str, before: list[Any], error: Any, after: list[Any], name: s
     return events, str(raised)
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("name", ["", "event: error\n"], ids=["unnamed", "named"])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("prefix", BEFORE)

@@ -127,6 +127,7 @@ def test_a_parser_that_is_not_closed_is_followed_by_none() -> None:
         assert "".join(e.text for e in second.close(text) if isinstance(e, Text)) == text
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("blank", ["", "\n", " \n\t"])
 @pytest.mark.parametrize(("config", "format"), READERS, ids=["native", "hermes", "xml", "auto"])
 @given(st.lists(st.sampled_from([*OPEN, *CLOSE, "CALL", "“", "”"]), max_size=8), st.data())
@@ -178,14 +179,16 @@ QUOTED = [
 BEFORE = ("", "So.\n\n", "So: ")
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(("config", "format"), READERS, ids=["native", "hermes", "xml", "auto"])
-def test_thinking_cuts_no_mark_in_two(config: dict[str, Any], format: str) -> None:
+@pytest.mark.parametrize("sixth", range(6))  # of the marks
+def test_thinking_cuts_no_mark_in_two(config: dict[str, Any], format: str, sixth: int) -> None:
     """A call after it is shown if it would be without it, and so is none after the end of what shows one.
 
     What is around the calls of a whole reply is a mark, too, if thinking cuts it.
     """
     call = call_in(format, "x")
-    for n, (opens, closes) in enumerate([*LINES, *(QUOTED if not config else [])]):
+    for n, (opens, closes) in [*enumerate([*LINES, *(QUOTED if not config else [])])][sixth::6]:
         before = BEFORE[(n + len(format)) % 3]
         for text in (f"{before}{opens}", f"{before}{opens}x{closes}\n\n"):
             rest = call if text.endswith("\n\n") else call + closes

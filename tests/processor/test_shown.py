@@ -173,6 +173,7 @@ def test_a_call_below_plain_prose_is_made(name: str) -> None:
         assert ran.made == [("add", 1, 2)], way
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("way", TO_HERE)
 @pytest.mark.parametrize("behind", BEHIND)
 @pytest.mark.parametrize("call", [HERMES, INVOKE, KIMI, ONE_LINE])

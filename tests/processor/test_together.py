@@ -86,14 +86,16 @@ def test_a_long_response_takes_a_few_times_its_text(source: str, config: Process
         async for _ in ResponseProcessor(REGISTRY, config).process(events, more=continued if more else None):
             pass
 
-    peaks = []
+    peak, most = 0, 6 * len(PROSE) + 100_000
     for _ in range(3):  # what is made once is in the first; other threads of the process may add to any
         gc.collect()
         tracemalloc.start()
         asyncio.run(run(SOURCES[source]()))
-        peaks.append(tracemalloc.get_traced_memory()[1])
+        peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    assert min(peaks) < 6 * len(PROSE) + 100_000
+        if peak < most:
+            return
+    assert peak < most
 
 
 SHORT = '<tool_call>{"name": "note", "arguments": {"text": "a"}}</tool_call>'

@@ -28,6 +28,7 @@ def nested(levels: int) -> list[object]:
     return value
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__)
 def test_check(check: StoreCheck, new_store: Callable[..., Store]) -> None:
     asyncio.run(check(new_store()))
