@@ -12,13 +12,13 @@ class Gathered:
     >>> for piece in (b"abc", b"defghijk", b"lm"):
     ...     gathered.add(piece)
     >>> gathered.take()
-    StreamOutput(head=b'abcd', left_out=5, tail=b'jklm', begun=b'', more=False)
+    StreamOutput(head=b'abcd', left_out=5, tail=b'jklm', started=b'', more=False)
     """
 
     def __init__(self, most: int) -> None:
         self._head_most = most // 2
         self._tail_most = most - self._head_most
-        self._begun = b""
+        self._started = b""
         self._empty()
 
     def _empty(self) -> None:
@@ -53,8 +53,8 @@ class Gathered:
     def take(self, *, more: bool = False) -> StreamOutput:
         """What was kept since the last time; starts anew. With `more` to come, its last character may be unfinished."""
         self._shorten()
-        kept = StreamOutput(bytes(self._head), self._dropped, bytes(self._tail), self._begun, more)
+        kept = StreamOutput(bytes(self._head), self._dropped, bytes(self._tail), self._started, more)
         output = kept.whole_characters()
-        self._begun = output.unfinished if more else b""
+        self._started = output.unfinished if more else b""
         self._empty()
         return output

@@ -61,14 +61,14 @@ class StreamOutput:
         head: the first bytes.
         left_out: how many bytes after the head were dropped.
         tail: the last bytes.
-        begun: the bytes of a character with which the previous read ended; it belongs to this text.
+        started: the bytes of a character with which the previous read ended; it belongs to this text.
         more: whether more may follow, so that a character with which the bytes end may be unfinished.
     """
 
     head: bytes = b""
     left_out: int = 0
     tail: bytes = b""
-    begun: bytes = b""
+    started: bytes = b""
     more: bool = False
 
     @property
@@ -101,14 +101,14 @@ class StreamOutput:
 
     @property
     def _pieces(self) -> tuple[bytes, ...]:
-        head = self.begun + self.head
+        head = self.started + self.head
         return (head, self.tail) if self.left_out else (head + self.tail,)
 
     def whole_characters(self) -> StreamOutput:
         """The same without what a cut has left of the characters around it."""
         if not self.left_out:
             return self
-        head = self.head[: max(0, len(self.head) - len(unfinished(self.begun + self.head)))]
+        head = self.head[: max(0, len(self.head) - len(unfinished(self.started + self.head)))]
         tail = self.tail[:3].lstrip(_FOLLOWING) + self.tail[3:]
         dropped = len(self.head) - len(head) + len(self.tail) - len(tail)
         return replace(self, head=head, left_out=self.left_out + dropped, tail=tail)

@@ -80,7 +80,7 @@ def test_what_is_kept_of_a_sequence_without_end_does_not_grow(beginning: str, pi
     reading.add(beginning)
     for _ in range(9):
         reading.add(piece)
-    assert len(reading._begun) <= 3
+    assert len(reading._started) <= 3
 
 
 @pytest.mark.parametrize("piece", ["\x1b]", "\x1b[", "a\r", "a\b", "\r", "x", "\x1b]8;;", "\x9b1"])

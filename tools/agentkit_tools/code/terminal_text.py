@@ -53,13 +53,13 @@ class Reading:
     """
 
     def __init__(self) -> None:
-        self._begun = ""
+        self._started = ""
 
     def add(self, *parts: str) -> list[str]:
         """The next piece as text; of a cut one the parts, between which a sequence is not followed."""
         first, *others = parts
-        texts = [self._begun + first, *others]
-        self._begun = _unfinished(texts[-1])
+        texts = [self._started + first, *others]
+        self._started = _unfinished(texts[-1])
         return [readable(text) for text in texts]
 
 
