@@ -93,6 +93,7 @@ def _opened(
 
     Raises:
         ConfigError: there is no such file; reading threads does not create one.
+        ThreadNotFound: in words for somebody at a terminal.
     """
     from agentkit.threads import ThreadManager, open_store
 
@@ -102,6 +103,10 @@ def _opened(
         manager = ThreadManager(store)
         try:
             return await work(manager, arguments)
+        except ThreadNotFound as e:
+            listed = f"agentkit threads list{store_option(arguments.store)}"
+            found = f"there is no thread {arguments.thread!r}"
+            raise ThreadNotFound(f"{found}; `{listed}` shows those that are there") from e
         finally:
             await manager.aclose()
 

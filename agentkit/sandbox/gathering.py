@@ -6,18 +6,19 @@ from agentkit.sandbox.quota import StreamOutput
 
 
 class Gathered:
-    """Bytes as they arrive; of more than `most`, the first and the last half are kept.
+    """Bytes as they arrive; of more than `most`, the first and the last half are kept, cut between UTF-8 characters.
 
     >>> gathered = Gathered(8)
     >>> for piece in (b"abc", b"defghijk", b"lm"):
     ...     gathered.add(piece)
     >>> gathered.take()
-    StreamOutput(head=b'abcd', left_out=5, tail=b'jklm')
+    StreamOutput(head=b'abcd', left_out=5, tail=b'jklm', started=b'', more=False)
     """
 
     def __init__(self, most: int) -> None:
         self._head_most = most // 2
         self._tail_most = most - self._head_most
+        self._started = b""
         self._empty()
 
     def _empty(self) -> None:
@@ -49,9 +50,11 @@ class Gathered:
             return mark in self._head + self._tail
         return mark in self._tail or mark in self._head
 
-    def take(self) -> StreamOutput:
-        """What was kept since the last time; starts anew."""
+    def take(self, *, more: bool = False) -> StreamOutput:
+        """What was kept since the last time; starts anew. With `more` to come, its last character may be unfinished."""
         self._shorten()
-        output = StreamOutput(bytes(self._head), self._dropped, bytes(self._tail))
+        kept = StreamOutput(bytes(self._head), self._dropped, bytes(self._tail), self._started, more)
+        output = kept.whole_characters()
+        self._started = output.unfinished if more else b""
         self._empty()
         return output

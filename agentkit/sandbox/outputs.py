@@ -50,9 +50,9 @@ class Outputs:
             await pipe.closed.wait()
             closing.cancel()
 
-    def take(self) -> tuple[StreamOutput, StreamOutput]:
-        """What both have brought since the last time."""
-        return self._out.gathered.take(), self._err.gathered.take()
+    def take(self, *, more: bool) -> tuple[StreamOutput, StreamOutput]:
+        """What both have brought since the last time; whether there may be `more`."""
+        return self._out.gathered.take(more=more), self._err.gathered.take(more=more)
 
 
 class OutputPipe:

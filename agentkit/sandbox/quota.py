@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from codecs import getincrementaldecoder
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from agentkit.checks.bounds import SECONDS, Bound, Bounds, number, refuse, whole
@@ -12,6 +13,8 @@ LimitName = Literal["cpu", "wall", "memory", "file_size"]
 
 _DAY: Final = 86_400.0
 _DURATION: Final = number("seconds above 0, at most a day", above=0, most=_DAY)
+
+_FOLLOWING: Final = bytes(range(0x80, 0xC0))  # what no UTF-8 character begins with
 
 BOUNDS: Final[Bounds] = {
     "cpu": _DURATION,
@@ -58,23 +61,68 @@ class StreamOutput:
         head: the first bytes.
         left_out: how many bytes after the head were dropped.
         tail: the last bytes.
+        started: the bytes of a character with which the previous read ended; it belongs to this text.
+        more: whether more may follow, so that a character with which the bytes end may be unfinished.
     """
 
     head: bytes = b""
     left_out: int = 0
     tail: bytes = b""
+    started: bytes = b""
+    more: bool = False
 
     @property
     def text(self) -> str:
         r"""The text, decoded as UTF-8 with replacement characters; a cut is marked with the number of bytes dropped.
 
+        The texts of all reads of a stream, joined, are the text of all its bytes.
+
         >>> StreamOutput(b"one\n", 3_000, b"two\xff\n").text
         'one\n\n[… 3,000 bytes left out …]\ntwo�\n'
         """
+        return self.mark.join(self.parts)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The text, or those before and after the cut."""
+        *before, last = self._pieces
+        rest = self.unfinished if self.more else b""
+        return tuple(piece.decode("utf-8", "replace") for piece in (*before, last.removesuffix(rest)))
+
+    @property
+    def mark(self) -> str:
+        """What stands for the bytes that were dropped."""
+        return f"\n[… {self.left_out:,} bytes left out …]\n"
+
+    @property
+    def unfinished(self) -> bytes:
+        """The bytes at the end that begin a character."""
+        return unfinished(self._pieces[-1])
+
+    @property
+    def _pieces(self) -> tuple[bytes, ...]:
+        head = self.started + self.head
+        return (head, self.tail) if self.left_out else (head + self.tail,)
+
+    def whole_characters(self) -> StreamOutput:
+        """The same without what a cut has left of the characters around it."""
         if not self.left_out:
-            return (self.head + self.tail).decode("utf-8", "replace")
-        marker = f"\n[… {self.left_out:,} bytes left out …]\n"
-        return self.head.decode("utf-8", "replace") + marker + self.tail.decode("utf-8", "replace")
+            return self
+        head = self.head[: max(0, len(self.head) - len(unfinished(self.started + self.head)))]
+        tail = self.tail[:3].lstrip(_FOLLOWING) + self.tail[3:]
+        dropped = len(self.head) - len(head) + len(self.tail) - len(tail)
+        return replace(self, head=head, left_out=self.left_out + dropped, tail=tail)
+
+
+def unfinished(text: bytes) -> bytes:
+    r"""The bytes at the end of a text that begin a UTF-8 character, at most three.
+
+    >>> unfinished("a€".encode()), unfinished("a€".encode()[:-1]), unfinished(b"a\xff")
+    (b'', b'\xe2\x82', b'')
+    """
+    decoder = getincrementaldecoder("utf-8")("replace")
+    decoder.decode(text[-3:])
+    return decoder.getstate()[0]
 
 
 @dataclass(frozen=True, slots=True)

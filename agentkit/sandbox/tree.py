@@ -165,7 +165,7 @@ class ProcessTree(EnteredAsync):
         with suppress(TimeoutError):  # the caller asked for what has arrived by then
             async with asyncio.timeout(timeout):
                 await self._outputs.until(until, self._gone.is_set)
-        return SandboxProgress(*self._outputs.take(), ended=not self.running)
+        return SandboxProgress(*self._outputs.take(more=self.running), ended=not self.running)
 
     async def wait(self, timeout: float | None = None) -> SandboxOutcome:
         """Wait for its end. The outcome holds the output that was not read before.
@@ -237,7 +237,8 @@ class ProcessTree(EnteredAsync):
         try:
             await self._drained()
             ended = self._started.ended(self._started.popen.returncode, cpu)
-            self._end.outcome = judged(ended, self._end.timed_out, self._limits.cpu, wall, *self._outputs.take())
+            outputs = self._outputs.take(more=False)
+            self._end.outcome = judged(ended, self._end.timed_out, self._limits.cpu, wall, *outputs)
             if ended.failed and not self._end.killed:
                 self._end.failed = f"{ended.failed}: {self._end.outcome.stderr.strip()}".removesuffix(": ")
         except BaseException as e:

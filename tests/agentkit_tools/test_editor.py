@@ -6,11 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentkit import Agent, ToolRegistry
 from agentkit.messages import ToolMessage
 from agentkit.testing import ScriptedModel
-from agentkit_tools.editor import StrReplaceEditor
+from agentkit_tools.editor import StrReplaceEditor, inserted
 from agentkit_tools.folder.changing import CRLF_KEPT
 
 
@@ -80,6 +82,10 @@ def test_str_replace_shows_what_became_of_it(editor: StrReplaceEditor) -> None:
         (b"a\nb\n", 1, "x\n", b"a\nx\nb\n"),
         (b"a\nb\n", 2, "x\ny", b"a\nb\nx\ny\n"),
         (b"a\nb", 2, "x", b"a\nb\nx"),  # no newline at the end: none is added
+        (b"a\nb", 2, "x\n", b"a\nb\nx\n"),  # but one that is given stays
+        (b"a\nb", 2, "\n", b"a\nb\n\n"),
+        (b"a\r\nb", 2, "x\n", b"a\r\nb\r\nx\r\n"),
+        (b"a\r\nb", 2, "x\r\n", b"a\r\nb\r\nx\r\n"),
         (b"a\r\nb\r\n", 1, "x\ny", b"a\r\nx\r\ny\r\nb\r\n"),
         (b"", 0, "x", b"x\n"),
         (b"a\n", 1, "", b"a\n\n"),
@@ -91,9 +97,21 @@ def test_insert_puts_whole_lines(
 ) -> None:
     (editor.root / "f").write_bytes(content)
     done = editor.str_replace_editor("insert", "f", insert_line=line, **{parameter: text})
-    told = CRLF_KEPT if after.count(b"\r") else ""
+    told = CRLF_KEPT if b"\r" in after and "\r" not in text else ""
     assert done.text.startswith(f"changed f{told}; lines 1-")
     assert (editor.root / "f").read_bytes() == after
+
+
+@given(st.text("ab\n"), st.text("xy\n"), st.data())
+def test_inserted_text_is_written_as_given(before: str, text: str, data: st.DataObject) -> None:
+    """A newline is added only where the text and the line next to it would be one line."""
+    lines = before.splitlines(keepends=True)
+    line = data.draw(st.integers(0, len(lines)))
+    above, below = "".join(lines[:line]), "".join(lines[line:])
+    joint = "\n" if above and not above.endswith("\n") else ""
+    end = "" if text.endswith("\n") or joint else "\n"
+    after = inserted(before.encode(), line, text.encode(), "f").content.decode()
+    assert after == f"{above}{joint}{text}{end}{below}"
 
 
 @pytest.mark.parametrize(

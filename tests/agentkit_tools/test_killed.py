@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from agentkit import ToolResult
 from agentkit_tools.editor import StrReplaceEditor
 from agentkit_tools.files import Files
 from agentkit_tools.folder import replacing
+from agentkit_tools.tasks import TaskList
 
 STEPS = ("open", "close", "stat", "fstat", "fsync", "link", "rename", "unlink", "fchmod", "fdopen", "mkdir", "rmdir")
 BEFORE = {"a": b"one\ntwo\n"}
@@ -96,6 +98,26 @@ def test_a_change_is_made_as_a_whole_or_not_at_all(
     assert seen(root) == after
     assert step > 5
     assert left > 0 or change == "delete"
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_list_of_tasks_is_kept_as_a_whole_and_what_is_left_goes_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = 0
+    for step in count():
+        file = tmp_path / str(step) / "tasks.json"
+        TaskList(file).create_tasks(["one"])
+        if not killed(partial(TaskList(file).create_tasks, ["two"]), step):
+            break
+        assert [task.content for task in TaskList(file).tasks] in (["one"], ["one", "two"])
+        left += len(os.listdir(file.parent)) - 1
+        with monkeypatch.context() as patched:
+            patched.setattr(replacing, "ABANDONED", -1.0)
+            TaskList(file).create_tasks(["three"])
+        assert os.listdir(file.parent) == ["tasks.json"]
+    assert step > 5
+    assert left > 0
 
 
 def test_a_draft_that_is_being_written_stays(tmp_path: Path) -> None:

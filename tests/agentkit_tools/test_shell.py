@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -129,6 +130,33 @@ def test_a_background_command_is_looked_at_until_it_ends(shell: Shell) -> None:
     assert "got 5\n" in text
     assert text.endswith("[exit code 4]")
     assert looked(shell, "server").text == "there is no session 'server'; there are: none"
+
+
+def test_a_character_and_a_sequence_may_be_written_in_two_looks(shell: Shell) -> None:
+    ran(shell, "mkfifo go")
+    writes = "printf 'a\\346\\227'; read x < go; printf '\\245\\033[3'; read x < go; printf '1mred\\033[0m\\346'"
+    text = ran(shell, writes, blocking=False, session_name="s").text
+    for seen in ("a", "a日"):
+        while (told := re.sub(r"\n?\[session.*\]", "", text)) != seen:  # on a busy machine not at once
+            assert seen.startswith(told)
+            text = told + looked(shell, "s").text
+        ran(shell, "echo > go")
+    while "[exit code" not in text:
+        text = re.sub(r"\n?\[session.*\]", "", text) + looked(shell, "s").text
+    assert text == "a日red\ufffd\n[exit code 0]"
+
+
+@pytest.mark.parametrize("before", ["", "1", "12"])
+def test_long_output_is_cut_between_characters(shell: Shell, tmp_path: Path, before: str) -> None:
+    told = [ran(shell, f"printf '{before}'; yes 日 | head -n 50000 | tr -d '\\n'")]
+    with closing(Python(tmp_path / "work")) as python:
+        told.append(asyncio.run(python.python(f"print('{before}' + '日' * 50_000, end='')")))
+    for result in told:
+        text = result.text.removesuffix("\n[exit code 0]")
+        start, left_out, end = re.split(r"\n\[… ([\d,]+) bytes left out …\]\n", text)
+        assert (start.lstrip("12日"), end.lstrip("日")) == ("", "")
+        assert int(left_out.replace(",", "")) == result.metadata["stdout_cut"]
+        assert len((start + end).encode()) + result.metadata["stdout_cut"] == len(before) + 150_000
 
 
 def test_a_session_outlives_the_event_loop_that_started_it(shell: Shell) -> None:

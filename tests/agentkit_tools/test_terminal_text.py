@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from growth import assert_linear, cpu_seconds
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentkit_tools.code.terminal_text import decoded, readable
+from agentkit.sandbox import StreamOutput
+from agentkit.sandbox.gathering import Gathered
+from agentkit_tools.code.terminal_text import Reading, decoded, readable
+
+BEGINNINGS = ("\x1b", "\x1b[", "\x1b]8;;", "\x1b]52;c;", "\x1bP", "\x1b(", "\x9b", "\x9d", "\x1b[38;5")
+ENDINGS = ("m", "\x07", "\x1b\\", "\x9c", "[", "]", "\\", " ", "/", "1;", "~", "\r\n", "\u2028")
+WRITTEN = st.lists(
+    st.one_of(
+        st.sampled_from([*BEGINNINGS, *ENDINGS]).map(str.encode),
+        st.text(st.characters(exclude_characters="\r\b", exclude_categories=["Cs"]), max_size=4).map(str.encode),
+        st.sampled_from([b"\xff", b"\xe2\x82", b"\xf0\x9f", b"\x80"]),
+    ),
+    max_size=30,
+)
+"""What a program writes, but for lines that are overwritten: what was told of one stays."""
 
 
 @pytest.mark.parametrize(
@@ -45,7 +61,26 @@ def test_text_without_controls_is_unchanged(text: str) -> None:
 
 @given(st.binary(), st.integers(0, 10), st.binary())
 def test_any_bytes_can_be_read(head: bytes, left_out: int, tail: bytes) -> None:
-    assert ("left out" in decoded(head, left_out, tail)) >= bool(left_out)
+    assert ("left out" in decoded(StreamOutput(head, left_out, tail))) >= bool(left_out)
+
+
+@given(WRITTEN, st.data())
+def test_what_is_read_piece_by_piece_is_the_whole(written: list[bytes], data: st.DataObject) -> None:
+    whole, stream, reading, told = b"".join(written), Gathered(10_000), Reading(), ""
+    places = sorted(data.draw(st.lists(st.integers(0, len(whole)))))
+    for start, end in pairwise([0, *places, len(whole)]):
+        stream.add(whole[start:end])
+        told += decoded(stream.take(more=True), reading)
+    assert told + decoded(stream.take(), reading) == readable(whole.decode("utf-8", "replace"))
+
+
+@given(st.sampled_from(BEGINNINGS), st.sampled_from(["1", " ", ";" * 9, "a" * 9, "0 "]))
+def test_what_is_kept_of_a_sequence_without_end_does_not_grow(beginning: str, piece: str) -> None:
+    reading = Reading()
+    reading.add(beginning)
+    for _ in range(9):
+        reading.add(piece)
+    assert len(reading._started) <= 3
 
 
 @pytest.mark.parametrize("piece", ["\x1b]", "\x1b[", "a\r", "a\b", "\r", "x", "\x1b]8;;", "\x9b1"])

@@ -301,6 +301,21 @@ def test_a_mistake_is_one_clear_line(say: Say, words: list[str], told: str) -> N
     assert "secret" not in err
 
 
+@pytest.mark.parametrize("store", ["agentkit.db", "my threads.db"])
+@pytest.mark.parametrize(
+    "words",
+    [["show"], ["export"], ["delete", "--yes"], ["approve", "c1"], ["deny", "c1"]],
+    ids=lambda words: words[0],
+)
+def test_what_to_do_about_a_thread_that_is_not_there(say: Say, folder: Path, words: list[str], store: str) -> None:
+    kept("t", ["Hello."], "Hi")
+    (folder / "agentkit.db").rename(folder / store)
+    status, out, err = say("threads", words[0], "nope", *words[1:], "--store", store)
+    advice = "agentkit threads list" if store == "agentkit.db" else "agentkit threads list --store 'my threads.db'"
+    assert (status, out) == (1, "")
+    assert err == f"agentkit threads: there is no thread 'nope'; `{advice}` shows those that are there\n"
+
+
 def test_looking_for_threads_makes_no_file(say: Say, folder: Path) -> None:
     say("threads", "list")
     assert not (folder / "agentkit.db").exists()

@@ -320,6 +320,21 @@ def test_a_conversation(box: Sandbox) -> None:
     asyncio.run(main())
 
 
+def test_a_character_may_be_read_in_two_parts(box: Sandbox) -> None:
+    async def main() -> None:
+        async with await box.start(["sh"]) as shell:
+            await shell.write(b"printf 'a\\303'\n")
+            first = await shell.read(until=b"\xc3", timeout=20)
+            assert (first.stdout.head, first.stdout.text) == (b"a\xc3", "a")
+            await shell.write(b"printf '\\251\\303'\n")
+            second = await shell.read(until=b"\xc3", timeout=20)
+            assert (second.stdout.head, second.stdout.text) == (b"\xa9\xc3", "é")
+            shell.close_stdin()
+            assert (await shell.wait(timeout=20)).stdout == "\ufffd"
+
+    asyncio.run(main())
+
+
 def test_input_larger_than_a_pipe_comes_back_whole(box: Sandbox) -> None:
     sent = bytes(range(256)) * 2000
     outcome = asyncio.run(box.run(["md5sum"], stdin=sent))

@@ -186,13 +186,13 @@ def inserted(content: bytes, line: int, text: bytes, path: str) -> Edit:
     if not 0 <= line <= len(lines):
         raise Refusal(f"insert_line {line} does not exist: {path!r} has {len(lines)} lines; 0 means before the first")
     given = text.removesuffix(b"\n") + b"\n"
-    (text,) = changing.with_ends_of(content, given)
-    ends = changing.CRLF_KEPT if text != given else ""
+    (new,) = changing.with_ends_of(content, given)
+    ends = changing.CRLF_KEPT if new != given else ""
     place = sum(len(before) + 1 for before in lines[:line])
-    if place > len(content):  # the last line has no end
-        end = b"\r\n" if text.endswith(b"\r\n") else b"\n"
-        return Edit(content + end + text.removesuffix(end), [line + 1], ends=ends)
-    return Edit(content[:place] + text + content[place:], [line + 1], ends=ends)
+    if place > len(content):  # the last line has no end; the new one has one if it was given
+        end = b"\r\n" if new.endswith(b"\r\n") else b"\n"
+        return Edit(content + end + (new if given == text else new.removesuffix(end)), [line + 1], ends=ends)
+    return Edit(content[:place] + new + content[place:], [line + 1], ends=ends)
 
 
 def _told(path: str, done: Edit, height: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -13,7 +13,7 @@ from agentkit import Tool, ToolResult, openapi_schema, xml_schema
 from agentkit.sandbox import Running, Sandbox, SandboxError, SandboxLimits, SandboxOutcome
 from agentkit.sandbox import sandbox as made
 from agentkit_tools.code.background import Background
-from agentkit_tools.code.terminal_text import decoded, readable
+from agentkit_tools.code.terminal_text import Reading, decoded, readable
 from agentkit_tools.protected import PROTECTED, protected_in
 
 KEPT: Final = 60_000  # bytes of one answer: below a processor's limit
@@ -154,6 +154,7 @@ class Session:
     command: str
     tree: Running
     since: float
+    reading: Reading = field(default_factory=Reading)
 
 
 class Commands:
@@ -207,14 +208,13 @@ class Commands:
             there = ", ".join(sorted(self.sessions)) or "none"
             raise Refused(f"there is no session {name!r}; there are: {there}")
         progress = await session.tree.read(timeout=wait)
-        stream = progress.stdout
-        text = decoded(stream.head, stream.left_out, stream.tail)
+        text = decoded(progress.stdout, session.reading)
         was_running = session.tree.running
         if was_running and not kill:
             return answer(text, f"session {name} is running, for {monotonic() - session.since:.1f} s", session=name)
         outcome = await session.tree.terminate()
         del self.sessions[name]
-        text += readable(outcome.stdout)
+        text += "".join(session.reading.add(outcome.stdout))
         if was_running:
             return answer(text, f"session {name} was terminated", session=name)
         return ended(replace(outcome, stdout=text), 0.0)

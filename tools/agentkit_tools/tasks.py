@@ -6,11 +6,11 @@ import json
 import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Final, Literal, NamedTuple
 
 from agentkit import Tool, ToolResult, openapi_schema, xml_schema
 from agentkit.errors import ConfigError
+from agentkit_tools.folder import replacing
 
 Status = Literal["pending", "in_progress", "completed", "cancelled"]
 
@@ -49,7 +49,7 @@ class TaskList(Tool):
 
     Args:
         file: a JSON file in which the list is kept, so that it survives the process; created at the first change. By
-            default the list is only in memory. Each change writes a new file and renames it over the old one.
+            default the list is only in memory. Each change writes a draft, as `Files` does, which takes its place.
 
     Raises:
         ConfigError: the file exists and contains no list of tasks.
@@ -176,12 +176,10 @@ def _loaded(file: Path | None) -> tuple[dict[int, Task], int]:
 
 def _save(file: Path, tasks: dict[int, Task], last: int) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, prefix=f".{file.name}.", delete=False) as new:
-        try:
-            json.dump([last, [asdict(task) for task in tasks.values()]], new, ensure_ascii=False)
-            new.flush()
-            os.fsync(new.fileno())
-            os.replace(new.name, file)
-        except BaseException:
-            os.unlink(new.name)
-            raise
+    content = json.dumps([last, [asdict(task) for task in tasks.values()]], ensure_ascii=False).encode()
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with replacing.locked(folder):
+            replacing.put(folder, file.name, content)
+    finally:
+        os.close(folder)

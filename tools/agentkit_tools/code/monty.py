@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.errors import ConfigError
-from agentkit.sandbox import SandboxLimits
+from agentkit.sandbox import SandboxLimits, StreamOutput
 from agentkit_tools.code.terminal_text import decoded, readable
 from agentkit_tools.code.worker import Ran
 
@@ -94,8 +94,8 @@ class MontyRuns:
         for name, text in streams.items():
             data = text.encode("utf-8", "replace")
             half, cut = self.output // 2, max(0, len(data) - self.output)
-            found[name] = decoded(data[:half], cut, data[-half:]) if cut else readable(text)
-            found[f"{name}_cut"] = cut
+            kept = StreamOutput(data[:half], cut, data[-half:]).whole_characters() if cut else StreamOutput(data)
+            found[name], found[f"{name}_cut"] = decoded(kept), kept.left_out
         return Ran(wall=round(monotonic() - started, 4), **found)
 
     def _failed(self, error: MontyError, seconds: float) -> dict[str, Any]:

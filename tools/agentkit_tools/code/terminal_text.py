@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from agentkit.sandbox import StreamOutput
+
 _SEQUENCE: Final = re.compile(
     "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]?"  # CSI: colours, the cursor
     "|(?:\x1b[\\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\\\|\x9c)?"  # strings: OSC, DCS, …
@@ -16,6 +18,7 @@ _SEQUENCE: Final = re.compile(
 )
 """Source: ECMA-48, 5.4 and 5.6; BEL as the end of a string is xterm's. An unfinished one goes up to the next ESC."""
 
+_OPENERS: Final = "\x1b\x90\x98\x9b\x9d\x9e\x9f"
 _RUBBED_OUT: Final = re.compile(r"[^\n\b]\x08")  # bold and underlined text of old manual pages
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -39,13 +42,42 @@ def readable(text: str) -> str:
     return _CONTROLS.sub("", text.replace("\u2028", "\n").replace("\u2029", "\n"))
 
 
-def decoded(head: bytes, left_out: int, tail: bytes) -> str:
+class Reading:
+    r"""Reads what a program writes piece by piece: the texts, joined, are what `readable` makes of the whole.
+
+    Only of a line that is overwritten later, what was told stays.
+
+    >>> reading = Reading()
+    >>> reading.add("a \x1b[3"), reading.add("1mred\x1b[0m")
+    (['a '], ['red'])
+    """
+
+    def __init__(self) -> None:
+        self._started = ""
+
+    def add(self, *parts: str) -> list[str]:
+        """The next piece as text; of a cut one the parts, between which a sequence is not followed."""
+        first, *others = parts
+        texts = [self._started + first, *others]
+        self._started = _unfinished(texts[-1])
+        return [readable(text) for text in texts]
+
+
+def _unfinished(text: str) -> str:
+    """What is to be known of a control sequence that goes on after the text: how it begins, and its last character."""
+    if not any(opener in text for opener in _OPENERS):
+        return ""
+    text = text[max(0, text.rfind("\x1b")) :]  # which ends any other
+    found = _SEQUENCE.finditer(f"{text}~")  # one more character, which belongs to any sequence that has not ended
+    start = next((match.start() for match in found if match.end() > len(text)), len(text))
+    sequence = text[start:]
+    return sequence[:2] + sequence[2:][-1:]
+
+
+def decoded(output: StreamOutput, reading: Reading | None = None) -> str:
     r"""What was kept of a stream, for reading; a cut is marked on a line of its own.
 
-    >>> decoded(b"one\ntw", 3_000, b"nd\xff")
+    >>> decoded(StreamOutput(b"one\ntw", 3_000, b"nd\xff"))
     'one\ntw\n[… 3,000 bytes left out …]\nnd�'
     """
-    if not left_out:
-        return readable((head + tail).decode("utf-8", "replace"))
-    first, last = (readable(part.decode("utf-8", "replace")) for part in (head, tail))
-    return f"{first}\n[… {left_out:,} bytes left out …]\n{last}"
+    return output.mark.join((reading or Reading()).add(*output.parts))

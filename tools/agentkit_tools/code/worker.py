@@ -19,7 +19,7 @@ from time import monotonic
 from typing import Any, Final
 
 from agentkit.messages import ImagePart
-from agentkit.sandbox import Running, Sandbox, SandboxError, SandboxLimits
+from agentkit.sandbox import Running, Sandbox, SandboxError, SandboxLimits, StreamOutput
 from agentkit_tools.code.terminal_text import decoded, readable
 
 INSIDE: Final = [Path(__file__).with_name(name) for name in ("driver.py", "snippet.py")]
@@ -90,9 +90,9 @@ class Written:
             self.left_out, self.tail = cut, text.encode("latin-1")
 
     @property
-    def text(self) -> str:
-        """For reading."""
-        return decoded(self.head, self.left_out, self.tail)
+    def output(self) -> StreamOutput:
+        """All of it, cut between characters."""
+        return StreamOutput(self.head, self.left_out, self.tail).whole_characters()
 
 
 class Broken(Exception):
@@ -179,12 +179,13 @@ class Worker:
             self.usable = False
             await self.tree.terminate()
             raise
+        out, err = streams["stdout"].output, streams["stderr"].output
         return replace(
             ran,
-            stdout=streams["stdout"].text,
-            stderr=streams["stderr"].text,
-            stdout_cut=streams["stdout"].left_out,
-            stderr_cut=streams["stderr"].left_out,
+            stdout=decoded(out),
+            stderr=decoded(err),
+            stdout_cut=out.left_out,
+            stderr_cut=err.left_out,
             wall=round(monotonic() - started, 4),
         )
 

@@ -177,6 +177,22 @@ def replace(folder: int, name: str, content: bytes, found: os.stat_result) -> No
         os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
+def put(folder: int, name: str, content: bytes) -> None:
+    """Put a new file, for its owner only, in the place of whatever has this name: for files of our own.
+
+    Args:
+        folder: the open folder.
+        name: the file's name in it.
+        content: the complete content.
+
+    Raises:
+        OSError: a system error. Nothing was changed.
+    """
+    with _drafted(folder, content, 0o600) as (draft, handle):
+        os.fsync(handle)
+        os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
 @contextmanager
 def _drafted(folder: int, content: bytes, mode: int) -> Iterator[tuple[str, int]]:
     """A new file with this content, open, under a name of its own; removed after an error, otherwise the caller's."""
