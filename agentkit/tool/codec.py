@@ -102,9 +102,10 @@ def call_from_json(body: Mapping[str, Any]) -> ToolCall:
 def part_to_json(part: MessagePart) -> dict[str, Any]:
     """A part of a message as a JSON object."""
     match part:
+        case MaterialPart(text):
+            return {"type": "text", "text": text, "material": True}
         case TextPart(text):
-            said = {"type": "text", "text": text}
-            return {**said, "material": True} if isinstance(part, MaterialPart) else said
+            return {"type": "text", "text": text}
         case ImagePart(None, _, url):
             return {"type": "image", "url": url}
         case ImagePart(_, media_type):
