@@ -43,6 +43,11 @@ class TextPart:
         _set(self, "text", text)
 
 
+@dataclass(frozen=True, slots=True, init=False)
+class MaterialPart(TextPart):
+    """Text to describe, not to obey, such as a summary: in text mode it is quarantined like a result."""
+
+
 @explained
 @takes(others=renamed.IMAGE_PART)
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from agentkit.messages import (
     AssistantPart,
     ImagePart,
     MarkupPart,
+    MaterialPart,
     Message,
     ProviderPart,
     TextPart,
@@ -193,7 +194,7 @@ def text_messages(
     """A conversation without native calls: calls as text of the assistant, results as user messages.
 
     A turn that was written in this format is reproduced character by character. Results of one turn come in one
-    message; their images stay images.
+    message; their images stay images. Other material (`MaterialPart`) is quarantined like a result.
     """
     make = partial(_messages, format=format, tools=tools)
     return (rendered or Rendered()).of("text", messages, make, (format, *tools))
@@ -209,6 +210,8 @@ def _messages(messages: Sequence[Message], taken: Taken, format: Format, tools: 
                     rendered.append(AssistantMessage(content))
             case ToolMessage():
                 rendered.append(UserMessage(_result(message, format, tools)))
+            case UserMessage(content) if any(isinstance(part, MaterialPart) for part in content):
+                rendered.append(UserMessage(tuple(_harmless(part, format, tools) for part in content)))
             case _:
                 rendered.append(message)
     return fitting.joined(rendered)
@@ -219,6 +222,11 @@ def _result(message: ToolMessage, format: Format, tools: Sequence[ToolSpec]) -> 
     text = message.text or ("(see the image)" if images else "")
     said = formats.render_result(format, message.name, message.call_id, text, message.error, tools)
     return (TextPart(said), *images)
+
+
+def _harmless(part: TextPart | ImagePart, format: Format, tools: Sequence[ToolSpec]) -> TextPart | ImagePart:
+    """A part of a user message; material is quarantined, and the user's own words stay as they are."""
+    return TextPart(formats.quarantine(part.text, format, tools)) if isinstance(part, MaterialPart) else part
 
 
 def _assistant(message: AssistantMessage, format: Format, tools: Sequence[ToolSpec]) -> tuple[AssistantPart, ...]:

@@ -13,7 +13,7 @@ from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from agentkit.messages import AssistantMessage, Message, TextPart, ToolMessage, UserMessage
+from agentkit.messages import AssistantMessage, MaterialPart, Message, TextPart, ToolMessage, UserMessage
 from agentkit.threads.store import Call, CallStatus, Entry, Log
 from agentkit.tool.codec import from_json
 
@@ -66,7 +66,7 @@ def said_in(log: Log, *, sending: bool = False) -> list[Said]:
     entries = in_order(log)
     start = next((i for i, e in enumerate(entries) if e.seq == past.start), 0)
     entries = [e for i, e in enumerate(entries) if i >= start or e.seq == past.user]
-    said: list[Said] = [Said(UserMessage((TextPart(past.summary),)))] if past.summary else []
+    said: list[Said] = [Said(UserMessage(MaterialPart(past.summary)))] if past.summary else []
     for entry, following in zip_longest(entries, entries[1:]):
         message = from_json(entry.body["message"])
         if not isinstance(message, AssistantMessage):
@@ -177,7 +177,7 @@ def put_in(log: Log) -> list[Message]:
     put: list[Message] = []
     for entry in _kinds(log.entries, "compaction"):
         if entry.body.get("summary"):
-            put.append(UserMessage((TextPart(entry.body["summary"]),)))
+            put.append(UserMessage(MaterialPart(entry.body["summary"])))
         shortened = [(calls[key], short) for key, short in _shortened(entry).items() if key in calls]
         put += [replace(answer_of(call), content=(TextPart(short),)) for call, short in shortened]
     return put

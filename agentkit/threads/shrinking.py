@@ -8,7 +8,7 @@ from agentkit.agent.journal import Ask
 from agentkit.threads.compaction import LEAST_GAIN, Compaction, tighter
 from agentkit.threads.shortening import READ_RESULT
 from agentkit.threads.store import Log
-from agentkit.threads.summary import Writer, compacted
+from agentkit.threads.summary import AskSummary, Writer, compacted
 from agentkit.tool.registry import ToolRegistry
 
 
@@ -23,13 +23,13 @@ class Shrinking:
     def __init__(self, policy: Compaction | None, writer: Writer | None) -> None:
         self.policy = policy
         self.writer = writer
-        self._ask: Ask | None = None  # asks the writer, at the run's expense
+        self._write: AskSummary | None = None  # asks the writer, at the run's expense
         self._readable = False  # whether the model can read stored results again
         self._due = 0  # tokens below which no further compaction is tried
 
     def open(self, registry: ToolRegistry, ask: Ask) -> None:
         """The run starts, with these tools; `ask` asks a model for a summary."""
-        self._ask = ask
+        self._write = None if self.writer is None else self.writer.asked_by(ask, registry)
         self._readable = READ_RESULT in registry.tools
 
     def due(self, tokens: int) -> Compaction | None:
@@ -43,8 +43,7 @@ class Shrinking:
 
     async def compacted(self, log: Log, policy: Compaction, tokens: int) -> dict[str, Any] | None:
         """The compaction that a thread needs, as the body of its entry; None if there is nothing to gain."""
-        write = None if self.writer is None or self._ask is None else self.writer.asked_by(self._ask)
-        return await compacted(log, policy, tokens, write=write, readable=self._readable)
+        return await compacted(log, policy, tokens, write=self._write, readable=self._readable)
 
     def tried(self, policy: Compaction, tokens: int) -> None:
         """It was tried, and this many tokens are left."""

@@ -7,18 +7,20 @@ import json
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, Final
 
 from agentkit.agent.journal import Ask
 from agentkit.agent.spending import BudgetSpent
 from agentkit.events import Finish, SourceEvent, Text, Usage
-from agentkit.messages import AssistantMessage, ImagePart, SystemMessage, TextPart, ToolCall, user
+from agentkit.messages import AssistantMessage, ImagePart, MaterialPart, SystemMessage, TextPart, ToolCall, UserMessage
 from agentkit.models.base import Model, ModelRequest
 from agentkit.threads.compaction import Compaction, CompactionPlan, entry_body, plan
 from agentkit.threads.conversation import Said, answer_of, key_of
 from agentkit.threads.shortening import cut
 from agentkit.threads.store import Log
 from agentkit.tokens import text_tokens
+from agentkit.tool.registry import ToolRegistry
 
 _LOG = logging.getLogger("agentkit.threads")
 
@@ -43,11 +45,13 @@ class Writer:
         self._find = find
         self._found: Model | None = None
 
-    def asked_by(self, ask: Ask) -> AskSummary:
-        """A function that asks it, at the expense of a run."""
+    def asked_by(self, ask: Ask, registry: ToolRegistry) -> AskSummary:
+        """A function that asks it, at the expense of a run that has these tools."""
 
         def write(request: ModelRequest) -> tuple[str, AsyncGenerator[SourceEvent, None]]:
             self._found = model = self._found or self._find()
+            if model.format is not None:  # so that it reads no call of them in the material; it may not make any
+                request = replace(request, tools=registry.offered(model.format), tool_choice="none")
             return model.name, ask(model, request)
 
         return write
@@ -117,7 +121,7 @@ async def _asked(summary: str, part: str, policy: Compaction, write: AskSummary)
     asked = f"{before}<conversation>\n{part}\n</conversation>\n\n{task}"
     written: list[str] = []
     usage, finish = Usage(), Finish("unknown")
-    name, events = write(ModelRequest((SystemMessage(policy.summary_prompt), user(asked))))
+    name, events = write(ModelRequest((SystemMessage(policy.summary_prompt), UserMessage(MaterialPart(asked)))))
     async with aclosing(events):
         async for event in events:
             match event:

@@ -18,6 +18,7 @@ from agentkit.messages import (
     AssistantMessage,
     ImagePart,
     MarkupPart,
+    MaterialPart,
     Message,
     MessagePart,
     ProviderPart,
@@ -101,6 +102,8 @@ def call_from_json(body: Mapping[str, Any]) -> ToolCall:
 def part_to_json(part: MessagePart) -> dict[str, Any]:
     """A part of a message as a JSON object."""
     match part:
+        case MaterialPart(text):
+            return {"type": "text", "text": text, "material": True}
         case TextPart(text):
             return {"type": "text", "text": text}
         case ImagePart(None, _, url):
@@ -166,6 +169,10 @@ def _object(value: Any, name: str) -> dict[str, Any]:
     return value
 
 
+def _said(p: Mapping[str, Any]) -> TextPart:
+    return (MaterialPart if p.get("material") is True else TextPart)(_text(p["text"], "text"))
+
+
 def _image(p: Mapping[str, Any]) -> ImagePart:
     if "url" in p:
         return ImagePart(url=_text(p["url"], "url"))
@@ -192,7 +199,7 @@ def _call(p: Mapping[str, Any]) -> ToolCall:
 
 
 _READ: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
-    "text": lambda p: TextPart(_text(p["text"], "text")),
+    "text": _said,
     "image": _image,
     "thinking": _thinking,
     "markup": lambda p: MarkupPart(_text(p["text"], "text")),
