@@ -312,7 +312,7 @@ class ChatWire:
             self._calls.stray(call.index)
         elif not (given is None or isinstance(given, str)) and not (call.pieces.blank or call.values is not None):
             self._calls.stray()  # no text in the middle of one
-        return events + self._calls.more(call, text)
+        return events + self._calls.more(call, text, sure=call.ended and self._which.is_alone(call, index, id))
 
 
 PLAIN: Final = frozenset(("index", "id", "type", "function", "custom", "name", "arguments"))
