@@ -142,7 +142,7 @@ class NativeCalls:
             call: the call.
             text: of its arguments.
             name: its name.
-            sure: whether the text can be no other call's, as far as its place or its id tells.
+            sure: whether the text belongs to this call alone, as far as its place or its id tells.
         """
         if call.ended:
             (call.late.told if sure else call.late.untold).append(text)

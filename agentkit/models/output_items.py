@@ -146,7 +146,7 @@ class OutputItems:
         self._open[item.kind, item.at] -= 1
 
     def strewn(self) -> Iterator[tuple[OutputItem, NativeCall, list[OutputItem]]]:
-        """The calls at whose places pieces came under ids that are no call's, each with these pieces in order."""
+        """The calls at whose places pieces came under ids that name none, each with these pieces in order."""
         owner: dict[int, tuple[OutputItem, NativeCall]] = {}
         pieces: dict[int, list[OutputItem]] = {}
         for item in self.all:
