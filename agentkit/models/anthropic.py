@@ -26,7 +26,7 @@ from agentkit.models import fitting, prefill
 from agentkit.models.base import ModelRequest
 from agentkit.models.caching import marked
 from agentkit.models.messages_wire import MessagesWire, events_of
-from agentkit.models.provider import RemoteModel
+from agentkit.models.provider import RemoteModel, offered
 from agentkit.models.rendered_once import Rendered, Taken
 from agentkit.models.vendors import ANTHROPIC
 from agentkit.models.wire import text_of
@@ -218,5 +218,5 @@ class AnthropicModel(RemoteModel):
         body["max_tokens"] = MAX_TOKENS if max_tokens is None else max_tokens
         return marked(body) if self.settings.cache else body
 
-    def _wire(self, offered: Mapping[str, Mapping[str, Any]]) -> MessagesWire:
-        return MessagesWire(self.provider, offered)
+    def _wire(self, body: Mapping[str, Any]) -> MessagesWire:
+        return MessagesWire(self.provider, offered(body))

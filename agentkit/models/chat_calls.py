@@ -160,6 +160,14 @@ class WhichCall:
         """The name of a call after one more fragment."""
         return self._names.more(call, name)
 
+    def is_alone(self, call: NativeCall, index: int | None, id: str) -> bool:
+        """Whether a piece's id names this call and no other one; or its index, at a server that gives each its own."""
+        if id and len(self._ids[id]) == 1:
+            return call in self._ids[id]
+        known = self._known
+        here = known.placed.get(index) if index is not None else None
+        return here is not None and len(here) == 1 and call in here and len(known.placed) == len(known.all)
+
     # ------------------------------------------------------------ what is ambiguous
 
     def unsure(self, call: NativeCall) -> bool:

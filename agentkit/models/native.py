@@ -26,7 +26,7 @@ from agentkit.messages import ToolCall
 from agentkit.models.event_shapes import EventShape, has_more
 from agentkit.models.growing_arguments import GrowingArguments
 from agentkit.models.native_arguments import ArgumentsError, NativeArguments, read_arguments, readable
-from agentkit.models.strays import UNREAD, Strays
+from agentkit.models.strays import UNREAD, LatePieces, Strays
 from agentkit.unicode import Joiner, clean, clean_json
 
 _LOG: Final = logging.getLogger("agentkit.models")
@@ -70,7 +70,7 @@ class NativeCall:
     stopped: bool | None = None
     ended: bool = False
     doubt: str = ""
-    late: list[str] = field(default_factory=list)
+    late: LatePieces = field(default_factory=LatePieces)
     extras: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -133,14 +133,21 @@ class NativeCalls:
         self._strays.begins(call)
         return call, self.more(call, name=name)
 
-    def more(self, call: NativeCall, text: str = "", *, name: str = "") -> list[SourceEvent]:
+    def more(self, call: NativeCall, text: str = "", *, name: str = "", sure: bool = False) -> list[SourceEvent]:
         """More of a call: its name, of which the first one counts, and more of its arguments' text; see `rename`.
 
         What comes for a call that has ended is dropped: some servers repeat a call that was complete.
+
+        Args:
+            call: the call.
+            text: of its arguments.
+            name: its name.
+            sure: whether the text belongs to this call alone, as far as its place or its id tells.
         """
         if call.ended:
-            call.late.append(text)
-            self.stray(call)
+            (call.late.told if sure else call.late.untold).append(text)
+            if not sure:
+                self.stray(call)
             return []
         if name and not call.name:
             call.name = clean(name)
@@ -283,8 +290,10 @@ class NativeCalls:
         for call in self.all:
             if _holds_others(call):
                 others = True
-            elif call.late:
+            elif call.late.untold:
                 self.claim(call)  # only repeated
+            if call.late.add(call.text):
+                _LOG.warning("more arguments came for the call %r of %r after it had ended", call.id, call.name)
         if others:
             self.doubt_silent()
         open_calls = [call for call in self.all if not call.ended]
@@ -384,7 +393,7 @@ CUTS: Mapping[FinishReason, str] = {
 def _holds_others(call: NativeCall) -> bool:
     """Whether what came for a call may belong to another one: it names no tool, or came when the call was over."""
     if call.ended:
-        return "".join(call.late).strip() not in call.text
+        return call.late.hold_others(call.text)
     return bool(call.text.strip()) and not call.name
 
 

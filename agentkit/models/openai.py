@@ -23,13 +23,14 @@ from agentkit.messages import (
 from agentkit.models import chat_thinking, fitting, prefill
 from agentkit.models.base import ModelRequest
 from agentkit.models.chat_calls import WhichCall
+from agentkit.models.chat_choices import OtherChoices, place_of
 from agentkit.models.chat_thinking import ChatThinking
 from agentkit.models.event_shapes import CHAT
 from agentkit.models.final_message import decide
-from agentkit.models.finishes import finish, takes_back
+from agentkit.models.finishes import finish, meaning, takes_back
 from agentkit.models.native import NativeCalls, last_events
 from agentkit.models.native_arguments import readable
-from agentkit.models.provider import RemoteModel
+from agentkit.models.provider import RemoteModel, offered
 from agentkit.models.rendered_once import Rendered, Taken
 from agentkit.models.stream_errors import ErrorInStream, raise_error
 from agentkit.models.vendors import OPENAI
@@ -161,6 +162,8 @@ class ChatWire:
         provider: the provider that wrote the blocks.
         tools: the names of the tools that were offered.
         schemas: their schemas, by name.
+        alternatives: whether several answers were requested, of which the first one is read. Otherwise the calls in
+            another choice are those of the answer, if the first choice has none and says that it has.
     """
 
     def __init__(
@@ -168,12 +171,14 @@ class ChatWire:
         provider: str,
         tools: Iterable[str] = (),
         schemas: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+        *,
+        alternatives: bool = False,
     ) -> None:
-        self.provider = provider
         self._calls = NativeCalls(provider, marks_ends=False, whole_names=False, schemas=schemas)
         self._final: Mapping[str, Any] = {}  # the message as a whole, if a stream has it in addition to its pieces
         self._said = False
         self._which = WhichCall(tools)
+        self._others = None if alternatives else OtherChoices()
         self._text, self._thinking = Joiner(), ChatThinking(provider)
         self._usage: Usage | None = None
         self._finish: str | None = None
@@ -191,8 +196,11 @@ class ChatWire:
             self._count(mapping_of(place).get("usage"))
         for at, choice in enumerate(choices):
             index = choice.get("index")
-            if (index if type(index) is int else at) <= 0:  # agentkit requests one answer
+            place = index if type(index) is int else at
+            if place <= 0:
                 events += self._choice(choice)
+            elif self._others is not None:
+                self._others.add(place, choice)
         if not events or (self.called and not isinstance(events[-1], ArgumentDelta)):
             self._check(event, choices)
         return events
@@ -268,8 +276,10 @@ class ChatWire:
         final, self._final = self._final, {}
         words = {} if self._said else {k: final[k] for k in ("content", "refusal") if k in final}
         events = self._delta(words)
-        self._which.judge()
         told = [{**call, "function": function_of(call)} for call in objects_of(final.get("tool_calls"))]
+        if self._others and not (self.called or told) and meaning(self._finish) == "tool_calls":
+            events += self._delta({"tool_calls": self._others.calls()})
+        self._which.judge()
         if self.called:
             return events + decide(self._calls, told)
         return events + self._delta({"tool_calls": in_places(told)})
@@ -283,8 +293,7 @@ class ChatWire:
         id, name = text_of(piece.get("id")), text_of(function.get("name"))
         given = function.get("arguments")
         text = json_text_of(given)
-        place = piece.get("index")
-        index = place if type(place) is int and place >= 0 else None  # neither -1 nor true is an index
+        index = place_of(piece)
         events = self._thinking.end()
         call = self._which.call(index, id, name, text)
         if call is None:
@@ -303,7 +312,7 @@ class ChatWire:
             self._calls.stray(call.index)
         elif not (given is None or isinstance(given, str)) and not (call.pieces.blank or call.values is not None):
             self._calls.stray()  # no text in the middle of one
-        return events + self._calls.more(call, text)
+        return events + self._calls.more(call, text, sure=call.ended and self._which.is_alone(call, index, id))
 
 
 PLAIN: Final = frozenset(("index", "id", "type", "function", "custom", "name", "arguments"))
@@ -388,5 +397,6 @@ class OpenAIModel(RemoteModel):
         told = (self.settings.extra or {}).get("continue_final_message")
         return bool(told) or prefill.server_continues(self._address.url)
 
-    def _wire(self, offered: Mapping[str, Mapping[str, Any]]) -> ChatWire:
-        return ChatWire(self.provider, offered, offered)
+    def _wire(self, body: Mapping[str, Any]) -> ChatWire:
+        tools = offered(body)
+        return ChatWire(self.provider, tools, tools, alternatives=body.get("n") not in (None, 1))

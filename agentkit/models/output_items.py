@@ -2,15 +2,17 @@
 
 An event names it by a place in the output, which some servers use for several items; by an id, which some change from
 event to event; and a call by its own id as well. Each is looked up, as there may be thousands of items.
+
+A piece of a call under an unknown id may be another call's, and is kept apart until the end, which shows whose it was.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from agentkit.formats.pieces import Pieces
 from agentkit.models.native import NativeCall
@@ -85,6 +87,9 @@ class OutputItem:
 
 _ANY: Final = None
 
+Stage = Literal["part", "start", "end", "response"]
+"""What an event has of an item: a part; the item as it starts or ends; the item in the response as a whole."""
+
 _Key = tuple[Any, ...]
 _Place = tuple[str, int]
 
@@ -95,13 +100,14 @@ class OutputItems:
     def __init__(self) -> None:
         self.all: list[OutputItem] = []
         self._by: dict[_Key, list[tuple[int, OutputItem]]] = {}  # by what names them: heaps, the last item first
+        self._again: set[int] = set()  # the numbers of those whose ids came more than once, and so do not change
         self._count: Counter[_Place] = Counter()  # items by kind and place
         self._open: Counter[_Place] = Counter()  # those of them that have not ended
         self._twins: dict[tuple[str, int], list[OutputItem]] = {}  # calls by the ids of their items and their places
         self._unstarted: dict[tuple[str, int], list[OutputItem]] = {}  # those without a start, and some with one
 
     def item(
-        self, kind: str, at: int, id: str, call_id: str = "", *, whole: bool = False, said: str = ""
+        self, kind: str, at: int, id: str, call_id: str = "", *, stage: Stage = "part", said: str = ""
     ) -> OutputItem:
         """The item that an event is about; a new one if it is unknown.
 
@@ -110,13 +116,17 @@ class OutputItems:
             at: its place in the output, which some servers use for several items.
             id: its id, which some servers change from event to event.
             call_id: of a call.
-            whole: whether the event has the whole item, and so starts one unless it is known; otherwise it has a part.
-            said: the text of the whole item; an item in its place with the same text is this one.
+            stage: what the event has of the item.
+            said: the text of the whole item.
         """
-        found = self._named(kind, at, id, call_id) or self._here(kind, at, "" if id else _ANY, call_id, whole)
+        whole = stage != "part"
+        found = self._named(kind, at, id, call_id)
+        if found is not None and id and found.id == id:
+            self._again.add(found.number)
+        found = found or self._here(kind, at, "" if id else _ANY, call_id, whole)
         if found is None and kind != "call":
-            # a call's piece under another id is another call's: losing it costs an error, using it a wrong call
-            found = self._changed(kind, at, whole, said)
+            # a call's piece under another id may be another call's: losing it costs an error, using it a wrong call
+            found = self._changed(kind, at, stage, said)
         if found is None:
             item = OutputItem(len(self.all), kind, at, id, call_id)
             self.all.append(item)
@@ -134,6 +144,23 @@ class OutputItems:
         """An item has ended."""
         item.ended = True
         self._open[item.kind, item.at] -= 1
+
+    def strewn(self) -> Iterator[tuple[OutputItem, NativeCall, list[OutputItem]]]:
+        """The calls at whose places pieces came under ids that name none, each with these pieces in order."""
+        owner: dict[int, tuple[OutputItem, NativeCall]] = {}
+        pieces: dict[int, list[OutputItem]] = {}
+        for item in self.all:
+            if item.kind != "call":
+                continue
+            if item.call is None:
+                pieces.setdefault(item.at, []).append(item)
+                continue
+            if item.at in owner and (before := pieces.pop(item.at, [])):
+                yield *owner[item.at], before
+            owner[item.at] = item, item.call  # what came before the first one is its own
+        for at, last in pieces.items():
+            if at in owner:
+                yield *owner[at], last
 
     def is_twin(self, item: OutputItem) -> bool:
         """Whether another call came under a call's item id and at its place, unless each of them had its own start."""
@@ -166,14 +193,14 @@ class OutputItems:
         calls = (call_id, "") if call_id else (_ANY,)
         return self._last([("place" if whole else "open", kind, at, id, c) for c in calls])
 
-    def _changed(self, kind: str, at: int, whole: bool, said: str) -> OutputItem | None:
+    def _changed(self, kind: str, at: int, stage: Stage, said: str) -> OutputItem | None:
         """The only item at a place, under another id."""
+        whole = stage != "part"
         if (self._count if whole else self._open)[kind, at] != 1:
             return None
         item = self._here(kind, at, _ANY, "", whole)
-        if item is None or (whole and not (said and len(item.said) == len(said) and str(item.said) == said)):
-            return None
-        return item
+        changes = item is not None and item.number not in self._again
+        return item if item is None or not whole or _may_be(item, stage, said, changes=changes) else None
 
     def _last(self, keys: list[_Key]) -> OutputItem | None:
         """The last item that one of these keys names."""
@@ -185,6 +212,15 @@ class OutputItems:
             if heap and (found is None or heap[0][1].number > found.number):
                 found = heap[0][1]
         return found
+
+
+def _may_be(item: OutputItem, stage: Stage, said: str, *, changes: bool) -> bool:
+    """Whether a whole item is the only one that is known at its place, whose id is another and may change."""
+    if said and len(item.said) == len(said) and str(item.said) == said:
+        return True
+    if not changes or stage == "start":
+        return False
+    return said.startswith(str(item.said)) and (stage == "response" or not item.ended)
 
 
 def _keys(item: OutputItem) -> list[_Key]:

@@ -155,7 +155,7 @@ class RemoteModel(Closing, ABC):
     async def _attempt(self, body: dict[str, Any]) -> AsyncGenerator[SourceEvent, None]:
         """One request, from its first event to its last."""
         client = await self._clients.get(self._made_client)
-        wire = self._wire(_offered(body))
+        wire = self._wire(body)
         begun = False
         cause: Exception | None = None
         request_id: str | None = None
@@ -312,11 +312,11 @@ class RemoteModel(Closing, ABC):
         """The request's body, except what is the same in every API."""
 
     @abstractmethod
-    def _wire(self, offered: Mapping[str, Mapping[str, Any]]) -> Wire:
-        """The state machine for one response, if tools with these schemas were offered."""
+    def _wire(self, body: Mapping[str, Any]) -> Wire:
+        """The state machine for the response to one request."""
 
 
-def _offered(body: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def offered(body: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """The schemas of a request's tools by name, regardless of where in a tool its API has them."""
     tools = [mapping_of(tool.get("function")) or tool for tool in items_of(body.get("tools"))]
     return {text_of(t.get("name")): mapping_of(t.get("parameters", t.get("input_schema"))) for t in tools}

@@ -145,11 +145,19 @@ def _events(found: Iterator[ServerEvent]) -> Iterator[WireEvent]:
             if data.startswith("[DONE]"):
                 yield DONE
                 continue
-            value = _json(data)
+            value = _error(data) if name == "error" else _json(data)
             for event in value if isinstance(value, list) else [value]:
                 yield _event(name, event)
     except EventTooLong:
         raise Unreadable(f"an event of the stream is longer than {MAX_EVENT:,} bytes") from None
+
+
+def _error(data: str) -> Any:
+    """The data of an error, which may be words alone."""
+    try:
+        return _json(data)
+    except json.JSONDecodeError:
+        return data
 
 
 def _event(name: str, value: object) -> WireEvent:

@@ -25,7 +25,7 @@ from agentkit.messages import (
 )
 from agentkit.models import fitting, prefill
 from agentkit.models.base import ModelRequest
-from agentkit.models.provider import RemoteModel
+from agentkit.models.provider import RemoteModel, offered
 from agentkit.models.rendered_once import Rendered, Taken
 from agentkit.models.responses_wire import ResponsesWire, events_of
 from agentkit.models.vendors import OPENAI
@@ -170,5 +170,5 @@ class ResponsesModel(RemoteModel):
         said = body["input"] if self.continues else prefill.complete(body["input"])
         return {**body, "input": said, "max_output_tokens": self._max_tokens(request)}
 
-    def _wire(self, offered: Mapping[str, Mapping[str, Any]]) -> ResponsesWire:
-        return ResponsesWire(self.provider, offered)
+    def _wire(self, body: Mapping[str, Any]) -> ResponsesWire:
+        return ResponsesWire(self.provider, offered(body))

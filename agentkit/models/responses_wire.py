@@ -8,7 +8,7 @@ item's `done` before the part's, that before the response's, and all of them bef
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -24,7 +24,8 @@ from agentkit.models.native import (
     last_events,
     provider_block,
 )
-from agentkit.models.output_items import OutputItem, OutputItems
+from agentkit.models.native_arguments import readable
+from agentkit.models.output_items import OutputItem, OutputItems, Stage
 from agentkit.models.stream_errors import ErrorInStream, raise_error
 from agentkit.models.wire import WireEvent, count_of, counted, items_of, json_text_of, mapping_of, text_of
 from agentkit.unicode import clean
@@ -111,12 +112,34 @@ class ResponsesWire:
 
     def close(self) -> list[SourceEvent]:
         """The last events."""
-        events = [event for item in self._items.all if not item.ended for event in self._left(item)]
+        events = self._gather()
+        events += [event for item in self._items.all if not item.ended for event in self._left(item)]
         ending: Finish | None = None
         if self.done:
             other: FinishReason = "length" if self._cut else "unknown"
             ending = finish(self._finish, calls=self.called, refused=self._refused, otherwise=other)
         return events + last_events(self._calls, self._usage, ending)
+
+    def _gather(self) -> list[SourceEvent]:
+        """The pieces of calls that came under unknown ids: a call's own, or all of them one that nothing names."""
+        events: list[SourceEvent] = []
+        for item, call, pieces in self._items.strewn():
+            text, told = "".join(str(piece.said) for piece in pieces), [piece.told for piece in pieces if piece.told]
+            is_whole = call.told or bool(call.stopped)
+            first: OutputItem | None = None
+            if _agree([f"{item.said}{text}" if text else "", *told], call.text):
+                pass
+            elif not is_whole and (self._cut or not self.done):  # it is truncated, whatever came
+                events += self._calls.more(call, text if call.text == str(item.said) else "")
+            else:
+                first, *pieces = pieces
+                first.said.keep("".join(str(piece.said) for piece in pieces))
+                first.told = first.told or next(iter(told), "")
+            for piece in pieces:
+                self._items.end(piece)
+                if first is None:
+                    self._calls.claim(piece.number)
+        return events
 
     def _left(self, item: OutputItem) -> list[SourceEvent]:
         """An item whose end did not come, when nothing more will come."""
@@ -135,17 +158,17 @@ class ResponsesWire:
 
     # ------------------------------------------------------------ which item
 
-    def _item_of(self, at: int, item: Mapping[str, Any]) -> OutputItem:
+    def _item_of(self, at: int, item: Mapping[str, Any], stage: Stage) -> OutputItem:
         kind = text_of(item.get("type"))
         call_id = text_of(item.get("call_id")) if kind in CALLS else ""
         said = _words(item) if kind == "message" else _thoughts(item) if kind == "reasoning" else ""
         id = text_of(item.get("id"))
-        return self._items.item("call" if kind in CALLS else kind, at, id, call_id, whole=True, said=said)
+        return self._items.item("call" if kind in CALLS else kind, at, id, call_id, stage=stage, said=said)
 
     # ------------------------------------------------------------ its pieces
 
     def _added(self, at: int, whole: Mapping[str, Any]) -> list[SourceEvent]:
-        item = self._item_of(at, whole)
+        item = self._item_of(at, whole, "start")
         item.first = item.first or whole
         return self._started(item, whole)[1] if item.kind == "call" else []
 
@@ -210,13 +233,13 @@ class ResponsesWire:
 
     # ------------------------------------------------------------ its end
 
-    def _ended(self, at: int, whole: Mapping[str, Any]) -> list[SourceEvent]:
+    def _ended(self, at: int, whole: Mapping[str, Any], stage: Stage = "end") -> list[SourceEvent]:
         """An item is complete. What has not been streamed is emitted now; a whole response arrives only here."""
         kind = text_of(whole.get("type"))
         if not kind:
             self._calls.check(whole, NOTHING)
             return []
-        item = self._item_of(at, whole)
+        item = self._item_of(at, whole, stage)
         if item.ended:
             return self._calls.tell(item.call, _handed_over(whole)) if item.call else []
         if kind in CALLS:
@@ -267,7 +290,7 @@ class ResponsesWire:
         self._cut = cut = response.get("status") == "incomplete"
         for at, whole in enumerate(items_of(response.get("output"))):
             if not cut or whole.get("status") == "completed" or whole.get("type") not in CALLS:
-                events += self._ended(at, whole)
+                events += self._ended(at, whole, "response")
             else:
                 events += self._added(at, whole)
         self.done = self.over = True
@@ -295,6 +318,12 @@ def _handed_over(whole: Mapping[str, Any]) -> str:
 def _hands_over(whole: Mapping[str, Any]) -> bool:
     """Whether it has the call's arguments, even if there are none."""
     return "arguments" in whole or "input" in whole
+
+
+def _agree(texts: Iterable[str], whole: str) -> bool:
+    """Whether texts of a call's arguments say the same as all of them do, unless they are empty."""
+    values = readable(whole)
+    return all(not text.strip() or text == whole or readable(text) == values is not None for text in texts)
 
 
 def _refuses(kind: str, event: WireEvent) -> bool:

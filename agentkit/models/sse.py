@@ -1,7 +1,8 @@
 """Server-sent events from bytes, regardless of how these are split. Pure; knows no provider and no connection.
 
 Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation. Unlike a
-browser, it also reads the last event if the blank line after it is missing: some servers end like this.
+browser, it also reads the last event if the blank line after it is missing, as some servers end like this; and a field
+`error`, in which llama.cpp has reported errors: an event of its own with this name.
 """
 
 from __future__ import annotations
@@ -86,17 +87,25 @@ class EventReader:
     def _read(self, line: bytes) -> Iterator[ServerEvent]:
         if self._first and line:
             line, self._first = line.removeprefix(BOM), False
-        if line:
-            field, _, value = line.partition(b":")
-            if field == b"data" or field.lower() == b"data":
-                self._data.append(value.removeprefix(b" "))
-                self._kept += len(value)
-            elif field == b"event":
-                self._name = value.removeprefix(b" ")[:MAX_NAME]
-        else:
-            name, self._name = self._name, b""
-            if self._data:
-                data = b"\n".join(self._data)
-                self._data.clear()
-                self._kept = 0
-                yield ServerEvent(name.decode(errors="replace"), data.decode())
+        if not line:
+            yield from self._event()
+            return
+        field, _, value = line.partition(b":")
+        if field == b"data" or field.lower() == b"data":
+            self._data.append(value.removeprefix(b" "))
+            self._kept += len(value)
+        elif field == b"event":
+            self._name = value.removeprefix(b" ")[:MAX_NAME]
+        elif field.lower() == b"error" and value.strip():
+            yield from self._event()
+            self._name, self._data = b"error", [value.removeprefix(b" ")]
+            yield from self._event()
+
+    def _event(self) -> Iterator[ServerEvent]:
+        """The event that has come, if it has data."""
+        name, self._name = self._name, b""
+        if self._data:
+            data = b"\n".join(self._data)
+            self._data.clear()
+            self._kept = 0
+            yield ServerEvent(name.decode(errors="replace"), data.decode())

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Hashable
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from agentkit.models.growing_arguments import GrowingArguments
+from agentkit.models.native_arguments import readable
 
 UNREAD: Final = "a part of it came in a form that cannot be read, or at no place of a call"
 
@@ -20,6 +22,28 @@ class _Growing(Protocol):
 
     index: int
     pieces: GrowingArguments
+
+
+@dataclass(slots=True, eq=False)
+class LatePieces:
+    """What came for a call after it had ended.
+
+    Attributes:
+        told: at a place, or with an id, that no other call has.
+        untold: where it may also be another call's.
+    """
+
+    told: list[str] = field(default_factory=list)
+    untold: list[str] = field(default_factory=list)
+
+    def add(self, text: str) -> bool:
+        """Whether what came there is more than a repetition of its arguments, or than an empty object."""
+        late = "".join(self.told)
+        return late.strip() not in text and readable(late) != {}
+
+    def hold_others(self, text: str) -> bool:
+        """Whether any of them may belong to another call."""
+        return "".join(self.untold).strip() not in text or self.add(text)
 
 
 class Strays:

@@ -250,7 +250,8 @@ def test_calls_that_are_announced_and_do_not_come_are_asked_for_again() -> None:
 
 @given(st.data())
 def test_events_do_not_depend_on_how_bytes_are_cut(data: st.DataObject) -> None:
-    line = st.sampled_from([b"data: a", b"data:b", b"data", b": c", b"event: x", b"", b"data: \xc3\xa9", b"id: 1"])
+    lines = [b"data: a", b"data:b", b"data", b": c", b"event: x", b"", b"data: \xc3\xa9", b"id: 1", b"error: e"]
+    line = st.sampled_from(lines)
     ends = st.sampled_from([b"\n", b"\r\n", b"\r"])
     text = b"".join(data.draw(st.lists(st.tuples(line, ends).map(b"".join), max_size=8)))
     whole = EventReader(100)

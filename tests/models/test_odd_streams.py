@@ -420,12 +420,19 @@ def chat_streams(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
     return calls, [*events, chunk(finish="tool_calls")]
 
 
+def schemas_of(calls: list[Said]) -> dict[str, dict[str, Any]]:
+    """The schemas of the called tools; one that is called without arguments only has no parameters."""
+    taking = {call.name for call in calls if call.arguments}
+    return {c.name: {"type": "object", "properties": {"n": {}} if c.name in taking else {}} for c in calls}
+
+
 @settings(max_examples=EXAMPLES)
 @given(chat_streams())
 def test_chat(stream: tuple[list[Said], list[WireEvent]]) -> None:
     calls, events = stream
-    run = [e.call for e in read(ChatWire("server", TOOLS), events) if isinstance(e, CallEnd)]
-    assert Counter((c.name, str(c.arguments)) for c in run) == Counter((c.name, str(c.arguments)) for c in calls)
+    for schemas in ({}, schemas_of(calls)):
+        run = [e.call for e in read(ChatWire("server", TOOLS, schemas), events) if isinstance(e, CallEnd)]
+        assert Counter((c.name, str(c.arguments)) for c in run) == Counter((c.name, str(c.arguments)) for c in calls)
 
 
 @st.composite
@@ -452,6 +459,28 @@ def test_chat_of_which_nobody_can_tell_the_calls(stream: tuple[list[Said], list[
     assert run <= wanted
     told = run.keys() == wanted.keys()  # what is said twice under one id is one call
     assert told or len(ends) > run.total() or any(isinstance(e, CallError) for e in found)
+
+
+@pytest.mark.parametrize(
+    ("late", "index", "codes"),
+    [
+        ("{}", 0, []),
+        (" ", 0, []),
+        ('{"n": 1}', 0, []),  # it says more of a call that has run, and nothing of the other one
+        ("{}", 2, ["ambiguous_call", "ambiguous_call"]),
+    ],
+)
+def test_what_comes_late_at_the_place_of_a_call_is_no_part_of_the_call_around_it(
+    late: str, index: int, codes: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    schemas = {"ping": {"type": "object"}, "get": {"type": "object", "properties": {"n": {}}}}
+    named = [piece("", index=0, id="a", name="ping"), piece("", index=1, id="b", name="get")]
+    pieces = [*named, piece('{"n": ', index=1), piece(late, index=index), piece('"x"}', index=1)]
+    found = read(ChatWire("server", schemas, schemas), [*map(chunk, pieces), chunk(finish="tool_calls")])
+    assert [e.code for e in found if isinstance(e, CallError)] == codes
+    whole = [] if codes else [Said("b", "get", {"n": "x"})]
+    assert ended(found) == [Said("a", "ping", {}), *whole]
+    assert bool(caplog.records) == ("n" in late)
 
 
 # ---------------------------------------------------------------- what no property says

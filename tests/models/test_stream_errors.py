@@ -55,6 +55,10 @@ NO_ERRORS: list[Any] = [
 ]
 
 
+NAMED = ["event: error\ndata", "error", "data: {}\nerror", "event: ping\nError"]
+"""How a server says that what follows is an error: llama.cpp did so by a field of its own."""
+
+
 def chunk(delta: dict[str, Any], finish: str | None = None, **more: Any) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish, **more}]}
 
@@ -93,24 +97,24 @@ AFTER: dict[str, list[Any]] = {
 }
 
 
-def failed(prefix: str, before: list[Any], error: Any, after: list[Any], name: str) -> tuple[list[Event], str]:
-    """The events before an error of a stream, and what is said of it."""
+def failed(prefix: str, before: list[Any], error: Any, after: list[Any], how: str) -> tuple[list[Event], str]:
+    """The events before an error of a stream, which is written behind some fields; and what is said of it."""
     data = [f"data: {json.dumps(event)}\n\n" for event in before]
     rest = [f"data: {json.dumps(event)}\n\n" for event in after]
-    body = "".join([*data, f"{name}data: {json.dumps(error)}\n\n", *rest, "data: [DONE]\n\n"])
+    body = "".join([*data, f"{how}: {json.dumps(error)}\n\n", *rest, "data: [DONE]\n\n"])
     events, raised = answer(Replay([body]).model(f"{prefix}:m"))
     assert isinstance(raised, ProviderError)
     return events, str(raised)
 
 
 @pytest.mark.share(4)
-@pytest.mark.parametrize("name", ["", "event: error\n"], ids=["unnamed", "named"])
+@pytest.mark.parametrize("how", ["data", *NAMED])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("prefix", BEFORE)
-def test_an_error_in_any_shape_is_raised_and_nothing_runs(prefix: str, shape: str, name: str) -> None:
+def test_an_error_in_any_shape_is_raised_and_nothing_runs(prefix: str, shape: str, how: str) -> None:
     for what, before in BEFORE[prefix].items():
         for after in ([], AFTER[prefix]):
-            events, said = failed(prefix, before, SHAPES[shape], after, name)
+            events, said = failed(prefix, before, SHAPES[shape], after, how)
             assert said.startswith(f"{prefix} inside the stream")
             assert said.endswith(f": {WHY}")
             assert not any(isinstance(e, CallEnd | Finish) for e in events)
@@ -120,9 +124,24 @@ def test_an_error_in_any_shape_is_raised_and_nothing_runs(prefix: str, shape: st
 
 @pytest.mark.parametrize("value", [WHY, {"why": WHY}, {"type": "odd", "message": WHY}, [{"message": WHY}]])
 @pytest.mark.parametrize("prefix", BEFORE)
-def test_what_a_server_names_an_error_is_one(prefix: str, value: Any) -> None:
-    _, said = failed(prefix, BEFORE[prefix]["a call"], value, AFTER[prefix], "event: error\n")
+@pytest.mark.parametrize("how", NAMED)
+def test_what_a_server_names_an_error_is_one(prefix: str, value: Any, how: str) -> None:
+    _, said = failed(prefix, BEFORE[prefix]["a call"], value, AFTER[prefix], how)
     assert WHY in said
+
+
+@pytest.mark.parametrize("how", NAMED)
+def test_an_error_that_is_no_json_says_why(how: str) -> None:
+    events, raised = answer(Replay([f"{how}: {WHY}\n\ndata: [DONE]\n\n"]).model("openai:m"))
+    assert str(raised) == f"openai inside the stream: {WHY}"
+    assert not any(isinstance(e, Finish) for e in events)
+
+
+def test_a_field_for_errors_without_one_is_none() -> None:
+    body = "".join(f"error:\ndata: {json.dumps(event)}\n\n" for event in [chunk({"content": "Hi"}, "stop")])
+    events, raised = answer(Replay([body]).model("openai:m"))
+    assert raised is None
+    assert isinstance(events[-1], Finish)
 
 
 @pytest.mark.parametrize("finish", [None, "error", "stop"])
@@ -130,7 +149,7 @@ def test_what_a_server_names_an_error_is_one(prefix: str, value: Any) -> None:
 def test_the_error_of_a_choice_is_raised(kind: str, finish: str | None) -> None:
     error = {"code": 502, "message": WHY}
     if kind == "streamed":
-        _, said = failed("openai", BEFORE["openai"]["a call"], chunk({}, finish, error=error), AFTER["openai"], "")
+        _, said = failed("openai", BEFORE["openai"]["a call"], chunk({}, finish, error=error), AFTER["openai"], "data")
     else:
         choice = {"message": {"content": "Hi"}, "finish_reason": finish, "error": error}
         _, raised = answer(Replay([{"choices": [choice]}]).model("openai:m"), stream=False)
