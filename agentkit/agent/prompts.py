@@ -30,7 +30,6 @@ from agentkit.messages import (
     shown,
     user,
 )
-from agentkit.models.native_arguments import readable
 
 Prompt = Message | TextPart | ImagePart | Mapping[str, Any] | str
 """One element of a prompt: see `messages_from`."""
@@ -207,6 +206,8 @@ class ChatReader:
         return AssistantMessage(tuple(content))
 
     def _call(self, call: Any, at: str) -> ToolCall:
+        from agentkit.models.native_arguments import readable
+
         function = call.get("function") if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping) or call.get("type", "function") != "function":
             raise ConfigError(

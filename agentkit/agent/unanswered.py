@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
 from agentkit.messages import AssistantMessage, Message, SystemMessage, TextPart, ToolCall, ToolMessage
-from agentkit.models.native_arguments import ArgumentsError, read_arguments
+
+if TYPE_CHECKING:
+    from agentkit.models.native_arguments import ArgumentsError
 
 _MOVED_ON = "no result: the conversation continued before this call was answered"
 
@@ -53,6 +56,8 @@ def _unreadable(call: ToolCall) -> ArgumentsError | None:
     """What is wrong with the arguments of a native call of which only the text is known."""
     if call.arguments or call.format is not None:
         return None
+    from agentkit.models.native_arguments import ArgumentsError, read_arguments
+
     try:
         read_arguments(call.raw)
     except ArgumentsError as e:
