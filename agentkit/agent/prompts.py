@@ -206,6 +206,8 @@ class ChatReader:
         return AssistantMessage(tuple(content))
 
     def _call(self, call: Any, at: str) -> ToolCall:
+        from agentkit.models.native_arguments import readable
+
         function = call.get("function") if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping) or call.get("type", "function") != "function":
             raise ConfigError(
@@ -215,7 +217,8 @@ class ChatReader:
         arguments = function.get("arguments")
         raw = json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, Mapping) else arguments
         self._names[id] = name
-        return ToolCall(id, name, _object(raw), None, _string(raw, f"{at}.function.arguments"))
+        raw = _string(raw, f"{at}.function.arguments")
+        return ToolCall(id, name, readable(raw) or {}, None, raw)  # the raw text is kept if it cannot be read
 
     def _result(self, id: Any, content: Any, at: str) -> ToolMessage:
         if not isinstance(id, str) or id not in self._names:
@@ -270,15 +273,6 @@ def _text(part: TextPart | ImagePart, at: str) -> str:
     if isinstance(part, TextPart):
         return part.text
     raise ConfigError(f"{at}: an image is allowed only in a user message or a result")
-
-
-def _object(text: Any) -> dict[str, Any]:
-    """Arguments as the model wrote them; empty if they are not an object, because the raw text is kept as well."""
-    try:
-        found = json.loads(text)
-    except (ValueError, TypeError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _string(value: Any, at: str) -> str:

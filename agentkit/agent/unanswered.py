@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
 from agentkit.messages import AssistantMessage, Message, SystemMessage, TextPart, ToolCall, ToolMessage
+
+if TYPE_CHECKING:
+    from agentkit.models.native_arguments import ArgumentsError
 
 _MOVED_ON = "no result: the conversation continued before this call was answered"
 
@@ -16,7 +20,8 @@ def settled(
     """The conversation, its calls that wait for a person, and those that are answered here.
 
     Those that wait are the calls at its end: only answers and system messages follow their response. Any earlier call
-    without an answer gets one here, after the other answers to its response; it says that there is no result.
+    without an answer gets one here, after the other answers to its response; it says that there is no result. So does
+    one whose arguments cannot be read, with what is wrong: nobody can approve what is not known.
 
     >>> messages, waiting, _ = settled([AssistantMessage(ToolCall("1", "pay")), AssistantMessage("Well?")])
     >>> [type(m).__name__ for m in messages], waiting
@@ -26,15 +31,38 @@ def settled(
     missing: dict[int, list[ToolCall]] = {}
     for at, call in _unanswered(messages):
         missing.setdefault(at, []).append(call)
-    waiting = tuple(missing.pop(end, ()))
+    last = missing.pop(end, [])
+    waiting = tuple(call for call in last if _unreadable(call) is None)
+    if len(waiting) < len(last):
+        missing[end] = [call for call in last if _unreadable(call) is not None]
     whole = list(messages)
     answered: list[tuple[ToolCall, ToolMessage]] = []
     for at in sorted(missing, reverse=True):
         after = at + 1 + sum(1 for _ in takewhile(lambda m: isinstance(m, ToolMessage), messages[at + 1 :]))
-        here = [(call, ToolMessage(call.id, call.name, (TextPart(_MOVED_ON),), "cancelled")) for call in missing[at]]
+        here = [(call, _answer(call, last=at == end)) for call in missing[at]]
         whole[after:after] = [answer for _, answer in here]
         answered[:0] = here
     return whole, waiting, answered
+
+
+def _answer(call: ToolCall, *, last: bool) -> ToolMessage:
+    error = _unreadable(call) if last else None
+    if error is None:
+        return ToolMessage(call.id, call.name, (TextPart(_MOVED_ON),), "cancelled")
+    return ToolMessage(call.id, call.name, (TextPart(str(error)),), error.code)
+
+
+def _unreadable(call: ToolCall) -> ArgumentsError | None:
+    """What is wrong with the arguments of a native call of which only the text is known."""
+    if call.arguments or call.format is not None:
+        return None
+    from agentkit.models.native_arguments import ArgumentsError, read_arguments
+
+    try:
+        read_arguments(call.raw)
+    except ArgumentsError as e:
+        return e
+    return None
 
 
 def _end(messages: Sequence[Message]) -> int:

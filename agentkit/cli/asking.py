@@ -14,6 +14,7 @@ from agentkit.cli.keyboard import typed
 from agentkit.cli.screen import Screen
 from agentkit.cli.terminal import arguments, visible, width
 from agentkit.errors import ConfigError
+from agentkit.formats import values
 from agentkit.messages import ToolCall
 from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.registry import ToolRegistry
@@ -81,11 +82,13 @@ def read_arguments(text: str) -> dict[str, Any]:
     """Arguments from JSON.
 
     Raises:
-        ConfigError: it is not a JSON object.
+        ConfigError: it is not a JSON object, or a key in it has two values.
     """
     try:
-        given = json.loads(text)
-    except (ValueError, RecursionError) as e:
+        given = values.load(text)
+    except values.GivenTwice as e:
+        raise ConfigError(f"in the arguments, {e}") from None
+    except ValueError as e:
         raise ConfigError(f"the arguments are not valid JSON: {e}") from None
     if not isinstance(given, dict):
         raise ConfigError('the arguments must be a JSON object, such as {"path": "a.txt"}')

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import signal
 import sys
 from collections.abc import AsyncGenerator, Iterator, Mapping
@@ -18,6 +17,7 @@ from agentkit.cli.progress_line import ProgressLine
 from agentkit.cli.rollout_parts import add_policy, add_tools, format_of, policy_of, tokenizer_of, tools_of
 from agentkit.cli.terminal import plain, visible
 from agentkit.errors import ConfigError
+from agentkit.formats import values
 
 if TYPE_CHECKING:
     from agentkit.rollout import Measures, Policy, RecordFile, Rollout, Sample, TrajectoryRecord
@@ -244,7 +244,9 @@ def _rollout(arguments: argparse.Namespace, policy: Policy, tokenizer: Any) -> R
 
 def _sampling(text: str) -> Mapping[str, Any]:
     try:
-        found = json.loads(text)
+        found = values.load(text)
+    except values.GivenTwice as e:
+        raise ConfigError(f"--sampling: {e}") from None
     except ValueError as e:
         raise ConfigError(f"--sampling: not JSON: {e}; found {text!r:.60}") from e
     if not isinstance(found, dict):

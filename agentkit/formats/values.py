@@ -46,7 +46,16 @@ def _finite(text: str) -> float:
 
 
 class GivenTwice(ValueError):
-    """An object has the same key twice, with different values: it is ambiguous which one is meant."""
+    """An object has the same key twice, with different values: it is ambiguous which one is meant.
+
+    Args:
+        key: the key.
+        both: the values, in words.
+    """
+
+    def __init__(self, key: str, both: str) -> None:
+        super().__init__(f"{key!r} is given twice, with different values ({both}); give it once")
+        self.key = key
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -65,7 +74,7 @@ def refuse_other(given: Mapping[str, Any], key: str, value: Any) -> None:
     """
     if key in given and not same(given[key], value):
         both = " and ".join(repr(v)[:40] for v in (given[key], value))
-        raise GivenTwice(f"{key!r} is given twice, with different values ({both}); give it once")
+        raise GivenTwice(key, both)
 
 
 DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_object)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from agentkit.interop.answering import CallableTool, callable_tools
 from agentkit.interop.peers import OPENAI_AGENTS, require
 from agentkit.messages import ImagePart
+from agentkit.models.native_arguments import ArgumentsError, read_arguments
 from agentkit.processor import ProcessorConfig
 
 
@@ -31,12 +31,10 @@ def _function_tool(agents: Any, tool: CallableTool) -> Any:
 
     async def on_invoke_tool(context: Any, arguments: str) -> Any:
         try:
-            given = json.loads(arguments or "{}")
-        except ValueError as e:
-            return f"{spec.name}: the arguments are not JSON: {e}"
-        if not isinstance(given, dict):
-            return f"{spec.name}: the arguments must be an object with the parameters' names, found {given!r:.80}"
-        answer = await tool.answer(given)
+            given = read_arguments(arguments)
+        except ArgumentsError as e:
+            return f"{spec.name}: {e}"
+        answer = await tool.answer(given.values)
         if not any(isinstance(part, ImagePart) for part in answer.parts):
             return answer.text
         return [

@@ -262,7 +262,8 @@ def _wanted(error: ErrorDetails, value: Any, steps: Sequence[str | int], schema:
         return _own_words(error)
     options = _at(steps, schema)
     described = _or([describe(option, schema) for option in options])
-    if described and all(_breaks(value, option, error["type"]) for option in options):
+    spelled = error["type"].endswith(("_parsing", "_format"))
+    if described and all((spelled and "format" in option) or breaks(value, option) for option in options):
         return described
     own = _own_words(error)
     if not described:
@@ -270,21 +271,24 @@ def _wanted(error: ErrorDetails, value: Any, steps: Sequence[str | int], schema:
     return f"{described}: {own[0].lower() if own[1:2].islower() else own[:1]}{own[1:]}"
 
 
-_SHALLOW: Final = ("type", "enum", "const", *BOUNDS)
+_SHALLOW: Final = ("enum", "const", *BOUNDS)
 
 
-def _breaks(value: Any, option: Mapping[str, Any], kind: str) -> bool:
-    """Whether a value itself, apart from its contents, violates what `describe` says about a schema."""
+def breaks(value: Any, option: Mapping[str, Any]) -> bool:
+    """Whether a value itself, apart from its contents, violates what `describe` says about a plain schema."""
     wanted = option.get("type")
     found = type_of(value)
     if isinstance(wanted, str) and found != wanted and (found, wanted) != ("integer", "number"):
         return True
-    if "format" in option and kind.endswith(("_parsing", "_format")):
-        return True
+    shallow = {key: option[key] for key in _SHALLOW if key in option}
+    if not shallow:
+        return False
     from jsonschema import Draft202012Validator
 
-    shallow = {key: option[key] for key in _SHALLOW if key in option}
-    return not Draft202012Validator(shallow).is_valid(value)
+    try:
+        return not Draft202012Validator(shallow).is_valid(value)
+    except re.error:  # a pattern in pydantic's notation, such as `\p{L}`, which Python has not
+        return False
 
 
 def _own_words(error: ErrorDetails) -> str:

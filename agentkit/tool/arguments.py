@@ -7,18 +7,18 @@ loaded on first use. Knows no registry.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from decimal import Decimal
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.checks.spelling import did_you_mean, then
 from agentkit.errors import SchemaError
 from agentkit.foreign import renamed
-from agentkit.schemas.walk import alternatives, child, type_of, types_of
+from agentkit.schemas.walk import type_of, types_of
 from agentkit.schemas.words import TOO_DEEP, InvalidArguments, Problem, of_pydantic, of_written, shown
 from agentkit.tool.declare import OpenAPISchema
 from agentkit.tool.handwritten import compare, json_default, read_written, refuse_invalid
 from agentkit.tool.hints import argument_type
+from agentkit.tool.omitted import has_choice, without_omitted
 from agentkit.tool.policy import KEYWORDS, PolicyKeywords
 from agentkit.tool.signature import NOTHING, Parameter, Signature
 from agentkit.unicode import without_surrogates
@@ -38,6 +38,9 @@ class Arguments:
         dump: converts a Python value to JSON text.
         leniently: `accept` for lenient mode; None if that makes no difference.
         precise: the schema of the signature if it has a `Decimal`, which gets all digits that were written.
+
+    Attributes:
+        choice: whether a null in the arguments may be omitted in one member of a union, and be a value in another.
     """
 
     schema: Mapping[str, Any]
@@ -46,6 +49,10 @@ class Arguments:
     dump: Callable[..., bytes]
     leniently: Callable[[bytes], dict[str, Any]] | None = None
     precise: Mapping[str, Any] | None = None
+    choice: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "choice", has_choice(self.schema, self.schema))
 
     def validate(self, tool: str, arguments: Mapping[str, Any], *, lenient: bool) -> dict[str, Any]:
         """Turn what a model sent into the keyword arguments of the call.
@@ -72,8 +79,10 @@ class Arguments:
         if self.precise is not None:
             arguments = _with_all_digits(arguments, self.precise)
         try:  # formats have already converted text to the declared types, so this is the common case in both modes
-            if self.checker is None or self.checker.is_valid(arguments):
-                return self.accept(self.dump(arguments, inf_nan_mode="constants"), strict=True)
+            text = self.dump(arguments, inf_nan_mode="constants")
+            unsure = self.choice and b"null" in text  # another member may match without the nulls, and lose nothing
+            if not unsure and (self.checker is None or self.checker.is_valid(arguments)):
+                return self.accept(text, strict=True)
         except (ValueError, RecursionError):  # pydantic's errors are ValueErrors; the second attempt distinguishes them
             pass
         try:
@@ -111,7 +120,7 @@ class Arguments:
         given = _with_all_digits(dict(without_surrogates(dict(arguments))), self.schema)
         if lenient:
             given = {name: self._read(value, properties.get(name)) for name, value in given.items()}
-        normalized: dict[str, Any] = _normalize(given, self.schema, self.schema, 0)
+        normalized: dict[str, Any] = without_omitted(given, self.schema)
         return normalized
 
     def _read(self, value: Any, schema: Any) -> Any:
@@ -131,40 +140,6 @@ def _with_all_digits(arguments: Any, schema: Mapping[str, Any]) -> Any:
     from agentkit.formats.exact import exactly
 
     return exactly(arguments, schema, schema)
-
-
-def _normalize(value: Any, schema: Any, root: Mapping[str, Any], depth: int) -> Any:
-    """Normalize what JSON Schema does not distinguish, and drop null where it means "left out".
-
-    5.0 is an integer in JSON Schema. In OpenAI's strict mode, a model sends null for every optional parameter that it
-    leaves out, so null means absent unless the schema allows null.
-    """
-    if depth > 32 or not isinstance(schema, Mapping):  # more deeply nested arguments are validated unchanged
-        return value
-    options = list(alternatives(schema, root))
-    if isinstance(value, float) and value.is_integer():
-        kinds = {option.get("type") for option in options}
-        return int(Decimal(repr(value))) if "integer" in kinds and "number" not in kinds else value
-    kind = type_of(value)
-    meant = [option for option in options if option.get("type") == kind]
-    if kind not in ("array", "object") or len(meant) != 1:
-        return value
-    if isinstance(value, list):
-        return [_normalize(item, child(meant[0], i), root, depth + 1) for i, item in enumerate(value)]
-    return {
-        name: _normalize(item, child(meant[0], name), root, depth + 1)
-        for name, item in value.items()
-        if item is not None or not _left_out(name, meant[0], root)
-    }
-
-
-def _left_out(name: str, owner: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
-    """Whether null for this property can only mean that it was left out."""
-    schema = owner.get("properties", {}).get(name)
-    if not isinstance(schema, Mapping) or name in owner.get("required", ()):
-        return False
-    allowed = types_of(schema, root)
-    return bool(allowed) and "null" not in allowed
 
 
 @dataclass(frozen=True, slots=True)

@@ -287,6 +287,10 @@ def test_delete_asks_at_a_terminal(say: Say) -> None:
         (["export", "t", "--as", "nope"], "--as nope: expected json, openai, anthropic, or a text format of "),
         (["approve", "t", "c9"], "no call waits for approval under the id 'c9' in thread 't'; waiting: 'c1'"),
         (["approve", "t", "c1", "--arguments", "{"], "the arguments are not valid JSON: "),
+        (
+            ["approve", "t", "c1", "--arguments", '{"to": "bob", "copies": 1, "to": "eve"}'],
+            "in the arguments, 'to' is given twice, with different values ('eve' and 'bob'); give it once",
+        ),
         (["approve", "t", "c1", "--arguments", "[1]"], "the arguments must be a JSON object, such as "),
         (["deny", "t", "c9"], "no call waits for approval under the id 'c9'"),
     ],
@@ -299,6 +303,7 @@ def test_a_mistake_is_one_clear_line(say: Say, words: list[str], told: str) -> N
     assert err.startswith("agentkit threads: ")
     assert told in err
     assert "secret" not in err
+    assert "waits for approval" in say("threads", "list")[1]
 
 
 @pytest.mark.parametrize("store", ["agentkit.db", "my threads.db"])
@@ -469,6 +474,7 @@ def test_edited_arguments_must_fit_the_tool(folder: Path) -> None:
         terminal.wait_for(question)
         for given, told in [
             ("{", ["the arguments are not valid JSON"]),
+            ('{"to": "eve", "to": "bob"}', ["'to' is given twice, with different values"]),
             ('{"copies": 2}', ["\n- /to: expected"]),
             ('{"to": "eve", "copies": "many"}', ["\n- /copies: expected"]),
             ('{"copies": "many"}', ["\n- /to: expected", "\n- /copies: expected"]),

@@ -99,7 +99,8 @@ def test_openai_agents_see_the_whole_schema(agents: Any) -> None:
     [
         ("add", '{"n": "many"}', "invalid arguments for add"),
         ("add", "{", "not JSON"),
-        ("add", "[1]", "must be an object"),
+        ("add", '{"n": 1, "n": 2}', "'n' is given twice, with different values"),
+        ("add", "[1]", "must be one JSON object"),
         ("fail", '{"path": "a.txt"}', "no such file: a.txt"),
     ],
 )

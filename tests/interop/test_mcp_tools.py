@@ -262,6 +262,11 @@ def test_the_servers_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     ("text", "said"),
     [
         ("{", "cannot be read as JSON"),
+        (
+            '{"mcpServers": {"a": {"env": {"KEY": "secret-1", "KEY": "secret-2"}}}}',
+            "'KEY' is given twice",
+        ),
+        ('{"mcpServers": {"a": {"url": "https://a"}, "a": {"url": "https://b"}}}', "'a' is given twice"),
         ("[]", "expected .*mcpServers"),
         ('{"mcpServers": {"a": {"command": "${NOT_SET_ANYWHERE}"}}}', "a: the environment variable NOT_SET_ANYWHERE"),
         ('{"mcpServers": {"a": {}}}', "a: an MCP server has either"),
@@ -269,8 +274,9 @@ def test_the_servers_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 )
 def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "servers.json").write_text(text)
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=said) as caught:
         MCPTools.from_file(tmp_path / "servers.json")
+    assert "secret" not in str(caught.value)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -204,6 +204,10 @@ def test_the_search_of_documents_asks_its_server(monkeypatch: pytest.MonkeyPatch
         ("--tools s2_serch", "--tools: there is no tool 's2_serch'; did you mean 's2_search'?"),
         ("--tools s2_search python --tool_configs {}", "--tool_configs: found 1 for --tools s2_search python"),
         ("--tools s2_search --tool_configs {", r"--tool_configs[0] (s2_search): not JSON"),
+        (
+            '--tools s2_search --tool_configs {"num_results":3,"num_results":9}',
+            "--tool_configs[0] (s2_search): 'num_results' is given twice",
+        ),
         ("--tools s2_search --tool_configs []", "--tool_configs[0] (s2_search): expected a JSON object, found []"),
         ('--tools s2_search --tool_configs {"num_result":3}', "no setting 'num_result'; did you mean 'num_results'?"),
         ('--tools s2_search --tool_configs {"num_results":"3"}', "num_results: Input should be a valid integer"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentkit.errors import ConfigError
+from agentkit.formats import values
 from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, endpoint
 
 _VARIABLE: Final = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^}]*))?\}")
@@ -23,9 +23,11 @@ def read_server_file(path: Path) -> dict[str, Endpoint]:
         ConfigError: the file cannot be read, has another form, or uses an environment variable that is not set.
     """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = values.load(path.read_text(encoding="utf-8"))
     except OSError as e:
         raise ConfigError(f"{path}: cannot be read: {e.strerror}") from e
+    except values.GivenTwice as e:  # without the values, which may be secrets
+        raise ConfigError(f"{path}: {e.key!r} is given twice, with different values; give it once") from None
     except ValueError as e:
         raise ConfigError(f"{path}: cannot be read as JSON: {e}") from e
     servers = found.get("mcpServers", found.get("servers")) if isinstance(found, dict) else None

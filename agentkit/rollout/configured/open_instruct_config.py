@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, is_dataclass
@@ -16,6 +15,7 @@ from typing import Any, Final, NoReturn
 
 from agentkit.checks.spelling import did_you_mean, then, unknown
 from agentkit.errors import AgentkitError, ConfigError
+from agentkit.formats.values import GivenTwice, load
 from agentkit.rollout.tools import open_instruct_shape
 from agentkit.rollout.tools.decorated import as_rollout_tool
 from agentkit.rollout.tools.open_instruct_shape import fields_of
@@ -231,7 +231,9 @@ def _object(given: Any, where: str) -> dict[str, Any]:
     """The JSON object of one tool."""
     if isinstance(given, str):
         try:
-            given = json.loads(given)
+            given = load(given)
+        except GivenTwice as e:
+            raise ConfigError(f"{where}: {e}") from None
         except ValueError as e:
             raise ConfigError(f"{where}: not JSON: {e}; found {given!r:.80}") from e
     if given is None:
