@@ -74,7 +74,7 @@ class Seams:
         yield from sorted(found)
 
     def sides(self, seam: int, size: int) -> tuple[str, str]:
-        """So many characters before a seam and after it."""
+        """This many characters before a seam and after it."""
         before = _taken((self._pages[at].text for at in range(seam, -1, -1)), size)
         after = _taken((self._pages[at].text for at in range(seam + 1, len(self._pages))), size)
         return "".join(reversed(before))[-size:], "".join(after)[:size]
@@ -110,7 +110,7 @@ def _halved(text: str, whole: str, ends: Sequence[int]) -> Iterator[int]:
 
 
 def _taken(texts: Iterator[str], size: int) -> list[str]:
-    """As many of the texts as have so many characters."""
+    """The first of the texts, until they have this many characters."""
     found: list[str] = []
     while size > 0 and (text := next(texts, None)) is not None:
         found.append(text)
