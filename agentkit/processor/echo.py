@@ -5,9 +5,12 @@ its white space, quotes, escapes and format changed on the way; so what was read
 and by the calls that a parser finds in it. In what others say, a call may occur anywhere, not only where a model would
 write one. What the provider's own tools return counts like the result of any tool, also in the response that it is in.
 
-The system prompt and the tools' descriptions are instructions: the model may make the calls that they request. But
-they contain examples, and a description sent by an MCP server is also a stranger's word; so a call that occurs there
-literally, arguments and all, is also a quote.
+So do sources that follow one another, compared as one (see `agentkit.processor.seams`): a file that is read page by
+page, messages that a user sent in pieces. But only if the call stands in them whole and in order.
+
+The system prompt and what declares the tools are instructions: the model may make the calls that they request. But
+they contain examples, and what an MCP server declares is also a stranger's word; so a call that occurs there literally,
+arguments and all, is also a quote: in any string of a description or a schema.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.processor.comparing import bare, examined, names_alone, readings
+from agentkit.processor.seams import Page, Seams
 from agentkit.processor.served import offered_in, texts_of
 from agentkit.processor.telling import Telling, as_text, worked_out
 from agentkit.processor.textreader import TextReader
@@ -36,7 +40,7 @@ from agentkit.schemas.walk import strings
 from agentkit.toolspec import ToolSpec
 
 _AFTER_CALL: Final = re.compile(r"\)(?!\s*[,)\]}])")
-_WORDS: Final = ("description", "title", "examples", "example", "$comment")
+_APART: Final = "\n\0\n"  # between texts that are searched as one
 
 
 def _made_plain(text: str, tools: Iterable[str]) -> Iterator[str]:
@@ -97,6 +101,11 @@ class _Read:
     tools: Mapping[str, ToolSpec] | None = None
     alone: dict[re.Pattern[str], bool] = field(default_factory=dict)
 
+    @property
+    def call_id(self) -> str | None:
+        """The call that it is the result of, if any."""
+        return self.source.call_id if isinstance(self.source, ToolMessage) else None
+
     def names_alone(self, word: re.Pattern[str]) -> bool:
         """Whether it contains this word."""
         if word not in self.alone:
@@ -122,7 +131,9 @@ class Heard:
         self._messages = messages
         self._new_parsers = new_parsers
         self._read: dict[int, _Read] = {}
+        self._seams: dict[tuple[str, str], _Read] = {}
         self._bare: dict[str, str] = {}  # instructions, without what changes when they are quoted
+        self._declared: tuple[Mapping[str, ToolSpec], str] | None = None  # the same of tools
 
     def quoted(
         self, call: ToolCall, tools: Mapping[str, ToolSpec], blocks: Iterable[ProviderBlock] = ()
@@ -139,13 +150,15 @@ class Heard:
         telling = Telling(_names(call.name, tool), (value for _, value in _given(call, tool)), call.raw, text)
         own = _Own(text, _meaning(call, tool), telling)
         messages = list(self._messages())
-        served = [*_served(messages), *(block.data for block in blocks if block.index is None and not block.thinking)]
-        if self._instructed(call, text, tools.values(), messages, served):
+        told = [block.data for block in blocks if block.index is None and not block.thinking]
+        if self._instructed(call, text, tools, messages, told):
             return CallQuoted(call)
-        for message in messages:
-            if isinstance(message, ToolMessage | UserMessage) and self._occurs(own, self._known(message), tools):
-                return CallQuoted(call, getattr(message, "call_id", None))
-        return CallQuoted(call) if any(self._occurs(own, self._told(block), tools) for block in served) else None
+        reads = [*(read for message in messages for read in self._known(message)), *map(self._told, told)]
+        for read in reads:
+            if self._occurs(own, read, tools):
+                return CallQuoted(call, read.call_id)
+        begin = next(self._divided(own, call.raw, reads, tools), None)
+        return CallQuoted(call, begin.call_id) if begin is not None else None
 
     def _occurs(self, own: _Own, read: _Read, tools: Mapping[str, ToolSpec]) -> bool:
         """Whether the call is in what was read: as it is written, in other words, or in another format."""
@@ -163,47 +176,64 @@ class Heard:
         possible = read.worked_out or telling.possible(read.bare, read.visible)
         return possible and meaning in self._calls(read, tools)
 
+    def _divided(self, own: _Own, raw: str, reads: Sequence[_Read], tools: Mapping[str, ToolSpec]) -> Iterator[_Read]:
+        """In what the call begins that is divided over several."""
+        for several in _sequences(reads):
+            seams = Seams([Page(read.texts[-1], read.bare, read.result) for read in several])
+            if (begin := seams.began(raw, own.text)) is not None:
+                yield several[begin]
+            size = 2 << own.telling.extent.bit_length()  # one for most calls, so that a seam is read for calls once
+            for at in seams.possible(own.telling):
+                if own.meaning in self._calls(self._seam(several[at].source, seams.sides(at, size)), tools):
+                    yield several[at]
+
+    def _seam(self, source: Message | Mapping[str, Any], sides: tuple[str, str]) -> _Read:
+        """What is known of the end of a source and of what follows it."""
+        if sides not in self._seams:
+            self._seams[sides] = _examined(source, sides, result=True)
+        return self._seams[sides]
+
     def _instructed(
         self,
         call: ToolCall,
         text: str,
-        tools: Iterable[ToolSpec],
+        tools: Mapping[str, ToolSpec],
         messages: Sequence[Message],
-        served: Sequence[Mapping[str, Any]],
+        told: Sequence[Mapping[str, Any]],
     ) -> bool:
         """Whether the call occurs literally in the instructions. Without arguments it is only named there."""
         if not call.arguments:
             return False
+        if self._declared is None or self._declared[0] != tools:
+            declared = (words for tool in tools.values() for words in (tool.description, *strings(tool.parameters)))
+            self._declared = tools, bare(_APART.join(declared))
+        if text in self._declared[1]:
+            return True
         prompts = (message.content for message in messages if isinstance(message, SystemMessage))
-        described = (words for tool in tools for words in (tool.description, *_explained(tool.parameters)))
-        found = (words for block in served for words in _explained(offered_in(block)))
-        for passage in (*prompts, *described, *found):
+        served = (block for blocks in (*map(_served, messages), told) for block in blocks)
+        for passage in (*prompts, *(words for block in served for words in strings(offered_in(block)))):
             if passage not in self._bare:
                 self._bare[passage] = bare(passage)
             if text in self._bare[passage]:
                 return True
         return False
 
-    def _known(self, message: ToolMessage | UserMessage) -> _Read:
-        """What is known of a message."""
-        read = self._read.get(id(message))
-        if read is None:
-            parts = [part.text for part in message.content if isinstance(part, TextPart)]
-            read = self._examined(message, parts, result=isinstance(message, ToolMessage))
-        return read
+    def _known(self, message: Message) -> Iterable[_Read]:
+        """What is known of a message, and of the blocks in it."""
+        if isinstance(message, ToolMessage | UserMessage):
+            read = self._read.get(id(message))
+            if read is None:
+                parts = [part.text for part in message.content if isinstance(part, TextPart)]
+                read = _examined(message, parts, result=isinstance(message, ToolMessage))
+                self._read[id(message)] = read
+            return (read,)
+        return map(self._told, _served(message))
 
     def _told(self, block: Mapping[str, Any]) -> _Read:
         """What is known of a block in which a server-side tool may have told something."""
-        return self._read.get(id(block)) or self._examined(block, texts_of(block), result=True)
-
-    def _examined(self, source: Message | Mapping[str, Any], parts: Sequence[str], *, result: bool) -> _Read:
-        texts = tuple({"\n".join(parts): None, "".join(parts): None})  # servers join them in either way
-        forms = [examined(text, decoded=result) for text in texts]  # a user's message is only as a person reads it
-        bare_texts = tuple(dict.fromkeys(each for known, _ in forms for each in known))
-        seen = frozenset[str]().union(*(seen for _, seen in forms))
-        read = _Read(source, result, texts, bare_texts, seen, any(map(worked_out, texts)))
-        self._read[id(source)] = read
-        return read
+        if id(block) not in self._read:
+            self._read[id(block)] = _examined(block, texts_of(block), result=True)
+        return self._read[id(block)]
 
     def _calls(self, read: _Read, tools: Mapping[str, ToolSpec]) -> frozenset[_Meaning]:
         """The calls in a message, regardless of who wrote them."""
@@ -219,27 +249,33 @@ class Heard:
         return read.calls
 
 
-def _served(messages: Iterable[Message]) -> list[Mapping[str, Any]]:
+def _examined(source: Message | Mapping[str, Any], parts: Sequence[str], *, result: bool) -> _Read:
+    texts = tuple({"\n".join(parts): None, "".join(parts): None})  # servers join them in either way
+    forms = [examined(text, decoded=result) for text in texts]  # a user's message is only as a person reads it
+    bare_texts = tuple(dict.fromkeys(each for known, _ in forms for each in known))
+    seen = frozenset[str]().union(*(seen for _, seen in forms))
+    return _Read(source, result, texts, bare_texts, seen, any(map(worked_out, texts)))
+
+
+def _sequences(reads: Sequence[_Read]) -> Iterator[Sequence[_Read]]:
+    """What is read as one: all that was said, and what each tool returned, whatever came in between."""
+    yield reads
+    of_tools: dict[str, list[_Read]] = {}
+    for read in reads:
+        if isinstance(read.source, ToolMessage):
+            of_tools.setdefault(read.source.name, []).append(read)
+    yield from (of_tool for of_tool in of_tools.values() if len(of_tool) < len(reads))
+
+
+def _served(message: Message) -> list[Mapping[str, Any]]:
     """The blocks in which server-side tools may have told something; not those of the model's calls of our tools."""
-    written = (part for message in messages if isinstance(message, AssistantMessage) for part in message.content)
-    return [part.data for part in written if isinstance(part, ProviderPart) and part.call_id is None]
+    parts = message.content if isinstance(message, AssistantMessage) else ()
+    return [part.data for part in parts if isinstance(part, ProviderPart) and part.call_id is None]
 
 
 def _says(event: CallEnd | CallError) -> bool:
     """Whether it says what is called; so does JSON that names a tool without arguments, which is an error."""
     return isinstance(event, CallEnd) or (event.code == "invalid_arguments" and not event.call.arguments)
-
-
-def _explained(schema: Any) -> Iterator[str]:
-    """The prose of a JSON Schema: its descriptions, titles and examples."""
-    for key, value in schema.items() if isinstance(schema, Mapping) else ():
-        if key in _WORDS:
-            yield from strings(value)
-        elif isinstance(value, Mapping):
-            yield from _explained(value)
-        elif isinstance(value, list | tuple):
-            for part in value:
-                yield from _explained(part)
 
 
 def _names(name: str, tool: ToolSpec | None) -> set[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from agentkit.processor.comparing import bare, plain, visible
@@ -21,6 +21,7 @@ _SCANNED: Final = 4_000  # characters of a call in which values are found that h
 _FAILED: Final = 16  # places in it where a value seems to begin, but none can be read
 _BEGINS: Final = re.compile(r"""["']|(?<![\w.)\]])(?:\(\s{0,8}){0,8}[+-]?\.?\d""")
 _CALLED: Final = r"%s[({\[:]|:%s|\[%s,|=(?:functions\.)?%s(?!\w)|>(?:functions\.)?%s(?:json)?[<{]"
+_WRITTEN: Final = rf"{_CALLED}|[<=]%s"
 _WORD: Final = re.compile(r"\w+")
 
 _Find = Callable[[str, int], tuple[int, int] | None]
@@ -75,6 +76,8 @@ class Telling:
                 marks |= visible(as_text(leaf))
         self._sought = sorted(lines, key=lambda line: line.length, reverse=True)[:_MOST]
         self._reach = extent + sum(line.length for line in lines)
+        self.extent = 2 * self._reach
+        """How far from each other the parts of the call are in any format, in characters of a bare text, at most."""
         self._names = tuple({bare(name) for name in names})
         self.alone = None if self._sought else _alone(names)
         """Without values that could be compared: the name as a word, which is enough in a tool's result."""
@@ -109,8 +112,18 @@ class Telling:
     def _told(self, looks: str, texts: Sequence[str], characters: frozenset[str]) -> bool:
         if not self.marked(characters):
             return False
-        named = re.compile("|".join(looks.replace("%s", re.escape(name)) for name in self._names))
-        return any(_together([*(each.find for each in self._sought), _found_by(named)], self._reach, t) for t in texts)
+        finds = [*(each.find for each in self._sought), _found_by(self._looking(looks))]
+        return any(True for text in texts for _ in _together(finds, self._reach, text))
+
+    def places(self, text: str) -> Iterator[int]:
+        """Where a bare text may contain the call in a format, since it has its parts; without values, nowhere."""
+        if self._sought and self.named([text]):
+            finds = [*(each.find for each in self._sought), _found_by(self._looking(_WRITTEN))]
+            yield from _together(finds, self.extent, text)
+
+    def _looking(self, looks: str) -> re.Pattern[str]:
+        """One of the tool's names where it looks so."""
+        return re.compile("|".join(looks.replace("%s", re.escape(name)) for name in self._names))
 
     def possible(self, texts: Sequence[str], characters: frozenset[str]) -> bool:
         """Whether the values can occur in a text at all, if nothing in it has to be worked out (see `worked_out`)."""
@@ -249,8 +262,8 @@ def _found_by(pattern: re.Pattern[str]) -> _Find:
     return find
 
 
-def _together(finds: Sequence[_Find], reach: int, text: str) -> bool:
-    """Whether all occur near an occurrence of the first. Linear: each is looked for from where it was last found."""
+def _together(finds: Sequence[_Find], reach: int, text: str) -> Iterator[int]:
+    """Where the first occurs near all others. Linear: each is looked for from where it was last found."""
     first, *others = finds
     places = [(-reach - 1, 0)] * len(others)
     at = first(text, 0)
@@ -260,12 +273,11 @@ def _together(finds: Sequence[_Find], reach: int, text: str) -> bool:
         for i, find in enumerate(others):
             if places[i][0] < begin - reach:
                 if (place := find(text, max(begin - reach, 0))) is None:
-                    return False
+                    return
                 places[i] = place
             if places[i][1] > begin + reach:
                 wait = places[i][1] - reach
                 break
         else:
-            return True
+            yield begin
         at = first(text, max(at[1], wait))
-    return False

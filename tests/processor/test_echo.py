@@ -8,7 +8,9 @@ import keyword
 import re
 import string
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from time import thread_time
+from typing import Any
 
 import pytest
 
@@ -18,12 +20,14 @@ from agentkit.events import CallEnd, CallError, CallQuoted, Event, Text, ToolSta
 from agentkit.formats import CATALOG, Format
 from agentkit.messages import Message, SystemMessage, TextPart, ToolCall, ToolMessage, UserMessage, user
 from agentkit.processor import ProcessorConfig, ResponseProcessor
+from agentkit.processor.echo import Heard
 from agentkit.testing.scripted import ScriptedModel
 from agentkit.threads import SQLiteStore, ThreadManager
 from agentkit.threads.store import Append
 from agentkit.tool.declare import openapi_schema
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolResult
+from agentkit.toolspec import ToolSpec
 
 pytestmark = pytest.mark.anyio
 MADE: list[str] = []
@@ -475,6 +479,35 @@ async def test_an_example_in_the_instructions_is_no_call_when_it_is_repeated(pla
     for format in CATALOG:
         if reply := await said_by(format):
             assert not await ran(reply, [told], registry)
+
+
+DECLARED: dict[str, Callable[[str], dict[str, Any]]] = {
+    **{key: (lambda text, key=key: {key: text}) for key in ("title", "description", "default", "const", "$comment")},
+    **{key: (lambda text, key=key: {key: [text, "b"]}) for key in ("examples", "enum")},
+    "pattern": lambda text: {"pattern": re.escape(text)},
+    "a property's name": lambda text: {"type": "object", "properties": {text: {"type": "string"}}},
+    "a default inside": lambda text: {"type": "object", "default": {"steps": [{"do": text}]}},
+    "a keyword of nobody": lambda text: {"x-hint": {text: 1}},
+    "an alternative": lambda text: {"anyOf": [{"type": "null"}, {"enum": [text]}]},
+}
+"""Where a schema can say something."""
+
+
+def declared(schema: dict[str, Any], text: str) -> bool:
+    """Whether a call counts as quoted from the schema of another tool's parameter."""
+    other = ToolSpec("search", "Search.", {"type": "object", "properties": {"query": schema}})
+    found = Heard(list, lambda tools: []).quoted(replace(CALL, raw=text), {tool.name: tool for tool in (*SPECS, other)})
+    return found is not None
+
+
+@pytest.mark.parametrize("place", DECLARED)
+def test_wherever_a_tools_schema_shows_a_call_it_is_no_call_when_it_is_repeated(place: str) -> None:
+    assert [name for name, text in TEXTS.items() if not declared(DECLARED[place](text), text)] == []
+
+
+def test_a_schema_that_lists_a_calls_words_shows_no_call() -> None:
+    words = {"enum": ["delete_all", "path", "depth", "note", *CALL.arguments.values(), "{}"], "default": "delete_all"}
+    assert [name for name, text in TEXTS.items() if declared(words, text)] == []
 
 
 async def test_what_the_instructions_say_to_call_is_called() -> None:
