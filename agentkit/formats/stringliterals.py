@@ -179,7 +179,7 @@ class Strings:
     def refuse_markup(self, start: int, quotes: int) -> None:
         """Refuse what is between three `quotes`, from `start`, if it may be between two values that are one quote each.
 
-        Then it goes on after a value, and ends as what precedes one: a key, a parameter's name, an item of a list.
+        Then it continues after a value, and ends as what precedes one: a key, a parameter's name, an item of a list.
 
         Raises:
             NotALiteral: it may be.

@@ -11,7 +11,7 @@ from typing import Final
 from agentkit.formats.damage.listed import Listed
 
 _TOKEN: Final = re.compile(r"\\.|(?<!\w)'|'(?!\w)|[\"()\[\]{}]", re.DOTALL).search
-"""Brackets and quotes; an apostrophe in a word is none."""
+"""Brackets and quotes, without apostrophes in words."""
 _SEPARATORS: Final = re.compile(r"(?:[\s,;)]|#(?:[^\n\"']|(?<=\w)'(?=\w))*+(?:\n|\Z))*+").match
 """What is between two calls, with comments that have no quotes."""
 _BLANK_LINE: Final = re.compile(r"\n[ \t\r]*\n")
@@ -41,11 +41,8 @@ def over_at_once(text: str, at: int, listed: Listed | None) -> bool:
     if listed is None:
         return text.startswith("\n", at)
     at = _SEPARATORS(text, at).end()  # type: ignore[union-attr]  # it matches nothing too
-    if text.startswith("]\n", at) and listed.close is None:
-        return True
-    return listed.forms.start(text, at) is not None or (
-        listed.close is not None and listed.close.match(text, at) is not None
-    )
+    shut = text.startswith("]\n", at) if listed.close is None else listed.close.match(text, at) is not None
+    return shut or listed.forms.start(text, at) is not None
 
 
 def over_early_end(text: str, listed: Listed | None, quotes: str, *, inline: bool, whole: bool) -> int | None:
