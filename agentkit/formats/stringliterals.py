@@ -34,6 +34,9 @@ _STRING: Final = {
     '"""': re.compile(r'(?:[^"\\]|"(?!""))*'),
     "'''": re.compile(r"(?:[^'\\]|'(?!''))*"),
 }
+_AFTER_VALUE: Final = (",", ")", "]", "}")
+_BEFORE_VALUE: Final = " \t\r\n([{"  # a value may be in others
+_SPACE_BEFORE: Final = 128  # characters before a string in which what precedes it is
 _JSON_ESCAPES: Final = {
     "n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\", "/": "/",
 }  # fmt: skip
@@ -158,6 +161,7 @@ class Strings:
             if closes := self.text.startswith(quote, self.at):
                 self.at += len(quote)
                 if self.after is None or self.after.match(self.text, self.at):
+                    self.refuse_markup(start, len(quote))
                     return piece if pieces is None else pieces.text() + piece
                 self.repairs[INNER_QUOTES] = None
                 piece += quote
@@ -171,6 +175,25 @@ class Strings:
             if filled and self.text[self.at + 1 : self.at + 2] in ("{", "}"):
                 raise self.bad("a string without placeholders")
             pieces.add(self.raw_escape() if raw else self.escape(python=self.python or quote != '"' or filled))
+
+    def refuse_markup(self, start: int, quotes: int) -> None:
+        """Refuse what is between three `quotes`, from `start`, if it may be between two values that are one quote each.
+
+        Then it continues after a value, and ends as what precedes one: a key, a parameter's name, an item of a list.
+
+        Raises:
+            NotALiteral: it may be.
+        """
+        if quotes < 3:
+            return
+        between = self.text[start + 3 : self.at - 3].lstrip().rstrip(_BEFORE_VALUE)
+        end, before = between[-1:], between[:-1].rstrip()[-1:]
+        named = self.python and end == "=" and (before.isalnum() or before == "_")
+        keyed = named or (end == ":" and before in QUOTES)
+        listed = end == "," and self.text[max(start - _SPACE_BEFORE, 0) : start].rstrip()[-1:] not in (":", "=")
+        if (keyed and between[0] in _AFTER_VALUE) or (listed and between[0] == ","):
+            self.at = start
+            raise self.bad("a quote in a string to be escaped")
 
     def unbraced(self, text: str) -> str:
         """A piece of an f-string; an expression in braces would have to be computed."""

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
+from agentkit.formats.damage.early_ends import over_at_once, over_early_end
+from agentkit.formats.damage.listed import REACH, later
 from agentkit.formats.edges import weak
 from agentkit.formats.format import PythonCall, Shape, edge
 from agentkit.formats.kind import PartKind, Writing
@@ -75,7 +77,7 @@ def read_python_call(r: Reader, call: CallReader, part: PythonCall) -> Wait:
     if printed:
         yield from _end_of_print(r)
     _take(r, call, text, start)
-    yield from _refuse_computed(r, call)
+    yield from _refuse_computed(r, call, text)
     call.complete = True
 
 
@@ -146,18 +148,19 @@ _MORE: Final = Delimiter(
     r"[ \t]{0,16}(?:,[ \t]{0,16})?(?:[^\W\d]\w{0,64}[ \t]{0,8}=?)?",
 )
 """One more argument, or its name, after the bracket that closes a call, which is doubled or in the wrong place."""
-_AGAIN: Final = Delimiter(r"\w[^\s\"'()]{0,255}[\"']\s{0,16}[,)\]}]", r"(?:\w[^\s\"'()]{0,255}(?:[\"']\s{0,16})?)?")
-"""A word that is joined to the bracket that closes a call, and ends as its last string, which was closed too early."""
+_OFTEN: Final = 64  # characters after a call that are looked at whenever more of them arrive
 _CUT_MORE = re.compile(r"[ \t]{0,16}(?:,[ \t]{0,16})?[^\W\d]\w{0,64}[ \t]{0,8}=\Z")
 
 
-def _refuse_computed(r: Reader, call: CallReader) -> Wait:
+def _refuse_computed(r: Reader, call: CallReader, text: str) -> Wait:
     """Refuse a call that is part of something Python would have to compute: it might never run."""
     if call.blocked:
         message = f"{call.name!r} is called in a block, and only Python could determine whether it runs"
         raise Damage("invalid_arguments", f"{message}; write the call alone", r.mark)
     section = call.shape.section
     inline = section is not None and isinstance(section.open, str) and section.open.endswith("[")
+    if not over_at_once(r.buf, r.at, call.listed):
+        yield from _refuse_early_end(r, call, text, inline=inline)
     if r.buf.startswith("]" if inline else "\n", r.at):  # as most calls end: nothing follows
         return
     more = yield from r.sees(_MORE)
@@ -165,14 +168,29 @@ def _refuse_computed(r: Reader, call: CallReader) -> Wait:
     if again or (r.ended and _CUT_MORE.match(r.buf, r.at)):
         message = f"expected the end of the call of {call.name!r} at its closing bracket, found an argument after it"
         raise Damage("invalid_arguments", message, r.offset, got=True)
-    if (yield from r.sees(_AGAIN)):
-        message = f"{call.name!r} is closed again after more of a string: write one quote at each end of a string"
-        raise Damage("ambiguous_call", message, r.offset)
     computed, cut_word = (_COMPUTED, _CUT_WORD) if inline else (_COMPUTED_LINE, _CUT_WORD_LINE)
     if (yield from r.sees(computed)) is None and not (r.ended and cut_word.match(r.buf, r.at)):
         return
     message = f"expected the end of the call of {call.name!r}; expressions that Python would compute are not run"
     raise Damage("invalid_arguments", message, r.offset, got=True)
+
+
+def _refuse_early_end(r: Reader, call: CallReader, text: str, *, inline: bool) -> Wait:
+    """Refuse a call that is closed again after more of a string."""
+    quotes = "".join(quote for quote in _INSIDE if quote in text)
+    size, found = 0, None if quotes else 0
+    while found is None:
+        rest = r.buf[r.at : r.at + REACH]
+        whole = r.all_here or len(rest) == REACH
+        if whole or len(rest) >= size:
+            found = over_early_end(rest, call.listed, quotes, inline=inline, whole=whole)
+            size = later(len(rest)) if len(rest) > _OFTEN else 0
+        if found is None:
+            yield
+    if found:
+        at, r.at = r.offset, r.at + found
+        message = f"{call.name!r} is closed again after more of a string: write one quote at each end of a string"
+        raise Damage("ambiguous_call", message, at, end=r.offset)
 
 
 def _is_missing(call: CallReader, name: str) -> bool:
