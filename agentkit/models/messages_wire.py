@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import reduce
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -277,7 +278,24 @@ def _growing(block: dict[str, Any], name: str) -> Pieces:
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:
-    """The usage of a message. Anthropic counts cached prompt tokens separately; here they are part of the input."""
+    """The usage of a message: what it says, or what its iterations took if that is more.
+
+    What a compaction took is in `iterations` alone. Source: Anthropic, Compaction, "Understanding usage".
+    """
+    said = _counted(usage)
+    took = reduce(Usage.plus, map(_counted, items_of(usage.get("iterations"))), Usage())
+    prompt = took if took.input_tokens > said.input_tokens else said
+    return Usage(
+        prompt.input_tokens,
+        max(said.output_tokens, took.output_tokens),
+        prompt.cached_tokens,
+        prompt.cache_write_tokens,
+        max(said.reasoning_tokens, took.reasoning_tokens),
+    )
+
+
+def _counted(usage: Mapping[str, Any]) -> Usage:
+    """Anthropic counts cached prompt tokens separately; here they are part of the input."""
     read, written = count_of(usage.get("cache_read_input_tokens")), count_of(usage.get("cache_creation_input_tokens"))
     return counted(
         prompt=count_of(usage.get("input_tokens")) + read + written,
