@@ -131,7 +131,7 @@ def _assistant(
     message: AssistantMessage, provider: str, at: int, own: Mapping[BlockPlace, Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     parts = list(enumerate(message.content))
-    callers = {p.call_id: own[at, n] for n, p in parts if isinstance(p, ProviderPart) and (at, n) in own}
+    callers = {p.call_id: own[at, n] for n, p in parts if isinstance(p, ProviderPart) and p.call_id and (at, n) in own}
     blocks: list[dict[str, Any]] = []
     for n, part in parts:
         match part:

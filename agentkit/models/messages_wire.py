@@ -21,7 +21,7 @@ from agentkit.models.native import (
     provider_block,
 )
 from agentkit.models.native_arguments import readable
-from agentkit.models.repeated_blocks import AGAIN, RepeatedBlocks, judged
+from agentkit.models.repeated_blocks import AGAIN, judged
 from agentkit.models.shared_indexes import SharedIndexes
 from agentkit.models.strays import UNREAD
 from agentkit.models.stream_errors import ErrorInStream, raise_error
@@ -54,7 +54,6 @@ class MessagesWire:
         self._call_at: dict[int, NativeCall] = {}  # stopped ones as well
         self._early: dict[int, list[str | None]] = {}  # None is a piece that cannot be read
         self._shared = SharedIndexes()
-        self._again = RepeatedBlocks()
         self._usage: dict[str, Any] = {}
         self._finish: str | None = None
         self.done = self.over = False
@@ -141,7 +140,7 @@ class MessagesWire:
                 return self._say(at, Text, text_of(block.get("text")))
             case "thinking":
                 return self._say(at, Thinking, text_of(block.get("thinking")))
-            case "tool_use" if at in self._early or not self._again.begins(at, block):
+            case "tool_use" if at in self._early or not self._shared.repeated.begins(at, block):
                 return self._call(at, block)
         return []
 
@@ -149,7 +148,6 @@ class MessagesWire:
         """A call starts in this block. Some of its input may have come."""
         call, events = self._calls.begin(text_of(block.get("id")), text_of(block.get("name")))
         self._call_at[at] = call
-        self._again.add(at, call)
         caller = mapping_of(block.get("caller"))
         if caller and caller != {"type": "direct"}:  # a server tool's code made the call; the API requires it
             call.extras["caller"] = caller
@@ -209,7 +207,7 @@ class MessagesWire:
 
     def _leave(self, at: int) -> list[SourceEvent]:
         """A block is over, though its end did not come: another one starts in its place, or nothing more comes."""
-        if at in self._again:
+        if at in self._shared.repeated:
             return self._judge(at, stopped=False)
         call = self._call_at.get(at)
         if call is None:
@@ -225,7 +223,7 @@ class MessagesWire:
 
     def _judge(self, at: int, *, stopped: bool) -> list[SourceEvent]:
         """A block is over that may repeat a call: nothing has come if it does; otherwise its own call starts now."""
-        known, block, pieces = self._again.pop(at), self._blocks[at], self._pieces[at]
+        known, block, pieces = self._shared.repeated.pop(at), self._blocks[at], self._pieces[at]
         verdict = judged(known, "".join(pieces) or _whole_input(block), stopped=stopped)
         if verdict == "same":
             del self._blocks[at]
@@ -239,7 +237,7 @@ class MessagesWire:
         return events + (self._stop(at) if stopped else self._leave(at))
 
     def _stop(self, at: int) -> list[SourceEvent]:
-        if at in self._again:
+        if at in self._shared.repeated:
             return self._judge(at, stopped=True)
         pieces, rest = self._pieces.pop(at), self._joiners[at].close()
         block = {k: v.text() if isinstance(v, Pieces) else v for k, v in self._blocks.pop(at).items()}

@@ -128,13 +128,13 @@ def _depends(part: object) -> bool:
 
 
 def asks(part: ProviderPart) -> str | None:
-    """The id of a call of Anthropic's own tools; None if the block is none."""
+    """The id of a call of Anthropic's own tools; None for any other block."""
     asks = part.call_id is None and text_of(part.data.get("type")).endswith("_tool_use")
     return text_of(part.data.get("id")) if asks and "tool_use_id" not in part.data else None
 
 
 def answers(part: ProviderPart) -> str | None:
-    """The id of the call that one of Anthropic's own tools answers in this block; None if it is no answer."""
+    """The id of the call that one of Anthropic's own tools answers in this block; None for any other block."""
     return text_of(part.data["tool_use_id"]) if part.call_id is None and "tool_use_id" in part.data else None
 
 

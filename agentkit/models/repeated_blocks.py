@@ -14,7 +14,7 @@ from agentkit.models.native_arguments import is_another, readable
 from agentkit.models.wire import text_of
 from agentkit.unicode import clean
 
-AGAIN: Final = "a call with its id and name came twice, and it cannot be told whether they are one"
+AGAIN: Final = "a call with its id and name came twice; whether they are one is ambiguous"
 
 
 class RepeatedBlocks:
