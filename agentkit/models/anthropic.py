@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
@@ -28,8 +27,8 @@ from agentkit.models.caching import marked
 from agentkit.models.messages_wire import MessagesWire, events_of
 from agentkit.models.provider import RemoteModel, offered
 from agentkit.models.rendered_once import Rendered, Taken
+from agentkit.models.server_calls import BlockPlace, sent_blocks
 from agentkit.models.vendors import ANTHROPIC
-from agentkit.models.wire import text_of
 from agentkit.schemas import flavours
 from agentkit.unicode import clean
 
@@ -88,10 +87,11 @@ def anthropic_messages(
 
 def _messages(messages: Sequence[Message], taken: Taken, provider: str) -> list[dict[str, Any]]:
     fitted = [m for m in fitting.conversation(messages, IDS, taken) if not isinstance(m, SystemMessage)]
+    own = sent_blocks(fitted, provider, IDS)
     rendered: list[dict[str, Any]] = []
     for at, message in enumerate(fitted):
         if isinstance(message, AssistantMessage):
-            role, blocks = "assistant", _assistant(message, provider, last=at == len(fitted) - 1)
+            role, blocks = "assistant", _assistant(message, provider, at, own)
         elif isinstance(message, ToolMessage):
             role, blocks = "user", [_result(message)]
         else:
@@ -127,12 +127,13 @@ def _result(message: ToolMessage) -> dict[str, Any]:
     return {**answer, "content": content} if content else answer
 
 
-def _assistant(message: AssistantMessage, provider: str, *, last: bool) -> list[dict[str, Any]]:
-    own = {at: p for at, p in enumerate(message.content) if isinstance(p, ProviderPart) and p.provider == provider}
-    callers = {part.call_id: part.data for part in own.values() if part.call_id}
-    kept = _paired({at: part.data for at, part in own.items() if not part.call_id}, last=last)
+def _assistant(
+    message: AssistantMessage, provider: str, at: int, own: Mapping[BlockPlace, Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    parts = list(enumerate(message.content))
+    callers = {p.call_id: own[at, n] for n, p in parts if isinstance(p, ProviderPart) and p.call_id and (at, n) in own}
     blocks: list[dict[str, Any]] = []
-    for at, part in enumerate(message.content):
+    for n, part in parts:
         match part:
             case TextPart(text) if text.strip():
                 blocks.append({"type": "text", "text": clean(text)})
@@ -140,8 +141,8 @@ def _assistant(message: AssistantMessage, provider: str, *, last: bool) -> list[
                 blocks.append(_tool_use(part, callers))
             case ThinkingPart(_, by, data) if by == provider and data:
                 blocks.append(dict(data))
-            case ProviderPart() if at in kept:
-                blocks.append(dict(kept[at]))
+            case ProviderPart(_, _, None) if (at, n) in own:
+                blocks.append(dict(own[at, n]))
     while blocks and blocks[-1]["type"] in ("thinking", "redacted_thinking"):
         blocks.pop()  # a message must not end with thinking
     return blocks
@@ -151,36 +152,6 @@ def _tool_use(call: ToolCall, callers: Mapping[str, Mapping[str, Any]]) -> dict[
     arguments = json.loads(fitting.json_text(fitting.arguments_of(call)))
     plain = {"type": "tool_use", "id": call.id, "name": fitting.fit_name(call.name), "input": arguments}
     return {**callers.get(call.id, {}), **plain}
-
-
-def _paired(blocks: Mapping[int, Mapping[str, Any]], *, last: bool) -> dict[int, Mapping[str, Any]]:
-    """The server tools' blocks that may stay, by their places: calls and the answers after them, with unique ids.
-
-    Calls without an answer stay in the conversation's last message, so that the provider can continue them.
-    """
-    kept: dict[int, Mapping[str, Any]] = {}
-    begun: dict[Any, int] = {}  # the place of each open call's block
-    used: Counter[Any] = Counter()
-
-    def keep(at: int) -> Any:
-        id = blocks[at].get("id")
-        used[id] += 1
-        unique = id if used[id] == 1 else f"{id}_{used[id]}"  # messages that were joined may contain one id twice
-        kept[at] = {**blocks[at], "id": unique}
-        return unique
-
-    for at, block in blocks.items():
-        if "tool_use_id" in block:
-            call = begun.pop(block["tool_use_id"], None)
-            if call is not None:
-                kept[at] = {**block, "tool_use_id": keep(call)}
-        elif text_of(block.get("type")).endswith("_tool_use"):
-            begun[block.get("id")] = at
-        else:
-            kept[at] = block
-    for at in begun.values() if last else ():
-        keep(at)
-    return kept
 
 
 # ---------------------------------------------------------------- model

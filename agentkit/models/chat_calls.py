@@ -7,8 +7,8 @@ content of the pieces decides: the names of the offered tools, and whether a cal
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from agentkit.models.call_groups import CallGroup, Common
 from agentkit.models.chat_doubts import Doubts
@@ -16,7 +16,7 @@ from agentkit.models.chat_known import Joint, KnownCalls
 from agentkit.models.chat_names import CallNames
 from agentkit.models.chat_rivals import Rivals
 from agentkit.models.native import NativeCall
-from agentkit.models.native_arguments import readable
+from agentkit.models.native_arguments import is_another, readable
 from agentkit.unicode import clean
 
 EMPTY: Final = "it may be the call after it, which was named again; all that came of its arguments is {}"
@@ -145,7 +145,7 @@ class WhichCall:
             if values is None:
                 return False
             begins = text.lstrip()[:1] in ("{", '"') and (
-                not known.id or (bool(id) and _contradicts(values, text))  # where calls have ids, another has its own
+                not known.id or (bool(id) and is_another(values, text))  # where calls have ids, another has its own
             )
             if not begins:
                 joint = Joint(known, len(known.pieces), "" if not known.id else "id" if id else "name")
@@ -199,9 +199,3 @@ def _is_torn(joint: Joint) -> bool:
     text, rest = joint.call.text, joint.call.text[joint.at :].strip()
     before = readable(text[: joint.at])
     return bool(rest) and not (joint.how and before == readable(rest)) and not (joint.how == "name" and before == {})
-
-
-def _contradicts(values: Mapping[str, Any], text: str) -> bool:
-    """Whether complete arguments do not repeat those that had come, with or without more."""
-    others = readable(text)
-    return others is not None and any(key not in others or others[key] != value for key, value in values.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import reduce
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from agentkit.models.native import (
     provider_block,
 )
 from agentkit.models.native_arguments import readable
+from agentkit.models.repeated_blocks import AGAIN, judged
 from agentkit.models.shared_indexes import SharedIndexes
 from agentkit.models.strays import UNREAD
 from agentkit.models.stream_errors import ErrorInStream, raise_error
@@ -138,19 +140,23 @@ class MessagesWire:
                 return self._say(at, Text, text_of(block.get("text")))
             case "thinking":
                 return self._say(at, Thinking, text_of(block.get("thinking")))
-            case "tool_use":
-                call, events = self._calls.begin(text_of(block.get("id")), text_of(block.get("name")))
-                self._call_at[at] = call
-                caller = mapping_of(block.get("caller"))
-                if caller and caller != {"type": "direct"}:  # a server tool's code made the call; the API requires it
-                    call.extras["caller"] = caller
-                early = self._early.pop(at, [])
-                self._calls.claim(at)
-                call.doubt = UNREAD if None in early else ""
-                self._pieces[at] = [*filter(None, early)]
-                self._shared.begin(at, call, mapping_of(block.get("input")))
-                return events + self._calls.more(call, "".join(self._pieces[at]))
+            case "tool_use" if at in self._early or not self._shared.repeated.begins(at, block):
+                return self._call(at, block)
         return []
+
+    def _call(self, at: int, block: Mapping[str, Any]) -> list[SourceEvent]:
+        """A call starts in this block. Some of its input may have come."""
+        call, events = self._calls.begin(text_of(block.get("id")), text_of(block.get("name")))
+        self._call_at[at] = call
+        caller = mapping_of(block.get("caller"))
+        if caller and caller != {"type": "direct"}:  # a server tool's code made the call; the API requires it
+            call.extras["caller"] = caller
+        early = self._early.pop(at, [])
+        self._calls.claim(at)
+        call.doubt = UNREAD if None in early else ""
+        self._pieces[at] = [*filter(None, early)]
+        self._shared.begin(at, call, mapping_of(block.get("input")))
+        return events + self._calls.more(call, "".join(self._pieces[at]))
 
     def _delta(self, at: int, delta: Mapping[str, Any], event: WireEvent) -> list[SourceEvent]:
         block = self._blocks.get(at)
@@ -201,6 +207,8 @@ class MessagesWire:
 
     def _leave(self, at: int) -> list[SourceEvent]:
         """A block is over, though its end did not come: another one starts in its place, or nothing more comes."""
+        if at in self._shared.repeated:
+            return self._judge(at, stopped=False)
         call = self._call_at.get(at)
         if call is None:
             return self._stop(at)
@@ -213,7 +221,24 @@ class MessagesWire:
             self._pieces[at].append(text)
         return [kind(text)] if text else []
 
+    def _judge(self, at: int, *, stopped: bool) -> list[SourceEvent]:
+        """A block is over that may repeat a call: nothing has come if it does; otherwise its own call starts now."""
+        known, block, pieces = self._shared.repeated.pop(at), self._blocks[at], self._pieces[at]
+        verdict = judged(known, "".join(pieces) or _whole_input(block), stopped=stopped)
+        if verdict == "same":
+            del self._blocks[at]
+            self._call_at[at] = known
+            return []
+        self._early[at] = [*pieces]
+        events = self._call(at, block)
+        if verdict == "ambiguous":
+            for call in (known, self._call_at[at]):
+                call.doubt = call.doubt or AGAIN
+        return events + (self._stop(at) if stopped else self._leave(at))
+
     def _stop(self, at: int) -> list[SourceEvent]:
+        if at in self._shared.repeated:
+            return self._judge(at, stopped=True)
         pieces, rest = self._pieces.pop(at), self._joiners[at].close()
         block = {k: v.text() if isinstance(v, Pieces) else v for k, v in self._blocks.pop(at).items()}
         match block.get("type"):
@@ -277,7 +302,24 @@ def _growing(block: dict[str, Any], name: str) -> Pieces:
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:
-    """The usage of a message. Anthropic counts cached prompt tokens separately; here they are part of the input."""
+    """The usage of a message: what it says, or what its iterations took if that is more.
+
+    What a compaction took is in `iterations` alone. Source: Anthropic, Compaction, "Understanding usage".
+    """
+    said = _counted(usage)
+    took = reduce(Usage.plus, map(_counted, items_of(usage.get("iterations"))), Usage())
+    prompt = took if took.input_tokens > said.input_tokens else said
+    return Usage(
+        prompt.input_tokens,
+        max(said.output_tokens, took.output_tokens),
+        prompt.cached_tokens,
+        prompt.cache_write_tokens,
+        max(said.reasoning_tokens, took.reasoning_tokens),
+    )
+
+
+def _counted(usage: Mapping[str, Any]) -> Usage:
+    """Anthropic counts cached prompt tokens separately; here they are part of the input."""
     read, written = count_of(usage.get("cache_read_input_tokens")), count_of(usage.get("cache_creation_input_tokens"))
     return counted(
         prompt=count_of(usage.get("input_tokens")) + read + written,

@@ -92,6 +92,12 @@ def readable(text: str) -> dict[str, Any] | None:
         return None
 
 
+def is_another(values: Mapping[str, Any], text: str) -> bool:
+    """Whether complete arguments do not repeat those that had come, with or without more."""
+    others = readable(text)
+    return others is not None and any(key not in others or others[key] != value for key, value in values.items())
+
+
 def _decode(text: str) -> tuple[list[Any], tuple[str, ...]]:
     """All JSON values of the text, in order."""
     try:

@@ -3,7 +3,7 @@
 The conversation of a run only grows at its end, and all of it is sent with every request. What a model's API is sent
 for a message depends on its neighbours: results follow their calls, messages of one role are joined, ids are unique. So
 a conversation is divided where that cannot matter: before a response that follows a user's message or the results of
-all calls. What comes before the last such place is made once.
+all calls, while no call of a provider's own tool waits. What comes before the last such place is made once.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
+from agentkit.models.wire import text_of
 
 T = TypeVar("T")
 
@@ -92,13 +93,15 @@ def _instructs(message: Message) -> bool:
 def _divided(messages: Sequence[Message], start: int) -> int:
     """The last place from `start` on where the conversation can be divided; `start` if there is none."""
     place, at, ends = start, start, False
+    waiting: set[tuple[str, str]] = set()
     while at < len(messages):
         message = messages[at]
         if isinstance(message, AssistantMessage):
             if not _says_something(message) or any(map(_depends, message.content)):
                 return place
-            if ends:
+            if ends and not waiting:
                 place = at
+            _follow(message, waiting)
             count = _answers(messages, at, message)
             if count is None:
                 return place
@@ -122,6 +125,28 @@ def _says_something(message: AssistantMessage | UserMessage) -> bool:
 def _depends(part: object) -> bool:
     """Whether a block of a provider is sent only together with another one, which may be in another message."""
     return isinstance(part, ProviderPart) and not part.call_id and str(part.data.get("type")).endswith(_PAIRED)
+
+
+def asks(part: ProviderPart) -> str | None:
+    """The id of a call of Anthropic's own tools; None for any other block."""
+    asks = part.call_id is None and text_of(part.data.get("type")).endswith("_tool_use")
+    return text_of(part.data.get("id")) if asks and "tool_use_id" not in part.data else None
+
+
+def answers(part: ProviderPart) -> str | None:
+    """The id of the call that one of Anthropic's own tools answers in this block; None for any other block."""
+    return text_of(part.data["tool_use_id"]) if part.call_id is None and "tool_use_id" in part.data else None
+
+
+def _follow(message: AssistantMessage, waiting: set[tuple[str, str]]) -> None:
+    """Add the calls of the providers' own tools that wait for their answers, which may be in a later message."""
+    for part in message.content:
+        if not isinstance(part, ProviderPart):
+            continue
+        if (answered := answers(part)) is not None:
+            waiting.discard((part.provider, answered))
+        elif (id := asks(part)) is not None:
+            waiting.add((part.provider, id))
 
 
 def _answers(messages: Sequence[Message], at: int, message: AssistantMessage) -> int | None:

@@ -11,14 +11,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from agentkit.models.native import NativeCall
+from agentkit.models.repeated_blocks import RepeatedBlocks
 
 MIXED: Final = "another call has the same index; the arguments of the two cannot be told apart"
 
 
 class SharedIndexes:
-    """The calls of one message by their indexes, each with the input in its block; empty if it had none."""
+    """The calls of one message by their indexes, each with the input in its block; empty if it had none.
+
+    Attributes:
+        repeated: the blocks that may repeat one of them.
+    """
 
     def __init__(self) -> None:
+        self.repeated = RepeatedBlocks()
         self._calls: defaultdict[int, list[tuple[NativeCall, Mapping[str, Any]]]] = defaultdict(list)
         self._open: Counter[int] = Counter()  # calls whose end has not come
         self._mixed: set[int] = set()
@@ -26,6 +32,7 @@ class SharedIndexes:
 
     def begin(self, at: int, call: NativeCall, given: Mapping[str, Any]) -> None:
         """A call has started."""
+        self.repeated.add(at, call)
         if self._open[at] and at not in self._mixed:
             last, had = self._calls[at][-1]
             if not last.ended and (had or last.values is None):

@@ -263,6 +263,65 @@ def test_messages(stream: tuple[list[Said], list[WireEvent]]) -> None:
     assert ended(read(MessagesWire("anthropic"), events)) == calls
 
 
+@st.composite
+def repeated_messages(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
+    """Each call's block in order; then of some the beginning once more, the end, or the whole block."""
+    calls = draw(CALLS)
+    shared = draw(st.booleans())
+    threads = []
+    for at, call in enumerate(calls):
+        at_once = draw(st.booleans())
+        begins = {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments if at_once else {}}
+        start = {"type": "content_block_start", "index": 0 if shared else at, "content_block": begins}
+        stop = {"type": "content_block_stop", "index": start["index"]}
+        inputs = [{"type": "input_json_delta", "partial_json": text} for text in draw(cut(call.text))]
+        deltas = [{"type": "content_block_delta", "index": start["index"], "delta": each} for each in inputs]
+        if at_once or not (call.arguments or draw(st.booleans())):
+            deltas = []
+        block = [start, *deltas, stop]
+        threads.append([*block, *draw(st.sampled_from([[], block, [start], *([] if shared else [[stop]])]))])
+    events = [e for thread in threads for e in thread] if shared else draw(woven(threads))
+    if shared and draw(st.booleans()):
+        events += [e for thread in threads for e in thread]
+    end = [{"type": "message_delta", "delta": {"stop_reason": "tool_use"}}, {"type": "message_stop"}]
+    return calls, [*events, *end]
+
+
+BARE: dict[str, Any] = {"type": "object", "properties": {}}
+
+
+@settings(max_examples=EXAMPLES)
+@given(repeated_messages(), st.booleans())
+def test_what_a_messages_stream_repeats_is_called_once(stream: tuple[list[Said], list[WireEvent]], bare: bool) -> None:
+    calls, events = stream
+    found = read(MessagesWire("anthropic", dict.fromkeys(TOOLS, BARE) if bare else {}), events)
+    assert ended(found) == calls
+    assert not any(isinstance(event, CallError) for event in found)
+
+
+def test_one_id_for_several_calls() -> None:
+    """At one index: what is said again is one call; other arguments are another call's, as in chat completions."""
+
+    def read_both(*seconds: tuple[str, str]) -> list[tuple[str, str]]:
+        events: list[WireEvent] = []
+        for name, text in (("get", '{"n": 1}'), *seconds):
+            begins = {"type": "tool_use", "id": "a", "name": name, "input": {}}
+            delta = {"type": "input_json_delta", "partial_json": text}
+            events.append({"type": "content_block_start", "index": 0, "content_block": begins})
+            events.append({"type": "content_block_delta", "index": 0, "delta": delta})
+            events.append({"type": "content_block_stop", "index": 0})
+        end = [{"type": "message_delta", "delta": {"stop_reason": "tool_use"}}, {"type": "message_stop"}]
+        found = [e for e in read(MessagesWire("a"), [*events, *end]) if isinstance(e, CallEnd | CallError)]
+        return [(e.call.raw, "" if isinstance(e, CallEnd) else e.code) for e in found]
+
+    first = ('{"n": 1}', "")
+    assert read_both(("get", '{"n":1}')) == [first]
+    for name, text in (("get", '{"n": 2}'), ("get", '{"m": 1}'), ("get", "{}"), ("ping", '{"n": 1}')):
+        assert read_both((name, text)) == [first, (text, "")]
+    for text in ('{"n": 1, "m": 2}', '{"n": 1', ""):
+        assert read_both(("get", text)) == [first, (text, "ambiguous_call")]
+
+
 DAMAGE: dict[str, Any] = {
     "null": None,
     "a list": ["{"],

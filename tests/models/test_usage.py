@@ -137,6 +137,47 @@ def test_a_message_is_counted_by_what_each_report_says() -> None:
     assert of_message({"input_tokens": 0, "output_tokens": 0}, {**start, "output_tokens": 50}) == Usage(1_500, 50, 500)
 
 
+SPENT = st.tuples(*[COUNT] * 5).map(lambda counts: messages(*counts, None))
+
+
+def summed(parts: Sequence[Mapping[str, Any]]) -> Usage:
+    return Usage(*(sum(counts) for counts in zip(*map(messages_wire.usage_of, parts), strict=True)))
+
+
+@given(st.lists(SPENT, min_size=1, max_size=3), SPENT, st.booleans())
+def test_all_that_a_message_took_is_counted(
+    compactions: list[Mapping[str, Any]], said: Mapping[str, Any], in_total: bool
+) -> None:
+    """Without the compactions at the top, as Anthropic, or with them, as servers between."""
+    parts = [*compactions, said]
+    total = summed(parts)
+    cached, written = total.cached_tokens, total.cache_write_tokens
+    prompt = total.input_tokens - cached - written
+    top = messages(prompt, total.output_tokens, cached, written, total.reasoning_tokens, None) if in_total else said
+    kinds = ["compaction"] * len(compactions) + ["message"]
+    usage = {**top, "iterations": [{"type": kind, **part} for kind, part in zip(kinds, parts, strict=True)]}
+    assert of_message({"input_tokens": said["input_tokens"]}, usage) == total
+    body = {"type": "message", "content": [], "stop_reason": "end_turn", "usage": usage}
+    wire = MessagesWire("anthropic")
+    assert [e for event in messages_wire.events_of(body) for e in wire.feed(event)] == []
+    assert total in wire.close()
+
+
+@given(SPENT, st.lists(st.one_of(SPENT, st.none(), st.sampled_from([7, {}, {"input_tokens": "7"}])), max_size=3))
+def test_no_part_of_a_message_makes_it_less(top: Mapping[str, Any], parts: list[Any]) -> None:
+    alone, usage = messages_wire.usage_of(top), messages_wire.usage_of({**top, "iterations": parts})
+    assert usage.input_tokens >= max(alone.input_tokens, usage.cached_tokens + usage.cache_write_tokens)
+    assert usage.output_tokens >= max(alone.output_tokens, usage.reasoning_tokens)
+
+
+def test_a_compaction_by_the_provider_is_counted() -> None:
+    """Source: Anthropic, Compaction, "Understanding usage"."""
+    said = {"input_tokens": 23_000, "output_tokens": 1_000}
+    compaction = {"type": "compaction", "input_tokens": 180_000, "output_tokens": 3_500}
+    usage = {**said, "iterations": [compaction, {"type": "message", **said}]}
+    assert of_message({"input_tokens": 23_000}, usage) == Usage(203_000, 4_500)
+
+
 def test_zeros_after_counts_count_nothing() -> None:
     start = {"input_tokens": 1_000, "output_tokens": 1, "cache_read_input_tokens": 500}
     zeros = {"input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 50}
@@ -202,6 +243,12 @@ SPENDING: dict[str, tuple[str, Callable[[int], Any], Budget, int]] = {
         lambda at: message(at, {"input_tokens": 100, "output_tokens": 1}, None),
         TOKENS,
         3,
+    ),
+    "a compaction by the provider": (
+        "anthropic:m",
+        lambda at: message(at, {"input_tokens": 100}, {"iterations": [{"type": "compaction", "input_tokens": 30_000}]}),
+        TOKENS,
+        2,
     ),
     "no input at a message's end": (
         "anthropic:m",

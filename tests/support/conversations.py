@@ -34,6 +34,10 @@ BLOCKS: dict[str, list[dict[str, Any]]] = {
         {"type": "thinking", "thinking": "Hm.", "signature": "S"},
         {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}},
         {"type": "web_search_tool_result", "tool_use_id": "s", "content": []},
+        {"type": "server_tool_use", "id": "c", "name": "code_execution", "input": {"code": "…"}},
+        {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}, "caller": {"tool_id": "c"}},
+        {"type": "code_execution_tool_result", "tool_use_id": "c", "content": {}},
+        {"caller": {"type": "code_execution_20250825", "tool_id": "c"}},
     ],
     "responses": [
         {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "E"},
@@ -49,9 +53,9 @@ BLOCKS: dict[str, list[dict[str, Any]]] = {
 def blocks(draw: st.DrawFn) -> ThinkingPart | ProviderPart:
     provider = draw(st.sampled_from([*BLOCKS]))
     data = draw(st.sampled_from(BLOCKS[provider]))
-    if data.get("type") in ("thinking", "reasoning", None):
+    if data.get("type") in ("thinking", "reasoning") or "reasoning_content" in data:
         return ThinkingPart("Hm.", provider, data)
-    return ProviderPart(provider, data)
+    return ProviderPart(provider, data, draw(IDS) if "caller" in data and "type" not in data else None)
 
 
 CALLS = st.builds(ToolCall, IDS, NAMES, ARGUMENTS, FORMATS, RAWS)

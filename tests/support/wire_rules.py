@@ -61,22 +61,43 @@ def check_anthropic(messages: list[dict[str, Any]]) -> None:
         assert all(
             NAME.fullmatch(b["name"]) and isinstance(b["input"], dict) for b in blocks if b["type"] == "tool_use"
         )
-        _check_server_tools(blocks, last=message is messages[-1])
     assert waiting == []
+    _check_server_tools(messages)
     _check_unique(ids)
     _check_encodes(messages)
 
 
-def _check_server_tools(blocks: Sequence[dict[str, Any]], *, last: bool) -> None:
-    """The provider's own calls have their results in the same message, behind them; in the last one they may lack."""
-    begun: list[str] = []
-    for block in blocks:
-        if block["type"] == "server_tool_use":
-            begun.append(block["id"])
-        elif block["type"].endswith("_tool_result"):
-            begun.remove(block["tool_use_id"])
-    assert not begun or last
-    _check_unique([block["id"] for block in blocks if block["type"] == "server_tool_use"])
+def _check_server_tools(messages: Sequence[dict[str, Any]]) -> None:
+    """The provider's own calls have their results behind them, except those that wait; callers are calls before.
+
+    Those that wait are in the last response that does something, or called in it, and no user has spoken since.
+    """
+    begun: dict[str, int] = {}
+    known: set[str] = set()
+    called: dict[int, set[str]] = {}
+    for at, message in enumerate(messages):
+        for block in message["content"]:
+            caller = (block.get("caller") or {}).get("tool_id")
+            assert caller is None or caller in known
+            called.setdefault(at, set()).add(caller)
+            if block["type"] == "tool_result":
+                continue
+            if "tool_use_id" in block:
+                del begun[block["tool_use_id"]]
+            elif block["type"].endswith("_tool_use"):
+                begun[block["id"]] = at
+                known.add(block["id"])
+        _check_unique([b["id"] for b in message["content"] if b["type"].endswith("tool_use")])
+    last = max((at for at, message in enumerate(messages) if _does(message)), default=0)
+    assert all(begun[id] == last or id in called[last] for id in begun)
+    after = [block for message in messages[last + 1 :] if message["role"] == "user" for block in message["content"]]
+    assert not begun or all(block["type"] == "tool_result" for block in after)
+
+
+def _does(message: dict[str, Any]) -> bool:
+    """Whether a response does more than to say something."""
+    words = ("text", "thinking", "redacted_thinking")
+    return message["role"] == "assistant" and any(b["type"] not in words for b in message["content"])
 
 
 def check_responses(items: list[dict[str, Any]]) -> None:
