@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agentkit.formats import values
 from agentkit.formats.call import CallReader
-from agentkit.formats.damage.early_ends import over_at_once, over_early_end
+from agentkit.formats.damage.early_ends import end_ahead, over_at_once, over_early_end
 from agentkit.formats.damage.listed import REACH, later
 from agentkit.formats.edges import weak
 from agentkit.formats.format import PythonCall, Shape, edge
@@ -159,8 +159,10 @@ def _refuse_computed(r: Reader, call: CallReader, text: str) -> Wait:
         raise Damage("invalid_arguments", f"{message}; write the call alone", r.mark)
     section = call.shape.section
     inline = section is not None and isinstance(section.open, str) and section.open.endswith("[")
-    if not over_at_once(r.buf, r.at, call.listed):
-        yield from _refuse_early_end(r, call, text, inline=inline)
+    if not over_at_once(r.buf, r.at, call.listed, ended=r.ended):
+        ahead = end_ahead(section) if section is not None else None
+        if ahead is None or (yield from r.sees(ahead)) is None:  # it is asked first: what most calls end with
+            yield from _refuse_early_end(r, call, text, inline=inline)
     if r.buf.startswith("]" if inline else "\n", r.at):  # as most calls end: nothing follows
         return
     more = yield from r.sees(_MORE)

@@ -6,9 +6,13 @@ Then a string of the call was closed too early, and what follows is the rest of 
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Final
 
 from agentkit.formats.damage.listed import Listed
+from agentkit.formats.edges import edge_of
+from agentkit.formats.format import Section
+from agentkit.formats.reader import Delimiter
 
 _TOKEN: Final = re.compile(r"\\.|(?<!\w)'|'(?!\w)|[\"()\[\]{}]", re.DOTALL).search
 """Brackets and quotes, without apostrophes in words."""
@@ -36,13 +40,31 @@ _NEXT: Final = 256  # characters in which a call shows that it starts
 _AHEAD: Final = 512  # characters that show what follows a quote or a bracket
 
 
-def over_at_once(text: str, at: int, listed: Listed | None) -> bool:
-    """Whether a call is plainly over in front of this place: there is the next one, or the end of the section."""
+def over_at_once(text: str, at: int, listed: Listed | None, *, ended: bool) -> bool:
+    """Whether a call is plainly over in front of this place: there is the next one, or the end of the section.
+
+    The end of the text, if that has `ended`, is a line's end, too.
+    """
     if listed is None:
         return text.startswith("\n", at)
     at = _SEPARATORS(text, at).end()  # type: ignore[union-attr]  # it matches nothing too
-    shut = text.startswith("]\n", at) if listed.close is None else listed.close.match(text, at) is not None
+    if listed.close is None:
+        shut = text.startswith("]\n", at) or (ended and text.startswith("]", at) and len(text) == at + 1)
+    else:
+        shut = listed.close.match(text, at) is not None
     return shut or listed.forms.start(text, at) is not None
+
+
+@cache
+def end_ahead(section: Section) -> Delimiter | None:
+    """A section's end after a call; None for one that text may continue after, as after a bracket."""
+    if isinstance(section.close, str) and len(section.close.strip()) < 2:
+        return None
+    edge = edge_of(section.close)
+    return Delimiter(rf"{_SOON}(?:{edge.whole.pattern})", rf"{_SOON}(?:{edge.begun})?", re.RegexFlag(edge.whole.flags))
+
+
+_SOON: Final = r"[\s,;)]{0,64}"
 
 
 def over_early_end(text: str, listed: Listed | None, quotes: str, *, inline: bool, whole: bool) -> int | None:
