@@ -100,7 +100,8 @@ class CallReader:
     def begin(self, r: Reader, name: str) -> None:
         """The name is known: from here on the call gets an answer.
 
-        Some models write a tool's name twice, `search.search`, once as the name of its server.
+        Some models write a tool's name twice, `search.search`, once as the name of its server, or with white space
+        around it where it is in quotes.
 
         Raises:
             Damage: the name contains a control character, which an escape in it may have produced.
@@ -108,9 +109,9 @@ class CallReader:
         if not name.isascii():
             name = str(without_surrogates(name))
         tools = self.openers.table.named
-        if name not in tools and "." in name:
-            server, _, own = name.partition(".")
-            name = own if server == own and own in tools else name
+        if name not in tools:
+            server, _, own = (bare := name.strip()).partition(".")
+            name = next((meant for meant in (bare, own if server == own else "") if meant in tools), name)
         if self.known_only and not self.knows(name):
             raise Decline
         if not name.isprintable() and _CONTROL(name):

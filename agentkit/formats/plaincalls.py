@@ -257,9 +257,13 @@ def _more_of_opening(shape: Shape) -> str:
 
 def _goes_on(r: Reader, end: int) -> bool:
     """Whether more of the arguments is after what closes them, or may be; as `Reader.sees` finds it."""
-    if r.ended and NOT_OVER.part.match(r.buf, end):
+    if NOT_OVER.match(r.buf, end) is not None:
+        return True
+    if NOT_OVER.part.match(r.buf, end) is None:
+        return False
+    if r.ended:
         r.cut = r.base + end
-    return NOT_OVER.match(r.buf, end) is not None or (not r.ended and NOT_OVER.part.match(r.buf, end) is not None)
+    return not r.ended
 
 
 # ---------------------------------------------------------------- parameters

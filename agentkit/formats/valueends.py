@@ -131,15 +131,12 @@ class ValueEnd:
     def doubled(self, text: str) -> bool:
         """Whether the first or the last thing in this text is a value's closing that nothing there opens.
 
-        So is the beginning of one at its end, and what is left of another one may follow it. A value that is nothing
-        but closings is content: what it would be without them is not there.
+        So is the beginning of one at its end, and what is left of another one may follow it.
         """
         if self.own is None or self.what[0] not in text:
             return False
         if not self.marks(text):
             return begins_closing(text, self.what)
-        if not self.own.sub("", text).strip():
-            return False
         if begins_closing(text, self.what):
             return True
         first = self.own.match(text, len(text) - len(text.lstrip()))

@@ -32,21 +32,39 @@ def test_whatever_is_left_of_a_closing_is_part_of_no_value(format: Format) -> No
         assert made(got) in ([pwd], [("bash", {"command": "ls"}, ("missing_close",)), pwd]), (left, got)
 
 
+DOUBLED = {
+    "before its value": "{close}{between}ls",
+    "behind its value": "ls{close}{between}",
+    "with nothing in it": "{close}{between}",
+    "with a space in it": " {close}{between}",
+    "with an empty line in it": "\n\n{close}{between}",
+    "three times": "{close}{between}{close}{between}",
+}
+
+
 @every_tag_format
-@pytest.mark.parametrize("between_them", ["", "\n"])
-@pytest.mark.parametrize("where", ["before its value", "behind its value"])
-def test_a_closing_that_is_written_twice_is_part_of_no_value(format: Format, between_them: str, where: str) -> None:
+@pytest.mark.parametrize("between", ["", "\n", " "])
+@pytest.mark.parametrize("where", DOUBLED)
+def test_a_closing_that_is_written_twice_is_part_of_no_value(format: Format, between: str, where: str) -> None:
     one = pieces(format, "bash", command="VALUE")
-    close = one.close.strip()
-    value = f"{close}{between_them}ls" if where == "before its value" else f"ls{close}{between_them}"
-    got = outcomes(read(format, f"{one.call(value)}\n{one.call('pwd')}"))
-    assert got == ["ambiguous_call", ("bash", {"command": "pwd"}, ())]
+    value = DOUBLED[where].format(close=one.close.strip(), between=between)
+    for reads in (format, formats.auto()):
+        got = outcomes(read(reads, f"{one.call(value)}\n{one.call('pwd')}"))
+        assert got == ["ambiguous_call", ("bash", {"command": "pwd"}, ())]
+
+
+@every_format
+@pytest.mark.parametrize("value", ["", " ", "\n", "\n\n"])
+def test_a_value_with_nothing_in_it_is_closed_once(format: Format, value: str) -> None:
+    one = pieces(format, "bash", command="VALUE")
+    (got,) = made(outcomes(read(format, one.call(value))))
+    assert got in [("bash", {"command": kept}, ()) for kept in (value, value.removeprefix("\n"), "")]
 
 
 @every_format
 def test_a_value_that_begins_or_ends_with_its_own_closing_is_written_so_that_it_is_read(format: Format) -> None:
     close = pieces(format, "bash", command="VALUE").close.strip()
-    for value in (f"{close}ls", f"ls{close}", f"ls {close}\n"):
+    for value in (f"{close}ls", f"ls{close}", f"ls {close}\n", close, f"{close}\n", f"\n{close}", close + close):
         try:
             text = formats.render_calls(format, [ToolCall("", "bash", {"command": value})], TOOLS)
         except FormatError:

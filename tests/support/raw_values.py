@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -64,7 +64,7 @@ def cuttings(text: str) -> list[list[str]]:
     return [[text], list(text), [text[a:b] for a, b in pairwise([0, *edges, len(text)])]]
 
 
-def read(format: str | Format, text: str, tools: tuple[ToolSpec, ...] = TOOLS) -> list[Event]:
+def read(format: str | Format | Sequence[Format], text: str, tools: tuple[ToolSpec, ...] = TOOLS) -> list[Event]:
     """The events, the same for three cuttings."""
     found = []
     for chunks in cuttings(text):

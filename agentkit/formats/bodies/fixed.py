@@ -194,6 +194,12 @@ def _read_name(r: Reader, call: CallReader, *, entities: bool = False) -> Genera
 def read_name(r: Reader, call: CallReader, part: Name) -> Wait:
     """The tool's name, up to what follows it."""
     name = yield from _read_name(r, call, entities=part.attribute)
+    if name == part.prefix:  # white space may be between the two
+        start = r.offset
+        try:
+            name = yield from _read_name(r, call, entities=part.attribute)
+        except Decline:  # there is no name: it is still answered
+            r.back_to(start)
     following = call.shape.call[call.part + 1]
     if call.known_only and isinstance(following, str) and following.strip():
         found = yield from r.sees(literal(following.strip()))
