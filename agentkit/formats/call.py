@@ -130,8 +130,11 @@ class CallReader:
 
     def knows(self, name: str) -> bool:
         """Whether this is the name of an offered tool, or one after that of a module, as prompts show tools."""
+        tools = self.openers.table.named
+        if name in tools:
+            return True
         module, _, own = name.partition(".")
-        return name in self.tools or (module in _MODULES and own in self.tools)
+        return module in _MODULES and own in tools
 
 
 def until(r: Reader, ends: tuple[str, ...], never: Search | None = None) -> Generator[None, None, str | None]:

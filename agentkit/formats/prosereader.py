@@ -204,7 +204,7 @@ class ProseReader:
         if named:
             self.blocked = self.block is not None and indent > self.block
             self.block = self.block if self.blocked else None
-        elif r.at < len(r.buf) and (yield from r.sees(block)) is not None:
+        elif r.at < len(r.buf) and r.buf[r.at].isalpha() and (yield from r.sees(block)) is not None:
             self.block = indent
 
     def show(self, taken: str) -> None:

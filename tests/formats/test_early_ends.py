@@ -6,6 +6,7 @@ whatever stands behind them, and their end is told where the next one starts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -136,3 +137,16 @@ def test_the_end_of_a_call_is_told_where_the_next_one_starts(format: Format) -> 
     assert [e.call.name for e in parser.feed(text[text.index("delete(") + 7 :] + "\n") if isinstance(e, CallEnd)] == [
         "delete"
     ]
+
+
+COMMENTS = ('# as in "main.py" :)', '# a) the "main" one, b) the other', "# it's 'a' (or 'b')", "# a) b)")
+
+
+@every_format
+@pytest.mark.parametrize("comment", COMMENTS)
+def test_a_comment_with_quotes_in_pairs_belongs_to_no_string(format: Format, comment: str) -> None:
+    query, other = ToolCall("", "query", {"sql": "a"}), ToolCall("", "delete", {"path": "b"})
+    text = formats.render_calls(format, (query, other), TOOLS)
+    (between,) = re.findall(r"(?<=\)),? *\n*(?=delete)", text)
+    commented = text.replace(f"){between}delete", f"){between.rstrip()} {comment}\ndelete")
+    assert [e.call.name for e in read(format, commented, TOOLS) if isinstance(e, CallEnd)] == ["query", "delete"]

@@ -159,10 +159,9 @@ def _refuse_computed(r: Reader, call: CallReader, text: str) -> Wait:
         raise Damage("invalid_arguments", f"{message}; write the call alone", r.mark)
     section = call.shape.section
     inline = section is not None and isinstance(section.open, str) and section.open.endswith("[")
-    if not over_at_once(r.buf, r.at, call.listed, ended=r.ended):
-        ahead = end_ahead(section) if section is not None else None
-        if ahead is None or (yield from r.sees(ahead)) is None:  # it is asked first: what most calls end with
-            yield from _refuse_early_end(r, call, text, inline=inline)
+    ahead = end_ahead(section) if section is not None else None
+    if ahead is None or (yield from r.sees(ahead)) is None:  # it is asked first: what most calls end with
+        yield from _refuse_early_end(r, call, text, inline=inline)
     if r.buf.startswith("]" if inline else "\n", r.at):  # as most calls end: nothing follows
         return
     more = yield from r.sees(_MORE)
@@ -182,6 +181,8 @@ def _refuse_early_end(r: Reader, call: CallReader, text: str, *, inline: bool) -
     quotes = "".join(quote for quote in _INSIDE if quote in text)
     size, found = 0, None if quotes else 0
     while found is None:
+        if over_at_once(r.buf, r.at, call.listed, ended=r.ended):
+            return
         rest = r.buf[r.at : r.at + REACH]
         whole = r.all_here or len(rest) == REACH
         if whole or len(rest) >= size:

@@ -16,8 +16,11 @@ from agentkit.formats.reader import Delimiter
 
 _TOKEN: Final = re.compile(r"\\.|(?<!\w)'|'(?!\w)|[\"()\[\]{}]", re.DOTALL).search
 """Brackets and quotes, without apostrophes in words."""
-_SEPARATORS: Final = re.compile(r"(?:[\s,;)]|#(?:[^\n\"']|(?<=\w)'(?=\w))*+(?:\n|\Z))*+").match
-"""What is between two calls, with comments that have no quotes."""
+_COMMENT: Final = r"""#(?:[^\n"']|(?<=\w)'(?=\w)|"[^"\n]*"|'[^'\n]*')*+"""
+"""A comment that has quotes in pairs, if a line's end follows."""
+_SEPARATORS: Final = re.compile(rf"(?:[\s,;)]|{_COMMENT}(?:\n|\Z))*+").match
+"""What is between two calls."""
+_LINE_OVER: Final = re.compile(rf"[ \t]*+(?:{_COMMENT})?\n").match
 _BLANK_LINE: Final = re.compile(r"\n[ \t\r]*\n")
 _LINE: Final = re.compile(r"\n")
 _BEFORE: Final = 64  # characters before a quote in which what opens a string is
@@ -46,7 +49,7 @@ def over_at_once(text: str, at: int, listed: Listed | None, *, ended: bool) -> b
     The end of the text, if that has `ended`, is a line's end, too.
     """
     if listed is None:
-        return text.startswith("\n", at)
+        return _LINE_OVER(text, at) is not None
     at = _SEPARATORS(text, at).end()  # type: ignore[union-attr]  # it matches nothing too
     if listed.close is None:
         shut = text.startswith("]\n", at) or (ended and text.startswith("]", at) and len(text) == at + 1)
@@ -80,15 +83,20 @@ def over_early_end(text: str, listed: Listed | None, quotes: str, *, inline: boo
     Returns:
         None while more text must decide.
     """
-    sound = False
+    sound = shut = False
     if listed is not None:
         following = _SEPARATORS(text).end()  # type: ignore[union-attr]  # it matches nothing too
+        if not whole and text[following:] in ("", "]"):
+            return None
         starts = listed.starts(text[following : following + _NEXT], whole=whole)
         if starts is not False:
             return None if starts is None else 0
         sound = _CALL(text, following) is not None
+        if another := listed.forms.next.search(text, following):
+            text, whole, shut = text[: another.start()], True, True
     text, whole = _before(text, 0, _LINE if listed is None else _BLANK_LINE, whole=whole)
     walk = _Walk(text, listed, quotes, inline=inline, whole=whole, sound=sound)
+    walk.shut = shut
     if listed is not None and listed.close is not None and (close := listed.close.search(text)):
         walk.text, walk.whole, walk.shut = text[: close.start()], True, True
     return walk.run()

@@ -83,6 +83,7 @@ class CallForms:
 
     Args:
         start: matches the start of a call of an offered tool.
+        next: finds it.
         begins: matches what may become one.
         mention: what can only be the name of one.
         token: brackets and strings, whole; in Python also words and comments.
@@ -90,6 +91,7 @@ class CallForms:
     """
 
     start: Search
+    next: re.Pattern[str]
     begins: Search
     mention: re.Pattern[str]
     token: re.Pattern[str]
@@ -159,6 +161,7 @@ class Listed:
         ).match
         self.forms = CallForms(
             re.compile(start).match,
+            re.compile(start),
             re.compile(rf"(?:{begun})\Z").match,
             re.compile("|".join(mentions)),
             re.compile(rf"{strings}|[\[\](){{}}\"']{words}", re.DOTALL),
