@@ -21,7 +21,7 @@ from agentkit.models.native import (
     provider_block,
 )
 from agentkit.models.native_arguments import readable
-from agentkit.models.repeated_blocks import AGAIN, judged
+from agentkit.models.repeated_blocks import AGAIN
 from agentkit.models.shared_indexes import SharedIndexes
 from agentkit.models.strays import UNREAD
 from agentkit.models.stream_errors import ErrorInStream, raise_error
@@ -140,8 +140,9 @@ class MessagesWire:
                 return self._say(at, Text, text_of(block.get("text")))
             case "thinking":
                 return self._say(at, Thinking, text_of(block.get("thinking")))
-            case "tool_use" if at in self._early or not self._shared.repeated.begins(at, block):
-                return self._call(at, block)
+            case "tool_use":
+                repeats = at not in self._early and self._shared.repeated.open(at, block)
+                return [] if repeats else self._call(at, block)
         return []
 
     def _call(self, at: int, block: Mapping[str, Any]) -> list[SourceEvent]:
@@ -223,10 +224,12 @@ class MessagesWire:
 
     def _judge(self, at: int, *, stopped: bool) -> list[SourceEvent]:
         """A block is over that may repeat a call: nothing has come if it does; otherwise its own call starts now."""
-        known, block, pieces = self._shared.repeated.pop(at), self._blocks[at], self._pieces[at]
-        verdict = judged(known, "".join(pieces) or _whole_input(block), stopped=stopped)
+        block, pieces = self._blocks[at], self._pieces[at]
+        given = "".join(pieces) or _whole_input(block)
+        known, verdict = self._shared.repeated.judge(at, given, stopped=stopped)
         if verdict == "same":
-            del self._blocks[at]
+            for of in (self._blocks, self._pieces, self._joiners):
+                del of[at]
             self._call_at[at] = known
             return []
         self._early[at] = [*pieces]

@@ -97,7 +97,7 @@ def _divided(messages: Sequence[Message], start: int) -> int:
     while at < len(messages):
         message = messages[at]
         if isinstance(message, AssistantMessage):
-            if not _says_something(message) or any(map(_depends, message.content)):
+            if not says_something(message) or any(map(_depends, message.content)):
                 return place
             if ends and not waiting:
                 place = at
@@ -108,13 +108,14 @@ def _divided(messages: Sequence[Message], start: int) -> int:
             at, ends = at + count, count > 0
         elif not isinstance(message, UserMessage):
             return place
-        elif _says_something(message):
+        elif says_something(message):
             ends = True
+            waiting.clear()  # no provider answers a call of its own after a user's message
         at += 1
     return place
 
 
-def _says_something(message: AssistantMessage | UserMessage) -> bool:
+def says_something(message: AssistantMessage | UserMessage) -> bool:
     """Whether every API has something to send for it."""
     calls = isinstance(message, AssistantMessage) and message.calls
     return bool(calls) or any(

@@ -6,6 +6,7 @@ are another call's, since some servers give all calls one id. What might be eith
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
@@ -18,34 +19,42 @@ AGAIN: Final = "a call with its id and name came twice; whether they are one is 
 
 
 class RepeatedBlocks:
-    """The calls of one message by what names them, and the open blocks that may repeat one."""
+    """The calls of one message by what names them, and the open blocks that may repeat some of them."""
 
     def __init__(self) -> None:
-        self._calls: dict[tuple[int, str, str], NativeCall] = {}
-        self._open: dict[int, NativeCall] = {}
+        self._calls: defaultdict[tuple[int, str, str], list[NativeCall]] = defaultdict(list)
+        self._open: dict[int, list[NativeCall]] = {}
 
     def add(self, at: int, call: NativeCall) -> None:
         """A call has started in a block."""
         if call.id:
-            self._calls[at, call.id, call.name] = call
+            self._calls[at, call.id, call.name].append(call)
 
-    def begins(self, at: int, block: Mapping[str, Any]) -> bool:
-        """Whether a block that starts may repeat a call that was complete."""
-        call = self._calls.get((at, clean(text_of(block.get("id"))), clean(text_of(block.get("name")))))
-        if call is None or not (call.ended or call.stopped or call.values is not None):
-            return False
-        self._open[at] = call
-        return True
+    def open(self, at: int, block: Mapping[str, Any]) -> bool:
+        """A block starts, and stays open here if it may repeat calls that were complete; whether it does."""
+        named = self._calls.get((at, clean(text_of(block.get("id"))), clean(text_of(block.get("name")))), [])
+        complete = [call for call in named if call.ended or call.stopped or call.values is not None]
+        if complete:
+            self._open[at] = complete
+        return bool(complete)
 
     def __contains__(self, at: int) -> bool:
         return at in self._open
 
-    def pop(self, at: int) -> NativeCall:
-        """The call that the block which is over here may repeat."""
-        return self._open.pop(at)
+    def judge(self, at: int, text: str, *, stopped: bool) -> tuple[NativeCall, _Verdict]:
+        """Which call the block is that is over here, and how certain that is; arguments as of `judged`.
+
+        The same as any of those that came before; ambiguous if it may be one of them.
+        """
+        verdicts = [(call, judged(call, text, stopped=stopped)) for call in self._open.pop(at)]
+        return min(verdicts, key=lambda one: _CERTAIN.index(one[1]))
 
 
-def judged(call: NativeCall, text: str, *, stopped: bool) -> Literal["same", "another", "ambiguous"]:
+_Verdict = Literal["same", "another", "ambiguous"]
+_CERTAIN: Final[tuple[_Verdict, ...]] = ("same", "ambiguous", "another")
+
+
+def judged(call: NativeCall, text: str, *, stopped: bool) -> _Verdict:
     """Which call a block is that may repeat one.
 
     Args:

@@ -6,13 +6,14 @@ code calls our tools. A call without an answer is refused, unless the provider i
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agentkit.messages import AssistantMessage, Message, ProviderPart, ToolCall, ToolMessage
+from agentkit.messages import AssistantMessage, Message, ProviderPart, ToolCall, ToolMessage, UserMessage
 from agentkit.models.fitting import IdRule, fit_id
-from agentkit.models.rendered_once import Taken, answers, asks
+from agentkit.models.rendered_once import Taken, answers, asks, says_something
 from agentkit.models.wire import mapping_of, text_of
 
 BlockPlace = tuple[int, int]
@@ -47,7 +48,7 @@ def sent_blocks(messages: Sequence[Message], provider: str, ids: IdRule) -> dict
         for n, part in enumerate(message.content)
         if isinstance(part, ProviderPart) and part.provider == provider
     }
-    ties = _ties(blocks)
+    ties = _ties(messages, blocks)
     calls = {*ties.answered.values(), *_awaited(messages, ties)}
     taken: defaultdict[int, Taken] = defaultdict(dict)  # messages that were joined may contain one id twice
     names = {at: fit_id(asks(blocks[at]) or "", ids, taken[at[0]]) for at in sorted(calls)}
@@ -64,11 +65,15 @@ def sent_blocks(messages: Sequence[Message], provider: str, ids: IdRule) -> dict
     return sent
 
 
-def _ties(blocks: Mapping[BlockPlace, ProviderPart]) -> _Ties:
+def _ties(messages: Sequence[Message], blocks: Mapping[BlockPlace, ProviderPart]) -> _Ties:
     ties = _Ties({}, {}, set())
+    said = [at for at, message in enumerate(messages) if isinstance(message, UserMessage) and says_something(message)]
     waiting: dict[str, BlockPlace] = {}  # an id that is used again belongs to the newer call
     begun: dict[str, BlockPlace] = {}
     for at, part in blocks.items():
+        while said and said[0] < at[0]:  # what waits is not answered after a user's message
+            waiting.clear()
+            said = said[bisect(said, at[0]) :]
         maker = text_of(mapping_of(part.data.get("caller")).get("tool_id"))
         if maker in begun and (maker in waiting or begun[maker][0] == at[0]):
             ties.callers[at] = begun[maker]

@@ -316,6 +316,7 @@ def test_one_id_for_several_calls() -> None:
 
     first = ('{"n": 1}', "")
     assert read_both(("get", '{"n":1}')) == [first]
+    assert read_both(("get", '{"n": 2}'), ("get", '{"n":1}')) == [first, ('{"n": 2}', "")]
     for name, text in (("get", '{"n": 2}'), ("get", '{"m": 1}'), ("get", "{}"), ("ping", '{"n": 1}')):
         assert read_both((name, text)) == [first, (text, "")]
     for text in ('{"n": 1, "m": 2}', '{"n": 1', ""):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import given
@@ -19,7 +20,7 @@ from agentkit.messages import (
     user,
 )
 from agentkit.models.anthropic import anthropic_messages
-from agentkit.models.rendered_once import Rendered
+from agentkit.models.rendered_once import Rendered, Taken
 
 KINDS = {"code_execution": "server_tool_use", "web_search": "server_tool_use", "mcp": "mcp_tool_use"}
 
@@ -70,7 +71,9 @@ def conversations(draw: st.DrawFn) -> list[Message]:
         for id in calls:
             parts += called(id, draw(st.sampled_from([None, *waiting, "srvtoolu_lost"])))
         messages += [AssistantMessage(tuple(parts)), *map(result, calls)]
-        messages += [user("And?")] * draw(st.integers(0, 0 if calls and draw(st.booleans()) else 1))
+        if draw(st.integers(0, 0 if calls and draw(st.booleans()) else 1)):
+            messages.append(user("And?"))
+            waiting.clear()  # which no provider answers then
     return messages[draw(st.integers(0, len(messages))) :]  # the beginning may have been cut off
 
 
@@ -168,3 +171,19 @@ def test_what_is_never_answered_is_left_out_with_its_name() -> None:
 
 def test_an_answer_whose_call_was_cut_off_is_left_out() -> None:
     assert types([AssistantMessage((answered("code_execution", "s"), TextPart("3."))), user("Ok")])[1] == ["text"]
+
+
+def test_a_call_that_is_never_answered_keeps_nothing_from_being_made_once() -> None:
+    made: list[int] = []
+
+    def make(messages: Sequence[Message], taken: Taken) -> list[object]:
+        made.append(len(messages))
+        return []
+
+    rendered = Rendered()
+    messages: list[Message] = [user("Go"), AssistantMessage((TextPart("So."), asked("web_search", "s"))), user("And?")]
+    for turn in range(20):
+        messages += [AssistantMessage(tuple(called(f"c{turn}"))), result(f"c{turn}")]
+        made.clear()
+        rendered.of("messages", [*messages], make)
+        assert sum(made) <= 5
