@@ -37,12 +37,13 @@ class TextPart:
         self, text: str, **unknown: Unpack[Nothing]
     ) -> None:  # `takes` would double the cost of constructing one
         if len(unknown):
-            refuse_unknown("TextPart", unknown, ("text",), renamed.TEXT_PART)
+            refuse_unknown(type(self).__name__, unknown, ("text",), renamed.TEXT_PART)
         if not isinstance(text, str):
-            raise ConfigError(f"TextPart(…) expects a string, found {shown(text)}")
+            raise ConfigError(f"{type(self).__name__}(…) expects a string, found {shown(text)}")
         _set(self, "text", text)
 
 
+@explained
 @dataclass(frozen=True, slots=True, init=False)
 class MaterialPart(TextPart):
     """Text to describe, not to obey, such as a summary: in text mode it is quarantined like a result."""

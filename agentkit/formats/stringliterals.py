@@ -161,7 +161,7 @@ class Strings:
             if closes := self.text.startswith(quote, self.at):
                 self.at += len(quote)
                 if self.after is None or self.after.match(self.text, self.at):
-                    self.refuse_markup(start, len(quote))
+                    self.refuse_two_values(start, len(quote))
                     return piece if pieces is None else pieces.text() + piece
                 self.repairs[INNER_QUOTES] = None
                 piece += quote
@@ -176,15 +176,16 @@ class Strings:
                 raise self.bad("a string without placeholders")
             pieces.add(self.raw_escape() if raw else self.escape(python=self.python or quote != '"' or filled))
 
-    def refuse_markup(self, start: int, quotes: int) -> None:
-        """Refuse what is between three `quotes`, from `start`, if it may be between two values that are one quote each.
+    def refuse_two_values(self, start: int, size: int) -> None:
+        """Refuse a string from `start`, in quotes of this size, that may be two values which are one quote each.
 
-        Then it continues after a value, and ends as what precedes one: a key, a parameter's name, an item of a list.
+        Then what is between three quotes continues after a value, and ends as what precedes one: a key, a parameter's
+        name, an item of a list.
 
         Raises:
             NotALiteral: it may be.
         """
-        if quotes < 3:
+        if size < 3:
             return
         between = self.text[start + 3 : self.at - 3].lstrip().rstrip(_BEFORE_VALUE)
         end, before = between[-1:], between[:-1].rstrip()[-1:]

@@ -54,8 +54,11 @@ class GivenTwice(ValueError):
     """
 
     def __init__(self, key: str, both: str) -> None:
-        super().__init__(f"{key!r} is given twice, with different values ({both}); give it once")
+        super().__init__(key, both)
         self.key = key
+
+    def __str__(self) -> str:
+        return "{!r} is given twice, with different values ({}); give it once".format(*self.args)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

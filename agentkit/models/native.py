@@ -292,7 +292,7 @@ class NativeCalls:
                 others = True
             elif call.late.untold:
                 self.claim(call)  # only repeated
-            if call.late.add(call.text):
+            if call.late.say_more(call.text):
                 _LOG.warning("more arguments came for the call %r of %r after it had ended", call.id, call.name)
         if others:
             self.doubt_silent()

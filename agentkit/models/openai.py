@@ -197,6 +197,8 @@ class ChatWire:
         for at, choice in enumerate(choices):
             index = choice.get("index")
             place = index if type(index) is int else at
+            if choice.get("error") and (place <= 0 or self._others is not None):
+                raise ErrorInStream.of(choice["error"])
             if place <= 0:
                 events += self._choice(choice)
             elif self._others is not None:
@@ -223,8 +225,6 @@ class ChatWire:
             self._usage = Usage(*(now or known for now, known in zip(usage_of(mapping_of(usage)), before, strict=True)))
 
     def _choice(self, choice: Mapping[str, Any]) -> list[SourceEvent]:
-        if choice.get("error"):
-            raise ErrorInStream.of(choice["error"])
         reason = choice.get("finish_reason")
         if reason is not None:
             self._finish = self._finish if takes_back(self._finish) else text_of(reason)

@@ -24,7 +24,6 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.models.wire import text_of
 
 T = TypeVar("T")
 
@@ -130,13 +129,18 @@ def _depends(part: object) -> bool:
 
 def asks(part: ProviderPart) -> str | None:
     """The id of a call of Anthropic's own tools; None for any other block."""
-    asks = part.call_id is None and text_of(part.data.get("type")).endswith("_tool_use")
-    return text_of(part.data.get("id")) if asks and "tool_use_id" not in part.data else None
+    asks = part.call_id is None and str(part.data.get("type")).endswith("_tool_use")
+    return _id(part, "id") if asks and "tool_use_id" not in part.data else None
 
 
 def answers(part: ProviderPart) -> str | None:
     """The id of the call that one of Anthropic's own tools answers in this block; None for any other block."""
-    return text_of(part.data["tool_use_id"]) if part.call_id is None and "tool_use_id" in part.data else None
+    return _id(part, "tool_use_id") if part.call_id is None and "tool_use_id" in part.data else None
+
+
+def _id(part: ProviderPart, key: str) -> str:
+    id = part.data.get(key)
+    return id if isinstance(id, str) else ""
 
 
 def _follow(message: AssistantMessage, waiting: set[tuple[str, str]]) -> None:

@@ -36,14 +36,14 @@ class LatePieces:
     told: list[str] = field(default_factory=list)
     untold: list[str] = field(default_factory=list)
 
-    def add(self, text: str) -> bool:
+    def say_more(self, text: str) -> bool:
         """Whether what came there is more than a repetition of its arguments, or than an empty object."""
         late = "".join(self.told)
         return late.strip() not in text and readable(late) != {}
 
     def hold_others(self, text: str) -> bool:
         """Whether any of them may belong to another call."""
-        return "".join(self.untold).strip() not in text or self.add(text)
+        return "".join(self.untold).strip() not in text or self.say_more(text)
 
 
 class Strays:

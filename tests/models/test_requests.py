@@ -212,9 +212,10 @@ def test_phase_of_a_message_goes_back() -> None:
 
 def test_caller_of_a_call_goes_back() -> None:
     caller = {"type": "code_execution_20250825", "tool_id": "s"}
-    asked = AssistantMessage((ToolCall("a b", "f"), ProviderPart("anthropic", {"caller": caller}, "a b")))
+    code = ProviderPart("anthropic", {"type": "server_tool_use", "id": "s", "name": "code_execution", "input": {}})
+    asked = AssistantMessage((code, ToolCall("a b", "f"), ProviderPart("anthropic", {"caller": caller}, "a b")))
     body = sent("anthropic", [user("Hi"), asked, ToolMessage("a b", "f", ())])
-    (call,) = body["messages"][1]["content"]
+    _, call = body["messages"][1]["content"]
     assert (call["type"], call["name"], call["caller"]) == ("tool_use", "f", caller)
 
 

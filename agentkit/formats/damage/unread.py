@@ -147,14 +147,11 @@ def object_of(shape: Shape, names: Iterable[str]) -> Unread | None:
     if shape.first is part and shape.section is None:
         return _in_object(r"\{", r"\{", part, names, shown=False)
     first = shape.section.open if shape.section is not None else shape.first
-    if not fenced(first):
-        return None
-    label = _LABEL_OF(str(first))  # a fence with another label shows an example, as in any format
-    fence = rf"(?:`{{3,16}}(?:{label[1] if label else ''})?\s{{1,16}}){{1,4}}\[?\s{{0,64}}\{{"
-    return _in_object(fence, _FENCE_BEGUN, part, names, shown=True)
+    return _in_object(_FENCE, _FENCE_BEGUN, part, names, shown=True) if fenced(first) else None
 
 
-_LABEL_OF: Final = re.compile(r"\s*`+(\w*)").match
+_FENCE: Final = r"(?:`{3,16}(?i:json[\w+-]{0,8})?\s{1,16}){1,4}\[?\s{0,64}\{"
+"""A fence around JSON; one with another label shows an example, as in any format."""
 _FENCE_BEGUN: Final = r"(?:`{0,16}[\w+-]{0,24}\s{0,16}){1,4}\[?\s{0,64}\{?"
 
 
