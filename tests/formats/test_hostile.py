@@ -252,7 +252,7 @@ def floods(format: Format) -> list[Callable[[int], str]]:
     ]
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(8)
 @every_format
 @pytest.mark.parametrize("flood", range(6), ids=["openers", "halves", "closers", "angles", "space", "calls"])
 def test_a_flood_twice_as_long_takes_about_twice_as_long(format: Format, flood: int) -> None:

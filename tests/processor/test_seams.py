@@ -86,6 +86,7 @@ BETWEEN: dict[str, Halves] = {
 WAYS = list(BETWEEN.values())
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("format", CATALOG, ids=lambda format: format.name)
 def test_wherever_two_sources_divide_a_call_it_is_heard(format: Format) -> None:
     raw = formats.render_calls(format, [CALL], SPECS)

@@ -247,6 +247,7 @@ async def test_a_run_that_is_ended_at_any_event(path: Path | None, how: How, dep
     assert where > 8
 
 
+@pytest.mark.share(2)
 async def test_a_run_whose_budget_ends_first(path: Path | None) -> None:
     numbers = count()
     for choices, budget, own in product([("approve",), *PAIRS], [1, 2, 3, None], [1, None]):
@@ -255,6 +256,7 @@ async def test_a_run_whose_budget_ends_first(path: Path | None) -> None:
             await play(case, path, next(numbers))
 
 
+@pytest.mark.share(2)
 async def test_agents_that_run_at_once_on_one_budget(path: Path | None) -> None:
     for number, (choices, budget) in enumerate(product(PAIRS, [2, 3, 4])):
         await play(Case(choices, budget=budget, agents=2), path, number)
