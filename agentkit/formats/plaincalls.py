@@ -74,12 +74,17 @@ class Found:
         self.repairs: Sequence[str] = ()
 
 
+_SHORTEST: Final = 16
+"""Characters that a call has at least, with its opening, its name and its end; fewer are the beginning of one."""
+
 Read = Callable[[Reader, Openers, Found, int], bool]
 """Reads a body, and all that follows it, from an index of the buffer; False if it is not plain."""
 
 
 def plain_call(r: Reader, opener: Opener, openers: Openers, index: int) -> Found | None:
     """The call that opens at the reader's position, with nothing consumed; None if it is to be read by its parts."""
+    if len(r.buf) - r.at < _SHORTEST and not r.ended:
+        return None
     known: dict[int, tuple[Opener, PlainCall | None]] = openers.table.plain
     if (pair := known.get(id(opener))) is None:
         tells = opener.kind in ("call", "section") and not opener.weak

@@ -62,8 +62,8 @@ def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
 
 def comes_again(r: Reader, opening: str) -> bool:
     """Whether an opening may be written again here: what is here begins like it, or is still to come."""
-    coming = r.buf[r.at : r.at + _SOON].lstrip()
-    return not coming or coming[0].lower() == opening[0].lower()
+    begun = opening[:2].lower()
+    return begun.startswith(r.buf[r.at : r.at + _SOON].lstrip()[: len(begun)].lower())
 
 
 def over_again(r: Reader, again: Delimiter, tag: str = "") -> Wait:
