@@ -223,8 +223,13 @@ def _limit(pid: int, resource_number: int, most: tuple[int, int]) -> None:
 
 
 def _kill(popen: subprocess.Popen[bytes]) -> None:
-    """Kill bubblewrap and the first process inside, which may not know yet that it is to die with it."""
+    """Kill bubblewrap and the first process inside, which may not know yet that it is to die with it.
+
+    Bubblewrap is stopped first: it may be making that process just now, which then would be no child of it yet.
+    """
     with suppress(OSError, ValueError):
+        popen.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, popen.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         for pid in Path(f"/proc/{popen.pid}/task/{popen.pid}/children").read_text().split():
             os.kill(int(pid), signal.SIGKILL)
     popen.kill()

@@ -133,14 +133,14 @@ def test_a_background_command_is_looked_at_until_it_ends(shell: Shell) -> None:
 
 
 def test_a_character_and_a_sequence_may_be_written_in_two_looks(shell: Shell) -> None:
-    ran(shell, "mkfifo go")
-    writes = "printf 'a\\346\\227'; read x < go; printf '\\245\\033[3'; read x < go; printf '1mred\\033[0m\\346'"
+    ran(shell, "mkfifo 1 2")
+    writes = "printf 'a\\346\\227'; read x < 1; printf '\\245\\033[3'; read x < 2; printf '1mred\\033[0m\\346'"
     text = ran(shell, writes, blocking=False, session_name="s").text
-    for seen in ("a", "a日"):
+    for go, seen in enumerate(("a", "a日"), 1):
         while (told := re.sub(r"\n?\[session.*\]", "", text)) != seen:  # on a busy machine not at once
             assert seen.startswith(told)
             text = told + looked(shell, "s").text
-        ran(shell, "echo > go")
+        ran(shell, f"echo > {go}")
     while "[exit code" not in text:
         text = re.sub(r"\n?\[session.*\]", "", text) + looked(shell, "s").text
     assert text == "a日red\ufffd\n[exit code 0]"
