@@ -45,8 +45,8 @@ _TIMES: Final[dict[str, tuple[int, ...]]] = {THREAD: (3, 4), f"{HEAD}, now": (2,
 _KINDS: Final = frozenset(get_args(EntryKind))
 _STATUSES: Final = frozenset(get_args(CallStatus))
 
-CLOCK_STEP: Final = 1.0
-"""How many seconds a clock may be set back, for example to another server's clock, without voiding a lease in use."""
+CLOCK_STEP: Final = 30.0
+"""How many seconds a clock may be set back, or be behind another machine's, without voiding a lease in use."""
 
 
 @dataclass(frozen=True, slots=True)
