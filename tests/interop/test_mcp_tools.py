@@ -146,6 +146,7 @@ def test_progress_is_passed_on(local: ToolRegistry) -> None:
 def test_a_cancellation_is_passed_on(local: ToolRegistry) -> None:
     async def main() -> str:
         task = asyncio.create_task(acall(local, "local_sleep"))
+        await asyncio.sleep(0)  # the task starts
         await acall(local, "local_echo", text="the other call has been sent before this one")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
