@@ -128,14 +128,15 @@ class Literals(Strings):
         by Llama 3 70B (parallel_multiple_146).
 
         Raises:
-            Doubtful: it contains only `-` and `/`, without white space around them.
+            Doubtful: it contains only `-` and `/`, without white space around them; or a number of it begins with a
+                zero, as in a date.
         """
         self.repairs[ARITHMETIC] = None
         outer, self.plain = self.plain, False
         value = self.product(value)
         while found := self.operator("+-"):
             value = self.result(value, found, self.product(self.factor()))
-        if not self.plain:
+        if not self.plain or LEADING_ZEROS in self.repairs:
             raise self.doubtful("a value in quotes, or white space around the operators to be computed", start, self.at)
         self.plain = outer
         return value

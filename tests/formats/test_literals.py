@@ -217,7 +217,7 @@ def test_arithmetic_is_one_repair_in_json_as_in_python(text: str, value: float) 
 
 DOUBTFUL = [
     "10-20", "12/31", "555-1234", "2024-12", "2024-12-25", "12/25/2024", "1-555-0100", "10 -20", "10- 20", "9/11",
-    "0644", "-007", "007", "000", "0089", "018956", "-07", "01.5", "00.5", "0_1", "07.5", "01e3",
+    "2020 - 01 - 02", "0644", "-007", "007", "000", "0089", "018956", "-07", "01.5", "00.5", "0_1", "07.5", "01e3",
 ]  # fmt: skip
 """More likely ranges, dates, telephone numbers, modes and codes than numbers."""
 ONE_READING = re.compile(r"-?0+[0-9]|0+[89][0-9]*|018956")

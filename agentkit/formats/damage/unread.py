@@ -107,10 +107,9 @@ def behind(
     shown = rf"{code}(?>\s|(?!(?i:{ends}))(?:</?(?!(?:{known})\s)[\w:.-]{{1,64}}(?=\s)|[^\w\s`])|{word}){{0,{_REACH}}}+"
     opened = rf"(?P<open>{opening})"
     after_opening = rf"(?<={joined})" if joined else ""
-    whole = (
-        rf"{opened}(?:{after_opening}(?P<joined>{known})(?=[^\w-])|(?:{between}|(?P<code>{shown}))(?P<apart>{known})"
-    )
-    whole += rf"(?:\s{{1,8}}(?P=apart))?(?={after})|{_JOINED}{pattern(keyed) or '(?!)'})"
+    # a key that is joined shows the call before any name that comes later, in any cutting
+    whole = rf"{opened}(?:{after_opening}(?P<joined>{known})(?=[^\w-])|{_JOINED}{pattern(keyed) or '(?!)'}"
+    whole += rf"|(?:{between}|(?P<code>{shown}))(?P<apart>{known})(?:\s{{1,8}}(?P=apart))?(?={after}))"
     before = r"(?<=[\"'=:{\[(>])"
     cut = rf"{opened}(?:{after_opening}(?P<joined>{known})(?::\d{{0,9}})?"
     cut += rf"|(?:{between}|(?P<code>{shown})){before}(?P<apart>{known}){quotes})\s*"
