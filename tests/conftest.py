@@ -8,6 +8,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 from zlib import crc32
 
 import pytest
@@ -35,6 +36,23 @@ def pytest_collection() -> Iterator[None]:
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Iterator[object]:
+    """A report may quote a lone surrogate, which could not be sent to the process that prints it."""
+    return encodable((yield))
+
+
+def encodable(value: Any) -> Any:
+    match value:
+        case str() if not value.isascii():
+            return value.encode("utf-8", "backslashreplace").decode("utf-8")
+        case dict():
+            return {encodable(key): encodable(one) for key, one in value.items()}
+        case list() | tuple():
+            return type(value)(map(encodable, value))
+    return value
 
 
 _OVER: Counter[str] = Counter()
