@@ -225,7 +225,7 @@ def _limit(pid: int, resource_number: int, most: tuple[int, int]) -> None:
 def _kill(popen: subprocess.Popen[bytes]) -> None:
     """Kill bubblewrap and the first process inside, which may not know yet that it is to die with it.
 
-    Bubblewrap is stopped first: it may be making that process just now, which then would be no child of it yet.
+    Bubblewrap is stopped first: it may be making that process just now, which then is not yet among its children.
     """
     with suppress(OSError, ValueError):
         popen.send_signal(signal.SIGSTOP)

@@ -46,7 +46,7 @@ _KINDS: Final = frozenset(get_args(EntryKind))
 _STATUSES: Final = frozenset(get_args(CallStatus))
 
 CLOCK_STEP: Final = 30.0
-"""How many seconds a clock may be set back, or be behind another machine's, without voiding a lease in use."""
+"""How many seconds a clock may be set back, or be slow compared with another one, without voiding a lease in use."""
 
 
 @dataclass(frozen=True, slots=True)
