@@ -141,6 +141,7 @@ def test_the_end_of_a_call_is_told_where_the_next_one_starts(format: Format) -> 
 
 
 COMMENTS = ('# as in "main.py" :)', '# a) the "main" one, b) the other', "# it's 'a' (or 'b')", "# a) b)")
+BLANK_LINES = ('f(a="x") # c "q" :)\n\n', 'f(a="x")#g(a=\'y\')n=7)")# "\n[', 'f(a="x"),\n# c "q" :)\n), \n\n\n')
 
 
 @every_format
@@ -151,3 +152,12 @@ def test_a_comment_with_quotes_in_pairs_belongs_to_no_string(format: Format, com
     (between,) = re.findall(r"(?<=\)),? *\n*(?=delete)", text)
     commented = text.replace(f"){between}delete", f"){between.rstrip()} {comment}\ndelete")
     assert [e.call.name for e in read(format, commented, TOOLS) if isinstance(e, CallEnd)] == ["query", "delete"]
+
+
+@every_format
+@pytest.mark.parametrize("text", BLANK_LINES)
+def test_a_comment_before_an_empty_line_is_read_the_same_in_any_cutting(format: Format, text: str) -> None:
+    tools = [spec(name, None, ("a",), a="string") for name in "fg"]
+    section = format.section
+    edges = (section.open, section.close) if section is not None else ("", "")
+    read(format, text.join(str(getattr(edge, "name", edge)) for edge in edges), tools)

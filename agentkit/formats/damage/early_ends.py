@@ -83,10 +83,11 @@ def over_early_end(text: str, listed: Listed | None, quotes: str, *, inline: boo
     Returns:
         None while more text must decide.
     """
-    sound = shut = False
+    sound, shut, following = False, False, 0
     if listed is not None:
         following = _SEPARATORS(text).end()  # type: ignore[union-attr]  # it matches nothing too
-        if not whole and text[following:] in ("", "]"):
+        comment = text.startswith("#", following) and "\n" not in text[following:]  # one that has not ended yet
+        if not whole and (comment or text[following:] in ("", "]")):
             return None
         starts = listed.starts(text[following : following + _NEXT], whole=whole)
         if starts is not False:
@@ -96,7 +97,7 @@ def over_early_end(text: str, listed: Listed | None, quotes: str, *, inline: boo
             text, whole, shut = text[: another.start()], True, True
     text, whole = _before(text, 0, _LINE if listed is None else _BLANK_LINE, whole=whole)
     walk = _Walk(text, listed, quotes, inline=inline, whole=whole, sound=sound)
-    walk.shut = shut
+    walk.at, walk.shut = following, shut
     if listed is not None and listed.close is not None and (close := listed.close.search(text)):
         walk.text, walk.whole, walk.shut = text[: close.start()], True, True
     return walk.run()
