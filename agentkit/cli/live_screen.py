@@ -30,12 +30,14 @@ from agentkit.events import (
     CallStart,
     Event,
     Finish,
+    InventedResult,
     Text,
     Thinking,
     ToolCompleted,
     ToolFailed,
     ToolSkipped,
     ToolStarted,
+    UnreadCall,
     Usage,
 )
 
@@ -82,7 +84,10 @@ class LiveScreen(Screen):
                 began, said = self._thought or (self._clock(), "")
                 self._thought = (began, (said + text)[:THOUGHT])
             case Usage() | Finish():
+                self._invented = False
                 self._status.counted(event)
+            case InventedResult() | UnreadCall():
+                self._no_answer(event)
             case _:
                 self._of_calls(event)
 

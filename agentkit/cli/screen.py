@@ -19,12 +19,14 @@ from agentkit.events import (
     CallStart,
     Event,
     Finish,
+    InventedResult,
     Text,
     Thinking,
     ToolCompleted,
     ToolFailed,
     ToolSkipped,
     ToolStarted,
+    UnreadCall,
 )
 
 if TYPE_CHECKING:
@@ -35,7 +37,10 @@ ARGUMENT: Final = 600  # characters shown of an argument as it streams
 WRITTEN: Final = 80  # characters shown of a text call's source
 RESULT: Final = 400  # characters shown of a result
 NO_KEY: Final = object()
-OF_CALLS: Final = (CallStart, CallEnd, CallError, ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired)
+OF_CALLS: Final = (
+    CallStart, CallEnd, CallError, ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired,
+    InventedResult, UnreadCall,
+)  # fmt: skip
 """The events that show that the text before them was not the answer yet."""
 
 
@@ -58,6 +63,7 @@ class Screen:
         self.colour = out.isatty() and not os.environ.get("NO_COLOR") if colour is None else colour
         self._fresh = True  # whether at the beginning of a line
         self._saying: object = None  # what the current line belongs to
+        self._invented = False  # whether the last thing said was that
         self._key: object = NO_KEY  # the current argument's; None for a native call's JSON
         self._shown = 0  # characters shown of it
         self._held = ""  # line ends that are written only if something follows
@@ -70,7 +76,9 @@ class Screen:
             self._answer = ""
         match event:
             case Finish(reason):
-                self._over = reason != "pause"
+                self._over, self._invented = reason != "pause", False
+            case InventedResult() | UnreadCall():
+                self._no_answer(event)
             case Text(text) if self.answers is not None:
                 if self._over:  # this is the answer to what somebody else has written in the meantime
                     self.answered()
@@ -82,6 +90,14 @@ class Screen:
             case _:
                 self._of_calls(event)
         self.out.flush()
+
+    def _no_answer(self, event: InventedResult | UnreadCall) -> None:
+        """Say why what was said is no answer; once for a made-up result, which streams."""
+        if isinstance(event, UnreadCall):
+            self.note(f"↻ this call of {event.name} could not be read")
+        elif not self._invented:
+            self.note("↻ the model went on with a result or a message that it made up; that is discarded")
+        self._invented = isinstance(event, InventedResult)
 
     def _of_calls(self, event: Event) -> None:
         match event:

@@ -411,7 +411,8 @@ class ProseReader:
             yield from self._behind(aside, margin)
             return True
         margin = self.quoting.margin
-        if margin is not None and (yield from self.r.sees(mention(found[0]))):
+        quoted = self.quoting.start.lstrip().startswith(">")
+        if quoted or (margin is not None and (yield from self.r.sees(mention(found[0])))):
             self.plain(found.end())
             yield from self._in_aside(*end_of(aside.closes, margin, self.openers.asides.opens))
         else:
