@@ -1,6 +1,7 @@
-"""The prompt section that teaches a model a format: the tools, the rules, one example call.
+"""The prompt section that teaches a model a format: the tools, the rules, an example call of each tool.
 
-All of it is generated from the declarations and the tools' schemas. Pure; knows no registry and no model.
+All of it is generated from the declarations and the tools' schemas. Its order and its words were chosen by what live
+models did with them (docs/prompts.md). Pure; knows no registry and no model.
 """
 
 from __future__ import annotations
@@ -16,17 +17,18 @@ from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import get
 from agentkit.formats.format import Format
 from agentkit.formats.kind import IN_JSON_STRINGS
-from agentkit.formats.quarantined import Declared, render_result
+from agentkit.formats.quarantined import Declared
 from agentkit.formats.remembered import Remembered
 from agentkit.formats.reserved import refuse_reserved
 from agentkit.formats.write import render_calls
 from agentkit.messages import ToolCall
 from agentkit.schemas import walk
+from agentkit.tokens import text_tokens
 from agentkit.toolspec import OutputSchema, ToolSpec
 
 _INTRODUCTION = (
-    "You can call the tools listed here. To call one, write the call in your reply as shown under Example. "
-    "It is executed, and its result comes back in the next message."
+    "You can call the tools listed here. To call one, write the call exactly as the examples show. "
+    "It is executed, and the next message brings its result."
 )
 _OUTPUT = "Your final reply must be one JSON value that fits this JSON Schema:"
 _OUTPUT_RULES = (
@@ -35,6 +37,7 @@ _OUTPUT_RULES = (
 )
 _OUTPUT_AFTER_CALLS = "A reply that calls a tool is not the final one and needs no JSON of this kind."
 
+_EXAMPLES = 600  # estimated tokens of all example calls: about 20 small tools
 _DEPTH = 4  # levels of a nested example: a recursive schema ends there
 
 
@@ -74,13 +77,11 @@ def _prompt(declared: Format, tools: Sequence[ToolSpec], tool_choice: str, paral
     shown = [quarantined.tool(tool) for tool in tools]
     kinds = [(KINDS[type(part)], part) for part in declared.call]
     listed = next((kind.listing(part, shown) for kind, part in kinds if kind.listing is not None), None)
-    example, tool = _example(declared, shown, tools)
-    result = render_result(declared, tool.name, "call_1", "the tool's answer", None, tools)
     rules = [rule for kind, _ in kinds for rule in kind.taught]
     lines = [
         "# Tools", "", _INTRODUCTION, "", listed or _schemas(shown), "",
-        "## Example", "", example, "", "The result then comes back like this:", "", result, "",
-        "## How to call", "", *(f"- {rule}" for rule in (*rules, *_conduct(tool_choice, parallel))),
+        "## How to call", "", *(f"- {rule}" for rule in (*rules, *_conduct(tool_choice, parallel))), "",
+        "## Examples", "", "\n\n".join(_examples(declared, shown, tools)),
     ]  # fmt: skip
     return "\n".join(lines)
 
@@ -98,11 +99,7 @@ def render_output_prompt(output: OutputSchema, *, tools: bool = False) -> str:
 
 
 def _conduct(tool_choice: str, parallel: bool | None) -> list[str]:
-    rules = [
-        "Use only the tools listed here, with all required parameters and no others than those listed.",
-        "Never write a result yourself: stop after your calls and wait.",
-        "To show a call without making it, put it in backticks or in a fenced code block.",
-    ]
+    rules = ["Use only these tools, with all their required parameters."]
     if parallel is False:
         rules.append("Make at most one call in a reply.")
     else:
@@ -119,21 +116,28 @@ def _schemas(tools: Sequence[ToolSpec]) -> str:
     return "\n".join(("<tools>", *lines, "</tools>"))
 
 
-# ---------------------------------------------------------------- the example call
+# ---------------------------------------------------------------- the example calls
 
 
-def _example(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpec]) -> tuple[str, ToolSpec]:
-    """A call of one of the tools, and that tool: the first with a required parameter, if there is one.
+def _examples(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpec]) -> list[str]:
+    """A call of each tool, as far as `_EXAMPLES` goes: of those with a required parameter first, and of one at least.
 
     Written with the tools themselves, as the reply will be read, so that both share what is remembered for them.
     """
-    ordered = sorted(shown, key=lambda t: not t.parameters.get("required"))
-    for tool in ordered:
+    examples: list[str] = []
+    left = _EXAMPLES
+    for tool in sorted(shown, key=lambda t: not t.parameters.get("required")):
         try:
-            return example_call(format, tool, tools), tool
+            example = example_call(format, tool, tools)
         except FormatError:
             continue
-    raise FormatError(f"format {format.name!r} cannot represent an example call of any of {[t.name for t in tools]}")
+        cost = text_tokens(example)
+        if cost <= left or not examples:
+            examples.append(example)
+            left -= cost
+    if not examples:
+        raise FormatError(f"format {format.name!r} cannot represent an example call of any of {[t.name for t in tools]}")
+    return examples
 
 
 def example_call(format: str | Format, tool: ToolSpec, tools: Sequence[ToolSpec]) -> str:

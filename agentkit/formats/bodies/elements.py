@@ -376,7 +376,11 @@ def _to_the_letter(value: Any, element: Element) -> bool:
 
 def listed_elements(part: ToolElement, tools: Sequence[ToolSpec]) -> str:
     """The tools as a prompt lists them: each by its tag and what goes where."""
-    return "\n\n".join(_element(t.with_element(part.layout)) for t in tools)
+    elements = [t.with_element(part.layout) for t in tools]
+    listed = [_element(t) for t in elements]
+    if any(node.kind == "attribute" for t in elements if t.element is not None for node in t.element.nodes):
+        listed.append(_ATTRIBUTES)
+    return "\n\n".join(listed)
 
 
 def _element(tool: ToolSpec) -> str:
@@ -424,8 +428,8 @@ _AS_MEANT: Final = (
     "Write what stands between tags exactly as it is meant: no quotes around it, no escaping. "
     "Line breaks and indentation count."
 )
+_ATTRIBUTES: Final = 'In the value of an attribute, write &quot; for ", &amp; for & and &lt; for <.'
 _RULES: Final = (
-    'Attribute values stand in double quotes; inside them write &quot; for ", &amp; for & and &lt; for <.',
     _AS_MEANT,
     OTHERS_AS_JSON,
     "Text that contains the very tag that encloses it must stand in <![CDATA[ and ]]>.",
