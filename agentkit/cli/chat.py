@@ -14,6 +14,7 @@ from typing import Any
 from agentkit.cli.chat_commands import ChatCommands
 from agentkit.cli.conversing import Conversing, conversing
 from agentkit.cli.keyboard import as_argument, as_text, edited_lines, typed, unechoed, unsignalled
+from agentkit.cli.model_choice import add_format, add_model, add_settings
 from agentkit.cli.screen import Screen
 from agentkit.cli.slash_words import as_message, slash_word
 from agentkit.cli.terminal import plain
@@ -40,6 +41,8 @@ def add(commands: Any) -> None:
 def add_conversation(command: argparse.ArgumentParser) -> None:
     """Declare the options of everything that lets a model use tools for a person."""
     add_model(command)
+    add_format(command)
+    add_settings(command)
     command.add_argument("--system", type=as_argument, help="the system prompt")
     command.add_argument(
         "--tools", nargs="+", default=[], metavar="MODULE:CLASS", help="such as agentkit_tools.files:Files"
@@ -56,23 +59,6 @@ def add_conversation(command: argparse.ArgumentParser) -> None:
         default="ask",
         help="what to do with calls that wait for approval; default: ask",
     )
-
-
-def add_model(command: argparse.ArgumentParser, *, required: bool = True, format: str | None = None) -> None:
-    """Declare the options that select a model.
-
-    Args:
-        command: the command.
-        required: whether there must be a model.
-        format: the default of `--format`; None is native calls.
-    """
-    command.add_argument("--model", required=required, help="such as openai:gpt-5, anthropic:…, responses:…")
-    command.add_argument(
-        "--format",
-        default=format,
-        help=f"text format of the calls, such as xml; default: {format or 'native calls'}",
-    )
-    command.add_argument("--base-url", help="URL of a compatible server")
 
 
 def run(arguments: argparse.Namespace) -> int:

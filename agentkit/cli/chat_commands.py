@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from agentkit.checks.spelling import did_you_mean, then
-from agentkit.cli.conversing import Conversing, chosen_model
+from agentkit.cli.conversing import Conversing
 from agentkit.cli.slash_words import WORDS, SlashWord, unknown
 from agentkit.cli.terminal import block, cut, plain, visible, width
 from agentkit.errors import AgentkitError, ConfigError
-
-if TYPE_CHECKING:
-    from agentkit.formats import Format
 
 NATIVE: Final = "native"
 KEYS: Final = (
@@ -87,20 +84,14 @@ class ChatCommands:
 
     def _model(self, rest: str) -> None:
         if rest:
-            self._answer_with(rest, self.conversation.agent.model.format)
+            self.conversation.answer_with(self.conversation.choice.renamed(rest))
             self._models = list(dict.fromkeys([*self._models, rest]))
         self._tell()
 
     def _format(self, rest: str) -> None:
         if rest:
-            self._answer_with(self.conversation.agent.model.name, None if rest == NATIVE else rest)
+            self.conversation.answer_with(self.conversation.choice.rewritten(None if rest == NATIVE else rest))
         self._tell()
-
-    def _answer_with(self, name: str, format: str | Format | None) -> None:
-        before = self.conversation.agent.model.name.partition(":")[0]
-        same = name.partition(":")[0] == before  # the server of one provider's API does not speak another's
-        model = chosen_model(name, format, self.conversation.base_url if same else None)
-        self.conversation.answer_with(model)
 
     def _tell(self) -> None:
         model = self.conversation.agent.model

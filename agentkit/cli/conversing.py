@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from agentkit.cli.model_choice import ModelChoice
 from agentkit.cli.screen import Screen
 from agentkit.cli.serve_mcp import servers
 from agentkit.cli.terminal import plain, visible, width
@@ -24,9 +25,7 @@ from agentkit.errors import ConfigError, ProviderError, StoreError, ThreadBusy
 if TYPE_CHECKING:
     from agentkit.agent import Agent, OwnLoop, RunStream
     from agentkit.cli.keeping import InThread, KeptChat
-    from agentkit.formats import Format
     from agentkit.messages import ToolCall
-    from agentkit.models import ClosableModel
     from agentkit.threads import Log, ThreadManager
 
 RECENT: Final = 4  # entries shown when a thread is reopened
@@ -54,32 +53,21 @@ def conversing(arguments: argparse.Namespace, screen: Screen, *, greeting: bool 
         raise ConfigError("--store selects the store; --thread NAME selects the thread in it")
     if arguments.thread == "":
         raise ConfigError("--thread requires a name")
-    chosen = chosen_model(arguments.model, arguments.format, arguments.base_url)
+    model = ModelChoice.of(arguments).create()
+    settings = {name: getattr(arguments, name) for name in ("max_tokens", "temperature", "max_turns")}
+    given = {name: value for name, value in settings.items() if value is not None}
     config = ProcessorConfig(requires_approval=True if arguments.require_approval else None)
     mcp = servers(arguments.mcp, arguments.approve)
     with OwnLoop() as loop, ExitStack() as started:
         for server in mcp:
             screen.note(f"starting the MCP server {plain(server.name)} …")
             started.enter_context(server)
-        agent = Agent(chosen, [*arguments.tools, *mcp], system=arguments.system, config=config)
+        agent = Agent(model, [*arguments.tools, *mcp], system=arguments.system, config=config, **given)
         conversation = Conversing(agent, arguments, loop, screen, greeting=greeting)
         try:
             yield conversation
         finally:
             conversation.close()
-
-
-def chosen_model(name: str, format: str | Format | None, base_url: str | None) -> ClosableModel:
-    """The model of a conversation.
-
-    Args:
-        name: such as `openai:gpt-5`.
-        format: the text format of its calls; None for native ones.
-        base_url: of a compatible server.
-    """
-    from agentkit.models import model
-
-    return model(name, format=format, base_url=base_url)
 
 
 class Conversing:
@@ -95,7 +83,7 @@ class Conversing:
         self.screen = screen
         self.thread: str | None = arguments.thread
         self.store: str = arguments.store or STORE
-        self.base_url: str | None = arguments.base_url
+        self.choice = ModelChoice.of(arguments)
         self.approve: str = arguments.approve
         self.kept: KeptChat = InMemory(agent)
         self.manager: ThreadManager | None = None
@@ -156,12 +144,15 @@ class Conversing:
             if hasattr(one, "aclose"):
                 self.loop.run(one.aclose())
 
-    def answer_with(self, model: ClosableModel) -> None:
-        """Let another model answer from now on, with the same tools."""
+    def answer_with(self, choice: ModelChoice) -> None:
+        """Let another model answer from now on, with the same tools and settings."""
         from agentkit.agent import Agent
 
-        old = self.agent
-        self.agent = self.kept.agent = Agent(model, old.registry, system=old.system, config=old.config)
+        model, old = choice.create(), self.agent
+        self.agent = self.kept.agent = Agent(
+            model, old.registry, system=old.system, config=old.config, max_turns=old.max_turns, **old.settings
+        )
+        self.choice = choice
         self._to_close.append(model)
 
     def greet(self, where: str) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.checks.spelling import did_you_mean
+from agentkit.cli.model_choice import ModelChoice, key_in
 from agentkit.cli.serve_mcp import asked, pins_of
 from agentkit.errors import ConfigError
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 NATIVE: Final = "native"
 KEY: Final = "VLLM_API_KEY"
-"""The environment variable with the key of `--server`, as vLLM itself reads it."""
+"""The environment variable with the key of `--server`, as vLLM itself reads it, unless `--api-key-env` names one."""
 
 # ---------------------------------------------------------------- tools
 
@@ -132,10 +133,11 @@ def policy_of(arguments: argparse.Namespace) -> Policy:
     if arguments.script is not None:
         return ScriptedPolicy(_script(arguments.script))
     if arguments.server is not None:
-        return ServerPolicy(arguments.model, arguments.server, api_key=os.environ.get(KEY) or None)
-    from agentkit.models import model
-
-    return ModelPolicy(model(arguments.model, base_url=arguments.base_url), format_of(arguments))
+        own = arguments.api_key_env
+        key = os.environ.get(KEY) if own is None else key_in(own)
+        return ServerPolicy(arguments.model, arguments.server, api_key=key or None)
+    chosen = ModelChoice(arguments.model, base_url=arguments.base_url, api_key_env=arguments.api_key_env)
+    return ModelPolicy(chosen.create(), format_of(arguments))
 
 
 def _script(where: str) -> Any:

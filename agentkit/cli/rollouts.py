@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.cli.chat import add_model
+from agentkit.cli.model_choice import add_format, add_model
 from agentkit.cli.progress_line import ProgressLine
 from agentkit.cli.rollout_parts import add_policy, add_tools, format_of, policy_of, tokenizer_of, tools_of
 from agentkit.cli.terminal import plain, visible
@@ -52,7 +52,8 @@ def add(commands: Any) -> None:
     command.add_argument("--data", nargs="+", metavar="FILE", help="samples: parquet or JSON lines")
     add_tools(command)
     command.add_argument("--out", metavar="FILE", help="the file of records, such as run.jsonl")
-    add_model(command, required=False, format="hermes")
+    add_model(command, required=False)
+    add_format(command, "hermes")
     add_policy(command)
     command.add_argument("--repeats", type=int, default=1, metavar="N", help="trajectories per sample; default: 1")
     command.add_argument("--limit", type=int, metavar="N", help="only the first samples")

@@ -403,9 +403,12 @@ OPTIONS: Final[Words] = {
     **dict.fromkeys(("--db", "--database"), "--store"),
     **dict.fromkeys(("--yes", "-y", "--auto-approve", "--yolo"), "write --approve always"),
     **dict.fromkeys(("--message", "-m", "--prompt", "-p", "--text", "--input"), STANDARD_INPUT),
-    **dict.fromkeys(("--api-key", "--key"), "a key is read from the environment: OPENAI_API_KEY=… agentkit chat …"),
     **dict.fromkeys(
-        ("--temperature", "--max-tokens", "--max-turns"), "it is an argument of Agent(…): write a short script"
+        ("--api-key", "--key"), "a key is read from the environment: OPENAI_API_KEY, or the variable of --api-key-env"
     ),
+    **dict.fromkeys(("--max-output-tokens", "--max-new-tokens", "--n-predict"), "--max-tokens"),
+    **dict.fromkeys(("--max-steps", "--max-iterations"), "--max-turns"),
+    **dict.fromkeys(("--engine", "--backend"), "--server"),
+    **dict.fromkeys(("--grammar", "--guided", "--strict"), "--constrained"),
 }
 """Options of other command lines."""

@@ -61,20 +61,22 @@ _ADDRESS = re.compile(r"https?:|localhost\b|[\d.]+:\d+|[\w.-]+\.[a-z]+(?::\d+)?/
 _NO_FAMILY: Final = "https://…"
 
 
-def meant(name: str, ours: Collection[str]) -> str:
+def meant(name: str, ours: Collection[str], *, shell: bool = False) -> str:
     """What a model string was most likely meant to be, as the end of a message.
 
     Args:
         name: the string.
         ours: the existing prefixes.
+        shell: whether it was written on the command line, whose words the message then has.
     """
+    served = _in_options if shell else _in_python
     said = name.strip()
     if not said:
         return "; write, for example, 'openai:gpt-5'"
     if _ADDRESS.match(said):
         local = re.match(r"localhost|[\d.]+:", said, re.IGNORECASE)
         address = shown(said) if "://" in said else f"http{'' if local else 's'}://{shown(said)}"
-        return f"; pass a server's URL in addition to the model's name: {_served('NAME', address)}"
+        return f"; pass a server's URL in addition to the model's name: {served('NAME', address)}"
     prefix, id = _parted(said, ours)
     near = nearest(prefix, ours, PROVIDERS) if prefix not in SERVERS else None
     provider = near if prefix else _family(id, ours)
@@ -87,11 +89,15 @@ def meant(name: str, ours: Collection[str]) -> str:
     hint = f"; pass the agent's own name as a keyword: name={id!r}" if words and " " not in id else ""
     if words and " " in id:
         id, hint = "NAME", "; pass instructions as a keyword: system='…'"
-    return f"; for a server that speaks OpenAI's protocol write {_served(_name(id), address)}{hint}"
+    return f"; for a server that speaks OpenAI's protocol write {served(_name(id), address)}{'' if shell else hint}"
 
 
-def _served(name: str, address: str) -> str:
+def _in_python(name: str, address: str) -> str:
     return f"agentkit.model({f'openai:{name}'!r}, base_url={address!r}, api_key=…)"
+
+
+def _in_options(name: str, address: str) -> str:
+    return f"--model openai:{name} --base-url {address}"
 
 
 def _parted(name: str, ours: Collection[str]) -> tuple[str, str]:

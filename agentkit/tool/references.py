@@ -6,6 +6,7 @@ import importlib
 import re
 from typing import Any, Final
 
+from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ConfigError
 
 _FILE: Final = re.compile(r"[/\\]|\.py\Z")
@@ -48,6 +49,7 @@ def load(reference: str) -> Any:
         raise ConfigError(f"{reference!r}: module {module_name!r} cannot be imported: {e}") from e
     for step in path.split("."):
         if not hasattr(found, step):
-            raise ConfigError(f"{reference!r}: {getattr(found, '__name__', found)!s} has no {step!r}")
+            hint = did_you_mean(step, [name for name in dir(found) if not name.startswith("_")])
+            raise ConfigError(f"{reference!r}: {getattr(found, '__name__', found)!s} has no {step!r}{hint}")
         found = getattr(found, step)
     return found

@@ -84,7 +84,7 @@ def test_words_are_done_and_not_sent(say: Say, tmp_path: Path, monkeypatch: pyte
         "calls that wait for approval: never",
         "error: /approve sometimes; write ask, always or never",
         "in memory only; /thread NAME keeps it",
-        "error: a model string is one of openai:, ",
+        "error: --model 'nope': expected openai:NAME, ",
         "there is no /modle; did you mean '/model'? Nothing was sent; //modle sends it",
         "openai:other, calls in hermes",
     ]

@@ -522,7 +522,7 @@ COMMANDS = [
     ("help", "invalid choice: 'help': write agentkit --help. "),
     ("chat Hello --model openai:x", "agentkit chat: error: unrecognized arguments: Hello: text is read from standard input: echo 'Hello' | agentkit …"),
     ("chat --model openai:x -p Hello", "unrecognized arguments: -p Hello: text is read from standard input: "),
-    ("chat --model openai:x --api-key k", "unrecognized arguments: --api-key k: a key is read from the environment: OPENAI_API_KEY=… agentkit chat …"),
+    ("chat --model openai:x --api-key k", "unrecognized arguments: --api-key k: a key is read from the environment: OPENAI_API_KEY, or the variable of --api-key-env"),
     ("chat --model openai:x --system-prompt Brief.", "unrecognized arguments: --system-prompt Brief.; did you mean '--system'?"),
     ("chat --model openai:x --auto-approve", "unrecognized arguments: --auto-approve: write --approve always"),
     ("chat --model openai:x --approve yes", "argument --approve: invalid choice: 'yes'; did you mean 'always'? There are ask, always, never"),

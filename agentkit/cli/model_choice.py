@@ -1,0 +1,264 @@
+"""The options that select a model, and the model that they select: a provider's, or an object of a Python module.
+
+What `model(…)` refuses is told in the words of the command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
+
+from agentkit.checks.spelling import did_you_mean, nearest, then
+from agentkit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from agentkit.formats import Format
+    from agentkit.models import Model
+
+_REFERENCE: Final = re.compile(r"([^\W\d]\w*)(?:\.[^\W\d]\w*)*:[^\W\d][\w.]*")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SPELT: Final[Mapping[str, str]] = {
+    "or pass api_key=": "or name another one with --api-key-env",
+    ", or api_key=": ", or the variable of --api-key-env",
+    "only needs base_url=": "only needs --base-url",
+    "base_url must be": "--base-url must be",
+    "constrained=True": "--constrained",
+}
+"""What errors of `model(…)` say of its arguments, and what the command line says instead."""
+
+
+def add_model(command: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """Declare which model it is, where it is, and which key opens it."""
+    command.add_argument(
+        "--model",
+        required=required,
+        help="such as openai:gpt-5, anthropic:…, responses:…; or module:name, a model object of Python",
+    )
+    command.add_argument("--base-url", metavar="URL", help="of a compatible server")
+    command.add_argument("--api-key-env", metavar="NAME", help="the environment variable with the key")
+
+
+def add_format(command: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Declare how calls are written; None is native calls."""
+    command.add_argument(
+        "--format",
+        default=default,
+        help=f"text format of the calls, such as xml; default: {default or 'native calls'}",
+    )
+
+
+def add_server(command: argparse.ArgumentParser) -> None:
+    """Declare the kind of server."""
+    from agentkit.models.servers import SERVERS
+
+    command.add_argument("--server", choices=tuple(SERVERS), help="what kind of server is at --base-url")
+
+
+def add_settings(command: argparse.ArgumentParser) -> None:
+    """Declare how the model is asked."""
+    add_server(command)
+    command.add_argument(
+        "--constrained", action="store_true", help="constrain the calls by a grammar; needs --format and --server"
+    )
+    command.add_argument("--max-tokens", type=whole, metavar="N", help="tokens of one response at most")
+    command.add_argument("--temperature", type=temperature, metavar="T", help="0 or more; 0 is the most repeatable")
+    command.add_argument("--max-turns", type=whole, metavar="N", help="responses to one message at most; default: 50")
+
+
+def whole(text: str) -> int:
+    """An integer of 1 or more, as an argument of a command."""
+    if not (text.isascii() and text.isdigit() and int(text[:9])):
+        raise argparse.ArgumentTypeError(f"expected an integer (1 or more), found {text!r}")
+    return int(text)
+
+
+def temperature(text: str) -> float:
+    """A temperature, as an argument of a command."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number, 0 or more, found {text!r}")
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """What was said about the model.
+
+    Args:
+        model: a model string, or `module:name`.
+        format: the text format of its calls; None for native ones.
+        base_url: of a compatible server.
+        server: its kind.
+        constrained: whether the calls are constrained by a grammar.
+        api_key_env: the environment variable with the key; None for the provider's own.
+    """
+
+    model: str
+    format: str | Format | None = None
+    base_url: str | None = None
+    server: str | None = None
+    constrained: bool = False
+    api_key_env: str | None = None
+
+    @classmethod
+    def of(cls, arguments: argparse.Namespace) -> ModelChoice:
+        """The choice in these arguments."""
+        return cls(**{one.name: getattr(arguments, one.name) for one in fields(cls)})
+
+    def create(self) -> Model:
+        """The model.
+
+        Raises:
+            ConfigError: there is none of that name, options do not go together, or a key is missing.
+            FormatError: no format has that name.
+        """
+        if is_reference(self.model):
+            self._refuse_beside_object()
+            return loaded(self.model)
+        from agentkit.models import model
+
+        if (wrong := _wrong_string(self.model)) is not None:
+            raise wrong
+        self._refuse_unfit()
+        key = None if self.api_key_env is None else key_in(self.api_key_env)
+        try:
+            return model(
+                self.model,
+                format=self.format,
+                base_url=self.base_url,
+                server=self.server,
+                constrained=self.constrained,
+                api_key=key,
+            )
+        except ConfigError as e:
+            raise ConfigError(_in_options(str(e))) from e
+
+    def renamed(self, model: str) -> ModelChoice:
+        """The same with another model. Another provider's has none of this one's server; an object has options itself.
+
+        Args:
+            model: a model string, or `module:name`.
+        """
+        if is_reference(model):
+            return ModelChoice(model)
+        if model.partition(":")[0] == self.model.partition(":")[0]:
+            return replace(self, model=model)
+        return ModelChoice(model, self.format)
+
+    def rewritten(self, format: str | None) -> ModelChoice:
+        """The same with calls in another format; None for native ones."""
+        return replace(self, format=format, constrained=self.constrained and format is not None)
+
+    def _refuse_beside_object(self) -> None:
+        given = [
+            f"--{one.name.replace('_', '-')}"
+            for one in fields(self)
+            if one.name != "model" and getattr(self, one.name) != one.default
+        ]
+        if given:
+            raise ConfigError(
+                f"--model {self.model} is an object, which was made with its own format and server: leave "
+                f"{' and '.join(given)} out, or write --model openai:NAME"
+            )
+
+    def _refuse_unfit(self) -> None:
+        from agentkit.models.servers import SERVERS
+
+        if not self.constrained:
+            return
+        takers = [name for name, server in SERVERS.items() if not isinstance(server.grammar, str)]
+        if self.format is None or self.server is None:
+            missing = [*(["--format NAME"] if self.format is None else []), *([] if self.server else ["--server NAME"])]
+            raise ConfigError(
+                f"--constrained also needs {' and '.join(missing)}: it constrains calls in a text format by a grammar, "
+                f"which the servers {', '.join(takers)} accept"
+            )
+        if self.server not in takers:
+            raise ConfigError(
+                f"--constrained --server {self.server}: {SERVERS[self.server].grammar}; those that do are "
+                f"{', '.join(takers)}"
+            )
+
+
+def is_reference(name: str) -> bool:
+    """Whether the value of `--model` is `module:name`, and not a model string, even one with a typo."""
+    from agentkit.models import meant
+    from agentkit.models.model_strings import PROVIDERS
+
+    found = _REFERENCE.fullmatch(name)
+    prefix = name.partition(":")[0]
+    if found is None or prefix in (*PROVIDERS, *meant.PROVIDERS, *meant.SERVERS, *meant.ROUTERS):
+        return False
+    return find_spec(found[1]) is not None or nearest(prefix, PROVIDERS) is None
+
+
+def loaded(reference: str) -> Model:
+    """The model object of a Python module, or the one that a function there returns.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    from agentkit.checks.bounds import lacking
+    from agentkit.models import Model
+    from agentkit.tool.references import load
+
+    try:
+        found = load(reference)
+    except ConfigError as e:
+        providers = "a provider's model is openai:NAME, responses:NAME or anthropic:NAME"
+        raise ConfigError(f"--model {then(str(e), providers)}") from e
+    made: Any = found() if isinstance(found, Callable) and lacking(found, Model) else found  # type: ignore[arg-type]
+    if missing := lacking(made, Model):
+        what = "found a function that returned" if made is not found else "found"
+        raise ConfigError(
+            f"--model {reference}: expected a model object, such as model(…) returns, or a function that returns one; "
+            f"{what} {type(made).__name__}, which has no {', '.join(missing)}"
+        )
+    return made  # type: ignore[no-any-return]
+
+
+def key_in(variable: str) -> str:
+    """The key in an environment variable.
+
+    Raises:
+        ConfigError: there is none. The message never quotes what may be a key itself.
+    """
+    if not _VARIABLE.fullmatch(variable):
+        raise ConfigError(
+            "--api-key-env: expected the name of an environment variable, found something else; a key itself does not "
+            "belong on a command line, where others can read it"
+        )
+    if not (key := os.environ.get(variable, "").strip()):
+        hint = did_you_mean(variable, [name for name, value in os.environ.items() if value and name != variable])
+        raise ConfigError(f"--api-key-env: the environment variable {variable} is not set{hint}")
+    return key
+
+
+def _wrong_string(name: str) -> ConfigError | None:
+    """The error for a model string that is none."""
+    from agentkit.models.meant import meant
+    from agentkit.models.model_strings import PROVIDERS
+    from agentkit.models.secrets import shown
+
+    prefix, _, id = name.partition(":")
+    if prefix in PROVIDERS and id and id == id.strip():
+        return None
+    wanted = ", ".join(f"{p}:NAME" for p in PROVIDERS)
+    return ConfigError(
+        f"--model {shown(name)!r}: expected {wanted}, or module:name for a model object of Python"
+        f"{meant(name, PROVIDERS, shell=True)}"
+    )
+
+
+def _in_options(message: str) -> str:
+    for ours, theirs in _SPELT.items():
+        message = message.replace(ours, theirs)
+    return message
