@@ -100,7 +100,7 @@ class Asides:
         marks: what a tool's result begins with in the formats; see `ResultShape.mark`.
     """
 
-    def __init__(self, taken: Collection[str], literals: Collection[str], marks: Collection[str]) -> None:
+    def __init__(self, taken: Collection[str], literals: Collection[str], marks: Collection[str] = ()) -> None:
         tags = tuple([tag for tag in _TAGS if tag not in taken and (_TAGS[tag] not in literals or tag in THOUGHTS)])
         own = [mark for mark in marks if mark and mark.strip("<>") not in (*_ANSWERS, *taken)]
         texts = tuple([text for text in dict.fromkeys((*LITERALS, *own)) if text not in literals])

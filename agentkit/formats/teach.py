@@ -136,7 +136,9 @@ def _examples(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpe
             examples.append(example)
             left -= cost
     if not examples:
-        raise FormatError(f"format {format.name!r} cannot represent an example call of any of {[t.name for t in tools]}")
+        raise FormatError(
+            f"format {format.name!r} cannot represent an example call of any of {[t.name for t in tools]}"
+        )
     return examples
 
 

@@ -8,6 +8,7 @@ or prose follows them.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from functools import lru_cache
@@ -56,14 +57,29 @@ def attempted(text: str, tools: Sequence[ToolSpec]) -> UnreadCall | None:
         The text from where the attempt begins, and the tool.
     """
     names = {spelling: tool.name for tool in tools for spelling in _spellings(tool)}
-    if not any(spelling in text for spelling in names):  # as in most replies
+    named = any(spelling in text for spelling in names)
+    if not named and not text.rstrip("`~ \n").endswith("}"):  # as in most replies
         return None
     said = _unquoted(text[-_LONGEST:])
+    if (alone := _arguments_alone(said.strip(), tools)) is not None:
+        return UnreadCall(said.strip(), alone.name)
     found = [m for pattern in _patterns(tuple(sorted(names, key=len, reverse=True))) for m in pattern.finditer(said)]
     for one in sorted(found, key=re.Match.start):
         if one.re.groupindex.get("anywhere") or _ends_with_it(said, one.end()):
             return UnreadCall(said[one.start() :].strip(), names[one["name"]])
     return None
+
+
+def _arguments_alone(said: str, tools: Sequence[ToolSpec]) -> ToolSpec | None:
+    """The only tool whose arguments a reply is, if it is nothing else: Qwen2.5-Coder-1.5B forgets the name."""
+    try:
+        keys = json.loads(said).keys()
+    except (ValueError, AttributeError, RecursionError):
+        return None
+    fits = [
+        t for t in tools if set(t.parameters.get("required") or [None]) <= keys <= {*t.parameters.get("properties", ())}
+    ]
+    return fits[0] if len(fits) == 1 else None
 
 
 def _spellings(tool: ToolSpec) -> set[str]:

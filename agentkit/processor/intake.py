@@ -193,6 +193,8 @@ class Intake:
     """Whether the model made up a result or another's turn; text that is read for calls is over then."""
     unread: UnreadCall | None = None
     """The attempt at a call that could not be read, if there is no other call."""
+    quotes = False
+    """Whether the text repeats a call that the model has read."""
     _ended = 0
     _spent: Usage | None = None  # by the responses that this one continues
 
@@ -262,6 +264,7 @@ class Intake:
         return self.usage
 
     def _take_quoted(self, event: CallQuoted, _: OpenCalls) -> SourceEvent:
+        self.quotes = True
         return event
 
     def _take_invented(self, event: InventedResult, opened: OpenCalls) -> SourceEvent:

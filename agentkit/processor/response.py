@@ -133,7 +133,7 @@ class ResponseReader:
             call = ToolCall(opened.id, opened.name, raw=raw)
             error = CallError(index, "truncated_call", message, call, len(raw))
             yield from self.intake.keep([error], self.native)
-        if whole and self._offered and not self.intake.calls:
+        if whole and self._offered and not (self.intake.calls or self.intake.quotes):
             unread = attempted(self.intake.draft.message().text, self._offered)
             yield from self.intake.keep((unread,) if unread is not None else (), self.native)
 

@@ -231,8 +231,8 @@ def test_a_paused_turn_is_sent_back() -> None:
 
 
 def test_a_model_may_say_nothing() -> None:
-    result = Agent(ScriptedModel([[]])).run_sync("go")
-    assert (result.text, result.messages, result.finish) == ("", (user("go"),), "stop")
+    result = Agent(ScriptedModel([[]]), reply_retries=0).run_sync("go")
+    assert (result.text, result.messages, result.finish) == ("", (user("go"),), "empty")
 
 
 def test_a_forced_call_is_forced_once() -> None:

@@ -280,8 +280,8 @@ def ended(**arguments: Any) -> ToolCall:
 
 LEFT = [
     (["The words."], "ok: The words."),
-    ([""], "tool_error: the agent ended without an answer (stop)"),
-    ([["Found 42.", note("a")], ""], "tool_error: the agent ended without an answer (stop); it said: Found 42."),
+    (["", ""], "tool_error: the agent stopped early (empty)"),
+    ([["Found 42.", note("a")], "", ""], "tool_error: the agent stopped early (empty); it said: Found 42."),
     ([ended(text="the answer")], "ok: the answer"),
     ([["So:", ended(text="the answer")]], "ok: So:\n\nthe answer"),
     ([ended(text="maybe", sure=False)], 'ok: complete {"text": "maybe", "sure": false}'),

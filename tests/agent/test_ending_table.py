@@ -53,6 +53,11 @@ ROWS = [
     (RunState(TurnOutcome("stop", misfits=True), retries=1, turns=0), "max_turns"),
     (RunState(TurnOutcome("stop", misfits=True), retries=1, exhausted="token_budget"), "token_budget"),
     (RunState(TurnOutcome("stop", misfits=True), retries=0, news=True), "invalid_output"),
+    # a reply that is no answer
+    (RunState(TurnOutcome("stop", lacks="unread_call"), again=1), None),
+    (RunState(TurnOutcome("stop", lacks="unread_call"), again=0), "unread_call"),
+    (RunState(TurnOutcome("length", lacks="invented_result"), again=1, turns=0), "max_turns"),
+    (RunState(TurnOutcome("stop", lacks="empty"), again=0, news=True), "empty"),
     # stopped from outside, whatever else is so
     (RunState(TurnOutcome("stop"), stopped="cancelled"), "cancelled"),
     (RunState(TurnOutcome("tool_calls", waits=True), stopped="time_budget"), "time_budget"),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from agentkit import formats
-from agentkit.events import CallEnd, CallError, Event, Markup, Text, Thinking, ToolStarted, merge
+from agentkit.events import CallEnd, CallError, Event, InventedResult, Markup, Text, Thinking, ToolStarted, merge
 from agentkit.formats import CATALOG, Format, Parser
 from agentkit.messages import ToolCall
 from agentkit.processor import ResponseProcessor
@@ -87,7 +87,7 @@ MADE_UP: dict[str, Callable[[str], str]] = {
     "Phi": around("<|user|>", "<|end|><|assistant|>"),
     "DeepSeek": around("<｜User｜>", "<｜Assistant｜>"),
 }
-ASIDES = SHOWN | IN_BLOCKS | THOUGHT | MADE_UP
+ASIDES = SHOWN | IN_BLOCKS | THOUGHT
 
 
 def by_characters(text: str, format: Format | tuple[Format, ...]) -> list[Event]:
@@ -148,21 +148,12 @@ def test_after_a_call_the_result_that_the_model_makes_up_is_none(format: Format)
     assert events == by_characters(text, format)
 
 
-@pytest.mark.parametrize("start", ["<|start|>functions.delete_all<|message|>", "<|start|>user<|message|>"])
-def test_what_begins_the_models_turn_may_begin_its_call(start: str) -> None:
-    """The words that end what another says are those with which gpt-oss begins a call."""
-    own = '<|start|>assistant to=functions.delete_all<|message|>{"path": "own"}<|call|>'
-    events = formats.parse(f"{start}Do it.{own}", "harmony", SPECS)
-    assert paths(events) == ["own"]
-    assert events == by_characters(f"{start}Do it.{own}", formats.get("harmony"))
-
-
 async def ran(text: str, size: int | None = None) -> list[str]:
     """The calls of a native model's reply that run."""
     pieces = [text[i : i + size] for i in range(0, len(text), size)] if size else [text]
     turn = ResponseProcessor(REGISTRY).process([Text(piece) for piece in pieces])
     events = [event async for event in turn]
-    found = "".join(e.text if isinstance(e, Text | Markup | Thinking) else "" for e in events)
+    found = "".join(e.text if isinstance(e, Text | Markup | Thinking | InventedResult) else "" for e in events)
     assert any(isinstance(event, CallEnd) for event in events) or found == text
     return [event.call.arguments["path"] for event in events if isinstance(event, ToolStarted)]
 
@@ -177,8 +168,17 @@ INDENTED: dict[str, Callable[[str], str]] = {
 @pytest.mark.parametrize("format", formats.auto(), ids=lambda format: format.name)
 async def test_a_native_models_aside_is_text(format: Format) -> None:
     aside = written(format, "aside")
-    for name, said in (ASIDES | INDENTED).items():
+    for name, said in (ASIDES | INDENTED | MADE_UP).items():
         assert await ran(f"See:\n{said(aside)}", len(name) % 4 or None) == [], name
+
+
+@pytest.mark.parametrize("format", CATALOG, ids=lambda format: format.name)
+def test_nothing_behind_a_made_up_result_is_read(format: Format) -> None:
+    for name, said in MADE_UP.items():
+        text = f"See:\n{said(written(format, 'aside'))}\n\n{written(format, 'own')}"
+        events = formats.parse(text, format, SPECS)
+        assert paths(events) == [], name
+        assert events == by_characters(text, format), name
 
 
 async def test_a_native_models_call_behind_its_aside_runs() -> None:

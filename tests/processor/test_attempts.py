@@ -1,4 +1,4 @@
-"""Law 14: which replies plainly call a tool although nothing reads them, and which only quote, draft or describe a call."""
+"""Law 14: which replies plainly call a tool although nothing reads them; and which quote, draft or describe a call."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ TOOLS = ToolRegistry(Tools()).specs()
         '<?xml ?>\n{"arguments": {"command": "ls"}, "name": "bash"}\n<?xml ?>',
         'Here are the calls:\n\n<functioncall>\n{"arguments": {"command": "ls"}, "name": "bash"}\n</functioncall>',
         "```json\n[{'name': 'bash', 'parameters': {'command': 'ls'}}]\n```",
+        '```json\n{"command": "ls"}\n```',
         'bash("ls")',
         'bash(command="ls',
     ],
@@ -44,7 +45,9 @@ def test_an_attempt(text: str) -> None:
     assert found.text in text.replace("```json\n", "").replace("\n```", "")
 
 
-@pytest.mark.parametrize("text", [HERMES[:-20], HERMES.replace("2", "]"), INVOKE[: INVOKE.index("2")], "<add>\n<a>1</a>"])
+@pytest.mark.parametrize(
+    "text", [HERMES[:-20], HERMES.replace("2", "]"), INVOKE[: INVOKE.index("2")], "<add>\n<a>1</a>"]
+)
 def test_a_damaged_call_is_an_attempt(text: str) -> None:
     found = attempted(text, TOOLS)
     assert found is not None
@@ -70,7 +73,7 @@ DESCRIBED = [
     "The list: <ul><li>add</li></ul>",
     'add\n{"a": 1, "b": 2}\nis GLM\'s way',
     '{"name": "Ada", "arguments": "none"}',
-    '{"a": 1, "b": 2}',
+    '{"a": 1, "b": 2, "sum": 3}',
     '[{"name": "note"}, {"name": "add"}]',
     "I can add two numbers, or take a note.",
 ]

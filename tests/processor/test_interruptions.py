@@ -101,7 +101,6 @@ def test_nothing_is_called_that_would_not_be_if_nothing_stood_between(
         ("Look:\n```py\nx = 1\n", "```\nCALL"),
         ("Use `x", "` then\nCALL"),
         ("<!-- Hm", " -->\nCALL"),
-        ("<tool_response>a", "b</tool_response>\nCALL"),
         ("First.\n", "CALL"),
         ("First", " then CALL"),
         ("CALL", "\nCALL"),

@@ -454,9 +454,9 @@ def test_switched_off_by_the_configuration() -> None:
     assert (made, result.text) == ([], HERMES)
 
 
-def test_a_model_with_a_format_is_not_native() -> None:
-    made, result = asked(ScriptedModel([HERMES], format="xml"))
-    assert (made, result.text) == ([], HERMES)
+def test_a_model_with_a_format_is_read_in_others_too() -> None:
+    made, result = asked(ScriptedModel([HERMES, "Done."], format="xml"))
+    assert (made, result.text) == ([("add", 1, 2)], "Done.")
 
 
 def sse(text: str, size: int | None) -> str:
