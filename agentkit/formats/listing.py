@@ -56,7 +56,7 @@ def _objects(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> 
 
 def _type(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
     """A schema in a few words; all values of an `enum`, since one of them must be written."""
-    words = []
+    words: list[str] = []
     for plain in walk.alternatives(schema, root):
         if "enum" in plain or "const" in plain:
             words += map(_json, plain.get("enum", [plain.get("const")]))
