@@ -17,6 +17,7 @@ from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import get
 from agentkit.formats.format import Format
 from agentkit.formats.kind import IN_JSON_STRINGS
+from agentkit.formats.listing import listed
 from agentkit.formats.quarantined import Declared
 from agentkit.formats.remembered import Remembered
 from agentkit.formats.reserved import refuse_reserved
@@ -27,8 +28,9 @@ from agentkit.tokens import text_tokens
 from agentkit.toolspec import OutputSchema, ToolSpec
 
 _INTRODUCTION = (
-    "You can call the tools listed here. To call one, write the call exactly as the examples show. "
-    "It is executed, and the next message brings its result."
+    "You can call the tools listed here. When one of them can do what is asked, call it: do not work out, guess or "
+    "make up its result yourself. To call it, write the call exactly as the examples show, and stop. It is executed, "
+    "and the next message brings its result."
 )
 _OUTPUT = "Your final reply must be one JSON value that fits this JSON Schema:"
 _OUTPUT_RULES = (
@@ -76,12 +78,12 @@ def _prompt(declared: Format, tools: Sequence[ToolSpec], tool_choice: str, paral
     quarantined = Declared(declared, tools)
     shown = [quarantined.tool(tool) for tool in tools]
     kinds = [(KINDS[type(part)], part) for part in declared.call]
-    listed = next((kind.listing(part, shown) for kind, part in kinds if kind.listing is not None), None)
+    own = next((kind.listing(part, shown) for kind, part in kinds if kind.listing is not None), None)
     rules = [rule for kind, _ in kinds for rule in kind.taught]
     lines = [
-        "# Tools", "", _INTRODUCTION, "", listed or _schemas(shown), "",
+        "# Tools", "", _INTRODUCTION, "", own or "\n\n".join(map(listed, shown)), "",
         "## How to call", "", *(f"- {rule}" for rule in (*rules, *_conduct(tool_choice, parallel))), "",
-        "## Examples", "", "\n\n".join(_examples(declared, shown, tools)),
+        _examples(declared, shown, tools),  # last: small models repeat what the system message ends with
     ]  # fmt: skip
     return "\n".join(lines)
 
@@ -111,16 +113,11 @@ def _conduct(tool_choice: str, parallel: bool | None) -> list[str]:
     return rules
 
 
-def _schemas(tools: Sequence[ToolSpec]) -> str:
-    lines = (values.dump({"name": t.name, "description": t.description, "parameters": t.parameters}) for t in tools)
-    return "\n".join(("<tools>", *lines, "</tools>"))
-
-
 # ---------------------------------------------------------------- the example calls
 
 
-def _examples(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpec]) -> list[str]:
-    """A call of each tool, as far as `_EXAMPLES` goes: of those with a required parameter first, and of one at least.
+def _examples(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpec]) -> str:
+    """How each tool is called, as far as `_EXAMPLES` goes: those with a required parameter first, and one at least.
 
     Written with the tools themselves, as the reply will be read, so that both share what is remembered for them.
     """
@@ -128,7 +125,7 @@ def _examples(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpe
     left = _EXAMPLES
     for tool in sorted(shown, key=lambda t: not t.parameters.get("required")):
         try:
-            example = example_call(format, tool, tools)
+            example = f"To call {tool.name}, write:\n{example_call(format, tool, tools)}"
         except FormatError:
             continue
         cost = text_tokens(example)
@@ -139,7 +136,7 @@ def _examples(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpe
         raise FormatError(
             f"format {format.name!r} cannot represent an example call of any of {[t.name for t in tools]}"
         )
-    return examples
+    return "\n\n".join(examples)
 
 
 def example_call(format: str | Format, tool: ToolSpec, tools: Sequence[ToolSpec]) -> str:
@@ -152,17 +149,19 @@ def example_call(format: str | Format, tool: ToolSpec, tools: Sequence[ToolSpec]
 
 
 def example_arguments(tool: ToolSpec) -> dict[str, Any]:
-    """Plausible arguments for the required parameters, from the schema: its examples, enums and defaults first."""
+    """Plausible arguments for all parameters, from the schema: its examples, enums and defaults first.
+
+    For the optional ones, too: small models got the markup of a parameter wrong that no example showed.
+    """
     properties = tool.parameters.get("properties", {})
-    names = [n for n in properties if n in tool.parameters.get("required", ())]
-    return {n: _sample(n, properties[n], tool.parameters, _DEPTH) for n in names}
+    return {n: _sample(n, s, tool.parameters, _DEPTH) for n, s in properties.items()}
 
 
 def _sample(name: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
     plain = next(iter(walk.alternatives(schema, root)), {})
     for source in (schema, plain):
         listed = [*source.get("examples", ()), *source.get("enum", ()), source.get("const"), source.get("default")]
-        if (value := next((v for v in listed if v is not None), None)) is not None:
+        if (value := next((v for v in listed if v not in (None, "")), None)) is not None:
             return value
     kind = plain.get("type")
     if kind == "array":

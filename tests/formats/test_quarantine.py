@@ -141,10 +141,7 @@ def test_what_must_be_written_to_the_letter_is_refused_with_a_marker_in_it(place
 def test_words_that_hold_no_marker_are_shown_as_they_stand() -> None:
     words = ["\n", "\t", "a<b", "<b>", "[x]", "#", "a/b", "x|y", "<", "C#", "naïve"]
     prompt = formats.render_prompt("hermes", [declared(enum=words)])
-    assert (
-        json.loads(prompt.split("<tools>\n")[1].split("\n</tools>")[0])["parameters"]["properties"]["text"]["enum"]
-        == words
-    )
+    assert " or ".join(json.dumps(word, ensure_ascii=False) for word in words) in prompt
 
 
 def test_a_reply_schema_is_shown_the_same_way() -> None:

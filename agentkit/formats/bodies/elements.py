@@ -5,7 +5,6 @@ Knows the call in progress, the reader and the declarations.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -22,10 +21,10 @@ from agentkit.formats.damage.missing_close import unsure
 from agentkit.formats.escapes import attribute, cdata, raw_value, reads_as_null, text_of
 from agentkit.formats.format import NameTag, Tag, TextArgument, ToolElement
 from agentkit.formats.kind import OTHERS_AS_JSON, PartKind, Writing
+from agentkit.formats.listing import listed
 from agentkit.formats.rawvalue import Value
 from agentkit.formats.reader import Damage, Decline, Reader, Wait
 from agentkit.formats.worn import doubtful_end
-from agentkit.schemas import walk
 from agentkit.toolspec import Element, Node, ToolSpec
 
 
@@ -377,51 +376,25 @@ def _to_the_letter(value: Any, element: Element) -> bool:
 def listed_elements(part: ToolElement, tools: Sequence[ToolSpec]) -> str:
     """The tools as a prompt lists them: each by its tag and what goes where."""
     elements = [t.with_element(part.layout) for t in tools]
-    listed = [_element(t) for t in elements]
+    shown = [_element(t) for t in elements]
     if any(node.kind == "attribute" for t in elements if t.element is not None for node in t.element.nodes):
-        listed.append(_ATTRIBUTES)
-    return "\n\n".join(listed)
+        shown.append(_ATTRIBUTES)
+    return "\n\n".join(shown)
 
 
 def _element(tool: ToolSpec) -> str:
-    element = tool.element
-    assert element is not None
-    nodes = {n.parameter: n for n in element.nodes}
-    lines = [f"## <{element.tag}>", "", tool.description or tool.name]
-    lines += [_parameter(tool, name, nodes.get(name)) for name in tool.parameters.get("properties", {})]
-    if element.example:
-        lines += ["", element.example.strip()]
-    return "\n".join(lines)
+    assert tool.element is not None
+    nodes = {n.parameter: n for n in tool.element.nodes}
+    shown = listed(tool, f"<{tool.element.tag}>", lambda name: _place(name, nodes.get(name)))
+    return f"{shown}\n\n{tool.element.example.strip()}" if tool.element.example else shown
 
 
-def _parameter(tool: ToolSpec, name: str, node: Node | None) -> str:
-    schema = tool.schema_of(name)
-    place = "attribute" if node is None else node.kind
-    label = "/".join(node.path) if node is not None and node.path else name
-    where = {"attribute": f"attribute `{label}`", "element": f"element <{label}>", "content": "the element's content"}[
-        place
+def _place(parameter: str, node: Node | None) -> str:
+    label = "/".join(node.path) if node is not None and node.path else parameter
+    kind = "attribute" if node is None else node.kind
+    return {"attribute": f"attribute `{label}`", "element": f"element <{label}>", "content": "the element's content"}[
+        kind
     ]
-    needed = "required" if name in tool.parameters.get("required", ()) else "optional"
-    about = f": {schema['description'].rstrip('. ')}." if schema.get("description") else ""
-    default = f" Default {json.dumps(schema['default'])}." if schema.get("default") is not None else ""
-    return f"- {where} ({_type(schema, tool.parameters)}, {needed}){about}{default}"
-
-
-def _type(schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
-    """A schema in a few words; the whole schema if a few words are not enough."""
-    words = []
-    for plain in walk.alternatives(schema, root):
-        if "enum" in plain or "const" in plain:
-            words.append(
-                " or ".join(json.dumps(v, ensure_ascii=False) for v in plain.get("enum", [plain.get("const")]))
-            )
-        elif plain.get("type") == "object" and plain.get("properties"):
-            words.append(f"object {json.dumps(plain, ensure_ascii=False)}")
-        elif plain.get("type") == "array" and isinstance(plain.get("items"), Mapping):
-            words.append(f"list of {_type(plain['items'], root)}")
-        else:
-            words.append(str(plain.get("type", "any value")))
-    return " or ".join(dict.fromkeys(words))
 
 
 _AS_MEANT: Final = (
