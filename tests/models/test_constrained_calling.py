@@ -82,10 +82,11 @@ def test_a_tag_where_a_call_is_free_forced_or_forbidden() -> None:
         "type": "triggered_tags",
         "triggers": ["<tool_call>"],
         "tags": [PING_CALL],
-        "excludes": ["<|im_start|>", "<think>", "<thinking>"],
+        "excludes": sent()["excludes"],
         "at_least_one": False,
         "stop_after_first": False,
     }
+    assert {"<|im_start|>", "<think>", "<tool_response", "<|start_header_id|>"} <= set(free["excludes"])
     run = {
         "type": "tags_with_separator",
         "tags": [PING_CALL],
