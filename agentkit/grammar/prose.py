@@ -24,7 +24,9 @@ from agentkit.grammar.rules import Blocked
 from agentkit.toolspec import ToolSpec
 
 _TURNS: Final = [text for text, aside in asides.LITERALS.items() if not aside.paragraph]
-_RESULTS: Final = ("tool_response", "tool_result", "tool_output", "function_response", "function_result", "observation")
+_RESULTS: Final = (
+    "<tool_response", "<tool_result", "<tool_output", "<function_response", "<function_result", "<observation",
+)  # fmt: skip
 """How the tags around a result begin; see `asides`."""
 
 
@@ -63,12 +65,12 @@ def invented(format: Format) -> Iterator[Blocked]:
     A mark before each role is blocked without the role, unless the format writes it itself.
     """
     own = {text for shape in format.shapes for text in (shape.opening, *shape.call) if isinstance(text, str)}
-    own |= {text for pair in (*format.thinking, *format.answer) for text in pair}
+    own |= {start for start, _ in (*format.thinking, *format.answer)}
     own |= {str(shape.section.open) for shape in format.shapes if shape.section is not None}
-    yield from (Blocked(f"<{tag}") for tag in _RESULTS)
-    for text in dict.fromkeys((format.result.open.partition("{")[0].strip(), *map(_mark, _TURNS, repeat(own)))):
+    result = format.result.open.partition("{")[0].split()[0]
+    for text in dict.fromkeys((*_RESULTS, result, *map(_mark, _TURNS, repeat(own)))):
         if not any(written.startswith(text) for written in own):
-            yield Blocked(text)
+            yield Blocked(text, token=True)
 
 
 def _mark(text: str, own: Collection[str]) -> str:

@@ -276,10 +276,10 @@ def _announced(format: Format, tools: Sequence[ToolSpec]) -> dict[Blocked, None]
 def _blocked(format: Format, tools: Sequence[ToolSpec]) -> dict[Blocked, None]:
     """What free text does not contain."""
     blocked = _announced(format, tools)
-    # nothing opens behind a mark that is itself blocked
-    plain = [b.text for b in blocked if b.exact and not b.start]
-    new = [b for b in prose.invented(format) if not any(b.text.startswith(text) for text in plain)]
-    return blocked | dict.fromkeys(new)
+    for new in prose.invented(format):  # nothing opens behind a mark that is itself blocked
+        if not any(b.exact and new.text.startswith(b.text) for b in blocked):
+            blocked[new] = None
+    return blocked
 
 
 def _openable(

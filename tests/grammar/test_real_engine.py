@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import jsonschema
 import pytest
 from format_tools import spec
 from grammar_texts import WITH, validate
-from llama_server import BINARY, SLOTS, WEIGHTS, llama_server
+from llama_server import BINARY, WEIGHTS, llama_server
 from streams import answer, events_of
 
 from agentkit import formats
@@ -35,13 +34,12 @@ pytestmark = [
 ]
 SIX: Final = ("hermes", "qwen3_coder", "pythonic", "xml", "glm45", "deepseek_v31")
 """Of different kinds: a JSON envelope, pairs of tags, Python, elements, pairs without quotes, a name before JSON."""
-TOKENS: Final = 64  # of a reply; the shortest calls take 10
+TOKENS: Final = 56  # of a reply; a call of `book` takes 20 to 50
 BOOK = spec(
     "book", None, ("day", "seats"),
     day={"type": "string", "enum": ["Monday", "Friday"]}, seats={"type": "integer", "minimum": 1, "maximum": 9},
 )  # fmt: skip
 NOTE = spec("note", None, ("text",), text="string", tags={"type": "array", "items": {"type": "string"}})
-ASKED: Final = ("Book two seats for Friday.", "Note that the milk is empty.")
 MODES: Final[Mapping[str, Mapping[str, Any]]] = {
     "auto": {},
     "required": {"tool_choice": "required"},
@@ -70,7 +68,7 @@ def url() -> Iterator[str]:
 def said(url: str, format: Format, words: str, **request: Any) -> tuple[str, str]:
     """What the model writes, and why it ended."""
     made = model(
-        "openai:small", base_url=url, server="llamacpp", format=format.name, constrained=True, api_key="none",
+        "openai:small", base_url=url, server="llamacpp", format=format.name, constrained="no_thinking", api_key="none",
         temperature=1.0, max_tokens=TOKENS, extra={"seed": 7},
     )  # fmt: skip
     events = events_of(made, [user(words)], **request)
@@ -83,11 +81,8 @@ def test_every_reply_is_valid_calls_or_text_or_cut_off(url: str, format: Format)
     # a format that writes a tool's first argument only has no valid call of `book`
     tools = (BOOK, NOTE) if not grammar_gaps(format, [BOOK], target="gbnf") else (NOTE,)
     choices = {**MODES, "named": {"tool_choice": tools[0].name}}
-    asked = [(mode, words) for mode in choices for words in ASKED]
-    with ThreadPoolExecutor(SLOTS) as pool:
-        replies = [*pool.map(lambda one: said(url, format, one[1], tools=tools, **choices[one[0]]), asked)]
-    for (mode, _), (text, reason) in zip(asked, replies, strict=True):
-        check(format, mode, text, reason, tools)
+    for mode, request in choices.items():
+        check(format, mode, *said(url, format, "Book two seats for Friday.", tools=tools, **request), tools)
 
 
 def check(format: Format, mode: str, text: str, reason: str, tools: Sequence[ToolSpec]) -> None:
@@ -109,7 +104,7 @@ def check(format: Format, mode: str, text: str, reason: str, tools: Sequence[Too
         assert calls[0].name == tools[0].name
 
 
-@every_format
+@pytest.mark.parametrize("format", [f for f in WITH if f.name in SIX], ids=lambda f: f.name)
 def test_an_output_is_its_json_or_calls_or_cut_off(url: str, format: Format) -> None:
     for tools in ((), (NOTE,)):
         text, reason = said(url, format, "Which city is the capital of France?", tools=tools, output_schema=PLACE)
@@ -168,7 +163,7 @@ def test_what_the_server_refuses_is_rewritten_or_left_out(url: str, schema: Mapp
 
 
 def test_an_unnamed_server_that_refuses_is_explained(url: str) -> None:
-    refusals = [native(url, {"type": "array", "items": True, "minItems": 2500}, None, output=o) for o in (True, False)]
+    refusals = [native(url, {"type": "string", "pattern": "^(a$"}, None, output=o) for o in (True, False)]
     for found, whose in zip(refusals, ("output type 'Day', schema", "tool 'day', parameters"), strict=True):
         assert found is not None
-        assert f"{whose}.properties.date.minItems" in found
+        assert f"{whose}.properties.date.pattern" in found

@@ -17,7 +17,6 @@ import pytest
 
 BINARY: Final = os.environ.get("AGENTKIT_LLAMA_SERVER", "")
 WEIGHTS: Final = os.environ.get("AGENTKIT_GGUF", "")
-SLOTS: Final = 4
 _READY: Final = 60.0  # seconds that a model of 100 MB may take to load
 
 
@@ -27,7 +26,7 @@ def llama_server() -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    options = ["--host", "127.0.0.1", "--port", str(port), "--jinja", "-ngl", "0", "-np", str(SLOTS), "-c", "16384"]
+    options = ["--host", "127.0.0.1", "--port", str(port), "--jinja", "-ngl", "0", "-np", "1", "-c", "4096"]
     process = subprocess.Popen(
         [BINARY, "-m", WEIGHTS, *options],
         stdin=subprocess.DEVNULL,
