@@ -34,7 +34,7 @@ pytestmark = [
 ]
 SIX: Final = ("hermes", "qwen3_coder", "pythonic", "xml", "glm45", "deepseek_v31")
 """Of different kinds: a JSON envelope, pairs of tags, Python, elements, pairs without quotes, a name before JSON."""
-TOKENS: Final = 56  # of a reply; a call of `book` takes 20 to 50
+TOKENS: Final = 40  # of a reply; a call of `book` takes 15 to 40
 BOOK = spec(
     "book", None, ("day", "seats"),
     day={"type": "string", "enum": ["Monday", "Friday"]}, seats={"type": "integer", "minimum": 1, "maximum": 9},
@@ -104,7 +104,7 @@ def check(format: Format, mode: str, text: str, reason: str, tools: Sequence[Too
         assert calls[0].name == tools[0].name
 
 
-@pytest.mark.parametrize("format", [f for f in WITH if f.name in SIX], ids=lambda f: f.name)
+@pytest.mark.parametrize("format", [f for f in WITH if f.name in ("hermes", "xml")], ids=lambda f: f.name)
 def test_an_output_is_its_json_or_calls_or_cut_off(url: str, format: Format) -> None:
     for tools in ((), (NOTE,)):
         text, reason = said(url, format, "Which city is the capital of France?", tools=tools, output_schema=PLACE)
