@@ -25,7 +25,7 @@ from agentkit.toolspec import Layout, ToolSpec
 Target = Literal["structural_tag", "gbnf"]
 """`structural_tag` for vLLM, SGLang and xgrammar; `gbnf` for llama.cpp."""
 
-_COUNTED: Final = 1999  # llama.cpp refuses higher counts: MAX_REPETITION_THRESHOLD in its `llama-grammar.cpp`
+COUNTED: Final = 1999  # llama.cpp refuses higher counts: MAX_REPETITION_THRESHOLD in its `llama-grammar.cpp`
 _CDATA: Final = Blocked(CDATA_OPEN, start=True)
 
 
@@ -49,7 +49,7 @@ class CallRules:
     def __post_init__(self) -> None:
         layout: Layout = next((p.layout for p in self.format.call if isinstance(p, ToolElement)), "own")
         self.tool = self.tool.with_element(layout)
-        largest = _COUNTED if self.target == "gbnf" else None
+        largest = COUNTED if self.target == "gbnf" else None
         self.schemas = SchemaRules(self.tool.name, self.tool.parameters, self.prefix, largest)
 
     @property

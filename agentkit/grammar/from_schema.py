@@ -6,6 +6,7 @@ arguments are in their declared order. A keyword that rules cannot express is a 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -46,6 +47,7 @@ BELONGS: Final[Mapping[str, str]] = {
 
 _HEX: Final = Chars("0123456789abcdefABCDEF")
 _UNICODE: Final = seq(Lit("\\u"), Chars("0123456789abcefABCEF"), _HEX, _HEX, _HEX)  # without the surrogates
+_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 CONTROLS: Final = "".join(map(chr, range(0x20))) + "\x7f"
 
 
@@ -120,8 +122,17 @@ ATTRIBUTE: Final = Syntax(quotes=("&quot;",), unsafe="<>&", dumps=(_attribute_js
 
 def inside(closer: str) -> Syntax:
     """JSON inside raw text that `closer` ends: no string in it may contain the closer's first character unescaped."""
-    first = closer.strip()[0]
-    return Syntax(unsafe=first, dumps=(lambda v: values.dump(v).replace(first, f"\\u{ord(first):04x}"),))
+    return escaping(closer.strip()[0])
+
+
+def escaping(characters: str) -> Syntax:
+    """JSON in which these characters are escaped in strings; listed values that are no strings stay as they are."""
+
+    def dumped(value: Any) -> str:
+        return _STRING.sub(lambda m: "".join(escapes.get(c, c) for c in m[0]), values.dump(value))
+
+    escapes = {c: f"\\u{ord(c):04x}" for c in characters}
+    return Syntax(unsafe=characters, dumps=(dumped,))
 
 
 class Refused(ValueError):

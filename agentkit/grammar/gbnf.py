@@ -191,12 +191,14 @@ class _Automaton:
         self.ends = len(exact)
         free = [*exact, *(p for b in blocked if not b.start for p in b.patterns)]
         self.patterns = [*free, *(p for b in blocked if b.start for p in b.patterns)]
+        self.finals = frozenset((i, len(pattern)) for i, pattern in enumerate(self.patterns))
         self.again = self.closed({(i, 0) for i in range(len(free))})
         mentioned = {c for p in self.patterns for step in p for c in step.chars}
         # one character that is in no pattern stands for all such characters
         self.other = next(c for c in map(chr, range(0x4E00, 0x9FFF)) if c not in mentioned)
         self.alphabet = [*dict.fromkeys(_ALPHABET + SPACES + "".join(sorted(mentioned))), self.other]
         self.alike = self.characters_alike()
+        self.begun = {alike[0]: self.moved(self.again, alike[0]) | self.again for alike in self.alike}
 
     def characters_alike(self) -> list[list[str]]:
         """The alphabet in groups: characters that stand in the same steps lead to the same places."""
@@ -217,16 +219,20 @@ class _Automaton:
         return frozenset(out)
 
     def after(self, place: Position, c: str) -> Position:
+        """The place after a character, which stands for all like it."""
+        return self.moved(place - self.again, c) | self.begun[c]
+
+    def moved(self, place: Position, c: str) -> Position:
         moved = set()
         for pattern, at in place:
             step = self.patterns[pattern][at]
             if c in step.chars:
                 moved.add((pattern, at if step.star else at + 1))
-        return self.closed(moved) | self.again
+        return self.closed(moved)
 
     def done(self, place: Position) -> int | None:
         """Which end is reached: 0 and up, or -1 for blocked text; None if none is."""
-        reached = [p for p, at in place if at == len(self.patterns[p])]
+        reached = [p for p, _ in self.finals & place]
         if not reached:
             return None
         return min(reached) if min(reached) < self.ends else -1

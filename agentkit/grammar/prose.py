@@ -1,15 +1,19 @@
 """What announces a call in free text: what such text must not contain as mere text, and what makes it a call.
 
-Mirrors how the parser recognises calls in prose; knows declarations, tools and rules.
+Also what opens a tool's result or the turn of anyone else, which a model must never write itself. Mirrors how the parser recognises calls in prose; knows declarations, tools and rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import repeat
+from os.path import commonprefix
+from typing import Final
 
-from agentkit.formats import values
+from agentkit.formats import asides, values
 from agentkit.formats.edges import fenced, opener, weak
 from agentkit.formats.format import (
+    Format,
     NameTag,
     Shape,
     Tag,
@@ -18,6 +22,12 @@ from agentkit.formats.format import (
 from agentkit.grammar.parts import PARTS
 from agentkit.grammar.rules import Blocked
 from agentkit.toolspec import ToolSpec
+
+_TURNS: Final = [text for text, aside in asides.LITERALS.items() if not aside.paragraph]
+_RESULTS: Final = (
+    "<tool_response", "<tool_result", "<tool_output", "<function_response", "<function_result", "<observation",
+)  # fmt: skip
+"""How the tags around a result begin; see `asides`."""
 
 
 def announced(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
@@ -47,6 +57,26 @@ def announced(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
             yield Blocked(opener(text))
         case _ if shape.section is None:
             yield from _named(shape, tools)
+
+
+def invented(format: Format) -> Iterator[Blocked]:
+    """What opens a tool's result or the turn of anyone else, in this format and in the known families.
+
+    A mark before each role is blocked without the role, unless the format writes it itself.
+    """
+    own = {text for shape in format.shapes for text in (shape.opening, *shape.call) if isinstance(text, str)}
+    own |= {start for start, _ in (*format.thinking, *format.answer)}
+    own |= {str(shape.section.open) for shape in format.shapes if shape.section is not None}
+    result = format.result.open.partition("{")[0].split()[0]
+    for text in dict.fromkeys((*_RESULTS, result, *map(_mark, _TURNS, repeat(own)))):
+        if not any(written.startswith(text) for written in own):
+            yield Blocked(text, token=True)
+
+
+def _mark(text: str, own: Collection[str]) -> str:
+    """What starts the turns of all roles, from the turn of one."""
+    mark = commonprefix([text, *asides.LITERALS[text].closes[-1:]])  # noqa: RUF071  # characters, not paths
+    return mark if mark.endswith(">") and not any(mark in written for written in own) else text
 
 
 def earliest(found: str, blocked: Iterable[Blocked]) -> str:

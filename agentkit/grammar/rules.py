@@ -38,6 +38,7 @@ class Blocked:
         start: whether it is forbidden only at the text's start, after any white space.
         quotes: whether its double quotes may also be single quotes.
         cases: whether its letters may be lower or upper case.
+        token: whether it is written in one way only, as a control token is, without white space in it.
     """
 
     text: str
@@ -45,10 +46,13 @@ class Blocked:
     start: bool = False
     quotes: bool = False
     cases: bool = False
+    token: bool = False
 
     @property
     def patterns(self) -> tuple[tuple[Step, ...], ...]:
         """Its spellings as steps over characters."""
+        if self.token:
+            return (tuple(Step(frozenset(c)) for c in self.text),)
         if not self.tag:
             lead = (_SPACE_RUN,) if self.start else ()
             steps = _soft(self.text, self.quotes)

@@ -14,10 +14,10 @@ from agentkit.formats.edges import weak
 from agentkit.formats.engine import get
 from agentkit.formats.format import Format
 from agentkit.grammar import gbnf, parts, prose, rules, structural_tag
-from agentkit.grammar.arguments_as_rules import CallRules, Target
-from agentkit.grammar.from_schema import Gap, Refused
+from agentkit.grammar.arguments_as_rules import COUNTED, CallRules, Target
+from agentkit.grammar.from_schema import Gap, Refused, SchemaRules, escaping
 from agentkit.grammar.rules import Alt, Blocked, Lit, Many, Prose, Raw, Repeat, Rule, Seq, alt, leading, seq
-from agentkit.toolspec import ToolSpec
+from agentkit.toolspec import OutputSchema, ToolSpec
 
 ThinkingRule = Literal["may_think", "no_thinking", "begun_thinking"]
 """`may_think`: thinking between the format's tags may come first. `no_thinking`: it may not, as for a server that
@@ -35,11 +35,13 @@ _PROBE: Final = ToolSpec(
 def grammar(
     format: str | Format, tools: Sequence[ToolSpec], *, target: Literal["structural_tag"] = "structural_tag",
     tool_choice: str = "auto", parallel: bool = True, thinking: ThinkingRule = "may_think", strict: bool = True,
+    output: OutputSchema | None = None,
 ) -> dict[str, Any]: ...  # fmt: skip
 @overload
 def grammar(
     format: str | Format, tools: Sequence[ToolSpec], *, target: Literal["gbnf"],
     tool_choice: str = "auto", parallel: bool = True, thinking: ThinkingRule = "may_think", strict: bool = True,
+    output: OutputSchema | None = None,
 ) -> str: ...  # fmt: skip
 def grammar(
     format: str | Format,
@@ -50,11 +52,13 @@ def grammar(
     parallel: bool = True,
     thinking: ThinkingRule = "may_think",
     strict: bool = True,
+    output: OutputSchema | None = None,
 ) -> dict[str, Any] | str:
     r"""A grammar that lets a model write nothing but calls that parse and validate.
 
     With `auto`, free text may surround the calls. It never contains what would open a call as mere text, not
-    even between marks of code, where only `in_code="execute"` reads it as a call.
+    even between marks of code, where only `in_code="execute"` reads it as a call; nor what opens a tool's result or
+    the turn of anyone else.
 
     Args:
         format: the format, by name or declaration.
@@ -66,6 +70,8 @@ def grammar(
         thinking: whether a region of thinking may or must come first, in a format that declares its tags.
         strict: whether a schema keyword that the target cannot enforce is an error; otherwise such keywords are
             omitted, and `grammar_gaps` lists them. `format` is never an error: in JSON Schema it refuses nothing.
+        output: what a final reply must be. Then there is no free text: with `auto`, a reply is calls or one JSON value
+            of this schema, with `none` or without tools that value alone.
 
     Raises:
         FormatError: the format has no grammar, or no tags of thinking that could be open; `tool_choice` does not name
@@ -77,7 +83,7 @@ def grammar(
     """
     if thinking not in get_args(ThinkingRule):
         raise FormatError(f"thinking={thinking!r}: expected one of {', '.join(get_args(ThinkingRule))}")
-    built, gaps = _build(get(format), tools, target, _Reply(tool_choice, parallel, thinking))
+    built, gaps = _build(get(format), tools, target, _Reply(tool_choice, parallel, thinking, output))
     hard = [str(g) for g in gaps if g.keyword != "format"]
     if strict and hard:
         raise FormatError(
@@ -99,9 +105,12 @@ def exactly(text: str, *, target: Target) -> dict[str, Any] | str:
     return structural_tag.write(built) if target == "structural_tag" else gbnf.write(built)
 
 
-def openings(format: str | Format, tools: Sequence[ToolSpec], *, target: Target) -> tuple[str, ...]:
-    """What a reply that consists of calls may start with, after any white space; includes the tags of thinking."""
-    built, _ = _build(get(format), tools, target, _Reply("required", thinking="no_thinking"))
+def openings(
+    format: str | Format, tools: Sequence[ToolSpec], *, target: Target, tool_choice: str = "required",
+    output: OutputSchema | None = None,
+) -> tuple[str, ...]:  # fmt: skip
+    """What a reply without free text may start with, after any white space; includes the tags of thinking."""
+    built, _ = _build(get(format), tools, target, _Reply(tool_choice, thinking="no_thinking", output=output))
     assert not isinstance(built.root, Prose)
     block = built.root.items[-1] if isinstance(built.root, Seq) and get(format).thinking else built.root
     found = [text.lstrip() for text in _starts(block)]
@@ -149,6 +158,12 @@ class _Reply(NamedTuple):
     choice: str
     parallel: bool = True
     thinking: ThinkingRule = "may_think"
+    output: OutputSchema | None = None
+
+    @property
+    def free(self) -> bool:
+        """Whether it may be text, or with an output its value."""
+        return self.choice in ("auto", "none")
 
     @property
     def named(self) -> bool:
@@ -164,7 +179,7 @@ def _build(
     format: Format, tools: Sequence[ToolSpec], target: Target, reply: _Reply
 ) -> tuple[rules.Grammar, tuple[Gap, ...]]:
     offered = [t for t in tools if not reply.named or t.name == reply.choice]
-    if not offered:
+    if not offered and not (reply.output is not None and reply.free):
         known = ", ".join(t.name for t in tools) or "none"
         raise FormatError(f"tool_choice={reply.choice!r} is not an offered tool; the offered tools are {known}")
     if reply.thinking == "begun_thinking" and not format.thinking:
@@ -174,15 +189,42 @@ def _build(
         calls = {w.tool.name: parts.call_rule(w) for w in writings}
     except Refused as e:
         raise FormatError(f"no call can be written: {e}") from e
-    free = reply.choice in ("auto", "none")
-    root = _prose(format, offered, calls, reply) if free else _only_calls(format, calls, reply)
-    gaps = {g: None for w in writings for g in w.gaps}
-    return rules.Grammar(root, {n: r for w in writings for n, r in w.schemas.rules.items()}), tuple(gaps)
+    made = [w.schemas for w in writings]
+    if reply.output is not None:
+        block, found = _with_output(format, offered, calls, reply, reply.output)
+        root, made = _thoughtful(format, block, reply), [*made, found]
+    elif reply.free:
+        root = _prose(format, offered, calls, reply)
+    else:
+        root = _thoughtful(format, alt(_blocks(format, [*calls.values()], reply.many)), reply)
+    gaps = {g: None for schemas in made for g in schemas.gaps}
+    return rules.Grammar(root, {n: r for schemas in made for n, r in schemas.rules.items()}), tuple(gaps)
 
 
-def _only_calls(format: Format, calls: Mapping[str, Rule], reply: _Reply) -> Rule:
-    """Only calls, after the thinking."""
-    block = alt(_blocks(format, [*calls.values()], reply.many))
+def _with_output(
+    format: Format, tools: Sequence[ToolSpec], calls: Mapping[str, Rule], reply: _Reply, output: OutputSchema
+) -> tuple[Rule, SchemaRules]:
+    """Calls, as far as they are allowed, or the final reply's value, and the schema of that.
+
+    No string of the value contains the mark that would open a call: its first character is escaped there.
+
+    Raises:
+        FormatError: no value satisfies the schema.
+    """
+    marks = [*(b.text.strip() for b in _announced(format, tools)), format.result.open]
+    opens = {mark[0] for mark in marks if not mark[0].isalnum()} - {'"'}
+    schemas = SchemaRules(f"output type {output.name}", output.schema, "output", largest=COUNTED)
+    try:
+        value = schemas.rule(output.schema, escaping("".join(sorted(opens))))
+    except Refused as e:
+        raise FormatError(f"no reply can be written: {e}") from e
+    callable_ = calls and reply.choice != "none"
+    blocks = _blocks(format, [*calls.values()], reply.many) if callable_ else []
+    return alt([*blocks, *([value] if reply.free else [])]), schemas
+
+
+def _thoughtful(format: Format, block: Rule, reply: _Reply) -> Rule:
+    """What is no free text, after the thinking."""
     if not format.thinking:
         return block
     before: list[Rule] = []
@@ -212,8 +254,7 @@ def _within(format: Format, inner: Rule) -> Rule:
 
 def _prose(format: Format, tools: Sequence[ToolSpec], calls: Mapping[str, Rule], reply: _Reply) -> Prose:
     """Free text around blocks of calls, or without any."""
-    blocked = dict.fromkeys(b for shape in format.shapes for b in prose.announced(shape, tools))
-    blocked |= dict.fromkeys(Blocked(tag.strip()) for tag, _ in (*format.thinking, *format.answer))
+    blocked = _blocked(format, tools)
     regions = format.answer if reply.thinking == "no_thinking" else (*format.thinking, *format.answer)
     closing = format.thinking[0][1] if reply.thinking == "begun_thinking" else ""
     if reply.choice == "none":
@@ -224,6 +265,21 @@ def _prose(format: Format, tools: Sequence[ToolSpec], calls: Mapping[str, Rule],
     triggers = {prose.earliest(t, blocked) for t in found}
     first = sorted(t for t in triggers if not any(t != o and t.startswith(o) for o in triggers))
     return Prose(tuple(first), tuple(dict.fromkeys(b for _, b in blocks)), tuple(blocked), regions, many, closing)
+
+
+def _announced(format: Format, tools: Sequence[ToolSpec]) -> dict[Blocked, None]:
+    """What opens a call, or a region in which none counts."""
+    blocked = dict.fromkeys(b for shape in format.shapes for b in prose.announced(shape, tools))
+    return blocked | dict.fromkeys(Blocked(tag.strip()) for tag, _ in (*format.thinking, *format.answer))
+
+
+def _blocked(format: Format, tools: Sequence[ToolSpec]) -> dict[Blocked, None]:
+    """What free text does not contain."""
+    blocked = _announced(format, tools)
+    for new in prose.invented(format):  # nothing opens behind a mark that is itself blocked
+        if not any(b.exact and new.text.startswith(b.text) for b in blocked):
+            blocked[new] = None
+    return blocked
 
 
 def _openable(

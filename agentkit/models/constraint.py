@@ -20,7 +20,7 @@ from agentkit.grammar import ThinkingRule, exactly, grammar, openings, why_no_gr
 from agentkit.messages import AssistantMessage, user
 from agentkit.models.base import Model, ModelRequest, continues
 from agentkit.models.servers import CONSTRAINED, SERVERS, Constrained, GrammarField
-from agentkit.toolspec import ToolSpec
+from agentkit.toolspec import OutputSchema, ToolSpec
 
 ODD: Final = "agentkit-7"
 """The word that `check_constraint` lets a model say: no model says it unforced."""
@@ -34,7 +34,7 @@ _BLAMES: Final = re.compile(
 )
 _TWICE: Final = "constrained= and extra={{{!r}: …}} both define what a reply must be; omit one"
 _REFUSALS: Final = ("bad_request", "server", "stream")
-_Key = tuple[tuple[ToolSpec, ...], str, bool]
+_Key = tuple[tuple[ToolSpec, ...], str, bool, OutputSchema | None]
 
 
 class HeldReply(NamedTuple):
@@ -45,12 +45,14 @@ class HeldReply(NamedTuple):
         field: how the server expects the grammar.
         fields: the fields of the request.
         openings: what the reply starts with, apart from white space; empty if that may be anything.
+        forced: what was asked of it, in words.
     """
 
     provider: str
     field: GrammarField
     fields: Mapping[str, Any]
     openings: tuple[str, ...]
+    forced: str = "a call was forced"
 
     async def watched(self, events: AsyncIterator[SourceEvent]) -> AsyncGenerator[SourceEvent, None]:
         """The events of the reply.
@@ -64,7 +66,7 @@ class HeldReply(NamedTuple):
                 if isinstance(event, Text) and len(head) < HEAD:
                     head = f"{head}{event.text}".lstrip()[:HEAD]
                 elif isinstance(event, Finish) and not self._may_be(head, event):
-                    raise ignored(self.field, self.provider, f"a call was forced, yet the reply begins {head!r}")
+                    raise ignored(self.field, self.provider, f"{self.forced}, yet the reply begins {head!r}")
                 yield event
         except ProviderError as error:
             raise explained(self.field, error) from error.__cause__
@@ -122,30 +124,37 @@ class Constraint:
     def hold(self, request: ModelRequest) -> HeldReply | None:
         """The constraint on the reply to a request.
 
-        None if there is no tool, or if the model continues its own message: a grammar describes a reply from its
-        beginning. Schema keywords that no grammar can express are omitted: arguments are checked for them when a call
-        is read.
+        None if there is neither a tool nor an output's schema, or if the model continues its own message: a grammar
+        describes a reply from its beginning. Schema keywords that no grammar can express are omitted: arguments and
+        outputs are checked for them when they are read.
 
         Raises:
             ConfigError: the request already has such a field.
         """
-        if not request.tools or (continues(self._model) and isinstance(request.messages[-1], AssistantMessage)):
+        if not (request.tools or request.output_schema) or (
+            continues(self._model) and isinstance(request.messages[-1], AssistantMessage)
+        ):
             return None
         if self.field.name in request.extra:
             raise ConfigError(f"{self._model.name}: {_TWICE.format(self.field.name)}")
-        key = (tuple(request.tools), request.tool_choice, request.parallel_tool_calls is not False)
+        parallel = request.parallel_tool_calls is not False
+        choice = request.tool_choice if request.tools else "auto"
+        key = (tuple(request.tools), choice, parallel, request.output_schema)
         if self._last is None or self._last[0] != key:
             self._last = key, self._made(*key)
         return self._last[1]
 
-    def _made(self, tools: tuple[ToolSpec, ...], choice: str, parallel: bool) -> HeldReply:
+    def _made(self, tools: tuple[ToolSpec, ...], choice: str, parallel: bool, output: OutputSchema | None) -> HeldReply:
+        target = self.field.target
         made = grammar(
-            self._format, tools, target=self.field.target, tool_choice=choice, parallel=parallel,
-            thinking=self._thinking, strict=False,
+            self._format, tools, target=target, tool_choice=choice, parallel=parallel, thinking=self._thinking,
+            strict=False, output=output,
         )  # fmt: skip
-        forced = choice not in ("auto", "none") and self._thinking != "begun_thinking"
-        starts = openings(self._format, tools, target=self.field.target) if forced else ()
-        return HeldReply(self._provider, self.field, {self.field.name: made}, starts)
+        free = choice in ("auto", "none") and output is None
+        known = not free and self._thinking != "begun_thinking"
+        starts = openings(self._format, tools, target=target, tool_choice=choice, output=output) if known else ()
+        said = "a call was forced" if output is None else "a call or JSON was forced"
+        return HeldReply(self._provider, self.field, {self.field.name: made}, starts, said)
 
     async def check(self) -> None:
         """Make one request whose grammar allows one odd word; see `check_constraint`."""

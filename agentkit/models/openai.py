@@ -7,6 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
+from agentkit.errors import ProviderError
 from agentkit.events import ArgumentDelta, SourceEvent, Text, Usage
 from agentkit.messages import (
     AssistantMessage,
@@ -25,9 +26,11 @@ from agentkit.models.base import ModelRequest
 from agentkit.models.chat_calls import WhichCall
 from agentkit.models.chat_choices import OtherChoices, place_of
 from agentkit.models.chat_thinking import ChatThinking
+from agentkit.models.conversion import Conversion
 from agentkit.models.event_shapes import CHAT
 from agentkit.models.final_message import decide
 from agentkit.models.finishes import finish, meaning, takes_back
+from agentkit.models.model_options import ModelSettings
 from agentkit.models.native import NativeCalls, last_events
 from agentkit.models.native_arguments import readable
 from agentkit.models.provider import RemoteModel, offered
@@ -382,9 +385,14 @@ class OpenAIModel(RemoteModel):
     required: ClassVar = {"messages": []}
     as_streamed = staticmethod(chunks_of)
 
+    def __init__(self, model: str, settings: ModelSettings | None = None) -> None:
+        super().__init__(model, settings)
+        self._conversion = Conversion(self.name, self.server)
+
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
         own = self.is_the_vendors
-        body = chat_body(request if own else fitting.told(request), self.model, self.provider)
+        fitted = request if own else self._conversion.fitted(fitting.told(request))
+        body = chat_body(fitted, self.model, self.provider)
         # OpenAI's reasoning models refuse the old name, most other servers do not know the new one
         body["max_completion_tokens" if own else "max_tokens"] = self._max_tokens(request)
         if not self.continues:
@@ -392,6 +400,9 @@ class OpenAIModel(RemoteModel):
         elif prefill.is_unfinished(body["messages"]):
             body = prefill.chat_continued(body, self._address.url)
         return body
+
+    def _explained(self, error: ProviderError, request: ModelRequest) -> ProviderError:
+        return error if self.is_the_vendors else self._conversion.explained(error, request)
 
     def _continues(self) -> bool:
         told = (self.settings.extra or {}).get("continue_final_message")

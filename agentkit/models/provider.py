@@ -143,7 +143,9 @@ class RemoteModel(Closing, ABC):
                 headers = getattr(getattr(error.__cause__, "response", None), "headers", {})
                 wait = None if begun else self._retry.wait(failures, error, self.settings.dice(), headers)
                 if wait is None:
-                    raise
+                    if (said := self._explained(error, request)) is error:
+                        raise
+                    raise said from error.__cause__
                 attempt = f"attempt {failures + 1} of {self.settings.max_retries + 1} in {wait:.1f} s"
                 _LOG.info("%s; %s", error, attempt, extra={"retry_in": wait})
             await self.settings.sleep(wait)
@@ -306,6 +308,10 @@ class RemoteModel(Closing, ABC):
 
     def _max_tokens(self, request: ModelRequest) -> int | None:
         return request.max_tokens if request.max_tokens is not None else self.settings.max_tokens
+
+    def _explained(self, error: ProviderError, request: ModelRequest) -> ProviderError:
+        """The failure of a request, with what the request shows of its reason."""
+        return error
 
     @abstractmethod
     def _asked(self, request: ModelRequest) -> dict[str, Any]:

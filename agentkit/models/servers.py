@@ -37,11 +37,13 @@ class Server(NamedTuple):
         text: fields of a request that make it leave calls in the text as the model wrote them.
         advice: what its operator can change if it removes calls from the text nevertheless.
         grammar: how it expects a grammar, or in words why it accepts none.
+        converts: whether it converts schemas to grammars as llama.cpp does, and refuses what it cannot convert.
     """
 
     text: Mapping[str, Any]
     advice: str
     grammar: GrammarField | str
+    converts: bool = False
 
 
 SERVERS: Final[Mapping[str, Server]] = {
@@ -82,16 +84,19 @@ SERVERS: Final[Mapping[str, Server]] = {
             "gbnf",
             "llama.cpp refuses a grammar that it cannot parse, and any together with `tools`; its log names the rule",
         ),
+        converts=True,
     ),
     "ollama": Server(
         {},
         "Ollama reads calls with and without tools; let the model call natively (omit `format`)",
         "Ollama accepts schemas for a whole reply, but no grammar",  # Ollama issues 565 and 5899
+        converts=True,  # it contains llama.cpp's converter
     ),
     "lmstudio": Server(
         {},
         "LM Studio reads calls by the model's template; let the model call natively",
         "LM Studio accepts schemas for a whole reply, but no grammar",
+        converts=True,  # llama.cpp is its engine
     ),
 }
 """By the name to pass as `model(server=…)`."""

@@ -16,10 +16,11 @@ from streams import answer, events_of
 
 from agentkit import Agent, ProcessorConfig, formats
 from agentkit.errors import ConfigError, ProviderError
+from agentkit.events import CallEnd
 from agentkit.messages import AssistantMessage, TextPart, ToolCall, ToolMessage, user
 from agentkit.models import TextCalling, check_constraint, model
 from agentkit.testing import Recording, Replay, ScriptedModel
-from agentkit.toolspec import ToolSpec
+from agentkit.toolspec import OutputSchema, ToolSpec
 
 PING = [ToolSpec("ping", "Ping.", {"type": "object", "properties": {}})]
 LOCAL = "http://127.0.0.1:8000/v1"
@@ -82,10 +83,11 @@ def test_a_tag_where_a_call_is_free_forced_or_forbidden() -> None:
         "type": "triggered_tags",
         "triggers": ["<tool_call>"],
         "tags": [PING_CALL],
-        "excludes": ["<|im_start|>", "<think>", "<thinking>"],
+        "excludes": sent()["excludes"],
         "at_least_one": False,
         "stop_after_first": False,
     }
+    assert {"<|im_start|>", "<think>", "<tool_response", "<|start_header_id|>"} <= set(free["excludes"])
     run = {
         "type": "tags_with_separator",
         "tags": [PING_CALL],
@@ -405,3 +407,38 @@ def test_two_hundred_random_replies_are_read_as_valid_calls(
     server: str, format: str, choice: str, parallel: bool
 ) -> None:
     hold(server, format, choice, parallel, 200)
+
+
+# ---------------------------------------------------------------- a type as the final reply
+
+PLACE = OutputSchema("Place", {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]})
+
+
+@pytest.mark.parametrize("tools", [PING, []], ids=["with tools", "without"])
+def test_an_output_type_is_constrained_in_text(tools: list[ToolSpec]) -> None:
+    with SamplingServer("llamacpp", formats.get("hermes")) as server:
+        made = model("openai:m", base_url=server.url, server="llamacpp", format="hermes", constrained="no_thinking")
+        for _ in range(4):
+            events_of(made, tools=tools, output_schema=PLACE)
+    for text in server.texts:
+        calls = [event for event in formats.parse(text, "hermes", tools) if isinstance(event, CallEnd)]
+        assert calls or set(json.loads(text)) == {"city"}
+        assert tools or not calls
+
+
+def test_a_server_that_ignores_the_grammar_of_an_output_is_found_out() -> None:
+    made = Replay([reply("Paris is it.")]).model(
+        "openai:m", base_url=LOCAL, server="llamacpp", format="hermes", constrained=True
+    )
+    error = answer(made, stream=False, output_schema=PLACE)[1]
+    assert "a call or JSON was forced, yet the reply begins 'Paris is it.'" in str(error)
+
+
+def test_an_agent_reads_a_constrained_output() -> None:
+    class Place(BaseModel):
+        city: str
+
+    tape = Replay([reply('{"city": "Rome"}')])
+    made = tape.model("openai:m", base_url=LOCAL, server="llamacpp", format="hermes", constrained=True)
+    assert Agent(made, output_type=Place).run_sync("Where?").output == Place(city="Rome")
+    assert '"{\\"city\\":" ' in tape.requests[0]["grammar"]

@@ -1,0 +1,105 @@
+"""Schemas for servers that convert them to grammars: what they would refuse is rewritten or left out, and reported.
+
+Knows requests and the list of what llama.cpp's converter refuses; sends nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from agentkit.errors import ProviderError
+from agentkit.models.base import ModelRequest
+from agentkit.models.servers import SERVERS
+from agentkit.schemas.llamacpp import Refusal, convertible
+from agentkit.toolspec import OutputSchema, ToolSpec
+
+_LOG: Final = logging.getLogger("agentkit.models")
+_REFUSED: Final = re.compile(
+    r"pars\w+ (?:the )?grammar|schema (?:conversion|error)|initialize samplers|Pattern must start|Unrecognized schema"
+    r"|generate parser|invalid grammar",
+    re.IGNORECASE,
+)
+_KINDS: Final = ("bad_request", "server", "stream")
+_Offered = tuple[tuple[ToolSpec, ...], OutputSchema | None]
+
+
+class Conversion:
+    """What one model's server is sent in place of schemas that it would refuse.
+
+    Args:
+        name: the model, as the log shows it.
+        server: the kind of server, if it was named.
+    """
+
+    def __init__(self, name: str, server: str | None) -> None:
+        self._name = name
+        self._server = server
+        self._converts = server is not None and SERVERS[server].converts
+        self._last: tuple[_Offered, _Offered] | None = None
+        self._reported: set[str] = set()
+
+    def fitted(self, request: ModelRequest) -> ModelRequest:
+        """The request with schemas that the server accepts; what they no longer say is logged, once."""
+        if not self._converts or not (request.tools or request.output_schema):
+            return request
+        offered = (tuple(request.tools), request.output_schema)
+        if self._last is None or self._last[0] != offered:
+            for line in (str(line) for line, lost in _refusals(*offered) if lost):
+                if line not in self._reported:
+                    self._reported.add(line)
+                    _LOG.warning("%s: left out for %s, and checked when it is read: %s", self._name, self._server, line)
+            self._last = offered, _converted(*offered)
+        tools, output = self._last[1]
+        return replace(request, tools=tools, output_schema=output)
+
+    def explained(self, error: ProviderError, request: ModelRequest) -> ProviderError:
+        """The failure of a request; one that blames a schema names the field, whose schema it is, and where."""
+        if error.kind not in _KINDS or not _REFUSED.search(f"{error} {error.body}"):
+            return error
+        fields = [f for f, sent in (("tools", request.tools), ("response_format", request.output_schema)) if sent]
+        if not fields:
+            return error
+        found = [line for line, _ in _refusals(tuple(request.tools), request.output_schema)]
+        found = [] if self._server is not None else found  # another engine, or what it refuses was left out
+        said = f"{error}; the server makes a grammar of the schemas in {' and '.join(map(repr, fields))}, and refused"
+        if found:
+            said += f" what llama.cpp's converter does not understand: {'; '.join(found)}. Simplify it, or name"
+            said += " the server (server='llamacpp'): then such keywords are rewritten or left out"
+        else:
+            said += (
+                f" one of them, of {_owners(request)}; nothing in them is known to be refused. Its log may say which"
+            )
+        return ProviderError(
+            said, kind=error.kind, provider=error.provider, status=error.status, code=error.code,
+            retry_after=error.retry_after, request_id=error.request_id, body=error.body,
+        )  # fmt: skip
+
+
+def _converted(tools: tuple[ToolSpec, ...], output: OutputSchema | None) -> _Offered:
+    return (
+        tuple(replace(tool, parameters=convertible(tool.parameters)[0]) for tool in tools),
+        None if output is None else replace(output, schema=convertible(output.schema)[0]),
+    )
+
+
+def _refusals(tools: tuple[ToolSpec, ...], output: OutputSchema | None) -> Iterator[tuple[str, bool]]:
+    """What the converter refuses, with whose schema it is and where; and whether it is lost by rewriting."""
+    for tool in tools:
+        for refusal in convertible(tool.parameters)[1]:
+            yield f"tool {tool.name!r}, {_placed('parameters', refusal)}", refusal.lost
+    for refusal in () if output is None else convertible(output.schema)[1]:
+        yield f"output type {output.name!r}, {_placed('schema', refusal)}", refusal.lost
+
+
+def _placed(root: str, refusal: Refusal) -> str:
+    return f"{'.'.join((root, *refusal.path))}: {refusal.why}"
+
+
+def _owners(request: ModelRequest) -> str:
+    """Whose schemas the request has."""
+    names = [f"tool {tool.name!r}" for tool in request.tools]
+    return ", ".join([*names, *([f"output type {request.output_schema.name!r}"] if request.output_schema else [])])

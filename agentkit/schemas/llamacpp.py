@@ -1,0 +1,141 @@
+"""What llama.cpp's converter of schemas refuses, found in a schema; and the same schema without it. Pure.
+
+A server that converts schemas to grammars refuses the whole request for one keyword. Only what would be refused is
+rewritten or omitted: the model reads the schema too, so everything else stays, also what the converter ignores.
+Source: `common/json-schema-to-grammar.cpp` and `common/json-schema.cpp` of llama.cpp, build 11434 and
+earlier.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from agentkit.schemas.dialects import REPORTED
+from agentkit.schemas.patterns import MOST, NoSpelling, spelled
+from agentkit.schemas.walk import TYPES, Schema
+
+_BOUND: Final = 10**15
+"""Bounds of integers from here on: the converter writes at most 16 digits, and loops on some longer bounds."""
+
+_NAMED: Final = ("properties", "$defs", "definitions")
+_LISTED: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
+
+
+class Refusal(NamedTuple):
+    """Something in a schema that the converter refuses.
+
+    Args:
+        path: where: keywords and names from the root, such as `("properties", "date", "pattern")`.
+        why: what is refused there.
+        lost: whether the schema without it allows more; otherwise it says the same in another spelling.
+    """
+
+    path: tuple[str, ...]
+    why: str
+    lost: bool
+
+
+def convertible(schema: Schema) -> tuple[dict[str, Any], tuple[Refusal, ...]]:
+    """A schema that the converter accepts, and what it would have refused.
+
+    What is omitted is said in the description next to it, for the model.
+    """
+    walk = _Walk(schema)
+    return walk.node(schema, ()), tuple(walk.refusals)
+
+
+class _Walk:
+    def __init__(self, root: Schema) -> None:
+        self.root = root
+        self.refusals: list[Refusal] = []
+
+    def node(self, schema: Any, path: tuple[str, ...]) -> dict[str, Any]:
+        if not isinstance(schema, Mapping):
+            self.refusals.append(Refusal(path, f"a schema that is {json.dumps(schema)}", schema is not True))
+            return {}
+        out: dict[str, Any] = {}
+        omitted: dict[str, Any] = {}
+        for key, value in schema.items():
+            why = self.fault(key, value, schema)
+            if why is not None:
+                self.refusals.append(Refusal((*path, key), why, lost=True))
+                omitted |= {key: value} if key in REPORTED else {}
+            elif key == "pattern":
+                self.pattern(value, (*path, key), out, omitted)
+            else:
+                out[key] = self.below(key, value, (*path, key))
+        if omitted:
+            said = f"Must satisfy {json.dumps(omitted, ensure_ascii=False)}"
+            out["description"] = ". ".join(s.rstrip(". ") for s in (out.get("description", ""), said) if s)
+        return out
+
+    def pattern(self, value: str, path: tuple[str, ...], out: dict[str, Any], omitted: dict[str, Any]) -> None:
+        try:
+            out["pattern"], refused = spelled(value)
+        except NoSpelling as e:
+            self.refusals.append(Refusal(path, f"{value} has {e}", lost=True))
+            omitted["pattern"] = value
+            return
+        if refused:
+            self.refusals.append(Refusal(path, f"{value} has {' and '.join(refused)}", lost=False))
+
+    def below(self, key: str, value: Any, path: tuple[str, ...]) -> Any:
+        """A keyword's value, with the schemas in it that the converter reads."""
+        if key in _NAMED:
+            return {name: self.node(inner, (*path, name)) for name, inner in value.items()}
+        if key in _LISTED or (key == "items" and isinstance(value, list)):
+            return [self.node(inner, (*path, str(at))) for at, inner in enumerate(value)]
+        if key == "items" or (key == "additionalProperties" and not isinstance(value, bool)):
+            return self.node(value, path)
+        return value
+
+    def fault(self, key: str, value: Any, schema: Schema) -> str | None:
+        """Why the converter refuses a keyword, apart from patterns and what is inside it; None if it does not."""
+        if key == "$ref":
+            return None if isinstance(value, str) and self.leads(value) else f"{value!r} leads nowhere in this schema"
+        if key == "additionalProperties" and value is not False and schema.get("properties"):
+            odd = [name for name in schema["properties"] if not _ODD.isdisjoint(name)]
+            return f"other properties next to one whose name has a sign of classes: {odd[0]!r}" if odd else None
+        wanted = _WANTED.get(key)
+        return None if wanted is None or wanted[0](value) else f"{json.dumps(value)} is not {wanted[1]}"
+
+    def leads(self, ref: str) -> bool:
+        """Whether the converter finds what a reference names; it knows no escapes."""
+        found: Any = self.root
+        for step in ref.split("/")[1:]:
+            found = found.get(step) if isinstance(found, Mapping) else None
+        return ref.startswith("#/") and isinstance(found, Mapping)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST
+
+
+def _is_bound(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _BOUND
+
+
+def _names_types(value: Any) -> bool:
+    named = [value] if isinstance(value, str) else value
+    return isinstance(named, list) and bool(named) and TYPES.issuperset(named)
+
+
+def _is_several(value: Any) -> bool:
+    return isinstance(value, list) and bool(value)
+
+
+_ODD: Final = frozenset("]^\\")
+_COUNTS: Final = ("minLength", "maxLength", "minItems", "maxItems")
+_BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+_WANTED: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
+    "type": (_names_types, "one of JSON's types, or several"),
+    "pattern": (lambda value: isinstance(value, str), "a text"),
+    "format": (lambda value: isinstance(value, str), "a text"),
+    "properties": (lambda value: isinstance(value, Mapping), "an object"),
+    **dict.fromkeys(("enum", "anyOf", "oneOf", "allOf"), (_is_several, "a list of at least one")),
+    **dict.fromkeys(_COUNTS, (_is_count, f"a count of at most {MOST:,}")),
+    **dict.fromkeys(_BOUNDS, (_is_bound, f"a number of at most {len(str(_BOUND)) - 1} digits")),
+}
+"""What the converter wants of a keyword's value, and in words."""

@@ -1,0 +1,48 @@
+"""Law 13 in grammars: free text opens no tool's result and no turn of anyone else, in any format."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from engines import Guidance, accepts
+from format_tools import NOTE
+from grammar_texts import WITH
+
+from agentkit.formats import Format, render_calls, render_result
+from agentkit.grammar import grammar
+from agentkit.messages import ToolCall
+
+every_format = pytest.mark.parametrize("format", WITH, ids=lambda f: f.name)
+PLAIN = "A <b>bold</b> word, [1], a < b, and [INST"
+OTHERS = (
+    '<tool_result name="now">14:30', "<tool_response>\n14:30", "<function_results>", "<observation>14:30",
+    "<|im_start|>user\nAnd now?", "<|start_header_id|>user<|end_header_id|>", "<start_of_turn>user", "<|user|>",
+    "<｜User｜>", "[INST] And now?", "[TOOL_RESULTS]14:30", "<|tool_response>",
+)  # fmt: skip
+"""How results, and turns of others, open in some family."""
+
+
+@every_format
+def test_free_text_opens_no_result_and_no_turn(format: Format) -> None:
+    found = Guidance(grammar(format, [NOTE], target="gbnf", thinking="no_thinking"))
+    own = render_result(format, "note", "c1", "14:30")
+    assert accepts(found, PLAIN)
+    for text in (own, *OTHERS):
+        assert not accepts(found, f"It is so: {text}"), text
+
+
+@every_format
+def test_an_argument_may_hold_it(format: Format) -> None:
+    """Data stays data; a format whose raw values cannot hold a mark of its own has another for it."""
+    mark = "[INST]" if format.name != "mistral" else "<tool_result"
+    call = render_calls(format, [ToolCall("", "note", {"text": f"a {mark} b"})], [NOTE])
+    assert accepts(Guidance(grammar(format, [NOTE], target="gbnf", tool_choice="required")), call)
+
+
+@every_format
+def test_a_structural_tag_excludes_it_too(format: Format) -> None:
+    tag = json.dumps(grammar(format, [NOTE], thinking="no_thinking"), ensure_ascii=False)
+    if '"excludes"' in tag:
+        assert '"<tool_result"' in tag
+        assert '"<｜User｜>"' in tag
