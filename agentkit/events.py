@@ -88,10 +88,34 @@ class Thinking(NamedTuple):
 class Markup(NamedTuple):
     """Characters of a text format that are not displayed: wrappers and white space around calls, thinking tags.
 
-    With `Text`, `Thinking` and the `raw` of calls, in order, they are exactly the parsed input.
+    With `Text`, `Thinking`, `InventedResult` and the `raw` of calls, in order, they are exactly the parsed input.
     """
 
     text: str
+
+
+@event
+class InventedResult(NamedTuple):
+    """What the model wrote as a tool's result or as another role's turn, as it streams: no part of its reply.
+
+    Only its tools and its user say such things, so it is neither displayed nor kept, and no call in it is read. It
+    extends to the end of the text; a reply that is read as text ends with it.
+    """
+
+    text: str
+
+
+@event
+class UnreadCall(NamedTuple):
+    """The reply that is now over plainly calls an offered tool in a way that could not be read: it is no answer.
+
+    Attributes:
+        text: the attempt as it was written; it is in the reply's text, too.
+        name: the tool.
+    """
+
+    text: str
+    name: str
 
 
 @event
@@ -272,6 +296,8 @@ SourceEvent = (
     Text
     | Thinking
     | Markup
+    | InventedResult
+    | UnreadCall
     | ProviderBlock
     | CallStart
     | ArgumentDelta
@@ -313,7 +339,7 @@ def merge(events: Iterable[Event]) -> list[Event]:
     return out
 
 
-_STREAMED: Final = frozenset((Text, Thinking, Markup, ArgumentDelta))
+_STREAMED: Final = frozenset((Text, Thinking, Markup, InventedResult, ArgumentDelta))
 
 
 def _same_value(last: Event, event: Event) -> bool:

@@ -9,6 +9,7 @@ The first row whose condition is true decides:
 | a terminating tool succeeded | `agent_terminated` |
 | the same call got the same answer too often | `loop_detected` |
 | calls were answered, or the model only paused | it continues; or the reason that an earlier run left |
+| the reply is no answer (`again`) | what it lacks; it continues while retries are left |
 | the reply does not fit the output type | `invalid_output`; it continues while retries are left |
 | the reply is `stop`, and a user wrote in the meantime | it continues |
 | there is a reply | the model's own reason |
@@ -34,6 +35,7 @@ class TurnOutcome(NamedTuple):
         terminated: whether a tool that ends the run succeeded.
         circles: whether the same call got the same answer too often.
         misfits: whether it is a final reply that does not fit the run's output type.
+        lacks: what a final reply lacks to be an answer.
         left: why an earlier run, whose calls it answered, had nothing more to do after them.
     """
 
@@ -43,6 +45,7 @@ class TurnOutcome(NamedTuple):
     terminated: bool = False
     circles: bool = False
     misfits: bool = False
+    lacks: RunFinish | None = None
     left: RunFinish | None = None
 
 
@@ -56,6 +59,7 @@ class RunState(NamedTuple):
         exhausted: the limit of its budget that is reached.
         turns: how many turns are left.
         retries: how many retries are left for a reply that does not fit.
+        again: how many are left for a reply that is no answer.
     """
 
     outcome: TurnOutcome | None = None
@@ -64,6 +68,7 @@ class RunState(NamedTuple):
     exhausted: Exhausted | None = None
     turns: int = 1
     retries: int = 0
+    again: int = 0
 
 
 def ending(run: RunState) -> RunFinish | None:
@@ -74,7 +79,7 @@ def ending(run: RunState) -> RunFinish | None:
     """
     if run.stopped is not None:
         return run.stopped
-    over = None if run.outcome is None else _over(run.outcome, run.retries)
+    over = None if run.outcome is None else _over(run.outcome, run.retries, run.again)
     if over is not None and not (over == "stop" and run.news):
         return over
     if run.exhausted is not None:
@@ -82,7 +87,7 @@ def ending(run: RunState) -> RunFinish | None:
     return "max_turns" if run.turns < 1 else None
 
 
-def _over(turn: TurnOutcome, retries: int) -> RunFinish | None:
+def _over(turn: TurnOutcome, retries: int, again: int) -> RunFinish | None:
     """Why the run is over after this turn, regardless of its remaining budget."""
     if turn.waits:
         return "approval"
@@ -92,6 +97,8 @@ def _over(turn: TurnOutcome, retries: int) -> RunFinish | None:
         return "loop_detected"
     if turn.answered or turn.finish == "pause":
         return turn.left
+    if turn.lacks is not None:
+        return None if again > 0 else turn.lacks
     if turn.misfits:
         return None if retries > 0 else "invalid_output"
     return turn.finish

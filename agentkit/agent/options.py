@@ -23,8 +23,12 @@ if TYPE_CHECKING:
 _ContextT = TypeVar("_ContextT", default=Any)
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
+Lacking = Literal["invented_result", "unread_call", "no_call", "empty"]
+"""What a reply lacks that is no answer; the model is asked again."""
+
 RunFinish = (
     FinishReason
+    | Lacking
     | Literal[
         "approval",
         "agent_terminated",
@@ -44,6 +48,10 @@ RunFinish = (
 - `max_turns`, `token_budget`, `cost_budget`, `time_budget`, `call_budget`: a limit was reached;
 - `loop_detected`: the same call got the same answer again and again;
 - `invalid_output`: the final reply did not fit `output_type`, nor did the retries;
+- `invented_result`: the model wrote a tool's result, or another role's turn, itself, also when asked again;
+- `unread_call`: the reply plainly calls a tool in a way that cannot be read, also when asked again;
+- `no_call`: the reply has no call although `tool_choice` requires one, also when asked again;
+- `empty`: the reply is empty, also when asked again;
 - `cancelled`: the consumer left the run, or cancelled it.
 """
 
@@ -84,6 +92,7 @@ class LimitKeywords(TypedDict, total=False):
     max_repeats: int | None
     auto_continue: int
     output_retries: int
+    reply_retries: int
     budget: Budget | None
     max_depth: int
 
@@ -107,6 +116,9 @@ class AgentLimits:
             call is answered `truncated_call`, and the model is asked again.
         output_retries: how often the model is asked again, with an error message, for a final reply that fits the run's
             `output_type`; the run then ends with `finish="invalid_output"`. 0 or more.
+        reply_retries: how often in a run the model is asked again after a reply that is no answer: an invented result,
+            a call that cannot be read, no call where `tool_choice` requires one; or, once, an empty reply. The run then
+            ends with that `finish`: see `RunFinish`. 0 or more.
         budget: what a run may spend; None sets no limit.
         max_depth: levels of sub-agents below a run, if an agent uses another agent, or itself, as a tool. A call that
             would go deeper is answered with an error. 0 allows no sub-agents.
@@ -116,6 +128,7 @@ class AgentLimits:
     max_repeats: int | None = field(default=10, metadata={"bound": or_none(whole(2), "for no limit")})
     auto_continue: int = field(default=5, metadata={"bound": whole(0)})
     output_retries: int = field(default=2, metadata={"bound": whole(0)})
+    reply_retries: int = field(default=2, metadata={"bound": whole(0)})
     budget: Budget = field(default=None, metadata={"bound": _A_BUDGET})  # type: ignore[assignment]  # see below
     max_depth: int = field(default=3, metadata={"bound": whole(0)})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from agentkit.agent.again import LACKING, lacking, request
 from agentkit.agent.ending import RunState, TurnOutcome
 from agentkit.agent.final_reply import FinalReply
 from agentkit.agent.journal import LeftOpen, Unsettled
@@ -12,8 +13,10 @@ from agentkit.agent.limits import Repeats
 from agentkit.agent.options import RunFinish
 from agentkit.agent.outcome import RunResult
 from agentkit.agent.plan import Plan
+from agentkit.events import UnreadCall
 from agentkit.messages import AssistantMessage, Message, ToolCall, UserMessage
 from agentkit.processor import Turn
+from agentkit.processor.attempts import attempted
 
 
 class Progress:
@@ -33,6 +36,9 @@ class Progress:
         self._start = start
         self._last: AssistantMessage | None = None
         self._reply = FinalReply(plan.output, plan.limits.output_retries)
+        self._again = plan.limits.reply_retries
+        self._asks: UserMessage | None = None
+        self._emptied = False  # whether it was asked again after an empty reply
         self._repeats = Repeats(plan.limits.max_repeats)
         self._outcome: TurnOutcome | None = None
         self._earlier = Unsettled()
@@ -53,17 +59,24 @@ class Progress:
         finish = unsettled.finish
         if finish is None:
             return
-        misfits = False
+        misfits, lacks = False, None
         if (last := _last_response(messages)) is not None:
             self._last = last
             misfits = not last.calls and self._reply.misfits(last.text, finish)
-        self._outcome = TurnOutcome(finish, misfits=misfits)
+            if finish in LACKING:
+                lacks = finish
+                self._ask_again(finish, attempted(last.text, self._plan.registry.specs()), "required")
+        self._outcome = TurnOutcome(finish, misfits=misfits, lacks=lacks)
 
     def asking(self) -> UserMessage | None:
         """The model is about to be asked again: the message to send first if its last reply did not fit."""
         last, self._outcome = self._outcome, None
         if self._earlier.finish is not None:
             self._earlier = self._earlier._replace(finish=None)
+        if last is not None and last.lacks is not None:
+            self._again -= 1
+            self._emptied = self._emptied or last.lacks == "empty"
+            return self._asks
         return self._reply.correction() if last is not None and last.misfits else None
 
     def end_turn(self, turn: Turn, *, asked: bool) -> None:
@@ -81,23 +94,33 @@ class Progress:
             left = left.only(left.waiting.keys() - told)
         self._wait(left, pending, suspended)
 
-    def see(self, turn: Turn) -> None:
-        """Record the outcome of a turn."""
+    def see(self, turn: Turn, choice: str) -> None:
+        """Record the outcome of a turn; `choice` is the `tool_choice` of its request."""
         waits, reason = bool(turn.pending), turn.finish.reason
         answers = bool(turn.results) or (not waits and bool(turn.message.calls))  # some may be left to the next run
         final = not answers and not waits and reason != "pause"
         circles = answers and self._repeats.limit is not None and self._repeats.see_all(turn.answered())
-        misfits = final and self._reply.misfits(turn.message.text, reason)
+        lacks = lacking(turn, choice, self._plan.output) if final else None
+        if lacks is not None:
+            self._ask_again(lacks, turn.unread, choice)
+        misfits = final and lacks is None and self._reply.misfits(turn.message.text, reason)
         inside: Iterator[RunFinish] = (
             "cancelled" if result is None else result.finish for result in turn.suspended.values()
         )
         left = self._earlier.finish or next(inside, None)
-        self._outcome = TurnOutcome(reason, answers, waits, turn.terminated, circles, misfits, left)
+        self._outcome = TurnOutcome(reason, answers, waits, turn.terminated, circles, misfits, lacks, left)
+
+    def _ask_again(self, what: RunFinish, unread: UnreadCall | None, choice: str) -> None:
+        """Keep the message that asks again after a reply that is no answer."""
+        model, name = self._plan.model, unread.name if unread is not None else ""
+        self._asks = request(what, name, choice, model.format, self._plan.registry.offered(model.format))
 
     def state(self, stopped: RunFinish | None, *, news: bool = False) -> RunState:
         """Everything that determines whether the run continues."""
         left = self._plan.limits.max_turns - self.turns
-        return RunState(self._outcome, stopped, news, self._plan.spending.exhausted, left, self._reply.retries)
+        over = self._emptied and self._outcome is not None and self._outcome.lacks == "empty"
+        retries, again = self._reply.retries, 0 if over else self._again
+        return RunState(self._outcome, stopped, news, self._plan.spending.exhausted, left, retries, again)
 
     def result(self, messages: tuple[Message, ...]) -> RunResult[Any]:
         """The result so far, with the current conversation."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -140,18 +140,30 @@ class Requests:
         asked, self.under_way = self.under_way, False
         return asked
 
-    def see(self, refused: ProviderError | None, *, answered: bool) -> None:
+    @property
+    def choice(self) -> str:
+        """The `tool_choice` of the last request."""
+        return self._request.tool_choice
+
+    def wrong_tool(self, call: ToolCall) -> str | None:
+        """Why a call of this tool must not run now: the reply is to call another one. Providers see to it natively."""
+        choice = self.choice
+        if not self.under_way or choice in ("auto", "required", "none", call.name):
+            return None
+        return f"not run: this reply must call {choice}"
+
+    def see(self, refused: ProviderError | None, *, answered: Collection[str]) -> None:
         """Learn from a turn for the next request.
 
         Args:
             refused: why the model does not continue its own reply, if it was asked to.
-            answered: whether calls were answered: `tool_choice` applies until then.
+            answered: the tools whose calls were answered: `tool_choice` applies until one was that it requires.
         """
         self.shrunk = False
         if refused is not None:
             self._continues = False
             _LOG.warning("%s does not continue a reply that was cut off: %s", self._plan.model.name, refused)
-        if answered and self._request.tool_choice not in ("auto", "none"):
+        if answered and (self.choice == "required" or self.choice in answered):
             self._request = replace(self._request, tool_choice="auto")
 
 

@@ -16,6 +16,7 @@ from time import monotonic
 from types import AsyncGeneratorType
 from typing import Any, Final, Generic
 
+from agentkit.agent.again import lacking
 from agentkit.agent.cancelling import Brake, uncancelled, watch
 from agentkit.agent.ending import ending
 from agentkit.agent.hooks import Hooks
@@ -245,8 +246,9 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         """The next turn; None when the run is over."""
         turn, progress, brake = self._turn, self._progress, self._brake
         if turn is not None:
-            self._requests.see(turn.refused, answered=bool(turn.results))
-            progress.see(turn)
+            choice = self._requests.choice
+            self._requests.see(turn.refused, answered={result.name for result in turn.results})
+            progress.see(turn, choice)
             if turn.fault is not None:
                 raise turn.fault
         reason = ending(progress.state(brake.reason))
@@ -276,7 +278,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             replace(plan.config, max_calls=left or None),  # the response's calls were counted when it was written
             taken=taken,
             new_context=self._context,
-            heard=journal.heard if plan.model.format is None else None,
+            heard=journal.heard,
+            taught=plan.model.format is not None,
             scope=self._hooks.scope if self._hooks.any else None,
             gate=self._gate,
             output=None if plan.output is None else plan.output.meant,
@@ -330,6 +333,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
 
     def _gate(self, call: ToolCall) -> str | None:
         """Count a call that is about to start; the reason why it may not, if there is one."""
+        if (wrong := self._requests.wrong_tool(call)) is not None:
+            return wrong
         if self.plan.spending.take_call():
             return None
         return "not run: the run's budget for calls is exhausted"
@@ -387,7 +392,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         """What is known of a turn's response; None if the turn only answers the calls of an earlier response."""
         if not self._requests.under_way:
             return None
-        return Response(self.id, self.plan.model.name, turn.usage, turn.finish.reason, monotonic() - since)
+        finish = lacking(turn, self._requests.choice, self.plan.output) or turn.finish.reason
+        return Response(self.id, self.plan.model.name, turn.usage, finish, monotonic() - since)
 
 
 def _without_a_turn(unsettled: Unsettled) -> TurnEnded:

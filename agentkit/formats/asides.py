@@ -44,6 +44,7 @@ _OTHERS: Final = {
     "[INST]": ("[/INST]",),
     "[TOOL_RESULTS]": ("[/TOOL_RESULTS]",),
     "<|tool_response>": ("<tool_response|>",),
+    "<|tool_response:begin|>": ("<|tool_response:end|>",),  # Solar Open
 }
 """How a chat template starts the text of anyone other than the model, and what ends it. Sources: `control.FAMILIES`."""
 
@@ -51,9 +52,10 @@ _OTHERS: Final = {
 class Aside(NamedTuple):
     """One kind of aside: the literals that end it, and whether only a paragraph is aside if it starts inside a line.
 
-    This way, a tag that prose merely mentions ("the <pre> element") does not affect a call in a later paragraph. The
-    mark of another's turn or of a result is such a mention only if the sentence continues: see `SAID_ON`. Behind
-    another tag or the marker of a list's item, one starts a block, which ends with the item at the latest.
+    This way, a tag that prose merely mentions ("the <pre> element") does not affect a call in a later paragraph. Behind
+    another tag or the marker of a list's item, one starts a block, which ends with the item at the latest. The mark of
+    another's turn or of a result is a mention only inside a line, and if the sentence continues (`mention`); otherwise
+    all that follows is made up, and no part of the reply.
     """
 
     closes: tuple[str, ...]
@@ -65,6 +67,7 @@ LITERALS: Final = {
     **{text: Aside((end,), paragraph=True) for text, end in _SHOWN_BETWEEN.items()},
 }
 """Asides that start with a literal, by that literal, which contains no white space."""
+_RESULT: Final = Aside(())
 _ANY_CASE: Final = {text.lower(): aside for text, aside in LITERALS.items()}
 
 
@@ -77,11 +80,11 @@ _WORDS: Final = (
     "wraps",
 )  # fmt: skip
 _AROUND: Final = r"[\"'*_)]"
-SAID_ON: Final = Delimiter(
+_SAID_ON: Final = (
     rf"[ \t]{{1,8}}(?:{'|'.join(_WORDS)})(?=[\s,;.:)])|\\n(?=[\s,;.])"
-    rf"|{_AROUND}{{0,3}}(?:[,;.](?=\s)|(?<={_AROUND})(?=[\s:\]}}]))",
-    rf"[ \t]{{0,8}}[a-z]{{0,9}}|\\n?|{_AROUND}{{0,3}}[,;.]?",
+    rf"|{_AROUND}{{0,3}}(?:[,;.](?=\s)|(?<={_AROUND})(?=[\s:\]}}]))"
 )
+_MAY_BE_SAID_ON: Final = rf"[ \t]{{0,8}}[a-z]{{0,9}}|\\n?|{_AROUND}{{0,3}}[,;.]?"
 """What shows that a sentence only mentions the mark before it: punctuation, or a word that continues the sentence.
 
 No template has these after its marks, and few users would begin with one of these words.
@@ -94,11 +97,13 @@ class Asides:
     Args:
         taken: names of tags that have another meaning here: a tool, a parameter, a family's markup.
         literals: openers of the formats, without white space; they have precedence.
+        marks: what a tool's result begins with in the formats; see `ResultShape.mark`.
     """
 
-    def __init__(self, taken: Collection[str], literals: Collection[str]) -> None:
+    def __init__(self, taken: Collection[str], literals: Collection[str], marks: Collection[str]) -> None:
         tags = tuple([tag for tag in _TAGS if tag not in taken and (_TAGS[tag] not in literals or tag in THOUGHTS)])
-        texts = tuple([text for text in LITERALS if text not in literals])
+        own = [mark for mark in marks if mark and mark.strip("<>") not in (*_ANSWERS, *taken)]
+        texts = tuple([text for text in dict.fromkeys((*LITERALS, *own)) if text not in literals])
         self.opens = _opens(tags, tuple([tag for tag in THOUGHTS if _TAGS[tag] in literals]), texts)
 
     def behind(self) -> Iterator[tuple[str, str]]:
@@ -110,7 +115,7 @@ class Asides:
         """The aside that starts at a match of `opens`."""
         if (tag := found["tag"]) is not None:
             return Aside((f"</{tag.lower()}>",), paragraph=tag.lower() not in _ANSWERS)
-        return _ANY_CASE["".join(found[0].split()).lower()]
+        return _ANY_CASE.get("".join(found[0].split()).lower(), _RESULT)
 
 
 @lru_cache(64)
@@ -128,6 +133,13 @@ def _opens(tags: tuple[str, ...], declared: tuple[str, ...], texts: tuple[str, .
         rf"<(?:{any_of(tags)}{attributes}|{any_beginning(tags)})|{roles}|<!---?|{any_beginning(texts)}",
         re.IGNORECASE,
     )
+
+
+@lru_cache(256)
+def mention(mark: str) -> Delimiter:
+    """The mark of another's turn or of a result, exactly as it is here, where a sentence only mentions it."""
+    mark = re.escape(mark)
+    return Delimiter(f"{mark}(?:{_SAID_ON})", f"{mark}(?:{_MAY_BE_SAID_ON})")
 
 
 @lru_cache(256)

@@ -11,7 +11,7 @@ from typing import Final, assert_never, get_args
 
 from agentkit.checks.spelling import did_you_mean, then, unknown
 from agentkit.errors import FormatError
-from agentkit.events import Markup, SourceEvent, Text, Thinking
+from agentkit.events import InventedResult, Markup, SourceEvent, Text, Thinking
 from agentkit.foreign import renamed
 from agentkit.formats import between
 from agentkit.formats.catalog import CATALOG
@@ -101,9 +101,9 @@ class Parser(Reader):
         FormatError: no format, no repair or no `in_code` is called so, a tool is not a `ToolSpec`, or `after` is not
             closed.
 
-    The merged events do not depend on how the text is cut into chunks. `Text`, `Thinking`, `Markup` and the `raw` of
-    calls, in order, are exactly the input. No text makes it raise: a bug of ours becomes the `internal_error` of the
-    call in which it appeared, and is logged.
+    The merged events do not depend on how the text is cut into chunks. `Text`, `Thinking`, `Markup`, `InventedResult`
+    and the `raw` of calls, in order, are exactly the input. No text makes it raise: a bug of ours becomes the
+    `internal_error` of the call in which it appeared, and is logged.
     """
 
     __slots__ = ("calls", "faulty", "left", "prose", "run", "told")
@@ -207,7 +207,7 @@ class Parser(Reader):
         """The events without what was told of the text before: no call is in that."""
         untold = []
         for event in events:
-            if self.told and isinstance(event, Text | Thinking | Markup):
+            if self.told and isinstance(event, Text | Thinking | Markup | InventedResult):
                 said = event.text[self.told :]
                 self.told -= len(event.text) - len(said)
                 event = event._replace(text=said)

@@ -328,6 +328,12 @@ class ResultShape:
     open: str
     close: str
 
+    @property
+    def mark(self) -> str:
+        """What a result begins with, up to white space or a slot; empty for what may also begin a sentence."""
+        words = self.open.partition("{")[0].split()
+        return words[0] if words and words[0][0] in "<[" else ""
+
 
 THINK = (("<think>", "</think>"), ("<thinking>", "</thinking>"))
 

@@ -396,7 +396,7 @@ class Openers:
         block = BLOCK if python and tools else None
         begun = line_start(table.words, [tool.name for tool in tools]) if table.lines else None
         self.line = LineStart(begun, table.lines, block) if begun is not None else None
-        self.asides = Asides(table.taken(tools), table.literals.keys())
+        self.asides = Asides(table.taken(tools), table.literals.keys(), [format.result.mark for format in formats])
         for first, following in self.asides.behind():
             table.behind.setdefault(first, set()).add(following)
         either = "|".join(sorted({rf"{re.escape(name[0])}(?:\Z|{re.escape(name[1:2])})" for name in table.loose}))

@@ -10,8 +10,8 @@ from collections.abc import Callable, Generator, Sequence
 from copy import copy
 from typing import Final, NamedTuple
 
-from agentkit.events import Markup, Text, Thinking
-from agentkit.formats.asides import SAID_ON, Aside, end_of
+from agentkit.events import InventedResult, Markup, Text, Thinking
+from agentkit.formats.asides import Aside, end_of, mention
 from agentkit.formats.format import Shape
 from agentkit.formats.openers import TAG, LineStart, Opener, Openers
 from agentkit.formats.other_json import OTHER_JSON, OtherJson, wraps_calls
@@ -401,22 +401,44 @@ class ProseReader:
                 r.say(kind, r.at + 1)
 
     def aside(self, aside: Aside | None) -> Generator[None, None, bool]:
-        """An aside, with its edges, as visible text; nothing in it is a call."""
+        """An aside, with its edges, as visible text; nothing in it is a call. A made-up result ends the reply."""
         found = yield from self.r.sees(self.openers.asides.opens)
-        if aside is not None and found is not None:
+        if aside is None or found is None:
+            return True
+        if aside.paragraph:
             margin = self.quoting.margin
             self.plain(found.end())
             yield from self._behind(aside, margin)
+            return True
+        margin = self.quoting.margin
+        if margin is not None and (yield from self.r.sees(mention(found[0]))):
+            self.plain(found.end())
+            yield from self._in_aside(*end_of(aside.closes, margin, self.openers.asides.opens))
+        else:
+            yield from self.invented(len(found[0]))
         return True
 
+    def invented(self, mark: int = 0) -> Wait:
+        """A made-up result, or another's turn: it and all that follows is no part of the reply.
+
+        Its mark, which is `mark` characters long, is only markup if nothing follows: some models end their turns so.
+        """
+        r = self.r
+        self.within = lambda reader: reader.invented()
+        while not r.buf[r.at + mark :].strip() and not r.ended:
+            yield
+        said = r.buf[r.at + mark :].strip()
+        while True:
+            r.say(InventedResult if said else Markup, len(r.buf))
+            if r.ended:
+                return
+            yield
+
     def _behind(self, aside: Aside, margin: int | None) -> Wait:
-        """What follows the opening of an aside, up to its end or the text's."""
+        """What follows the opening of an aside that shows code, up to its end or the text's."""
         self.within = lambda reader: reader._behind(aside, margin)
-        said = not aside.paragraph and margin is not None and (yield from self.r.sees(SAID_ON)) is not None
-        if not said:
-            self.look_back()
-        others = self.openers.asides.opens if said else None
-        yield from self._in_aside(*end_of(aside.closes, margin if said or aside.paragraph else None, others))
+        self.look_back()
+        yield from self._in_aside(*end_of(aside.closes, margin))
 
     def _in_aside(self, end: Delimiter, stop: Search) -> Wait:
         """The rest of an aside, up to its end or the text's."""

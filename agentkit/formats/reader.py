@@ -14,7 +14,7 @@ from functools import cache, cached_property, lru_cache
 from typing import Any, Final
 
 from agentkit.errors import ErrorCode
-from agentkit.events import ArgumentDelta, Markup, SourceEvent, Text, Thinking
+from agentkit.events import ArgumentDelta, InventedResult, Markup, SourceEvent, Text, Thinking
 from agentkit.formats.atoms import KEPT, SOFT, exact, expressions, first_of
 from agentkit.formats.format import Limits
 from agentkit.formats.pieces import Kept
@@ -428,7 +428,7 @@ class Reader:
 
     # ------------------------------------------------------------ emitting
 
-    def say(self, kind: type[Text] | type[Thinking] | type[Markup], end: int) -> None:
+    def say(self, kind: type[Text] | type[Thinking] | type[Markup] | type[InventedResult], end: int) -> None:
         """Consume up to `end` (an index of the buffer) as one event."""
         if end > self.at:
             self.out.append(_new(kind, (self.buf[self.at : end],)))

@@ -107,6 +107,7 @@ class TextCalling(Closing):
             tool_choice="auto",
             parallel_tool_calls=None,
             output_schema=None,  # a provider that enforced it on the text would allow no call
+            stop=(*request.stop, *self._stops(request)),
             extra={**self._asks(), **(held.fields if held is not None else {}), **request.extra},
         )
         source = self.inner.stream(asked)
@@ -138,6 +139,16 @@ class TextCalling(Closing):
         if server is None or not self.name.startswith("openai:"):  # the fields are those of chat completions
             return {}
         return {k: v for k, v in SERVERS[server].text.items() if k not in own}
+
+    def _stops(self, request: ModelRequest) -> Sequence[str]:
+        """Where a named server ends a reply: at a result, which only a tool returns.
+
+        In an argument that is data; so a reply that was cut inside a call is asked for again without it.
+        """
+        cut = any(isinstance(m, ToolMessage) and m.error == "truncated_call" for m in request.messages[-1:])
+        known = self._server() is not None and self.name.startswith("openai:")
+        mark = self._format.result.mark
+        return (mark,) if known and mark and request.tools and not cut else ()
 
     def _section(self, request: ModelRequest) -> str:
         """The instructions that teach the model its tools."""

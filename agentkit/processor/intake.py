@@ -18,11 +18,13 @@ from agentkit.events import (
     CallQuoted,
     CallStart,
     Finish,
+    InventedResult,
     Markup,
     ProviderBlock,
     SourceEvent,
     Text,
     Thinking,
+    UnreadCall,
     Usage,
 )
 from agentkit.formats.pieces import Pieces
@@ -187,6 +189,10 @@ class Intake:
     """What to call for the kinds of events of which nothing follows but that they are kept."""
     usage = NO_USAGE
     finish = _UNKNOWN
+    invented = False
+    """Whether the model made up a result or another's turn; text that is read for calls is over then."""
+    unread: UnreadCall | None = None
+    """The attempt at a call that could not be read, if there is no other call."""
     _ended = 0
     _spent: Usage | None = None  # by the responses that this one continues
 
@@ -201,18 +207,14 @@ class Intake:
         for event in events:
             if self.full:
                 return
-            if len(self.calls) >= self._limit and self._over_limit(event, opened):
-                continue
-            yield self.take(event, opened)
-            if self._ended == self._limit:
-                yield self.finish
+            yield from self.keep_one(event, opened)
 
     def keep_one(self, event: SourceEvent, opened: OpenCalls) -> tuple[SourceEvent, ...]:
         """Keep an event immediately."""
         if len(self.calls) >= self._limit and self._over_limit(event, opened):
             return ()
         taken = self.take(event, opened)
-        return (taken, self.finish) if self._ended == self._limit else (taken,)
+        return (taken, self.finish) if self.full else (taken,)
 
     def keep_end(self, event: CallEnd | CallError, opened: OpenCalls) -> tuple[SourceEvent, ...]:
         """The same for a call that ends, while the response is `plain`."""
@@ -260,6 +262,16 @@ class Intake:
         return self.usage
 
     def _take_quoted(self, event: CallQuoted, _: OpenCalls) -> SourceEvent:
+        return event
+
+    def _take_invented(self, event: InventedResult, opened: OpenCalls) -> SourceEvent:
+        self.invented = True
+        if opened.textual:
+            self.full, self.finish = True, Finish("stop")
+        return event
+
+    def _take_unread(self, event: UnreadCall, _: OpenCalls) -> SourceEvent:
+        self.unread = event
         return event
 
     def _take_finish(self, event: Finish, _: OpenCalls) -> SourceEvent:
@@ -342,6 +354,8 @@ _TAKE: Plain = {
     CallEnd: Intake._take_end,
     CallError: Intake._take_error,
     CallQuoted: Intake._take_quoted,
+    InventedResult: Intake._take_invented,
+    UnreadCall: Intake._take_unread,
     Usage: Intake._take_usage,
     Finish: Intake._take_finish,
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from os import urandom
 from typing import TYPE_CHECKING, Any, Final
 
@@ -62,10 +62,11 @@ class ResponseProcessor:
         new_context: creates the whole `ToolContext` of a call, in place of one that only has `context` as its `state`.
             It is called when a call starts, and before that when a function must decide whether the call needs
             approval.
-        heard: returns the conversation so far, for a model that calls natively: a call in its text that also occurs in
+        heard: returns the conversation so far: a call in the text of a model that calls natively that also occurs in
             a user's message or a tool's result (a server-side tool's included) does not run, nor does an example from
-            the system prompt or from a tool's description. None compares with nothing, as for a model that writes
-            calls.
+            the system prompt or from a tool's description. None compares with nothing.
+        taught: whether the model was taught to call in the text formats of `config`: then a call in those is its own,
+            and only one in another format is compared.
         scope: entered while a call's task is created: context variables that it sets are visible to the tool. None
             enters nothing.
         output: whether the text of a response is meant as the run's output (see `Output.meant`): then nothing in it is
@@ -96,6 +97,7 @@ class ResponseProcessor:
         taken: Iterable[str] = (),
         new_context: Callable[[ToolCall], ToolContext] | None = None,
         heard: Callable[[], Iterable[Message]] | None = None,
+        taught: bool = False,
         scope: Scope | None = None,
         gate: Gate | None = None,
         output: IsOutput | None = None,
@@ -110,6 +112,7 @@ class ResponseProcessor:
         self._gate = gate
         self._output = output
         self._faults = Faults()
+        self._taught = taught
         self._heard = None if heard is None else Heard(heard, self._searchers)
 
     def process(
@@ -162,18 +165,26 @@ class ResponseProcessor:
 
             new_parser = self._new_parser(config.text_formats, specs, config.in_code)
             record = _record(config.text_formats) if more is not None else None
-            quoted = self._quoted(specs, blocks)
-            text = TextCalls(intake, new_parser, record=record, quoted=quoted, made=Made(made), output=self._output)
-            return ResponseReader(intake, text, blocks=blocks)
+            text = TextCalls(
+                intake,
+                new_parser,
+                record=record,
+                quoted=None if self._taught else self._quoted(specs, blocks),
+                made=Made(made),
+                output=self._output,
+                recovery=self._recovery(specs, blocks) if self._taught and config.recover and specs else None,
+            )
+            return ResponseReader(intake, text, blocks=blocks, offered=specs if self._taught else ())
         tools = self.registry.offered(None) if offered is None else offered
         if not (tools and config.recovers):
             return ResponseReader(intake)
+        new_recovery = partial(self._recovery, tools, blocks)
+        return ResponseReader(intake, new_recovery=new_recovery, blocks=blocks, offered=tools)
 
-        def new_recovery() -> Recovery:
-            new_parser = self._new_parser(formats.recoverable(), tools, "reply")
-            return Recovery(new_parser, tools, self._quoted(tools, blocks), self._output)
-
-        return ResponseReader(intake, new_recovery=new_recovery, blocks=blocks)
+    def _recovery(self, tools: Sequence[ToolSpec], blocks: Sequence[ProviderBlock]) -> Recovery:
+        """Finds calls in any format in one response's text."""
+        new_parser = self._new_parser(formats.recoverable(), tools, "reply")
+        return Recovery(new_parser, tools, self._quoted(tools, blocks), self._output)
 
     def _new_parser(self, several: Sequence[Format], tools: Sequence[ToolSpec], in_code: InCode) -> NewReader:
         """Returns what makes the parsers of one response, whose text may be interrupted."""

@@ -16,6 +16,7 @@ from agentkit.events import (
     CallError,
     CallQuoted,
     CallStart,
+    InventedResult,
     Markup,
     SourceEvent,
     Text,
@@ -304,6 +305,9 @@ class Recovery:
                 self._say(text)
             case ArgumentDelta() | CallStart():
                 self._open.add(event)
+            case InventedResult():
+                self._end_lead()
+                self._held.put(event)
             case Thinking(text):
                 self._think(text)
             case Markup(text) if "".join(text.split()) in marks().thinking:

@@ -5,7 +5,7 @@ Pure: events in, events out. Knows no tool that could run, no clock and no event
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from agentkit.events import (
@@ -22,9 +22,11 @@ from agentkit.events import (
     Usage,
 )
 from agentkit.messages import ToolCall
+from agentkit.processor.attempts import attempted
 from agentkit.processor.intake import BEFORE_TEXT, NOT_PLAIN, PLAIN, Intake, OpenCalls
 from agentkit.processor.recovery import Recovery
 from agentkit.processor.textcalls import TextCalls, TextOpenCalls
+from agentkit.toolspec import ToolSpec
 
 _WHOLE = TAKEN_BACK | {"stop", "tool_calls"}  # after another end nobody knows what would have followed
 _UNSAID = Finish("unknown")  # … but for a server that gives no reason, it is the usual one
@@ -44,6 +46,7 @@ class ResponseReader:
         new_recovery: creates what finds the calls that a native model wrote as text; called if something is said before
             the first native call. None leaves them as text.
         blocks: receives the provider's blocks, as they are read: the text after them may quote them. None keeps none.
+        offered: the tools whose calls the text may attempt in a way that cannot be read.
     """
 
     def __init__(
@@ -53,12 +56,14 @@ class ResponseReader:
         new_recovery: Callable[[], Recovery] | None = None,
         *,
         blocks: list[ProviderBlock] | None = None,
+        offered: Sequence[ToolSpec] = (),
     ) -> None:
         self.intake = intake
         self.text = text
         self.native = OpenCalls()
         self._new_recovery = new_recovery
         self._blocks = blocks
+        self._offered = offered
         self._recovery: Recovery | None = None
         self._wordless = False  # whether the last event was thinking without words
         if text is None:
@@ -84,6 +89,8 @@ class ResponseReader:
             return self._recovered(event, self._recovery)
         if self.text is not None and self.text.begun and not self._wordless and self._ends_text(event):
             return self._after_text(event, self.text)
+        if self.text is not None:
+            return self.text.pass_by(event, self.native, wordless=self._wordless)
         return intake.keep_one(event, self.native)
 
     def _begin(self, first: SourceEvent, new_recovery: Callable[[], Recovery]) -> None:
@@ -111,7 +118,7 @@ class ResponseReader:
         One that its token limit `cut` may have ended inside the first characters of a call.
         """
         text, self._new_recovery = self.text, None  # what follows is as it is
-        unread = self._recovery is not None or (text is not None and (text.begun or text.asked))
+        unread = self._recovery is not None or (text is not None and (text.begun or text.asked or text.recovers))
         return self._close(whole=whole, cut=cut) if (unread or self.native.by_number) and not self.intake.full else ()
 
     def _close(self, *, whole: bool, cut: bool) -> Iterator[SourceEvent]:
@@ -119,13 +126,16 @@ class ResponseReader:
         if recovery is not None:
             yield from self.intake.keep(recovery.close(whole=whole), TextOpenCalls())
         elif self.text is not None:
-            yield from self.text.end(cut=cut)
+            yield from self.text.close(whole=whole, cut=cut)
         for index, opened in list(self.native.by_number.items()):
             raw = opened.raw.text()
             message = f"the response ended after {len(raw)} characters of this call's arguments; call again, in full"
             call = ToolCall(opened.id, opened.name, raw=raw)
             error = CallError(index, "truncated_call", message, call, len(raw))
             yield from self.intake.keep([error], self.native)
+        if whole and self._offered and not self.intake.calls:
+            unread = attempted(self.intake.draft.message().text, self._offered)
+            yield from self.intake.keep((unread,) if unread is not None else (), self.native)
 
     @property
     def open(self) -> bool:
@@ -152,7 +162,7 @@ class ResponseReader:
 
     def _after_text(self, event: SourceEvent, text: TextCalls) -> Iterator[SourceEvent]:
         yield from text.end()
-        yield from self.intake.keep((event,), self.native)
+        yield from text.pass_by(event, self.native, wordless=False)
 
     def _finished(self, event: Finish) -> Iterable[SourceEvent]:
         if self.text is None and self._recovery is None and not self.native.by_number:  # nothing is left to be read

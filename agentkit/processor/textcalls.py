@@ -5,7 +5,8 @@ Pure: text in, events out. The parser is passed as an argument.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Final, Literal
 
 from agentkit.events import CallEnd, CallError, Markup, SourceEvent, Text, Thinking
@@ -13,7 +14,7 @@ from agentkit.messages import AssistantMessage, AssistantPart, ProviderPart, Tex
 from agentkit.processor.continuing import Made, Record
 from agentkit.processor.intake import Intake, OpenCalls
 from agentkit.processor.maybe_output import IsOutput, MaybeOutput
-from agentkit.processor.recovery import Quoted
+from agentkit.processor.recovery import Quoted, Recovery
 from agentkit.processor.textreader import NewReader, TextReader
 
 MADE: Final = (
@@ -68,6 +69,8 @@ class TextCalls:
             this check.
         made: the calls that ran in the previous response, if its token limit cut it.
         output: whether the whole text is meant as the run's output, and so no call. None: any text may be the output.
+        recovery: finds calls in other formats, as in a native model's text; they count if there is none in these. None
+            leaves them as text.
     """
 
     def __init__(
@@ -79,8 +82,10 @@ class TextCalls:
         quoted: Quoted | None = None,
         made: Made | None = None,
         output: IsOutput | None = None,
+        recovery: Recovery | None = None,
     ) -> None:
         self._intake = intake
+        self._recovery = recovery
         self._new_parser = new_parser
         self._record = record
         self._calls = TextOpenCalls(made, quoted)
@@ -96,7 +101,31 @@ class TextCalls:
         if self._further == "asked":
             self._waiting.append(text)
             return ()
-        return self._intake.keep(self._read(text), self._calls)
+        return self._keep(self._read(text))
+
+    def pass_by(self, event: SourceEvent, opened: OpenCalls, *, wordless: bool) -> Iterable[SourceEvent]:
+        """Take an event that is not text; `wordless` if it does not divide the text around it."""
+        if not self.recovers or self._recovery is None:
+            return self._intake.keep_one(event, opened)
+        take = self._recovery.pass_by if wordless and self._recovery.begun else self._recovery.feed
+        return self._intake.keep(take(event), opened)
+
+    def close(self, *, whole: bool, cut: bool) -> Iterator[SourceEvent]:
+        """The response is over: read the rest; calls in other formats count only if it is `whole`."""
+        yield from self.end(cut=cut)
+        recovery, self._recovery = self._recovery, None
+        if recovery is not None:
+            yield from self._intake.keep(recovery.close(whole=whole), self._calls)
+
+    @property
+    def recovers(self) -> bool:
+        """Whether calls in other formats may still count."""
+        return self._recovery is not None and self._recovery.open
+
+    def _keep(self, events: Sequence[SourceEvent]) -> Iterator[SourceEvent]:
+        if self.recovers and self._recovery is not None:
+            return self._intake.keep(chain.from_iterable(map(self._recovery.feed, events)), self._calls)
+        return self._intake.keep(events, self._calls)
 
     def end(self, *, again: bool = False, cut: bool = False) -> Iterator[SourceEvent]:
         """Read the rest. A call that may be started `again` does not run here, even if a parser can complete it."""
@@ -115,7 +144,7 @@ class TextCalls:
             last = told
         if self._reply is not None:
             last = [*self._reply.certain(last), *self._reply.settled()]
-        yield from self._intake.keep(last, self._calls)
+        yield from self._keep(last)
         self._calls.by_number.clear()
 
     def _read(self, text: str) -> Sequence[SourceEvent]:
@@ -192,7 +221,7 @@ class TextCalls:
             self._further = "anew"
             yield from self.end(again=True)
         if not self._intake.full:
-            yield from self._intake.keep(self._read(text if rest is None else rest), self._calls)
+            yield from self._keep(self._read(text if rest is None else rest))
 
 
 def _unfinished(event: SourceEvent) -> SourceEvent:

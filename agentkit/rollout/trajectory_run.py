@@ -17,6 +17,7 @@ from agentkit.errors import ConfigError, ErrorCode
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, SourceEvent
 from agentkit.formats import Format, Parser, quarantine
 from agentkit.messages import ImagePart, Message, TextPart, ToolMessage, UserMessage, answer_as_made
+from agentkit.processor.attempts import attempted
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.faults import Faults
 from agentkit.processor.intake import CallIds, Intake, OpenCalls
@@ -145,6 +146,7 @@ class TrajectoryRun:
         self._ids = CallIds(lambda: f"call_{next(numbers)}")
         self._deadline: float | None = None
         self._tokens: TokenHistory | None = None
+        self._lacks: TrajectoryEnd = "answered"  # of the last response, if it has no calls
 
     async def run(self, ended: Callable[[TrajectoryRecord], None] | None = None) -> TrajectoryRecord:
         """Run it to its end.
@@ -336,6 +338,9 @@ class TrajectoryRun:
         self.so_far.turns += 1
         if len(calls) > 1:
             calls.sort(key=_INDEX)
+        if not calls:
+            unread = attempted(intake.draft.message().text, self._specs)
+            self._lacks = "invented_result" if intake.invented else "unread_call" if unread else "answered"
         return calls
 
     def _parsed(self, generation: Generation, intake: Intake, format: Format) -> Iterable[SourceEvent]:
@@ -398,7 +403,7 @@ class TrajectoryRun:
         if generation.finish == "cancelled":
             return "cancelled", None
         full = generation.finish == "length" or (self._tokens is not None and self._tokens.left == 0)
-        return ("response_length" if full else "answered"), None
+        return ("response_length" if full else self._lacks), None
 
     def _keep(self, index: int, answer: CallAnswer) -> None:
         """A call's answer into the conversation and into the record."""

@@ -16,7 +16,10 @@ from agentkit.tool.codec import call_to_json, part_to_json, to_json
 IDEMPOTENT: Final = "idempotent"
 """In a call's body: that it is started as a call of a tool with `idempotent=True`. Only such a call may start again."""
 
-_OWN: Final = ("before", "key", IDEMPOTENT)  # what is in a call's body and not in its response
+OWN: Final = "own"
+"""In a user message's body: that a run wrote it, to ask its model again."""
+
+_CALL_KEYS: Final = ("before", "key", IDEMPOTENT)  # what is in a call's body and not in its response
 
 
 def planned_call(call: ToolCall, *, idempotent: bool = False) -> dict[str, Any]:
@@ -91,7 +94,7 @@ def joined(entry: Entry, calls: Sequence[Call]) -> Entry:
 def _as_written(body: Body) -> dict[str, Any]:
     """The call's part in its response."""
     body = body.get("written", body)
-    return {name: value for name, value in body.items() if name not in _OWN}
+    return {name: value for name, value in body.items() if name not in _CALL_KEYS}
 
 
 def one_message(message: Prompt, calls: Mapping[str, str]) -> Message:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from agentkit.errors import StoreError
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
-from agentkit.threads.entries import IDEMPOTENT, joined
+from agentkit.threads.entries import IDEMPOTENT, OWN, joined
 from agentkit.threads.store import Body, Call, Entry, Log, Store, asked
 from agentkit.tool.codec import UNREADABLE, call_from_json, from_json
 
@@ -172,6 +172,7 @@ _ENTRY: Final[_Fields] = {
     "message": _OBJECT._replace(needed=True),
     "read": _PLACE,
     "response": _OBJECT,
+    OWN: _Field(lambda value: isinstance(value, bool), "true or false"),
 }
 _RESPONSE: Final[_Fields] = {
     "run": _TEXT,

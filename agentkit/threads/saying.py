@@ -17,6 +17,7 @@ from agentkit.errors import StoreConflict, ThreadExists, ThreadNotFound
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage
 from agentkit.threads.conversation import in_order, messages_of, role_of
+from agentkit.threads.entries import OWN
 from agentkit.threads.reading import read_log
 from agentkit.threads.resume import finish_of
 from agentkit.threads.store import Entry, Log
@@ -88,8 +89,6 @@ class _Answer:
         """Why the run is over after it; None if it is not."""
         if self.finish is not None and self.reply.misfits(self.text, self.finish):
             self.finish = "invalid_output"
-        self.correction = self.reply.correction()
-        """What the run says to the model if it does not fit."""
 
 
 def _answer(order: Sequence[Entry], place: int, log: Log, plan: Plan) -> _Answer | None:
@@ -108,7 +107,7 @@ def _answer(order: Sequence[Entry], place: int, log: Log, plan: Plan) -> _Answer
             end, run, wrote = at, its, False
         elif end:
             answer = _Answer(replace(log, entries=tuple(order[: end + 1])), plan)
-            wrote = from_json(entry.body["message"]) != answer.correction
+            wrote = not entry.body.get(OWN, False)
             if wrote and answer.finish is not None:
                 return answer
     return None

@@ -25,6 +25,7 @@ from agentkit.processor import ask_outcome
 from agentkit.threads.children import call_key, child_id, refuse_inside
 from agentkit.threads.compaction import Compaction
 from agentkit.threads.conversation import answer_of, messages_of, untold
+from agentkit.threads.entries import OWN
 from agentkit.threads.known_threads import KnownThreads
 from agentkit.threads.lease import HeldLease
 from agentkit.threads.model_view import ModelView
@@ -363,7 +364,7 @@ class ThreadJournal:
         """The run's own messages."""
         new, self._new = self._new, []
         for message in new:
-            await self._write([Append({"message": to_json(message)})])
+            await self._write([Append({"message": to_json(message), OWN: True})])
             self._view.say([message])
 
 

@@ -120,6 +120,7 @@ LLAMA3_JSON = Format(
         Shape(("<|python_tag|>", _PARAMETERS)),
         Shape((_PARAMETERS,), Section("[", "]")),
         Shape((_PARAMETERS,), Section('{"tool_calls": [', "]}")),
+        Shape((_PARAMETERS,), Section("{", "}")),  # as some templates show it; Qwen2.5-Coder-1.5B copies both braces
     ),
     markup=("<|eot_id|>", "<|eom_id|>", "<|eot|>"),
     aliases=("llama4_json", "llama3"),

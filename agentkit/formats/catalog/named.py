@@ -139,7 +139,6 @@ SOLAR_OPEN = Format(
         "<|tool_response:begin|>{id}<|tool_response:name|>{name}<|tool_response:result|>", "<|tool_response:end|>"
     ),
     thinking=(("<|think|>", "<|end|>"), ("<think>", "</think>")),
-    answer=(("<|tool_response:begin|>", "<|tool_response:end|>"),),
     markup=("<|begin|>assistant", "<|content|>", "<|flush|>", "<|end|>"),
     families=("Solar Open",),
 )

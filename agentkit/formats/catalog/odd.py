@@ -15,7 +15,6 @@ GEMMA4 = Format(
     ),
     result=ResultShape("<|tool_response>response:{name}\n", "<tool_response|>"),
     thinking=(("<|channel>thought\n", "<channel|>"), ("<think>", "</think>")),
-    answer=(("<|tool_response>", "<tool_response|>"),),
     markup=("<turn|>",),
     families=("Gemma 4",),
 )

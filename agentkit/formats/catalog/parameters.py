@@ -96,7 +96,6 @@ GLM45 = Format(
         Pairs("<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>"),
         "</tool_call>",
     ),
-    answer=(("<|observation|>", "<|assistant|>"), ("<|user|>", "<|assistant|>")),
     aliases=("glm47", "glm", "ling3", "poolside_v1", "spark25"),
     families=("GLM 4.5", "GLM 4.6", "GLM 4.7", "Ling 3", "Poolside"),
 )

@@ -33,6 +33,8 @@ NEXT: Final = {
 
 TrajectoryEnd = Literal[
     "answered",
+    "invented_result",
+    "unread_call",
     "terminated_by_tool",
     "max_assistant_turns",
     "max_user_turns",
@@ -46,10 +48,11 @@ TrajectoryEnd = Literal[
 ]
 """Why a trajectory's turns ended.
 
-`answered`: a response without calls. `terminated_by_tool`: a tool that ends the run, such as `complete`. `deadline`:
-its own time was up. `policy_error`: `generate` raised. `tool_error`: an instance could not be created.
-`rollout_error`: the rollout's `ended` raised, or on Ray its own code, or the record could not be sent. `lost`: its
-worker died each time that it was tried.
+`answered`: a response without calls. `invented_result`: one in which the model wrote a tool's result, or another role's
+turn, itself. `unread_call`: one that plainly calls a tool in a way that cannot be read. `terminated_by_tool`: a tool
+that ends the run, such as `complete`. `deadline`: its own time was up. `policy_error`: `generate` raised.
+`tool_error`: an instance could not be created. `rollout_error`: the rollout's `ended` raised, or on Ray its own code,
+or the record could not be sent. `lost`: its worker died each time that it was tried.
 """
 
 ERROR_ENDS: Final[frozenset[TrajectoryEnd]] = frozenset(("policy_error", "tool_error", "rollout_error", "lost"))

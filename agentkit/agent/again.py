@@ -1,0 +1,82 @@
+"""Replies that are no answer: what such a reply lacks, and the message that asks the model again.
+
+Laws 13 and 14. Knows a finished turn; asks no model. The words were chosen on live models: see the page on prompts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from agentkit.agent.options import Lacking, RunFinish
+from agentkit.messages import MarkupPart, TextPart, ThinkingPart, UserMessage, user
+from agentkit.processor import Turn
+from agentkit.tool.reply import Output
+from agentkit.toolspec import ToolSpec
+
+if TYPE_CHECKING:
+    from agentkit.formats.format import Format
+
+LACKING: Final[frozenset[RunFinish]] = frozenset(("invented_result", "unread_call", "no_call", "empty"))
+
+_COMPLETE: Final = frozenset(("stop", "tool_calls", "unknown"))
+"""The finishes after which nothing more would have come."""
+
+_SAYS: Final[dict[str, str]] = {
+    "invented_result": (
+        "You wrote the result of a tool, or somebody else's message, yourself. It was discarded: only tools return "
+        "results. Call the tool now and stop after the call, or answer from what you have."
+    ),
+    "empty": "Your reply was empty. Call a tool, or write your answer.",
+    "no_call": "Your reply did not call {wanted}. Call it now.",
+    "unread_call": "Your call of {name} could not be read, so nothing was run. {how}",
+}
+_NATIVELY: Final = "Call {name} as a tool, not in the text of your reply."
+_IN_TEXT: Final = "Write the call exactly like this, with your own values:\n\n{example}"
+
+
+def lacking(turn: Turn, choice: str, output: Output | None) -> Lacking | None:
+    """What a turn's reply lacks to be an answer; None if it is one, or if the turn made calls.
+
+    Args:
+        turn: it is over, or its source is.
+        choice: the `tool_choice` of its request.
+        output: the type of the final reply: one that fits it is an answer.
+    """
+    if turn.called or (output is not None and output.meant(turn.message.text, whole=False)):
+        return None
+    if turn.invented:
+        return "invented_result"
+    if turn.finish.reason not in _COMPLETE:
+        return None
+    if turn.unread is not None:
+        return "unread_call"
+    if choice not in ("auto", "none"):
+        return "no_call"
+    return "empty" if all(map(_says_nothing, turn.message.content)) else None
+
+
+def _says_nothing(part: object) -> bool:
+    return isinstance(part, ThinkingPart | MarkupPart) or (isinstance(part, TextPart) and not part.text.strip())
+
+
+def request(
+    what: RunFinish, name: str, choice: str, format: str | Format | None, tools: Sequence[ToolSpec]
+) -> UserMessage:
+    """The message that asks again.
+
+    Args:
+        what: what the reply lacks.
+        name: the tool of a call that could not be read.
+        choice: the `tool_choice` of its request.
+        format: how the model calls; None natively.
+        tools: the offered tools.
+    """
+    how = _NATIVELY.format(name=name)
+    tool = next((tool for tool in tools if tool.name == name), None)
+    if format is not None and tool is not None:
+        from agentkit.formats.teach import example_call
+
+        how = _IN_TEXT.format(example=example_call(format, tool, tools))
+    wanted = "a tool" if choice == "required" else choice
+    return user(_SAYS[what].format(name=name, how=how, wanted=wanted))

@@ -1,0 +1,111 @@
+# ruff: noqa: RUF001 - quotation marks
+"""A reply that plainly calls an offered tool in a way that no reader understands: it is no answer. Law 14.
+
+Pure: text and tools in, an event out. It reads no call: it only recognises that one was meant, by the tool's name in
+the form of a call. Quoted, drafted and described calls are no attempts: they are in code, thinking or quotation marks,
+or prose follows them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from agentkit.events import UnreadCall
+from agentkit.processor.tags_of_thinking import last_end_of_thinking
+from agentkit.toolspec import ToolSpec
+
+_LONGEST: Final = 100_000  # characters of a reply that are searched, from its end
+
+_SHOWN: Final = re.compile(
+    r"^[ \t]*(?P<ticks>`{3,}|~{3,})[^\n]*\n(?P<inside>.*?)(?:^[ \t]*(?P=ticks)[`~]*[ \t]*$|\Z)"
+    r"|(?<!`)(?P<run>`{1,2})(?!`)[^\n`]{1,2000}(?P=run)(?!`)|^[ \t]*>[^\n]*"
+    r"|(?:(?<=\n\n)|\A)(?:(?:    |\t)[^\n]*(?:\n|\Z))+"
+    r"|[\"'“„«](?=[<\[{]).{1,4000}?[>\]})][\"'”“»]",
+    re.DOTALL | re.MULTILINE,
+)
+"""What is shown as code, or quoted, as in Markdown; or in quotation marks that touch it."""
+_DESCRIBES: Final = re.compile(
+    r"\b(?:e\.g|examples?|for instance|such as|like (?:this|so)|looks? like|would|could|format|syntax)\b", re.IGNORECASE
+)
+"""Words before a block with which a reply ends: it shows a call instead of making one."""
+
+_KEYS: Final = "name|tool|tool_name|toolName|function|function_name|action|recipient_name"
+_VALUES: Final = "arguments|parameters|args|input|params|action_input|kwargs|tool_input"
+_QUOTE: Final = r"\\?[\"']"
+_CALL: Final = r"(?:tool|function)[\s_▁-]?(?:call|use|sep)"
+_TOKEN: Final = rf"(?<![\"'“”‘’«„(])[<\[{{|｜][^\s<>\[\]{{}}]{{0,24}}{_CALL}[^<>\[\]{{}}\n]{{0,80}}[>\]}}|｜]"
+"""A token that only calls have around them, of any family: `<tool_call>`, `[TOOL_CALL]`, `<|tool_call_begin|>`.
+
+Sources of those that no format declares: lmstudio-bug-tracker#1177, GenericAgent#804, goose#8269.
+"""
+_BETWEEN: Final = rf"(?:<[^\s<>]{{1,30}}\b|\s|[^\w\s]|\b(?:{_KEYS}|functions|id|type|json|call)\b){{0,64}}?"
+_CLOSED: Final = re.compile(r"[\s\]})>;,\"'|｜]*(?:</?[^<>\n]{1,60}>[\s\]});,]*)*\Z")
+
+
+def attempted(text: str, tools: Sequence[ToolSpec]) -> UnreadCall | None:
+    """The attempt at a call in a reply; None if there is none.
+
+    Args:
+        text: the visible text of a whole reply, in which no call was found.
+        tools: the offered tools.
+
+    Returns:
+        The text from where the attempt begins, and the tool.
+    """
+    names = {spelling: tool.name for tool in tools for spelling in _spellings(tool)}
+    if not any(spelling in text for spelling in names):  # as in most replies
+        return None
+    said = _unquoted(text[-_LONGEST:])
+    found = [m for pattern in _patterns(tuple(sorted(names, key=len, reverse=True))) for m in pattern.finditer(said)]
+    for one in sorted(found, key=re.Match.start):
+        if one.re.groupindex.get("anywhere") or _ends_with_it(said, one.end()):
+            return UnreadCall(said[one.start() :].strip(), names[one["name"]])
+    return None
+
+
+def _spellings(tool: ToolSpec) -> set[str]:
+    """How a call may spell a tool's name."""
+    tag = {tool.element.tag} if tool.element is not None else set[str]()
+    return {tool.name, tool.name.replace("_", "-"), tool.name.replace(".", "_"), *tag}
+
+
+def _unquoted(text: str) -> str:
+    """The text without thinking and without what is shown as code; but with a block with which it ends."""
+    text = text[last_end_of_thinking(text) + 1 :]
+    text = re.sub(r"<think(?:ing)?>.*\Z", "", text, flags=re.DOTALL)
+
+    def kept(found: re.Match[str]) -> str:
+        lead = text[: found.start()].rstrip().rpartition("\n\n")[2]
+        makes = found["inside"] is not None and not text[found.end() :].strip() and not _DESCRIBES.search(lead)
+        return found["inside"] if makes else " "
+
+    return _SHOWN.sub(kept, text)
+
+
+@lru_cache(64)
+def _patterns(spellings: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    """What a call of one of these tools looks like; with a group `anywhere` if prose may follow it."""
+    name = rf"(?:functions[._])?(?P<name>{'|'.join(map(re.escape, spellings))})"
+    key = rf"{_QUOTE}?(?:{_KEYS}){_QUOTE}?\s*[:=]\s*{_QUOTE}{name}(?:[_:]\d+)?{_QUOTE}"
+    values = rf"{_QUOTE}?(?:{_VALUES}){_QUOTE}?\s*[:=]\s*[\[{{\"]"
+    tag = r"(?:\w{1,24}[=:]|\w{1,24}[^<>\n]{0,64}?\b(?:name|tool|function)=[\"']?)?"
+    either = (
+        rf"(?P<anywhere>{_TOKEN}){_BETWEEN}{name}(?=\W|command|arg)",  # `<tool_call>bashcommand`: vllm#47190
+        rf"(?<!\w){name}[:\d\s]{{0,16}}(?P<anywhere>{_TOKEN})",
+        rf"(?P<anywhere>(?<!\w)(?:to=|call:)\s?){name}(?=\s*(?:<\||\{{|\())",
+        rf"(?P<anywhere>^[ \t]*<{tag}){name}(?=[\"'\s/>])[^<>\n]{{0,256}}>?\s*(?:<\w|[\[{{])",
+        rf"[{{,]\s*{key}[^\0]{{0,2000}}?{values}",
+        rf"[{{,]\s*{_QUOTE}(?!name\b)(?:{_KEYS}){_QUOTE}\s*:\s*{_QUOTE}{name}{_QUOTE}",
+        rf"[{{,]\s*{values}[^\0]{{0,2000}}?{key}",
+        rf"^[ \t]*\[?(?:\w{{1,64}}\s?=\s?)?(?:await\s)?(?:\w{{1,24}}\.)?{name}\s?\(",
+    )
+    return tuple(re.compile(pattern, re.MULTILINE) for pattern in either)
+
+
+def _ends_with_it(text: str, end: int) -> bool:
+    """Whether what begins before `end` is the last thing in the text: only what closes it follows its last bracket."""
+    last = max(text.rfind(bracket, end) for bracket in "})>]")
+    return last < 0 or _CLOSED.match(text, last + 1) is not None
