@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -68,21 +69,33 @@ def run(arguments: argparse.Namespace) -> int:
     from agentkit.tool import ToolRegistry
 
     tools = ToolRegistry(*arguments.tools)
-    with watching() as watch:
-        report = asyncio.run(
-            fit(
-                model if is_reference(arguments.model) else arguments.model,
-                tools,
-                base_url=arguments.base_url,
-                server=arguments.server,
-                api_key_env=arguments.api_key_env,
-                modes=modes,
-                tasks=arguments.tasks,
-                temperature=arguments.temperature,
-                max_tokens=arguments.max_tokens,
-                watch=watch,
+    told: list[FitProgress] = []
+    try:
+        with watching() as watch, _unwarned():
+
+            def seen(now: FitProgress) -> None:
+                told[:] = [now]
+                watch(now)
+
+            report = asyncio.run(
+                fit(
+                    model if is_reference(arguments.model) else arguments.model,
+                    tools,
+                    base_url=arguments.base_url,
+                    server=arguments.server,
+                    api_key_env=arguments.api_key_env,
+                    modes=modes,
+                    tasks=arguments.tasks,
+                    temperature=arguments.temperature,
+                    max_tokens=arguments.max_tokens,
+                    watch=seen,
+                )
             )
-        )
+    except KeyboardInterrupt:
+        for line in table(HEAD, [_cells(row) for row in told[-1].rows] if told else []):
+            print(plain(line))
+        print("interrupted: nothing is recommended")
+        raise
     out = sys.stderr if arguments.json == SHORT else sys.stdout
     for line in lines(report, own=len(tools.specs())):
         print(plain(line), file=out)
@@ -155,7 +168,7 @@ def _cells(row: FitRow) -> tuple[str, ...]:
 def _remarks(report: FitReport, own: int) -> str:
     said = [
         f"This is a sample of {report.tasks} tasks: a difference of one or two means little.",
-        "likely: the share that would be right of very many tasks, with a probability of 95 %.",
+        "likely: what part of very many tasks would be right, with a probability of 95 %.",
         "Tokens (in and out) and seconds are per task.",
     ]
     if any(row.mode.constrained for row in report.rows):
@@ -168,6 +181,18 @@ def _remarks(report: FitReport, own: int) -> str:
 
 
 # ---------------------------------------------------------------- while it runs
+
+
+@contextmanager
+def _unwarned() -> Iterator[None]:
+    """Without the warnings of models about replies that are odd: the table counts these."""
+    log = logging.getLogger("agentkit.models")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 @contextmanager

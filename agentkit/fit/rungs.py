@@ -20,10 +20,10 @@ from agentkit.tool import ToolRegistry
 
 FIRST: Final = 4
 """Tasks of the first rung, and half as many of the user's tools."""
-BEHIND: Final = 1
-"""So many tasks behind the best, a mode is still within reach."""
+LESS: Final = 1
+"""A mode that has no more than this right less than the best is still within reach."""
 KEPT: Final = 4
-"""So many modes at most try all tasks."""
+"""The most modes that try all tasks."""
 
 
 class FitProgress(NamedTuple):
@@ -34,12 +34,14 @@ class FitProgress(NamedTuple):
         task: the task that is tried.
         done: how many tasks were tried, in all modes.
         total: how many there are, as far as is known.
+        rows: what was found so far.
     """
 
     mode: CallingMode
     task: str
     done: int
     total: int
+    rows: tuple[FitRow, ...] = ()
 
 
 class _Asked(NamedTuple):
@@ -90,8 +92,8 @@ async def fit(
 ) -> FitReport:
     """Try the ways of calling tools on a model, and recommend one.
 
-    All modes try the first four tasks. Those at most one behind the best, and at most four of them, try the others, and
-    stop as soon as they can no longer be the best. One request at a time.
+    All modes try the first four tasks. Those that have at most one right less than the best, and at most four of them,
+    try the others. A mode stops as soon as it can no longer be among these, or the best. One request at a time.
 
     Args:
         model: a model string, such as `openai:qwen3`; or a model object that calls natively.
@@ -184,6 +186,7 @@ class Ladder:
         self._watch = watch
         self._done = self._total = 0
         self._trials: dict[CallingMode, Trial] = {}
+        self._rows: dict[CallingMode, FitRow] = {}
         self._answered = False  # whether the server ever did
 
     @property
@@ -198,14 +201,18 @@ class Ladder:
             ProviderError: no reply ever came.
         """
         self._total = len(modes) * len(self._first) + min(KEPT, len(modes)) * len(self._rest)
-        rows = [await self._tried(FitRow(mode), self._first, None) for mode in modes]
-        near = _within_reach(rows)
+        for mode in modes:
+            most = max((row.right for row in self._rows.values()), default=0)
+            await self._try(FitRow(mode), self._first, most - LESS)
+        near = _within_reach(tuple(self._rows.values()))
+        for row in self._rows.values():
+            if row not in near and not row.error:
+                self._rows[row.mode] = replace(row, left_out=row.left_out + len(self._rest))
         self._total = self._done + len(near) * len(self._rest)
-        full: dict[CallingMode, FitRow] = {}
+        most = 0
         for row in near:
-            most = max((done.right for done in full.values()), default=0)
-            full[row.mode] = await self._tried(row, self._rest, most)
-        return tuple(full.get(row.mode, row if row.error else replace(row, left_out=len(self._rest))) for row in rows)
+            most = max(most, await self._try(row, self._rest, most))
+        return tuple(self._rows.values())
 
     async def aclose(self) -> None:
         """Close the connections of the models that were made for it."""
@@ -213,17 +220,19 @@ class Ladder:
             if isinstance(self._asked.model, str) and hasattr(trial.model, "aclose"):
                 await trial.model.aclose()
 
-    async def _tried(self, row: FitRow, tasks: Sequence[FitTask], most: int | None) -> FitRow:
-        """The row after these tasks, or after those until it could no longer reach `most`."""
+    async def _try(self, row: FitRow, tasks: Sequence[FitTask], least: int) -> int:
+        """Try these tasks in one mode, until it could no longer get `least` right; returns how many it got right."""
         for number, task in enumerate(tasks):
             left = len(tasks) - number
-            if row.error or (most is not None and row.right + left < most):
+            if row.error or row.right + left < least:
                 self._total -= left
-                return row if row.error else replace(row, left_out=left)
-            self._watch(FitProgress(row.mode, task.name, self._done, self._total))
-            row = await self._after(row, task)
+                row = row if row.error else replace(row, left_out=left)
+                break
+            self._watch(FitProgress(row.mode, task.name, self._done, self._total, tuple(self._rows.values())))
+            row = self._rows[row.mode] = await self._after(row, task)
             self._done += 1
-        return row
+        self._rows[row.mode] = row
+        return row.right
 
     async def _after(self, row: FitRow, task: FitTask) -> FitRow:
         """The row after one task."""
@@ -254,5 +263,5 @@ def _within_reach(rows: Sequence[FitRow]) -> list[FitRow]:
     """The modes that may still be the best, the best of them first."""
     usable = [row for row in rows if not row.error]
     most = max((row.right for row in usable), default=0)
-    near = [row for row in usable if row.right >= most - BEHIND]
+    near = [row for row in usable if row.right >= most - LESS and not row.left_out]
     return sorted(near, key=lambda row: (-row.right, row.tokens))[:KEPT]

@@ -66,10 +66,10 @@ hermes   2 of 4   15-85 %         3       1      0       0      0.9
 
 native cannot be used: openai 400: no tools
 This is a sample of 12 tasks: a difference of one or two means little. likely:
-the share that would be right of very many tasks, with a probability of 95 %.
-Tokens (in and out) and seconds are per task. +c: calls are constrained by a
-grammar. Modes that could no longer be the best were stopped early. Your tools
-(2) were not run: only their calls were judged.
+what part of very many tasks would be right, with a probability of 95 %. Tokens
+(in and out) and seconds are per task. +c: calls are constrained by a grammar.
+Modes that could no longer be the best were stopped early. Your tools (2) were
+not run: only their calls were judged.
 
 What xml+c got wrong:
   last: the answer does not say 37: 'Hm.'

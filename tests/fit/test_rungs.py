@@ -38,9 +38,14 @@ def test_of_modes_that_are_equally_right_the_one_with_fewer_tokens_is() -> None:
     assert [(str(row.mode), round(row.tokens)) for row in report.rows] == [("xml", 472), ("native", 698)]
 
 
-def test_a_mode_out_of_reach_tries_only_the_first_four() -> None:
-    report = tried(solving({"native": ALL, "xml": {"one value"}}), "native", "xml")
+def test_a_mode_out_of_reach_tries_no_more_than_the_first_four() -> None:
+    report = tried(solving({"native": ALL, "xml": {"one value"}}), "xml", "native")
     assert figures(report) == {"native": (12, 12, 0), "xml": (1, 4, 8)}
+
+
+def test_a_mode_stops_when_it_can_no_longer_come_within_reach() -> None:
+    report = tried(solving({"native": ALL, "xml": ()}), "native", "xml")
+    assert figures(report) == {"native": (12, 12, 0), "xml": (0, 2, 10)}
 
 
 def test_a_mode_stops_when_it_can_no_longer_be_the_best() -> None:
@@ -50,10 +55,11 @@ def test_a_mode_stops_when_it_can_no_longer_be_the_best() -> None:
 
 def test_the_progress_is_told() -> None:
     told: list[FitProgress] = []
-    tried(solving({"native": ALL, "xml": {"one value"}}), "native", "xml", watch=told.append)
+    tried(solving({"native": ALL, "xml": {"one value"}}), "xml", "native", watch=told.append)
+    assert [row.right for row in told[4].rows] == [1]
     assert [(str(now.mode), now.task, now.done, now.total) for now in (told[0], told[4], told[8], told[-1])] == [
-        ("native", "one value", 0, 24),
-        ("xml", "one value", 4, 24),
+        ("xml", "one value", 0, 24),
+        ("native", "one value", 4, 24),
         ("native", "nested values", 8, 16),
         ("native", "a result passed on", 15, 16),
     ]
