@@ -17,8 +17,8 @@ from agentkit.errors import AgentkitError
 from agentkit.events import ArgumentDelta, CallEnd, Finish, SourceEvent, Text, Thinking, Usage
 from agentkit.messages import Message
 from agentkit.models.base import Model, ModelRequest
+from agentkit.models.tokens import PER_CALL, json_tokens, message_tokens, messages_tokens, text_tokens
 from agentkit.processor import Source
-from agentkit.tokens import PER_CALL, json_tokens, message_tokens, messages_tokens, text_tokens
 
 Exhausted = Literal["token_budget", "cost_budget", "time_budget", "call_budget"]
 

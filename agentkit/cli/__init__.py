@@ -1,4 +1,4 @@
-"""The command line, one file per group of commands: `agentkit demo | chat | threads | mcp | parse | rollout | …`.
+"""The command line, one file per group of commands: `agentkit demo | chat | fit | threads | mcp | parse | rollout | …`.
 
 Uses only argparse. Exit status: 0 success, 1 the command failed (the message says why), 2 wrong arguments, 3 a call is
 waiting for approval, 130 interrupted.
@@ -16,7 +16,7 @@ from itertools import takewhile
 from typing import Any, Final, NoReturn
 
 from agentkit.checks.spelling import did_you_mean, then
-from agentkit.cli import chat, demo, inspect, one_shot, python_server, rollouts, serve_mcp, threads
+from agentkit.cli import chat, demo, fit, inspect, one_shot, python_server, rollouts, serve_mcp, threads
 from agentkit.cli.terminal import plain
 from agentkit.errors import AgentkitError
 from agentkit.foreign.renamed import CHOICES, OPTIONS, STANDARD_INPUT
@@ -174,6 +174,7 @@ def parser() -> argparse.ArgumentParser:
     demo.add(commands)
     chat.add(commands)
     one_shot.add(commands)
+    fit.add(commands)
     threads.add(commands)
     serve_mcp.add(commands)
     inspect.add(commands)

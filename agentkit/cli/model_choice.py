@@ -243,7 +243,7 @@ def key_in(variable: str) -> str:
 
 
 def _wrong_string(name: str) -> ConfigError | None:
-    """The error for a model string that is none."""
+    """The error for a string that names neither a provider's model nor an object."""
     from agentkit.models.meant import meant
     from agentkit.models.model_strings import PROVIDERS
     from agentkit.models.secrets import shown

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from agentkit.events import Finish, Usage
-from agentkit.tokens import text_tokens
+from agentkit.models.tokens import text_tokens
 
 FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 PER_SECOND: Final = 10  # frames

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from agentkit.tokens import PER_IMAGE, json_tokens
+from agentkit.models.tokens import PER_IMAGE, json_tokens
 
 MIN_TOKENS: Final = 1_024
 """A shorter beginning is not cached; some models require more, and ignore such a mark."""

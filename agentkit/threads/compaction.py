@@ -29,10 +29,10 @@ from agentkit.checks.bounds import SECONDS, SHARE, TEXT, Bound, Bounds, either, 
 from agentkit.checks.spelling import takes
 from agentkit.messages import AssistantMessage, UserMessage
 from agentkit.models.base import Model
+from agentkit.models.tokens import message_tokens
 from agentkit.threads.conversation import Said, answer_of, key_of, said_in
 from agentkit.threads.shortening import shortened
 from agentkit.threads.store import Log
-from agentkit.tokens import message_tokens
 
 PROMPT: Final = """\
 You write the summary that replaces the beginning of a conversation between a user and an assistant with tools. The \

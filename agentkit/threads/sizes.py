@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from agentkit.models.tokens import messages_tokens
 from agentkit.threads.conversation import messages_of
 from agentkit.threads.store import Entry, Log
-from agentkit.tokens import messages_tokens
 
 
 class ThreadSize(NamedTuple):

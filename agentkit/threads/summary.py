@@ -15,11 +15,11 @@ from agentkit.agent.spending import BudgetSpent
 from agentkit.events import Finish, SourceEvent, Text, Usage
 from agentkit.messages import AssistantMessage, ImagePart, MaterialPart, SystemMessage, TextPart, ToolCall, UserMessage
 from agentkit.models.base import Model, ModelRequest
+from agentkit.models.tokens import text_tokens
 from agentkit.threads.compaction import Compaction, CompactionPlan, entry_body, plan
 from agentkit.threads.conversation import Said, answer_of, key_of
 from agentkit.threads.shortening import cut
 from agentkit.threads.store import Log
-from agentkit.tokens import text_tokens
 from agentkit.tool.registry import ToolRegistry
 
 _LOG = logging.getLogger("agentkit.threads")

@@ -186,6 +186,7 @@ def test_the_table_of_formats_is_fresh(page: str, options: list[str]) -> None:
     [
         ("record_approvals.py", "terminal.md"),
         ("record_chat.py", "terminal.md"),
+        ("record_fit.py", "fit.md"),
         pytest.param("record_tools.py", "tools_at_work.md", marks=confined),
     ],
 )
@@ -219,7 +220,7 @@ def test_make_target_exists(line: str) -> None:
 def test_command_of_page_runs(line: str, tmp_path: Path) -> None:
     """A command that needs no key and no thread, and ends, runs; of the others only the options are checked."""
     checked = re.sub(
-        r"agentkit (chat|run|threads \w+|mcp(?=.* --http)|rollout(?: report)?)\b", r"agentkit \1 --help", line
+        r"agentkit (chat|run|fit|threads \w+|mcp(?=.* --http)|rollout(?: report)?)\b", r"agentkit \1 --help", line
     )
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     ran = subprocess.run(

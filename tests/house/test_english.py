@@ -24,6 +24,7 @@ ROOMS: Final = (
     "agentkit/agent/*.py",
     "agentkit/checks/*.py",
     "agentkit/cli/*.py",
+    "agentkit/fit/*.py",
     "agentkit/foreign/*.py",
     "agentkit/formats/**/*.py",
     "agentkit/grammar/**/*.py",

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "agentkit"
 
 VALUES = {"unicode", "foreign", "errors", "messages", "events", "toolspec", "checks"}
-PURE = VALUES | {"schemas", "formats", "tokens"}
+PURE = VALUES | {"schemas", "formats"}
 RUNTIME = {"models", "processor", "agent", "threads", "telemetry", "testing"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -32,7 +32,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "messages": {"errors", "foreign", "checks"},
     "events": {"errors", "messages", "foreign", "checks"},
     # pure and sync
-    "tokens": {"messages"},
     "schemas": VALUES,
     "formats": VALUES | {"schemas"},
     "grammar": VALUES | {"schemas", "formats"},
@@ -43,11 +42,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "agent": PURE | {"tool", "models", "processor"},
     "threads": PURE | {"tool", "models", "processor", "agent"},
     "rollout": PURE | {"tool", "models", "processor", "agent"},
+    "fit": PURE | {"tool", "models", "agent", "__init__"},  # as any program of a user's
     "sandbox": VALUES,
     "telemetry": VALUES | {"models", "agent", "__init__"},
     "testing": PURE | RUNTIME | {"tool"},
     # drivers
-    "cli": PURE | RUNTIME | {"tool", "interop", "rollout", "__init__"},
+    "cli": PURE | RUNTIME | {"tool", "interop", "rollout", "fit", "__init__"},
     "interop": PURE | RUNTIME | {"tool", "rollout", "__init__"},
 }
 """Room by room, the rooms that it may import; a new room gets its own line. Every room may import itself."""

@@ -20,13 +20,13 @@ from agentkit.messages import (
     UserMessage,
     user,
 )
+from agentkit.models.tokens import messages_tokens
 from agentkit.threads.compaction import Compaction, CompactionPlan, entry_body, plan, tighter
 from agentkit.threads.conversation import messages_of
 from agentkit.threads.fork import copied
 from agentkit.threads.shortening import cut, shortened
 from agentkit.threads.sizes import thread_tokens
 from agentkit.threads.store import Append, Call, Entry, Log
-from agentkit.tokens import messages_tokens
 from agentkit.tool.codec import call_to_json, to_json
 
 

@@ -22,8 +22,16 @@ from agentkit.messages import (
     ToolMessage,
     user,
 )
+from agentkit.models.tokens import (
+    PER_CALL,
+    PER_IMAGE,
+    PER_MESSAGE,
+    json_tokens,
+    message_tokens,
+    messages_tokens,
+    text_tokens,
+)
 from agentkit.testing import Replay
-from agentkit.tokens import PER_CALL, PER_IMAGE, PER_MESSAGE, json_tokens, message_tokens, messages_tokens, text_tokens
 
 STREAMS = [row for row in rows("raw_streams.jsonl") if row.get("chunks")]
 PREFIXES = {"openai-chat": "openai", "openai-responses": "responses", "anthropic-messages": "anthropic"}
