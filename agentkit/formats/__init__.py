@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agentkit.formats.catalog import CATALOG
     from agentkit.formats.engine import Parser, get
     from agentkit.formats.format import Format, Limits
-    from agentkit.formats.quarantined import quarantine, render_result
+    from agentkit.formats.quarantined import quarantine, render_result, restore
     from agentkit.formats.repairs import REPAIRS
     from agentkit.formats.teach import render_output_prompt, render_prompt
     from agentkit.formats.whole_texts import auto, calls, names, parse, recoverable
@@ -46,6 +46,7 @@ __all__ = [
     "render_output_prompt",
     "render_prompt",
     "render_result",
+    "restore",
 ]
 
 explained_module(
@@ -54,7 +55,7 @@ explained_module(
         "agentkit.formats.catalog": "CATALOG",
         "agentkit.formats.engine": "Parser get",
         "agentkit.formats.format": "Format Limits",
-        "agentkit.formats.quarantined": "quarantine render_result",
+        "agentkit.formats.quarantined": "quarantine render_result restore",
         "agentkit.formats.repairs": "REPAIRS",
         "agentkit.formats.teach": "render_output_prompt render_prompt",
         "agentkit.formats.whole_texts": "auto calls names parse recoverable",

@@ -167,6 +167,10 @@ class OpenCalls:
         """Why a call in text must not run; None if it may."""
         return None
 
+    def restored(self, call: ToolCall) -> ToolCall:
+        """The call with the arguments that the model means."""
+        return call
+
     def ended(self, call: ToolCall) -> None:
         """A call in text is complete, and will run."""
 
@@ -283,7 +287,7 @@ class Intake:
     def _take_end(self, event: CallEnd, opened: OpenCalls) -> SourceEvent:
         if opened.textual and (why := opened.refused(event.call)) is not None:
             return self._take_error(CallError(event.index, "ambiguous_call", why, event.call), opened)
-        index, call = self._end(event.index, event.call, opened)
+        index, call = self._end(event.index, opened.restored(event.call), opened)
         if opened.textual:
             opened.ended(call)
         return event if call is event.call and index == event.index else CallEnd(index, call, event.repairs)
