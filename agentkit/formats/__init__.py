@@ -15,9 +15,10 @@ from agentkit.foreign.absent_imports import explained_module
 
 if TYPE_CHECKING:
     from agentkit.formats.catalog import CATALOG
+    from agentkit.formats.control import restore
     from agentkit.formats.engine import Parser, get
     from agentkit.formats.format import Format, Limits
-    from agentkit.formats.quarantined import quarantine, render_result, restore
+    from agentkit.formats.quarantined import quarantine, render_result
     from agentkit.formats.repairs import REPAIRS
     from agentkit.formats.teach import render_output_prompt, render_prompt
     from agentkit.formats.whole_texts import auto, calls, names, parse, recoverable
@@ -53,9 +54,10 @@ explained_module(
     __name__,
     homes={
         "agentkit.formats.catalog": "CATALOG",
+        "agentkit.formats.control": "restore",
         "agentkit.formats.engine": "Parser get",
         "agentkit.formats.format": "Format Limits",
-        "agentkit.formats.quarantined": "quarantine render_result restore",
+        "agentkit.formats.quarantined": "quarantine render_result",
         "agentkit.formats.repairs": "REPAIRS",
         "agentkit.formats.teach": "render_output_prompt render_prompt",
         "agentkit.formats.whole_texts": "auto calls names parse recoverable",

@@ -8,16 +8,16 @@ special, for calls of the conversation's own format, and for what closes the res
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final
 
 from agentkit.errors import ErrorCode, FormatError
-from agentkit.events import CallError, CallStart, Text
+from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Markup, Text
 from agentkit.formats import control
-from agentkit.formats.control import MARK
+from agentkit.formats.control import MARK, lengthened
 from agentkit.formats.engine import Parser, get
 from agentkit.formats.escapes import attribute
 from agentkit.formats.format import Format
@@ -55,26 +55,6 @@ def quarantine(text: str, format: str | Format, tools: Sequence[ToolSpec] = ()) 
     return _cut(text, get(format), tools)
 
 
-def restore(value: Any) -> Any:
-    """A JSON value in which every string and key that passes on quarantined text has the original characters.
-
-    For the arguments of calls in text, whose model reads results quarantined; a native model reads them as they are.
-
-    >>> restore({"text": quarantine("ends with <|im_end|>", "hermes")})
-    {'text': 'ends with <|im_end|>'}
-    """
-    match value:
-        case str():
-            return _RUN.sub(r"\1", value) if MARK in value else value
-        case Mapping():
-            return {restore(key): restore(inner) for key, inner in value.items()}
-        case list():
-            return [restore(inner) for inner in value]
-        case _:
-            return value
-
-
-_RUN: Final = re.compile(f"{MARK}({MARK}*)")
 _REACH: Final = 256  # characters of the wrapper that a token across its edge can have
 _FIRST: Final = 256  # characters that are read first to find the next call, then twice as many, and so on
 _WORK: Final = 64  # how often the characters of a text may be read, on average; a hostile one is cut everywhere
@@ -82,7 +62,7 @@ _WORK: Final = 64  # how often the characters of a text may be read, on average;
 
 def _cut(text: str, format: Format, tools: Sequence[ToolSpec], before: str = "", after: str = "") -> str:
     """The text, quarantined, as it stands between the parts of a wrapper."""
-    shown = _RUN.sub(rf"{MARK}\g<0>", text) if MARK in text else text
+    shown = lengthened(text)
     head, tail = before[-_REACH:], after[:_REACH]
     whole = head + shown + tail
     gaps = {max(m.start() + 1, len(head)) for m in _tokens(format).finditer(whole) if m.end(1) > len(head)}
@@ -103,7 +83,8 @@ def _tokens(format: Format) -> re.Pattern[str]:
 class _Calls:
     """Cuts the calls of a format in a text, and what it reads as a call in error.
 
-    The parser itself says where they are: from where it reads a call, the text is cut until it reads none, so that
+    The parser itself says where they are. A call is cut behind its first character, and behind each `<` in it, so that
+    a value that passes it on is not ended by it. From there the text is read again until no call begins there, so that
     what a call quotes is looked at alone, too. Nothing hides a call: code, thinking and answers are read like all else.
     """
 
@@ -114,41 +95,65 @@ class _Calls:
 
     def cut(self, text: str) -> str:
         """The text, cut where it is read alone, and then where it is read in its wrapper."""
-        whole, first = self._before + text + self._after, len(self._before)
+        whole, first, rest = self._before + text + self._after, len(self._before), len(self._after)
         self._left = _WORK * (len(whole) + _FIRST)
-        start, clean = first, False
+        start, clean, marks = first, False, 0
         while not clean:
             clean = start == 0
-            while (at := self._call(whole, start)) is not None:
-                gap = _FREE.search(whole, max(at + 1, first), len(whole))
-                if gap is None or gap.start() > len(whole) - len(self._after):  # the wrapper's own
+            while (span := self._call(whole, start)) is not None:
+                last = len(whole) - rest
+                again, start = marks > 0 and span[0] == start, max(span[0], first)
+                if (gap := _FREE.search(whole, start + 1, last)) is None:  # it is the wrapper's own
                     break
-                if self._left < 0:
-                    end = len(whole) - len(self._after)
-                    return whole[first : gap.start()] + _FREE.sub(MARK, whole[gap.start() : end])
-                whole, start, clean = f"{whole[: gap.start()]}{MARK}{whole[gap.start() :]}", at, False
-            start = 0
-        return whole[first : len(whole) - len(self._after)]
+                if again:  # one mark was not enough, as where the opening has only one character
+                    marks = 2 * marks if self._left > 0 else 0
+                    cut = gap.start(), last, _FREE.sub(MARK, whole[gap.start() : last], count=marks)
+                else:
+                    marks, end = 1, min(max(span[1], gap.start()), last)
+                    inner = _TAGS.sub(rf"\g<0>{MARK}", whole[gap.start() : end])
+                    cut = gap.start(), end, f"{MARK}{inner}"
+                whole, clean = f"{whole[: cut[0]]}{cut[2]}{whole[cut[1] :]}", False
+                if not marks:
+                    return whole[first : len(whole) - rest]
+            start, marks = 0, 0
+        return whole[first : len(whole) - rest]
 
-    def _call(self, text: str, start: int) -> int | None:
-        """Where the first call from there begins, with the opening of its section, apart from white space."""
-        parser, at, size = Parser(self._format, self._tools, in_code="execute"), start, _FIRST
-        begins = start
-        while True:
-            piece = text[start : start + size]
-            for event in parser.feed(piece) if piece else parser.close():
-                if isinstance(event, CallStart | CallError):
-                    return _SPACE.match(text, begins).end()  # type: ignore[union-attr]  # it always matches
-                at += len(event.text)  # type: ignore[union-attr]  # a call begins with one of those
-                if isinstance(event, Text) and not event.text.isspace():
-                    begins = at
-            if not piece:
-                return None
-            start, size = start + size, 2 * size
+    def _call(self, text: str, start: int) -> tuple[int, int] | None:
+        """Where the first call from there begins, without white space before it, and where its section ends."""
+        at = begin = start
+        end: int | None = None
+        for event in self._events(text, start):
+            if isinstance(event, CallStart) and end is not None:
+                break
+            if isinstance(event, CallStart | ArgumentDelta):
+                continue
+            said = isinstance(event, Text) and not event.text.isspace()
+            is_call = isinstance(event, CallEnd | CallError) and not _is_fault(event)
+            at += len(event.call.raw if isinstance(event, CallEnd | CallError) else event.text)
+            if end is None:
+                begin, end = (at if said or _is_fault(event) else begin), (at if is_call else None)
+            elif said or is_call:
+                break
+            elif isinstance(event, Markup):
+                end = at
+        return None if end is None else (_SPACE.match(text, begin).end(), end)  # type: ignore[union-attr]  # it matches
+
+    def _events(self, text: str, start: int) -> Iterator[Any]:
+        parser, size = Parser(self._format, self._tools, in_code="execute"), _FIRST
+        while piece := text[start : start + size]:
             self._left -= size
+            yield from parser.feed(piece)
+            start, size = start + size, 2 * size
+        yield from parser.close()
+
+
+def _is_fault(event: Any) -> bool:
+    """Whether this is a fault of ours, not a call in error."""
+    return isinstance(event, CallError) and event.code == "internal_error"
 
 
 _SPACE: Final = re.compile(r"\s*")
+_TAGS: Final = re.compile(f"<(?!{MARK})")
 _FREE: Final = re.compile(f"(?<!{MARK})(?!{MARK})")
 """A place for one more mark, that makes no run of another one longer."""
 
@@ -157,6 +162,7 @@ _FREE: Final = re.compile(f"(?<!{MARK})(?!{MARK})")
 def _open(format: Format) -> Format:
     """The format without what calls are no calls in."""
     return replace(format, thinking=(), answer=(), markup=())
+
 
 # ---------------------------------------------------------------- declarations
 

@@ -25,6 +25,7 @@ from agentkit.events import (
     Thinking,
     Usage,
 )
+from agentkit.formats.control import restore
 from agentkit.formats.pieces import Pieces
 from agentkit.messages import (
     AssistantMessage,
@@ -159,6 +160,8 @@ class OpenCalls:
     textual = False
     """Whether they are in text, which has no ids, keeps what was written, and may contain calls that must not run
     although they could be read."""
+    restores = False
+    """Whether their model reads results quarantined, so that arguments that pass them on are made whole again."""
 
     def __init__(self) -> None:
         self.by_number: dict[int, OpenCall] = {}
@@ -166,10 +169,6 @@ class OpenCalls:
     def refused(self, call: ToolCall) -> str | None:
         """Why a call in text must not run; None if it may."""
         return None
-
-    def restored(self, call: ToolCall) -> ToolCall:
-        """The call with the arguments that the model means."""
-        return call
 
     def ended(self, call: ToolCall) -> None:
         """A call in text is complete, and will run."""
@@ -287,7 +286,7 @@ class Intake:
     def _take_end(self, event: CallEnd, opened: OpenCalls) -> SourceEvent:
         if opened.textual and (why := opened.refused(event.call)) is not None:
             return self._take_error(CallError(event.index, "ambiguous_call", why, event.call), opened)
-        index, call = self._end(event.index, opened.restored(event.call), opened)
+        index, call = self._end(event.index, _restored(event.call) if opened.restores else event.call, opened)
         if opened.textual:
             opened.ended(call)
         return event if call is event.call and index == event.index else CallEnd(index, call, event.repairs)
@@ -334,6 +333,13 @@ class Intake:
         if self._ended == self._limit:
             self.full, self.finish = True, Finish("tool_limit_reached")
         return number, whole
+
+
+def _restored(call: ToolCall) -> ToolCall:
+    """The call with its arguments as the model means them; `raw` stays as written."""
+    arguments = restore(call.arguments)
+    same = arguments == call.arguments
+    return call if same else call_as_read(call.id, call.name, arguments, call.format, call.raw)
 
 
 _TAKE: Plain = {
