@@ -62,13 +62,12 @@ _WORK: Final = 64  # how often the characters of a text may be read, on average;
 
 def _cut(text: str, format: Format, tools: Sequence[ToolSpec], before: str = "", after: str = "") -> str:
     """The text, quarantined, as it stands between the parts of a wrapper."""
-    shown = lengthened(text)
+    shown = _Calls(format, tools, before, after).cut(lengthened(text))
     head, tail = before[-_REACH:], after[:_REACH]
     whole = head + shown + tail
     gaps = {max(m.start() + 1, len(head)) for m in _tokens(format).finditer(whole) if m.end(1) > len(head)}
     ends = [len(head), *sorted(gap for gap in gaps if gap <= len(head) + len(shown)), len(head) + len(shown)]
-    shown = MARK.join(whole[gap:end] for gap, end in pairwise(ends))
-    return _Calls(format, tools, before, after).cut(shown)
+    return MARK.join(whole[gap:end] for gap, end in pairwise(ends))
 
 
 @lru_cache(maxsize=64)

