@@ -15,6 +15,7 @@ from agentkit.foreign.absent_imports import explained_module
 
 if TYPE_CHECKING:
     from agentkit.formats.catalog import CATALOG
+    from agentkit.formats.control import restore
     from agentkit.formats.engine import Parser, get
     from agentkit.formats.format import Format, Limits
     from agentkit.formats.quarantined import quarantine, render_result
@@ -46,12 +47,14 @@ __all__ = [
     "render_output_prompt",
     "render_prompt",
     "render_result",
+    "restore",
 ]
 
 explained_module(
     __name__,
     homes={
         "agentkit.formats.catalog": "CATALOG",
+        "agentkit.formats.control": "restore",
         "agentkit.formats.engine": "Parser get",
         "agentkit.formats.format": "Format Limits",
         "agentkit.formats.quarantined": "quarantine render_result",

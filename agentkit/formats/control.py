@@ -7,11 +7,18 @@ or description: it ends the turn or begins another one. Data, and the pattern th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
-PIPED: Final = r"<[|｜][^\s<>&]{1,64}>|<[^\s<>&/|｜][^\s<>&|｜]{0,63}[|｜]>"
+MARK: Final = "\u206f"
+"""Cuts what must not be read whole. Invisible, part of no token, and deprecated since Unicode 3: no other text has it.
+
+It stands behind the first character, as in `<MARK|im_end|>`: a model that copies it and one that leaves it out both
+pass on the original. Where data have it all the same, every run of it is shown one longer, and made one shorter again.
+"""
+
+PIPED: Final = rf"<[|｜][^\s<>&]{{1,64}}>|<[^\s<>&/|｜{MARK}][^\s<>&|｜]{{0,63}}[|｜]>"
 """Tokens between pipes, regardless of their name: `<|im_end|>`, `<｜User｜>`, `<|turn>`, `<turn|>`, `<|"|>`.
 
 Most current families write all of theirs like this, so new ones are covered before they are listed. `<|>` and `a <| f`
@@ -116,6 +123,9 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 """Other tokens, by family, each with its source. A tag among them (`<img>`) is one only to the letter: no attribute."""
 
+FIRST: Final = "<[]>"
+"""What tokens begin with."""
+
 
 @cache
 def tokens() -> tuple[str, ...]:
@@ -131,11 +141,53 @@ def series() -> tuple[str, ...]:
 
 
 @cache
-def _pattern() -> re.Pattern[str]:
-    return re.compile("|".join([PIPED, *series(), *map(re.escape, tokens())]))
+def pattern() -> str:
+    """A regular expression for any of them."""
+    return "|".join([PIPED, *series(), *map(re.escape, tokens())])
+
+
+@cache
+def _compiled() -> re.Pattern[str]:
+    return re.compile(pattern())
 
 
 def token_in(text: str) -> str:
     """The first control token in a text; empty if there is none."""
-    found = _pattern().search(text)
+    found = _compiled().search(text)
     return found[0] if found else ""
+
+
+_RUN: Final = re.compile(f"{MARK}({MARK}*)")
+
+
+def lengthened(text: str) -> str:
+    """A text in which every run of marks that it already has is one longer, so that no other mark looks like one."""
+    return _RUN.sub(rf"{MARK}\g<0>", text) if MARK in text else text
+
+
+def restore(value: Any) -> Any:
+    """A JSON value in which every string and key that passes on quarantined text has the original characters.
+
+    For the arguments of calls in text, whose model reads results quarantined; a native model reads them as they are.
+
+    >>> restore({"text": f"ends with <{MARK}|im_end|>"})
+    {'text': 'ends with <|im_end|>'}
+    """
+    return in_strings(value, _shortened)
+
+
+def _shortened(text: str) -> str:
+    return _RUN.sub(r"\1", text) if MARK in text else text
+
+
+def in_strings(value: Any, change: Callable[[str], str]) -> Any:
+    """A JSON value with every string and key in it changed."""
+    match value:
+        case str():
+            return change(value)
+        case Mapping():
+            return {change(key): in_strings(inner, change) for key, inner in value.items()}
+        case list():
+            return [in_strings(inner, change) for inner in value]
+        case _:
+            return value

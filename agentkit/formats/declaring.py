@@ -51,10 +51,8 @@ def unseen(**fields: Sequence[Any]) -> str:
 
 
 def unsafe_close(close: str) -> str:
-    """About what ends a result: nothing that a broken marker is shown as, such as `&lt;` for `<`, can end it."""
-    if close.strip() and close.strip() in (*"&#;", "&lt;", "lt;", "t;", "&l", "&lt"):
-        return f"ResultShape(close={close!r}) is a part of what markers in results are shown as, such as '&lt;'"
-    return ""
+    """About what ends a result: a single character could not be cut where a result contains it."""
+    return f"ResultShape(close={close!r}) has only one character, which results contain" * (len(close.strip()) == 1)
 
 
 def _kind(part: object) -> str:

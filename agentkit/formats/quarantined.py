@@ -1,26 +1,26 @@
-"""Text that no model wrote, as a model reads it: results and tool declarations in which every marker is broken.
+"""Text that no model wrote, as a model reads it: results and tool declarations that no reader takes for its own.
 
-A marker is text that any format reads as a call, or any family's template as special (`control`). Pure; knows no
-registry.
+What a tool returned is data: it is shown as it is, but for control tokens (`control`), which a server would read as
+special, for calls of the conversation's own format, and for what closes the result. These are cut by one `MARK`, and
+`restore` takes the marks out of the arguments that pass the text on. Pure; knows no registry.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from itertools import pairwise
+from typing import Any, Final
 
 from agentkit.errors import ErrorCode, FormatError
+from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Markup, Text
 from agentkit.formats import control
-from agentkit.formats.catalog import CATALOG
-from agentkit.formats.damage.unread import object_of
-from agentkit.formats.edges import weak
-from agentkit.formats.engine import get
-from agentkit.formats.escapes import any_tag, attribute
-from agentkit.formats.format import Envelope, Format, Name, NameTag, Pairs, PythonCall, Shape, Tag, TagParameters
-from agentkit.formats.ownmarkers import OwnMarkers, own_markers
+from agentkit.formats.control import MARK, lengthened
+from agentkit.formats.engine import Parser, get
+from agentkit.formats.escapes import attribute
+from agentkit.formats.format import Format
 from agentkit.schemas.walk import words
 from agentkit.toolspec import ToolSpec
 
@@ -38,204 +38,129 @@ def render_result(
     """A tool's result as the model of this format reads it.
 
     It is named, marked `success` or with its error code, and quarantined, including its name and its id: no text in it
-    can be read as a call.
+    can be read as a call of this format, as a control token, or as the end of the result.
     """
     declared = get(format)
-    patterns = _patterns(declared, tools)
-    safe = _breaker(declared, tools)
-    slots = {"name": attribute(safe(name)), "id": attribute(safe(call_id)), "status": error or "success"}
-    before, after = declared.result.open.format_map(slots), declared.result.close
-    return f"{before}{_apart(before, safe(text), after, patterns)}{after}"
-
-
-def _apart(before: str, text: str, after: str, patterns: Sequence[re.Pattern[str]]) -> str:
-    """A quarantined text that forms no marker together with the wrapper around it."""
-    head, tail = before[-_REACH:], after[:_REACH]
-    for pattern in patterns:
-        edge = max(0, len(text) - _REACH)
-        reached = [m for m in pattern.finditer(text[edge:] + tail) if m.start() < len(text) - edge]
-        for found in reversed(reached):
-            at = edge + found.start()
-            if not pattern.match(text, at):
-                own = found[0][: len(text) - at]
-                broken = _similar(found) if found.lastgroup == _SINGLE else _break(own)
-                text = text[:at] + broken + text[at + len(own) :]
-        alone = {m.start() for m in pattern.finditer(head + _JOINER)}
-        if any(m.start() < len(head) and m.start() not in alone for m in pattern.finditer(head + text[:_REACH])):
-            text = _JOINER + text
-    return text
+    safe = [attribute(_cut(slot, declared, tools)) for slot in (name, call_id)]
+    before = declared.result.open.format_map({"name": safe[0], "id": safe[1], "status": error or "success"})
+    return f"{before}{_cut(text, declared, tools, before, declared.result.close)}{declared.result.close}"
 
 
 def quarantine(text: str, format: str | Format, tools: Sequence[ToolSpec] = ()) -> str:
-    """Break every marker of every format, and every control token of any family, in text that no model wrote.
+    """Cut every control token of any family, and every call of this format, in text that no model wrote.
 
-    The text is then never read as a call, cannot close its wrapper and cannot end or begin a turn. Only the markers
-    change (`<invoke` becomes `&lt;invoke`); all other characters stay. A bare tool name at the start of a line is a
-    marker only in a format in which it starts a call. Doing it twice changes nothing more.
+    The text is then never read as a call, cannot end or begin a turn, and does not close the format's results.
+    Everything else stays as it is: other formats' calls, too. `restore` returns the original text.
     """
-    return _breaker(format, tools)(text)
+    return _cut(text, get(format), tools)
 
 
-_CATALOGUED = frozenset(map(id, CATALOG))
-"""Comparing a format with each of the catalogue takes as long as breaking the markers of a short text."""
+_REACH: Final = 256  # characters of the wrapper that a token across its edge can have
+_FIRST: Final = 256  # characters that are read first to find the next call, then twice as many, and so on
+_WORK: Final = 64  # how often the characters of a text may be read, on average; a hostile one is cut everywhere
 
 
-def _breaker(format: str | Format, tools: Sequence[ToolSpec]) -> Callable[[str], str]:
-    fixed, *named = _patterns(get(format), tools)
-    if not named:
-        return lambda text: fixed.sub(_broken, text)
-    return lambda text: named[0].sub(_broken, fixed.sub(_broken, text))
-
-
-def _patterns(declared: Format, tools: Sequence[ToolSpec]) -> tuple[re.Pattern[str], ...]:
-    """What finds the markers of all formats, and those of the tools if there are any."""
-    made = (tag for t in tools for tag in (t.name, t.name.replace("_", "-")))  # the tags of tools without an element
-    own = (t.element.tag for t in tools if t.element is not None)
-    fixed = _markers(None if id(declared) in _CATALOGUED else declared)
-    if not tools:
-        return (fixed,)
-    tags = tuple(dict.fromkeys((*own, *made)))
-    return fixed, _markers_of_tools(tags, tuple(t.name for t in tools), _bare(declared))
-
-
-def _broken(found: re.Match[str]) -> str:
-    return _similar(found) if found.lastgroup == _SINGLE else _break(found[0])
-
-
-def _similar(found: re.Match[str]) -> str:
-    """What is written in place of a marker that is only one character."""
-    wide = chr(ord(found[0]) + 0xFEE0) if found[0].isascii() else f"&#{ord(found[0])};"
-    return "&lt;" if found[0] == "<" else wide
-
-
-def _break(text: str) -> str:
-    """The beginning of a marker, broken after its first character that is not white space."""
-    marker = text.lstrip()
-    space = text[: len(text) - len(marker)]
-    if not marker:
-        return text + _JOINER
-    return space + ("&lt;" if marker[0] == "<" else marker[0] + _JOINER) + marker[1:]
-
-
-_SINGLE = "single"
-_REACH = 256  # characters of the wrapper and of the text that a marker across both can have
-_JOINER = "\u2060"  # WORD JOINER: invisible; not part of any token, and not allowed between tokens of JSON or Python
-_TOKEN = re.compile(r"<[^<>\s]*>?|\[[^\[\]<>\s]+\]?|`{3}\w+|\w+\[")
-_COMMON = ("```json", "```python")
-_BARE = r"\{(?=\s*\"(?:name|tool_name|tool_calls|type|function)\")|\[(?=\s*[^\W\d][\w.]*\s*\()"
-"""Where JSON or Python in plain text may be read as a call."""
-
-
-@lru_cache(maxsize=256)
-def _markers_of_tools(tags_: tuple[str, ...], names: tuple[str, ...], bare: tuple[str, ...]) -> re.Pattern[str]:
-    """The tools' own tags; and what shows a call of one of them by its name alone, in a format in which that counts."""
-    either = "|".join(map(re.escape, names))
-    return re.compile("|".join([any_tag(tags_), *(text.replace(_NAMES, either) for text in bare)]), re.IGNORECASE)
-
-
-_NAMES = "NAMES"
-_AT_LINE = rf"(?m:^[^\S\n]*(?:{_NAMES})(?=\s*[({{]))"
-_IN_LIST = rf"(?m:(?:(?<=[,;\[])|^)[^\S\n]*(?:default_api\.)?(?:{_NAMES})(?=\s*\())"
-_DAMAGED = r"\{(?=[^{\u2060]{1,64}?(?<![\w-])(?:NAMES)(?=[^\w-])[^{\u2060]{0,64}(?:\{|\b(?:KEYS)\b))"
-_IN_OBJECT = rf"\"(?=KEY\"\s*:\s*\"(?:{_NAMES})\")"
-
-
-@lru_cache(maxsize=256)
-def _bare(format: Format) -> tuple[str, ...]:
-    """Regular expressions for where a tool's name alone shows a call: at the start of a line, or in a list in prose.
-
-    There a damaged call is an error as well, so that the others of the list have to be broken, too; and so is a damaged
-    object in a format of bare JSON.
-    """
-    found = dict.fromkeys([_AT_LINE] if _has_bare_names(format) else [])
-    for shape in format.shapes:
-        body = next((part for part in shape.call if isinstance(part, Envelope)), None)
-        if body is not None and object_of(shape, ()) is not None:
-            found[_DAMAGED.replace("KEYS", "|".join(map(re.escape, body.arguments)))] = None
-        if shape.section is not None and weak(shape.section.open):
-            match shape.first:
-                case PythonCall():
-                    found[_IN_LIST] = None
-                case Envelope(name=key):
-                    found[_IN_OBJECT.replace("KEY", re.escape(key))] = None
-    return tuple(found)
+def _cut(text: str, format: Format, tools: Sequence[ToolSpec], before: str = "", after: str = "") -> str:
+    """The text, quarantined, as it stands between the parts of a wrapper."""
+    shown = _Calls(format, tools, before, after).cut(lengthened(text))
+    head, tail = before[-_REACH:], after[:_REACH]
+    whole = head + shown + tail
+    gaps = {max(m.start() + 1, len(head)) for m in _tokens(format).finditer(whole) if m.end(1) > len(head)}
+    ends = [len(head), *sorted(gap for gap in gaps if gap <= len(head) + len(shown)), len(head) + len(shown)]
+    return MARK.join(whole[gap:end] for gap, end in pairwise(ends))
 
 
 @lru_cache(maxsize=64)
-def _markers(format: Format | None) -> re.Pattern[str]:
-    """Every marker of every format, including one that is not in the catalogue, and every control token.
+def _tokens(format: Format) -> re.Pattern[str]:
+    """Control tokens, and what closes a result of this format; each of them begins at a match, and is its group."""
+    close = format.result.close.strip()
+    first = re.escape(control.FIRST + close[:1])  # most characters begin none
+    own = [re.escape(close)] if close else []
+    return re.compile(f"(?=[{first}])(?=({'|'.join([*own, control.pattern()])}))")
 
-    Separate from the tools' markers, which change now and then: this takes milliseconds to compile.
+
+class _Calls:
+    """Cuts the calls of a format in a text, and what it reads as a call in error.
+
+    The parser itself says where they are. A call is cut behind its first character, and behind each `<` in it, so that
+    a value that passes it on is not ended by it. From there the text is read again until no call begins there, so that
+    what a call quotes is looked at alone, too. Nothing hides a call: code, thinking and answers are read like all else.
     """
-    names: set[str] = set()
-    literals: set[str] = set(control.tokens())
-    for declared in (*CATALOG, *((format,) if format is not None else ())):
-        for part in _fixed(declared):
-            match part:
-                case Tag(name) | NameTag(name) | TagParameters(name):
-                    names.add(name)
-                case str(text):
-                    for token in _TOKEN.findall(text):
-                        found = re.fullmatch(r"</?([\w.:-]+)>?", token)
-                        if found:
-                            names.add(found[1])
-                        elif len(token) > 2 and token not in _COMMON:
-                            literals.add(token)
-    # one look at a character decides about all markers that begin with it
-    every = [f"(?=<)(?:{any_tag(sorted(names))}|{control.PIPED})", _chosen(literals)]
-    own = own_markers(format) if format is not None else OwnMarkers((), ())
-    marker = f"(?={'|'.join([*every, _BARE, *own.long])})."
-    if own.single:
-        marker = f"(?P<{_SINGLE}>(?={'|'.join(own.single)}).)|{marker}"
-    # only its first character is taken: another marker may begin inside it, as with its last one
-    return re.compile(marker, re.IGNORECASE)
+
+    def __init__(self, format: Format, tools: Sequence[ToolSpec], before: str, after: str) -> None:
+        self._format, self._tools = _open(format), tools
+        self._before, self._after = before, after
+        self._left = 0
+
+    def cut(self, text: str) -> str:
+        """The text, cut where it is read alone, and then where it is read in its wrapper."""
+        whole, first, rest = self._before + text + self._after, len(self._before), len(self._after)
+        self._left = _WORK * (len(whole) + _FIRST)
+        start, clean, marks = first, False, 0
+        while not clean:
+            clean = start == 0
+            while (span := self._call(whole, start)) is not None:
+                last = len(whole) - rest
+                again, start = marks > 0 and span[0] == start, max(span[0], first)
+                if (gap := _FREE.search(whole, start + 1, last)) is None:  # it is the wrapper's own
+                    break
+                if again:  # one mark was not enough, as where the opening has only one character
+                    marks = 2 * marks if self._left > 0 else 0
+                    cut = gap.start(), last, _FREE.sub(MARK, whole[gap.start() : last], count=marks)
+                else:
+                    marks, end = 1, min(max(span[1], gap.start()), last)
+                    inner = _TAGS.sub(rf"\g<0>{MARK}", whole[gap.start() : end])
+                    cut = gap.start(), end, f"{MARK}{inner}"
+                whole, clean = f"{whole[: cut[0]]}{cut[2]}{whole[cut[1] :]}", False
+                if not marks:
+                    return whole[first : len(whole) - rest]
+            start, marks = 0, 0
+        return whole[first : len(whole) - rest]
+
+    def _call(self, text: str, start: int) -> tuple[int, int] | None:
+        """Where the first call from there begins, without white space before it, and where its section ends."""
+        at = begin = start
+        end: int | None = None
+        for event in self._events(text, start):
+            if isinstance(event, CallStart) and end is not None:
+                break
+            if isinstance(event, CallStart | ArgumentDelta):
+                continue
+            said = isinstance(event, Text) and not event.text.isspace()
+            is_call = isinstance(event, CallEnd | CallError) and not _is_fault(event)
+            at += len(event.call.raw if isinstance(event, CallEnd | CallError) else event.text)
+            if end is None:
+                begin, end = (at if said or _is_fault(event) else begin), (at if is_call else None)
+            elif said or is_call:
+                break
+            elif isinstance(event, Markup):
+                end = at
+        return None if end is None else (_SPACE.match(text, begin).end(), end)  # type: ignore[union-attr]  # it matches
+
+    def _events(self, text: str, start: int) -> Iterator[Any]:
+        parser, size = Parser(self._format, self._tools, in_code="execute"), _FIRST
+        while piece := text[start : start + size]:
+            self._left -= size
+            yield from parser.feed(piece)
+            start, size = start + size, 2 * size
+        yield from parser.close()
 
 
-def _chosen(literals: Iterable[str]) -> str:
-    """A regular expression for literals and for numbered control tokens, chosen by their first two characters.
-
-    Ignoring case, `re` would try each of them in turn: those two are compared with both their cases instead.
-    """
-    series = dict(zip(map("".join, control.SERIES), control.series(), strict=True))
-    those = {**{literal: re.escape(literal) for literal in literals}, **series}
-    tree: dict[str, dict[str, list[str]]] = {}
-    for literal, pattern in sorted(those.items(), key=lambda one: len(one[0]), reverse=True):
-        first, second = literal[0], literal[1]
-        rest = pattern.removeprefix(re.escape(first)).removeprefix(re.escape(second))
-        tree.setdefault(_cased(first), {}).setdefault(_cased(second), []).append(rest)
-    ends = {first: _either(f"{second}{_either(rest)}" for second, rest in tree[first].items()) for first in tree}
-    return _either(f"{first}{rest}" for first, rest in ends.items())
+def _is_fault(event: Any) -> bool:
+    """Whether this is a fault of ours, not a call in error."""
+    return isinstance(event, CallError) and event.code == "internal_error"
 
 
-def _cased(character: str) -> str:
-    """A regular expression for a character in both its cases, even where case is ignored."""
-    cases = {character.lower(), character.upper()}
-    return f"(?-i:[{''.join(map(re.escape, sorted(cases)))}])"
+_SPACE: Final = re.compile(r"\s*")
+_TAGS: Final = re.compile(f"<(?!{MARK})")
+_FREE: Final = re.compile(f"(?<!{MARK})(?!{MARK})")
+"""A place for one more mark, that makes no run of another one longer."""
 
 
-def _either(patterns: Iterable[str]) -> str:
-    return f"(?:{'|'.join(patterns)})"
-
-
-@lru_cache(maxsize=256)
-def _has_bare_names(format: Format) -> bool:
-    """Whether a bare tool name at the start of a line starts a call."""
-    return any(map(_starts_with_name, format.shapes))
-
-
-def _starts_with_name(shape: Shape) -> bool:
-    return isinstance(shape.opening, Name | PythonCall)
-
-
-def _fixed(format: Format) -> Iterator[Any]:
-    """Every fixed part of a format: its literals and tags."""
-    yield from (tag for pair in (*format.thinking, *format.answer) for tag in pair)
-    yield from (format.result.open, format.result.close, *format.markup)
-    for shape in format.shapes:
-        if shape.section is not None:
-            yield from (shape.section.open, shape.section.close)
-        for part in shape.call:
-            yield from (part.key, part.middle, part.close) if isinstance(part, Pairs) else (part,)
+@lru_cache(maxsize=64)
+def _open(format: Format) -> Format:
+    """The format without what calls are no calls in."""
+    return replace(format, thinking=(), answer=(), markup=())
 
 
 # ---------------------------------------------------------------- declarations
@@ -245,9 +170,6 @@ _FENCE = re.compile(r"`{3,}")
 _HEADING = re.compile(r"^([ \t]{0,3}#{1,6})(?=[ \t])", re.MULTILINE)
 _UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that are invisible or change how text is displayed: control characters, reordering, lone surrogates."""
-_PLAIN = re.compile(r"[\w ,.;:!?'()=+*/%$@&|^~\"\n\t-]*\Z", re.ASCII).match
-"""Text that cannot contain a marker, except a bare tool name before a parenthesis: most text of declarations."""
-
 
 _WORDS = (
     "type", "properties", "required", "description", "title", "items", "string", "integer", "number", "boolean",
@@ -267,28 +189,22 @@ class Declared:
     """
 
     def __init__(self, format: str | Format, tools: Sequence[ToolSpec] = ()) -> None:
-        self._break = _breaker(format, tools)
+        self._format, self._tools = get(format), tools
         self._known = {word: word for word in _WORDS}
-        declared = get(format)
-        self._bare = _has_bare_names(declared)
-        self._own = id(declared) not in _CATALOGUED  # whose markers may be characters of plain text
 
     def text(self, text: str) -> str:
         """Explanatory text, without anything that a format, a template or the prompt itself reads as markup."""
-        if (known := self._known.get(text)) is not None:
-            return known
-        plain = not self._own and _PLAIN(text) and not (self._bare and "(" in text)
-        shown = text if plain else self._broken(text)
-        self._known[text] = shown
-        return shown
+        if (known := self._known.get(text)) is None:
+            known = self._known[text] = self._broken(text)
+        return known
 
     def _broken(self, text: str) -> str:
-        shown = self._break(_UNSEEN.sub("\ufffd", text))
+        shown = quarantine(_UNSEEN.sub("\ufffd", text), self._format, self._tools).replace(f"<{MARK}", "&lt;")
         for closing in set(_CLOSING.findall(shown)):
             name = closing.removeprefix("</")
             shown = re.sub(rf"<(?=/?{re.escape(name.lstrip('<'))})", "&lt;", shown)
-        shown = _FENCE.sub(lambda m: m[0][0] + _JOINER + m[0][1:], shown)
-        return _HEADING.sub(rf"\1{_JOINER}", shown)
+        shown = _FENCE.sub(lambda m: m[0][0] + MARK + m[0][1:], shown)
+        return _HEADING.sub(rf"\1{MARK}", shown)
 
     def tool(self, tool: ToolSpec) -> ToolSpec:
         """A tool with its description and its parameters as they are shown.

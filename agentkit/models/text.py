@@ -17,6 +17,7 @@ from agentkit import formats
 from agentkit.errors import ConfigError, FormatError
 from agentkit.events import CallEnd, CallStart, Finish, SourceEvent, Text
 from agentkit.foreign.absent import explained
+from agentkit.formats.control import in_strings
 from agentkit.formats.format import CallBody, Format, Shape
 from agentkit.messages import (
     AssistantMessage,
@@ -285,8 +286,14 @@ def _pieces(
 
 
 def _written(calls: Sequence[ToolCall], format: Format, tools: Sequence[ToolSpec]) -> str:
-    """Calls from elsewhere in this format; one that it cannot represent, or that could not be read, as its JSON."""
-    readable = [replace(c, name=fitting.fit_name(c.name), arguments=fitting.arguments_of(c)) for c in calls]
+    """Calls from elsewhere in this format; one that it cannot represent, or that could not be read, as its JSON.
+
+    Their arguments may pass on what tools returned, and are quarantined like it.
+    """
+    safe = partial(formats.quarantine, format=format, tools=tools)
+    readable = [
+        replace(c, name=fitting.fit_name(c.name), arguments=in_strings(fitting.arguments_of(c), safe)) for c in calls
+    ]
     try:
         return f"\n{formats.render_calls(format, readable, tools)}\n"
     except FormatError:

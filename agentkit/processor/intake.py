@@ -27,6 +27,7 @@ from agentkit.events import (
     UnreadCall,
     Usage,
 )
+from agentkit.formats.control import restore
 from agentkit.formats.pieces import Pieces
 from agentkit.messages import (
     AssistantMessage,
@@ -161,6 +162,8 @@ class OpenCalls:
     textual = False
     """Whether they are in text, which has no ids, keeps what was written, and may contain calls that must not run
     although they could be read."""
+    restores = False
+    """Whether their model reads results quarantined, so that arguments that pass them on are made whole again."""
 
     def __init__(self) -> None:
         self.by_number: dict[int, OpenCall] = {}
@@ -298,7 +301,7 @@ class Intake:
     def _take_end(self, event: CallEnd, opened: OpenCalls) -> SourceEvent:
         if opened.textual and (why := opened.refused(event.call)) is not None:
             return self._take_error(CallError(event.index, "ambiguous_call", why, event.call), opened)
-        index, call = self._end(event.index, event.call, opened)
+        index, call = self._end(event.index, _restored(event.call) if opened.restores else event.call, opened)
         if opened.textual:
             opened.ended(call)
         return event if call is event.call and index == event.index else CallEnd(index, call, event.repairs)
@@ -345,6 +348,13 @@ class Intake:
         if self._ended == self._limit:
             self.full, self.finish = True, Finish("tool_limit_reached")
         return number, whole
+
+
+def _restored(call: ToolCall) -> ToolCall:
+    """The call with its arguments as the model means them; `raw` stays as written."""
+    arguments = restore(call.arguments)
+    same = arguments == call.arguments
+    return call if same else call_as_read(call.id, call.name, arguments, call.format, call.raw)
 
 
 _TAKE: Plain = {

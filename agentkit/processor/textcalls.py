@@ -38,12 +38,14 @@ class TextOpenCalls(OpenCalls):
     Args:
         made: the calls that ran before and may be repeated; they are not run a second time.
         quoted: whether a call already occurs in what the model has read: it is not run. None skips this check.
+        restores: whether the model reads results quarantined, so that its arguments may pass on what was cut there.
     """
 
     textual = True
 
-    def __init__(self, made: Made | None = None, quoted: Quoted | None = None) -> None:
+    def __init__(self, made: Made | None = None, quoted: Quoted | None = None, *, restores: bool = False) -> None:
         super().__init__()
+        self.restores = restores
         self.made = made or Made()
         self._quoted = quoted
 
@@ -88,7 +90,7 @@ class TextCalls:
         self._recovery = recovery
         self._new_parser = new_parser
         self._record = record
-        self._calls = TextOpenCalls(made, quoted)
+        self._calls = TextOpenCalls(made, quoted, restores=True)
         self._reply = None if output is None else MaybeOutput(output)
         self._parser: TextReader | None = None
         self._after: TextReader | None = None  # read the text before, in the same response

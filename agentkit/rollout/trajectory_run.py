@@ -64,6 +64,7 @@ class _TextCalls(OpenCalls):
     """The calls of a response that is read as a whole: none was made before it, and none is quoted."""
 
     textual = True
+    restores = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +218,8 @@ class TrajectoryRun:
     def _harmless(self, part: TextPart | ImagePart) -> TextPart | ImagePart:
         if isinstance(part, ImagePart):
             return part
-        text = quarantine(part.text, self._setup.format or "hermes", self._specs)
-        template = self._setup.template
+        format, template = self._setup.format, self._setup.template
+        text = part.text if format is None else quarantine(part.text, format, self._specs)
         return TextPart(text if template is None else template.encoder.broken(text))
 
     async def _finish(self, scored: bool) -> None:

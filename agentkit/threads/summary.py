@@ -13,6 +13,7 @@ from typing import Any, Final
 from agentkit.agent.journal import Ask
 from agentkit.agent.spending import BudgetSpent
 from agentkit.events import Finish, SourceEvent, Text, Usage
+from agentkit.formats.control import restore
 from agentkit.messages import AssistantMessage, ImagePart, MaterialPart, SystemMessage, TextPart, ToolCall, UserMessage
 from agentkit.models.base import Model, ModelRequest
 from agentkit.models.tokens import text_tokens
@@ -52,9 +53,17 @@ class Writer:
             self._found = model = self._found or self._find()
             if model.format is not None:  # so that it reads no call of them in the material; it may not make any
                 request = replace(request, tools=registry.offered(model.format), tool_choice="none")
+                return model.name, _restored(ask(model, request))
             return model.name, ask(model, request)
 
         return write
+
+
+async def _restored(events: AsyncGenerator[SourceEvent, None]) -> AsyncGenerator[SourceEvent, None]:
+    """The events of a model that reads its material quarantined: what it passes on is whole again."""
+    async with aclosing(events):
+        async for event in events:
+            yield Text(restore(event.text)) if isinstance(event, Text) else event
 
 
 class _Failed(Exception):

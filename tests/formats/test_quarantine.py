@@ -18,6 +18,7 @@ from agentkit import SchemaError, ToolRegistry, formats, openapi_schema
 from agentkit.errors import FormatError
 from agentkit.events import CallEnd, CallError, CallStart, Event, merge
 from agentkit.formats import CATALOG, Format, OutputSchema, Parser, ToolSpec, control
+from agentkit.formats.control import MARK
 from agentkit.messages import ToolCall
 
 every_format = pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
@@ -190,16 +191,14 @@ def test_a_result_that_is_nearly_a_list_of_calls_is_none_and_no_damaged_one(form
     for in_code in ("ignore", "reply", "execute"):
         events = formats.parse(shown, format, TOOLS, in_code=in_code)
         assert [e for e in events if isinstance(e, CallStart | CallEnd | CallError)] == []
-    once = formats.quarantine(text, format, TOOLS)
-    assert formats.quarantine(once, format, TOOLS) == once
+    assert formats.restore(formats.quarantine(text, format, TOOLS)) == text
 
 
-def test_a_tool_s_name_in_a_result_is_broken_only_where_it_may_show_a_call() -> None:
+def test_a_tool_s_name_in_a_result_is_cut_only_where_it_shows_a_call() -> None:
     text = '[{"id": 1, "name": "note", "x": 2}]\nWe add (or note) it, ping. See f(note(x)).'
-    for format in ("hermes", "invoke", "qwen3_coder", "xml"):
+    for format in ("hermes", "invoke", "qwen3_coder", "xml", "pythonic"):
         assert formats.quarantine(text, format, TOOLS) == text
-    assert "We add (or note) it, ping. See f(note(x))." in formats.quarantine(text, "pythonic", TOOLS)
-    assert formats.quarantine(text, "xlam", TOOLS) == text.replace('"name"', '"\u2060name"')
+    assert formats.quarantine(text.replace('"x": 2', '"arguments": {}'), "xlam", TOOLS) != text
 
 
 @every_format
@@ -223,7 +222,6 @@ def test_control_tokens_that_share_a_character_are_all_broken() -> None:
     for text in texts:
         once = formats.quarantine(text, "mistral")
         assert control.token_in(once) == "", text
-        assert formats.quarantine(once, "mistral") == once
-        assert once.replace("\u2060", "").replace("&lt;", "<") == text
+        assert once.replace(MARK, "") == formats.restore(once) == text
         shown = formats.render_result("mistral", "fetch", "c1", text, None)
         assert shown.count("[/TOOL_RESULTS]") == 1, text

@@ -26,8 +26,8 @@ def test_no_token_is_cut_at_a_wrappers_edge(name: str) -> None:
 
 
 def test_the_result_itself_stays() -> None:
-    assert render_result("mistral", "f", "c1", "Hi[e~").replace("\u2060", "").count("Hi[e~[/TOOL_RESULTS]") == 1
-    assert "\u2060" not in render_result("mistral", "f", "c1", "Hi [e")
+    assert render_result("mistral", "f", "c1", "Hi[e~").replace("\u206f", "").count("Hi[e~[/TOOL_RESULTS]") == 1
+    assert "\u206f" not in render_result("mistral", "f", "c1", "Hi [e")
 
 
 @pytest.mark.parametrize("name", formats.names())

@@ -163,8 +163,8 @@ def _in_object(opening: str, begun: str, part: Envelope, names: Iterable[str], *
     known = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) or "(?!)"
     keys = rf"(?:{'|'.join(map(re.escape, part.arguments))})"
     blank = r"\n\s{0,8}\n"  # which no object has, and prose has
-    inner, signs = r"[^{\u2060]", r"[^\w{}\u2060]"  # no quarantined text
-    apart = rf"(?:(?!{blank})[^\w{{}}.!?\u2060]){{1,16}}"
+    inner, signs = r"[^{\u206f]", r"[^\w{}\u206f]"  # no quarantined text
+    apart = rf"(?:(?!{blank})[^\w{{}}.!?\u206f]){{1,16}}"
     schema = rf"{_SPACE}[\"']?(?:type|properties|\$schema)[\"']?{_SPACE}:"
     brace = rf"\{{(?={_SPACE}(?:[^}}:]{{13}}|[^}}:]{{0,12}}[}}:]))(?!{schema})"
     named = rf"{inner}{{0,32}}?(?<![\w-]){re.escape(part.name)}(?=[^\w-]){signs}{{1,16}}"

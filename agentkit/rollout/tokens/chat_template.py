@@ -192,9 +192,9 @@ class ChatTemplate:
         return pieces
 
     def _safe(self, text: str) -> str:
-        if _PLAIN(text):
-            return text
-        return formats.quarantine(text, "hermes" if self._format is None else self._format, self.tools)
+        if self._format is None or _PLAIN(text):
+            return text  # no text of `Outside` becomes a control token
+        return formats.quarantine(text, self._format, self.tools)
 
     # ------------------------------------------------------------ what the template does
 

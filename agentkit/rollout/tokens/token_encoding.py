@@ -14,11 +14,10 @@ from functools import lru_cache
 from typing import Any
 
 from agentkit.errors import ConfigError
-from agentkit.formats import quarantine
+from agentkit.formats.control import MARK, token_in
 from agentkit.unicode import clean
 
 _REPLACED = "\ufffd"
-_JOINER = "\u2060"  # WORD JOINER: invisible, as in `agentkit.formats.quarantine`
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class TokenEncoder:
 
     def broken(self, text: str) -> str:
         """A text whose control tokens stay text even where it is encoded with others, as in a prompt."""
-        return self._spelt.sub(lambda found: f"{found[0][0]}{_JOINER}{found[0][1:]}", text)
+        return self._spelt.sub(lambda found: f"{found[0][0]}{MARK}{found[0][1:]}", text)
 
     def plain(self, text: str) -> list[int]:
         """Token ids of a text as it is, control tokens included.
@@ -130,4 +129,4 @@ _BYTE = re.compile(r"<0x[0-9A-Fa-f]{2}>")  # SentencePiece's spelling of a byte 
 def _is_markup(text: str) -> bool:
     if _BYTE.fullmatch(text):
         return False
-    return (text[:1], text[-1:]) in (("<", ">"), ("[", "]"), ("{", "}")) or quarantine(text, "hermes") != text
+    return (text[:1], text[-1:]) in (("<", ">"), ("[", "]"), ("{", "}")) or token_in(text) != ""
