@@ -102,4 +102,6 @@ def _placed(root: str, refusal: Refusal) -> str:
 def _owners(request: ModelRequest) -> str:
     """Whose schemas the request has."""
     names = [f"tool {tool.name!r}" for tool in request.tools]
-    return ", ".join([*names, *([f"output type {request.output_schema.name!r}"] if request.output_schema else [])])
+    if (output := request.output_schema) is not None:
+        names.append(f"output type {output.name!r}")
+    return ", ".join(names)
