@@ -1,6 +1,7 @@
 """What announces a call in free text: what such text must not contain as mere text, and what makes it a call.
 
-Also what opens a tool's result or the turn of anyone else, which a model must never write itself. Mirrors how the parser recognises calls in prose; knows declarations, tools and rules.
+Also what opens a tool's result or the turn of anyone else, which a model must never write itself. Mirrors
+how the parser recognises calls in prose; knows declarations, tools and rules.
 """
 
 from __future__ import annotations

@@ -190,6 +190,7 @@ def _build(
     except Refused as e:
         raise FormatError(f"no call can be written: {e}") from e
     made = [w.schemas for w in writings]
+    root: Rule | Prose
     if reply.output is not None:
         block, found = _with_output(format, offered, calls, reply, reply.output)
         root, made = _thoughtful(format, block, reply), [*made, found]

@@ -91,8 +91,9 @@ def _refusals(tools: tuple[ToolSpec, ...], output: OutputSchema | None) -> Itera
     for tool in tools:
         for refusal in convertible(tool.parameters)[1]:
             yield f"tool {tool.name!r}, {_placed('parameters', refusal)}", refusal.lost
-    for refusal in () if output is None else convertible(output.schema)[1]:
-        yield f"output type {output.name!r}, {_placed('schema', refusal)}", refusal.lost
+    if output is not None:
+        for refusal in convertible(output.schema)[1]:
+            yield f"output type {output.name!r}, {_placed('schema', refusal)}", refusal.lost
 
 
 def _placed(root: str, refusal: Refusal) -> str:
@@ -102,4 +103,6 @@ def _placed(root: str, refusal: Refusal) -> str:
 def _owners(request: ModelRequest) -> str:
     """Whose schemas the request has."""
     names = [f"tool {tool.name!r}" for tool in request.tools]
-    return ", ".join([*names, *([f"output type {request.output_schema.name!r}"] if request.output_schema else [])])
+    if (output := request.output_schema) is not None:
+        names.append(f"output type {output.name!r}")
+    return ", ".join(names)

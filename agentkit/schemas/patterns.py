@@ -2,8 +2,8 @@ r"""Regular expressions in the spelling that llama.cpp's schema converter reads.
 
 The converter matches a pattern against a string as JSON spells it. It reads groups, classes, alternatives and
 repetitions between `^` and `$`, and GBNF's own escapes. For any other pattern, older builds refuse the whole request
-("failed to parse grammar", "Pattern must start with '^' and end with '$'"); newer ones ignore the pattern, or refuse it if
-it is not valid. In both, `.` and negated classes allow a quote, which ends the string.
+("failed to parse grammar", "Pattern must start with '^' and end with '$'"); newer ones ignore the pattern, or refuse
+it if it is not valid. In both, `.` and negated classes allow a quote, which ends the string.
 Source: `common/json-schema-to-grammar.cpp` and `src/llama-grammar.cpp` of llama.cpp, build 11434.
 """
 
