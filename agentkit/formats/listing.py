@@ -25,27 +25,33 @@ def listed(tool: ToolSpec, heading: str = "", place: Callable[[str], str] = "`{}
         place: where a parameter of this name is written, in a few words; the name alone by default.
     """
     lines = [f"## {heading or tool.name}", "", tool.description or tool.name]
-    lines += _properties(tool.parameters, tool.parameters, place, _DEPTH)
+    lines += _properties(tool.parameters, tool.parameters, place, ())
     return "\n".join(lines)
 
 
 def _properties(
-    schema: Mapping[str, Any], root: Mapping[str, Any], place: Callable[[str], str], depth: int
+    schema: walk.Schema,
+    root: walk.Schema,
+    place: Callable[[str], str],
+    above: tuple[walk.Schema, ...],
 ) -> Iterator[str]:
+    """A line for each property. `above`: the objects around it; one that is listed there is not listed again."""
     for name, stated in schema.get("properties", {}).items():
         stated = stated if isinstance(stated, Mapping) else {}
         needed = "required" if name in schema.get("required", ()) else "optional"
         about = f": {stated['description'].rstrip('. ')}." if stated.get("description") else ""
         default = f" Default {_json(stated['default'])}." if stated.get("default") is not None else ""
-        yield f"- {place(name)} ({_type(stated, root, depth)}, {needed}){about}{default}"
-        if depth:
-            for number, inner in enumerate(_objects(stated, root, depth)):
+        yield f"- {place(name)} ({_type(stated, root, _DEPTH)}, {needed}){about}{default}"
+        if len(above) < _DEPTH:
+            inner = [found for found in _objects(stated, root, _DEPTH) if found not in (*above, schema)]
+            for number, found in enumerate(inner):
                 if number:
                     yield "  or:"
-                yield from (f"  {line}" for line in _properties(inner, root, "`{}`".format, depth - 1))
+                lines = _properties(found, root, "`{}`".format, (*above, schema))
+                yield from (f"  {line}" for line in lines)
 
 
-def _objects(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Iterator[Mapping[str, Any]]:
+def _objects(schema: walk.Schema, root: walk.Schema, depth: int) -> Iterator[walk.Schema]:
     """The objects with known properties that a value is, or is a list of."""
     for plain in walk.alternatives(schema, root):
         if plain.get("properties"):
@@ -54,7 +60,7 @@ def _objects(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> 
             yield from _objects(plain["items"], root, depth - 1)
 
 
-def _type(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
+def _type(schema: walk.Schema, root: walk.Schema, depth: int) -> str:
     """A schema in a few words; all values of an `enum`, since one of them must be written."""
     words: list[str] = []
     for plain in walk.alternatives(schema, root):
