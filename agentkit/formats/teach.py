@@ -28,8 +28,9 @@ from agentkit.tokens import text_tokens
 from agentkit.toolspec import OutputSchema, ToolSpec
 
 _INTRODUCTION = (
-    "You can call the tools listed here. To call one, write the call exactly as the examples show. "
-    "It is executed, and the next message brings its result."
+    "You can call the tools listed here. When one of them can do what is asked, call it: do not work out, guess or "
+    "make up its result yourself. To call it, write the call exactly as the examples show, and stop. It is executed, "
+    "and the next message brings its result."
 )
 _OUTPUT = "Your final reply must be one JSON value that fits this JSON Schema:"
 _OUTPUT_RULES = (
@@ -82,7 +83,7 @@ def _prompt(declared: Format, tools: Sequence[ToolSpec], tool_choice: str, paral
     lines = [
         "# Tools", "", _INTRODUCTION, "", own or "\n\n".join(map(listed, shown)), "",
         "## How to call", "", *(f"- {rule}" for rule in (*rules, *_conduct(tool_choice, parallel))), "",
-        "## Examples", "", "\n\n".join(_examples(declared, shown, tools)),
+        _examples(declared, shown, tools),  # last: small models repeat what the system message ends with
     ]  # fmt: skip
     return "\n".join(lines)
 
@@ -115,8 +116,8 @@ def _conduct(tool_choice: str, parallel: bool | None) -> list[str]:
 # ---------------------------------------------------------------- the example calls
 
 
-def _examples(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpec]) -> list[str]:
-    """A call of each tool, as far as `_EXAMPLES` goes: of those with a required parameter first, and of one at least.
+def _examples(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpec]) -> str:
+    """How each tool is called, as far as `_EXAMPLES` goes: those with a required parameter first, and one at least.
 
     Written with the tools themselves, as the reply will be read, so that both share what is remembered for them.
     """
@@ -124,7 +125,7 @@ def _examples(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpe
     left = _EXAMPLES
     for tool in sorted(shown, key=lambda t: not t.parameters.get("required")):
         try:
-            example = example_call(format, tool, tools)
+            example = f"To call {tool.name}, write:\n{example_call(format, tool, tools)}"
         except FormatError:
             continue
         cost = text_tokens(example)
@@ -135,7 +136,7 @@ def _examples(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpe
         raise FormatError(
             f"format {format.name!r} cannot represent an example call of any of {[t.name for t in tools]}"
         )
-    return examples
+    return "\n\n".join(examples)
 
 
 def example_call(format: str | Format, tool: ToolSpec, tools: Sequence[ToolSpec]) -> str:

@@ -21,6 +21,11 @@ def tool(name: str, required: tuple[str, ...] = (), **properties: Any) -> ToolSp
 READ = tool("read", ("path",), path=TEXT, lines={"type": "integer", "description": "how many"})
 SAVE = tool("save", ("path", "text"), path=TEXT, text=TEXT)
 
+
+def examples(prompt: str) -> str:
+    return prompt[prompt.index("\n\nTo call ") :]
+
+
 every_format = pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
 
 
@@ -32,26 +37,26 @@ def test_the_prompt_contains_no_result(format: Format) -> None:
 
 @every_format
 def test_each_tool_has_an_example_and_nothing_follows_the_examples(format: Format) -> None:
-    examples = render_prompt(format, [READ, SAVE]).split("\n## Examples\n\n")[1]
-    found = calls(parse(examples, format, [READ, SAVE]))
+    shown = examples(render_prompt(format, [READ, SAVE]))
+    found = calls(parse(shown, format, [READ, SAVE]))
     assert [call.name for call in found] == ["read", "save"]
 
 
 @pytest.mark.parametrize("format", ["xml", "hermes", "invoke", "qwen3_coder", "pythonic"])
 def test_an_example_shows_optional_parameters_too(format: str) -> None:
-    assert "lines" in render_prompt(format, [READ]).split("\n## Examples\n\n")[1]
+    assert "lines" in examples(render_prompt(format, [READ]))
 
 
 @every_format
 def test_the_examples_of_many_tools_stay_in_the_budget(format: Format) -> None:
     many = [tool(f"tool_{n}", ("path",), path=TEXT, text=TEXT) for n in range(40)]
-    examples = render_prompt(format, many).split("\n## Examples\n\n")[1]
-    assert text_tokens(examples) <= 700  # 600, and what joins them
+    shown = examples(render_prompt(format, many))
+    assert text_tokens(shown) <= 700  # 600, and what joins them
 
 
 def test_a_tool_that_needs_no_parameter_is_the_last_to_be_shown() -> None:
-    examples = render_prompt("hermes", [tool("now"), READ]).split("\n## Examples\n\n")[1]
-    assert examples.index('"read"') < examples.index('"now"')
+    shown = examples(render_prompt("hermes", [tool("now"), READ]))
+    assert shown.index('"read"') < shown.index('"now"')
 
 
 @pytest.mark.parametrize("format", ["hermes", "qwen3_coder", "pythonic"])

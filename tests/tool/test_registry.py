@@ -211,8 +211,10 @@ def test_specs_are_chosen_and_ordered_by_names() -> None:
 def test_examples_are_declared_or_generated() -> None:
     assert ToolRegistry(Files).get_xml_examples() == [
         '<create-file file_path="a.txt">hello</create-file>',
-        '<str_replace_editor command="view" path="the path">\n<old_str>the old str</old_str>\n'
-        "<new_str>the new str</new_str>\n</str_replace_editor>",
+        (
+            '<str_replace_editor command="view" path="the path">\n'
+            "<old_str>the old str</old_str>\n<new_str>the new str</new_str>\n</str_replace_editor>"
+        ),
     ]
 
 
