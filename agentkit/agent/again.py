@@ -1,6 +1,6 @@
 """Replies that are no answer: what such a reply lacks, and the message that asks the model again.
 
-Laws 13 and 14. Knows a finished turn; asks no model. The words were chosen on live models: see the page on prompts.
+Laws 13 and 14. Knows a finished turn; asks no model. The words were tried on live models: see docs/prompts.md.
 """
 
 from __future__ import annotations
@@ -23,16 +23,13 @@ _COMPLETE: Final = frozenset(("stop", "tool_calls", "unknown"))
 """The finishes after which nothing more would have come."""
 
 _SAYS: Final[dict[str, str]] = {
-    "invented_result": (
-        "You wrote the result of a tool, or somebody else's message, yourself. It was discarded: only tools return "
-        "results. Call the tool now and stop after the call, or answer from what you have."
-    ),
-    "empty": "Your reply was empty. Call a tool, or write your answer.",
-    "no_call": "Your reply did not call {wanted}. Call it now.",
-    "unread_call": "Your call of {name} could not be read, so nothing was run. {how}",
+    "invented_result": "No tool has run yet: only the next message can bring a result. Call the tool and stop.",
+    "empty": "Your reply was empty. Answer, or call a tool.",
+    "no_call": "You must call {wanted}. Reply with the call only.",
+    "unread_call": "Your call of {name} could not be read, and no tool ran. {how}",
 }
 _NATIVELY: Final = "Call {name} as a tool, not in the text of your reply."
-_IN_TEXT: Final = "Write the call exactly like this, with your own values:\n\n{example}"
+_IN_TEXT: Final = "Write the call in exactly this form, with your own values:\n\n{example}"
 
 
 def lacking(turn: Turn, choice: str, output: Output | None) -> Lacking | None:

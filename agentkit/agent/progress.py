@@ -14,7 +14,7 @@ from agentkit.agent.options import RunFinish
 from agentkit.agent.outcome import RunResult
 from agentkit.agent.plan import Plan
 from agentkit.events import UnreadCall
-from agentkit.messages import AssistantMessage, Message, ToolCall, UserMessage
+from agentkit.messages import AssistantMessage, MarkupPart, Message, ToolCall, UserMessage
 from agentkit.processor import Turn
 from agentkit.processor.attempts import attempted
 
@@ -65,7 +65,7 @@ class Progress:
             misfits = not last.calls and self._reply.misfits(last.text, finish)
             if finish in LACKING:
                 lacks = finish
-                self._ask_again(finish, attempted(last.text, self._plan.registry.specs()), "required")
+                self._ask_again(finish, attempted(_written(last), self._plan.registry.specs()), "required")
         self._outcome = TurnOutcome(finish, misfits=misfits, lacks=lacks)
 
     def asking(self) -> UserMessage | None:
@@ -138,6 +138,11 @@ class Progress:
             self._delegated,
             reply.value,
         )
+
+
+def _written(message: AssistantMessage) -> str:
+    """A reply as it was written, whose text is an unread call."""
+    return "".join(part.text for part in message.content if isinstance(part, MarkupPart))
 
 
 def _last_response(messages: Sequence[Message]) -> AssistantMessage | None:

@@ -24,7 +24,6 @@ from agentkit.formats.reserved import refuse_reserved
 from agentkit.formats.write import render_calls
 from agentkit.messages import ToolCall
 from agentkit.schemas import walk
-from agentkit.tokens import text_tokens
 from agentkit.toolspec import OutputSchema, ToolSpec
 
 _INTRODUCTION = (
@@ -39,7 +38,7 @@ _OUTPUT_RULES = (
 )
 _OUTPUT_AFTER_CALLS = "A reply that calls a tool is not the final one and needs no JSON of this kind."
 
-_EXAMPLES = 600  # estimated tokens of all example calls: about 20 small tools
+_EXAMPLES = 2_400  # characters of all example calls, about 600 tokens: some 20 small tools
 _DEPTH = 4  # levels of a nested example: a recursive schema ends there
 
 
@@ -128,7 +127,7 @@ def _examples(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpe
             example = f"To call {tool.name}, write:\n{example_call(format, tool, tools)}"
         except FormatError:
             continue
-        cost = text_tokens(example)
+        cost = len(example)
         if cost <= left or not examples:
             examples.append(example)
             left -= cost

@@ -17,6 +17,7 @@ from agentkit.errors import ConfigError
 from agentkit.formats.teach import render_output_prompt
 from agentkit.messages import (
     AssistantMessage,
+    MarkupPart,
     Message,
     ProviderPart,
     SystemMessage,
@@ -69,7 +70,9 @@ def conversation(messages: Sequence[Message], ids: IdRule, taken: Taken | None =
 
 
 def _is_empty(message: Message) -> bool:
-    """Whether a user says nothing."""
+    """Whether a user says nothing; or the model, but for a call that could not be read: it would be written again."""
+    if isinstance(message, AssistantMessage):
+        return bool(message.content) and all(isinstance(part, MarkupPart) for part in message.content)
     return isinstance(message, UserMessage) and not any(
         not isinstance(part, TextPart) or part.text.strip() for part in message.content
     )
