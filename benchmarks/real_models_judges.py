@@ -36,6 +36,10 @@ DENIED: Final = re.compile(
 """An answer that says that what was asked was not done."""
 
 
+CALL: Final = re.compile(r"""["']name["']\s*:\s*["'][^"']*["']\s*,\s*["'](?:arguments|parameters)["']\s*:""")
+"""A call of any tool, also of one that does not exist: not an answer, whatever its values say."""
+
+
 def invented(*texts: str) -> str:
     """The first piece of text written as a tool's result or as another role's turn; empty if there is none."""
     found = next((m for text in texts for m in [INVENTED.search(text)] if m), None)
@@ -67,7 +71,7 @@ def right(task: Task, log: Sequence[Call], answers: Sequence[str]) -> bool:
     """Whether a run did what was asked, without other effects, and said in its last answer what was needed."""
     if len(answers) < len(task.turns) or not _said(task, answers[-1]):
         return False
-    if any(invented(answer) or unread(answer, task.tools) for answer in answers):
+    if any(invented(answer) or unread(answer, task.tools) or CALL.search(answer) for answer in answers):
         return False
     done = [(name, arguments) for call in log if call.done for name, arguments in _effects(call)]
     matched = [

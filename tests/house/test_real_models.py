@@ -185,6 +185,7 @@ WRONG: list[tuple[str, list[Did], list[str]]] = [
     ("three_tools", [*RIGHT["three_tools"][0], did("add_to_list", items=["milk"])], ["Done."]),
     ("capital", [did("define_word", word="Italy")], ["Rome."]),
     ("capital", [], ["Milan."]),
+    ("capital", [], ['{"name": "city", "arguments": {"city": "Rome"}}']),
     ("greeting", [], ["Bonjour."]),
     ("thanks", [did("start_timer", minutes=1)], ["Goodbye!"]),
     ("thanks", [], [" \n"]),
