@@ -36,7 +36,7 @@ CORE := $(VENV)/.core
 DEV := $(VENV)/.dev
 DOCS := $(VENV)/.docs
 
-.PHONY: help demo test soak peers peers-install peers-test lint format types docs bench clean
+.PHONY: help demo test soak peers peers-install peers-test lint format types docs bench real clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | expand -t 10
@@ -129,6 +129,11 @@ docs: $(DOCS) ## build the site into site/, warnings as errors
 
 bench: $(DEV) ## the benchmarks, each printing its figures
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+
+# Any server that speaks chat completions: make real SERVER=http://127.0.0.1:8080/v1 MODEL=qwen REAL_ARGS="--limit 20"
+real: $(DEV) ## live models: make real SERVER=http://127.0.0.1:8080/v1 MODEL=name
+	@$(BIN)/python benchmarks/real_models.py --table $(if $(SERVER),--server "$(SERVER)") \
+		$(if $(MODEL),--model "$(MODEL)") $(REAL_ARGS)
 
 clean: ## remove everything that was built, including the environment
 	@rm -rf .venv .venv-* site dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
