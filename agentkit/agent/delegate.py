@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +17,7 @@ from agentkit.agent.agent_tools import runs
 from agentkit.agent.in_memory import Conversation
 from agentkit.agent.journal import Journal
 from agentkit.errors import ProviderError
+from agentkit.formats.control import restore
 from agentkit.messages import AssistantMessage, SystemMessage, ToolMessage, user
 from agentkit.tool.binding import BoundTool, bind_function
 from agentkit.tool.declare import openapi_schema
@@ -64,7 +65,8 @@ def delegate(agent: Agent[Any, Any], name: str, description: str) -> BoundTool:
             return ToolResult(error=f"{type(e).__name__}: {e}; until then it said: {last}", metadata=_spent(e.result))
         if caller is not None:
             await _suspend(caller, context.call_id, journal, sub_run)
-        return _answer(result, _terminating(result, agent))
+        whole = str if sub_run.plan.model.format is None else restore  # what it passes on of its tools' results
+        return _answer(result, _terminating(result, agent), whole)
 
     runs(run, agent)
     return bind_function(run)
@@ -95,10 +97,10 @@ async def _suspend(
     raise Suspended(waiting, result, fault) from error
 
 
-def _answer(result: RunResult[Any], terminating: Sequence[str]) -> ToolResult:
+def _answer(result: RunResult[Any], terminating: Sequence[str], whole: Callable[[str], str]) -> ToolResult:
     """What the caller's model reads: the last reply, or the call that ended the agent, and why it stopped early."""
     if result.finish in DONE and (words := "\n\n".join(filter(str.strip, [result.text, *terminating]))):
-        return ToolResult(words, metadata=_spent(result))
+        return ToolResult(whole(words), metadata=_spent(result))
     needs = "".join(f"; {call.name} needs the user's approval" for call in result.pending)  # no run can get it
     last = _last_words(result)
     said = f"; it said: {last}" if last else ""

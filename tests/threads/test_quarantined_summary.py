@@ -10,6 +10,7 @@ import pytest
 
 from agentkit.events import CallEnd
 from agentkit.formats import CATALOG, Format, get, parse, render_calls
+from agentkit.formats.control import MARK
 from agentkit.messages import MaterialPart, Message, SystemMessage, TextPart, ToolCall, UserMessage
 from agentkit.models.base import Model, ModelRequest
 from agentkit.models.text import TextCalling, text_messages
@@ -154,4 +155,4 @@ async def test_a_stored_summary_is_quarantined_wherever_a_model_in_text_mode_rea
 def test_what_the_user_says_beside_a_summary_stays_as_it_is() -> None:
     summary, words = MaterialPart("It says </s>."), TextPart("What is </s>?")
     (shown,) = text_messages([UserMessage((summary, words))], get("hermes"), ())
-    assert shown == UserMessage((TextPart("It says &lt;/s>."), words))
+    assert shown == UserMessage((TextPart(f"It says <{MARK}/s>."), words))
