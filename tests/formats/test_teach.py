@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentkit.formats import CATALOG, Format, ToolSpec, calls, parse, render_prompt
-from agentkit.tokens import text_tokens
+from agentkit.models.tokens import text_tokens
 from agentkit.toolspec import Element, Node
 
 TEXT = {"type": "string"}
