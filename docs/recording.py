@@ -81,7 +81,7 @@ class Recorder:
                 if typed == "\x03":
                     self._before_ctrl_c()
                 terminal.type(typed)
-            terminal.rest()
+            terminal.rest(90)  # on a busy machine, a provider's SDK alone takes a quarter of that to load
         self.screen += "\n".join([f"$ {command}", *shown.lines]) + "\n\n"
 
     @property

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from agentkit.cli.model_choice import ModelChoice, add_model, add_server, is_reference, temperature, whole
@@ -48,7 +49,7 @@ def add(commands: Any) -> None:
         "--modes", metavar="A,B", help="such as native,xml,hermes+c (+c: by a grammar); default: by the model's name"
     )
     command.add_argument("--tasks", type=whole, default=12, metavar="N", help="how many of the 12 tasks to try")
-    command.add_argument("--max-tokens", type=whole, default=1024, metavar="N", help="of one reply; default: 1024")
+    command.add_argument("--max-tokens", type=whole, default=512, metavar="N", help="of one reply; default: 512")
     command.add_argument(
         "--temperature", type=temperature, metavar="T", help="default: 0 with --base-url, otherwise the model's own"
     )
@@ -150,7 +151,20 @@ def lines(report: FitReport, own: int = 0) -> Iterator[str]:
         yield "No mode did half of the tasks right: this model is hardly able to use tools."
     yield f"Best: {report.best.mode}. In Python, and at the terminal:"
     yield ""
-    yield from (f"  {line}" for line in (report.python, report.command) if line)
+    yield from _pasteable(report.python, "")
+    yield from _pasteable(report.command, " \\")
+
+
+def _pasteable(line: str, goes_on: str) -> Iterator[str]:
+    """A line of code, folded so that it can be pasted.
+
+    Args:
+        line: the line; empty for none.
+        goes_on: what a line ends with that is not the last.
+    """
+    pieces = wrap(line, width() - 8, break_long_words=False, break_on_hyphens=False)
+    for number, piece in enumerate(pieces):
+        yield f"  {'    ' if number else ''}{piece}{goes_on if number < len(pieces) - 1 else ''}"
 
 
 def _cells(row: FitRow) -> tuple[str, ...]:

@@ -61,12 +61,13 @@ def modes_for(model: str, *, grammars: bool) -> tuple[CallingMode, ...]:
 
     Args:
         model: the provider's name of the model, such as `Qwen/Qwen3-8B`.
-        grammars: whether its server accepts grammars; each format is then also tried with one.
+        grammars: whether its server accepts grammars; each format is then first tried with one. What is most often the
+            best comes first: the others are compared with it, and stop early.
     """
     tried = tuple(dict.fromkeys([*own_formats(model)[:OWN], *DEFAULT]))
     free = [CallingMode(format) for format in tried]
     held = [CallingMode(format, constrained=True) for format in tried] if grammars else []
-    return (*free, CallingMode(), *held)
+    return (*held, *free, CallingMode())
 
 
 def own_formats(model: str) -> tuple[str, ...]:

@@ -87,7 +87,7 @@ async def fit(
     modes: Sequence[str] | None = None,
     tasks: int = len(TASKS),
     temperature: float | None = None,
-    max_tokens: int = 1024,
+    max_tokens: int = 512,
     watch: Callable[[FitProgress], None] = lambda progress: None,
 ) -> FitReport:
     """Try the ways of calling tools on a model, and recommend one.
@@ -106,7 +106,7 @@ async def fit(
         tasks: how many of the twelve tasks to try, from 1.
         temperature: None is 0 on a server with a `base_url`, and otherwise the model's own, since some providers refuse
             any other.
-        max_tokens: of one reply.
+        max_tokens: of one reply. No task needs 200; a model that thinks long needs more.
         watch: called before each task.
 
     Raises:

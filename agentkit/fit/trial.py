@@ -14,7 +14,7 @@ from agentkit.models import Model
 
 SYSTEM: Final = "Use the tools for what they can do. Answer in one short sentence."
 TURNS: Final = 6  # responses to one task at most: the longest needs three
-SECONDS: Final = 90.0  # of one task at most: a small model that repeats itself takes all it gets
+SECONDS: Final = 60.0  # of one task at most: a small model that repeats itself takes all it gets
 
 
 @dataclass(frozen=True, slots=True)

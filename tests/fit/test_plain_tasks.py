@@ -92,8 +92,8 @@ def test_the_formats_of_a_models_family(model: str, formats: tuple[str, ...]) ->
 def test_the_modes_that_are_tried() -> None:
     assert list(map(str, modes_for("smollm2", grammars=False))) == [*DEFAULT, "native"]
     assert list(map(str, modes_for("glm-4.5", grammars=True))) == [
-        *("glm45", "xml", "hermes", "invoke", "qwen3_coder", "native"),
         *("glm45+c", "xml+c", "hermes+c", "invoke+c", "qwen3_coder+c"),
+        *("glm45", "xml", "hermes", "invoke", "qwen3_coder", "native"),
     ]
 
 
