@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from agentkit.agent.ending import TurnOutcome
 from agentkit.agent.options import Lacking, RunFinish
+from agentkit.events import InventedResult, UnreadCall
 from agentkit.messages import MarkupPart, TextPart, ThinkingPart, UserMessage, user
 from agentkit.processor import Turn
 from agentkit.tool.reply import Output
@@ -40,13 +42,13 @@ def lacking(turn: Turn, choice: str, output: Output | None) -> Lacking | None:
         choice: the `tool_choice` of its request.
         output: the type of the final reply: one that fits it is an answer.
     """
-    if turn.called or (output is not None and output.meant(turn.message.text, whole=False)):
+    if turn.message.calls or (output is not None and output.meant(turn.message.text, whole=False)):
         return None
-    if turn.invented:
+    if InventedResult in turn.odd:
         return "invented_result"
     if turn.finish.reason not in _COMPLETE:
         return None
-    if turn.unread is not None:
+    if UnreadCall in turn.odd:
         return "unread_call"
     if choice not in ("auto", "none"):
         return "no_call"
@@ -77,3 +79,27 @@ def request(
         how = _IN_TEXT.format(example=example_call(format, tool, tools))
     wanted = "a tool" if choice == "required" else choice
     return user(_SAYS[what].format(name=name, how=how, wanted=wanted))
+
+
+class Asking:
+    """How often a run may still ask again.
+
+    Args:
+        retries: how often in all.
+    """
+
+    def __init__(self, retries: int) -> None:
+        self.message: UserMessage | None = None
+        """The message that asks again."""
+        self._retries = retries
+        self._emptied = False  # whether it was asked again after an empty reply
+
+    def left(self, outcome: TurnOutcome | None) -> int:
+        """How often it may ask again after this."""
+        return 0 if self._emptied and outcome is not None and outcome.lacks == "empty" else self._retries
+
+    def ask(self, lacks: RunFinish) -> UserMessage | None:
+        """The message, which is sent now."""
+        self._retries -= 1
+        self._emptied = self._emptied or lacks == "empty"
+        return self.message

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agentkit.agent.again import LACKING, lacking, request
+from agentkit.agent.again import LACKING, Asking, lacking, request
 from agentkit.agent.ending import RunState, TurnOutcome
 from agentkit.agent.final_reply import FinalReply
 from agentkit.agent.journal import LeftOpen, Unsettled
@@ -16,7 +16,7 @@ from agentkit.agent.plan import Plan
 from agentkit.events import UnreadCall
 from agentkit.messages import AssistantMessage, MarkupPart, Message, ToolCall, UserMessage
 from agentkit.processor import Turn
-from agentkit.processor.attempts import attempted
+from agentkit.processor.lost_attempts import attempted
 
 
 class Progress:
@@ -36,9 +36,7 @@ class Progress:
         self._start = start
         self._last: AssistantMessage | None = None
         self._reply = FinalReply(plan.output, plan.limits.output_retries)
-        self._again = plan.limits.reply_retries
-        self._asks: UserMessage | None = None
-        self._emptied = False  # whether it was asked again after an empty reply
+        self._again = Asking(plan.limits.reply_retries)
         self._repeats = Repeats(plan.limits.max_repeats)
         self._outcome: TurnOutcome | None = None
         self._earlier = Unsettled()
@@ -74,9 +72,7 @@ class Progress:
         if self._earlier.finish is not None:
             self._earlier = self._earlier._replace(finish=None)
         if last is not None and last.lacks is not None:
-            self._again -= 1
-            self._emptied = self._emptied or last.lacks == "empty"
-            return self._asks
+            return self._again.ask(last.lacks)
         return self._reply.correction() if last is not None and last.misfits else None
 
     def end_turn(self, turn: Turn, *, asked: bool) -> None:
@@ -102,7 +98,7 @@ class Progress:
         circles = answers and self._repeats.limit is not None and self._repeats.see_all(turn.answered())
         lacks = lacking(turn, choice, self._plan.output) if final else None
         if lacks is not None:
-            self._ask_again(lacks, turn.unread, choice)
+            self._ask_again(lacks, turn.odd.get(UnreadCall), choice)
         misfits = final and lacks is None and self._reply.misfits(turn.message.text, reason)
         inside: Iterator[RunFinish] = (
             "cancelled" if result is None else result.finish for result in turn.suspended.values()
@@ -113,13 +109,12 @@ class Progress:
     def _ask_again(self, what: RunFinish, unread: UnreadCall | None, choice: str) -> None:
         """Keep the message that asks again after a reply that is no answer."""
         model, name = self._plan.model, unread.name if unread is not None else ""
-        self._asks = request(what, name, choice, model.format, self._plan.registry.offered(model.format))
+        self._again.message = request(what, name, choice, model.format, self._plan.registry.offered(model.format))
 
     def state(self, stopped: RunFinish | None, *, news: bool = False) -> RunState:
         """Everything that determines whether the run continues."""
         left = self._plan.limits.max_turns - self.turns
-        over = self._emptied and self._outcome is not None and self._outcome.lacks == "empty"
-        retries, again = self._reply.retries, 0 if over else self._again
+        retries, again = self._reply.retries, self._again.left(self._outcome)
         return RunState(self._outcome, stopped, news, self._plan.spending.exhausted, left, retries, again)
 
     def result(self, messages: tuple[Message, ...]) -> RunResult[Any]:

@@ -20,8 +20,9 @@ from agentkit.formats.damage.lost import answer, worn
 from agentkit.formats.format import Format, Limits
 from agentkit.formats.nextcall import next_at_once
 from agentkit.formats.openers import Opener, openers_of
-from agentkit.formats.prosereader import ProseReader, Reached
+from agentkit.formats.prosereader import ProseReader
 from agentkit.formats.quoting import Quoting
+from agentkit.formats.reached import Reached
 from agentkit.formats.reader import CONSUMED, Damage, Reader, Wait
 from agentkit.formats.repairs import REPAIRS
 from agentkit.formats.sequence import Calls

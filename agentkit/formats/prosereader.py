@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Sequence
 from copy import copy
-from typing import Final, NamedTuple
+from typing import Final
 
 from agentkit.events import InventedResult, Markup, Text, Thinking
 from agentkit.formats.asides import Aside, end_of, mention
@@ -16,38 +16,19 @@ from agentkit.formats.format import Shape
 from agentkit.formats.openers import TAG, LineStart, Opener, Openers
 from agentkit.formats.other_json import OTHER_JSON, OtherJson, wraps_calls
 from agentkit.formats.quoting import Quoting
+from agentkit.formats.reached import Reached
 from agentkit.formats.reader import Delimiter, Reader, Search, Wait, may_begin, token
 
 _LANGUAGE: Final = Delimiter(r"[\w+#.-]{0,23}[\w+#][ \t]{0,8}\r?\n", r"[\w+#.-]{0,24}[ \t]{0,8}\r?")
 """The name of a language after a fence: it does not end with a full stop, as a sentence does."""
 _EDGES: Final = ("<", "[")  # what an aside begins with
 _MARKS: Final = ("`", "~")
-_NO_CALLS: Final = (
-    "aside",
-    "thinking",
-    "answer",
-    "markup",
-)  # what may continue after an interruption
+_NO_CALLS: Final = ("aside", "thinking", "answer", "markup")  # what may continue after an interruption
 _UNDECIDED: Final = re.compile(r".\s{0,64}\Z", re.DOTALL).match
 _LONGEST: Final = 128  # characters; the longest literal that opens something in a known format has 65
 _SPAN: Final = 2048  # characters in which the end of a code span is looked for
 _new = tuple.__new__
 _SPACE_RUN: Final = 1024  # white space after a call that is held back until it is known whether another call follows
-
-
-class Reached(NamedTuple):
-    """Where the reader of a text was at its end, for the one of the text after an interruption: see `ProseReader`.
-
-    `tail` is the end of the text, if that might have been read otherwise with what follows: it is read once more.
-    """
-
-    quoting: Quoting
-    within: Callable[[ProseReader], Wait] | None
-    silent: bool
-    block: int | None
-    blocked: bool
-    other: OtherJson | None
-    tail: str
 
 
 class ProseReader:
@@ -62,19 +43,9 @@ class ProseReader:
     """
 
     __slots__ = (
-        "block",
-        "blocked",
-        "left",
-        "line_tried",
-        "openers",
-        "opening_fence",
-        "other",
-        "quoting",
-        "r",
-        "refused",
-        "silent",
-        "within",
-    )
+        "block", "blocked", "left", "line_tried", "openers", "opening_fence", "other", "quoting", "r", "refused",
+        "silent", "within",
+    )  # fmt: skip
 
     def __init__(self, r: Reader, openers: Openers, quoting: Quoting, opening_fence: Opener | None) -> None:
         self.r, self.openers, self.quoting, self.opening_fence = r, openers, quoting, opening_fence

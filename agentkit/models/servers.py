@@ -120,16 +120,6 @@ UNKNOWN: Final = (
     "model(…, server=…), or let the model call natively (omit `format`)"
 )
 
-STRIPPED: Final = (
-    "the reply is what a call of %r looks like without its special tokens, which the server has most likely removed; "
-    "it is treated as an answer. %s"
-)
-KEEP_TOKENS: Final = (
-    "Name the server with model(…, server=…), so that it is asked to leave them, or let the model call natively (omit "
-    "`format`)"
-)
-LONGEST: Final = 100_000  # characters of a reply that may be a call without its special tokens
-
 FEWEST: Final = 5  # tokens; the shortest call takes this many, and the end of an empty reply counts as one or two
 
 
@@ -139,16 +129,12 @@ class CutOut:
     def __init__(self) -> None:
         self._said = self._thought = False
         self._spent = 0
-        self.text = ""
-        """The visible text, up to `LONGEST` characters and a piece."""
 
     def sees(self, event: SourceEvent) -> None:
         """One event of the reply."""
         match event:
             case Text(text):
                 self._said = self._said or bool(text.strip())
-                if len(self.text) <= LONGEST:
-                    self.text += text
             case Thinking():
                 self._thought = True
             case CallStart() | ArgumentDelta() | CallEnd() | CallError():

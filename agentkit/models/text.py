@@ -7,7 +7,6 @@ for the processor to read.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentkit import formats
 from agentkit.errors import ConfigError, FormatError
-from agentkit.events import CallEnd, CallStart, Finish, SourceEvent, Text
+from agentkit.events import Finish, InventedResult, SourceEvent
 from agentkit.foreign.absent import explained
 from agentkit.formats.control import in_strings
-from agentkit.formats.format import CallBody, Format, Shape
+from agentkit.formats.format import Format
 from agentkit.messages import (
     AssistantMessage,
     AssistantPart,
@@ -36,13 +35,12 @@ from agentkit.messages import (
 from agentkit.models import fitting
 from agentkit.models.base import Closing, Model, ModelRequest, continues
 from agentkit.models.rendered_once import Rendered, Taken
-from agentkit.models.servers import KEEP_TOKENS, LONGEST, SERVERS, STRIPPED, Constrained, CutOut
+from agentkit.models.servers import SERVERS, Constrained, CutOut
 from agentkit.toolspec import ToolSpec
 
 if TYPE_CHECKING:
     from agentkit.models.constraint import Constraint
 
-_LOG: Final = logging.getLogger("agentkit.models")
 _IDS = fitting.IdRule(limit=10_000)  # only the model reads them
 
 
@@ -100,6 +98,7 @@ class TextCalling(Closing):
         fitting.named_tool(request)
         section = self._section(request)
         messages = text_messages(request.messages, self._format, request.tools, request.rendered)
+        stops = self._stops(request)
         held = self.constraint.hold(request) if self.constraint is not None else None
         asked = replace(
             request,
@@ -108,7 +107,7 @@ class TextCalling(Closing):
             tool_choice="auto",
             parallel_tool_calls=None,
             output_schema=None,  # a provider that enforced it on the text would allow no call
-            stop=(*request.stop, *self._stops(request)),
+            stop=(*request.stop, *stops),
             extra={**self._asks(), **(held.fields if held is not None else {}), **request.extra},
         )
         source = self.inner.stream(asked)
@@ -119,12 +118,10 @@ class TextCalling(Closing):
                 cut_out.sees(event)
                 if isinstance(event, Finish):
                     error = cut_out.error(event, getattr(self.inner, "provider", self.name), self._server())
-                    if error is not None:
+                    if error is not None and not stops:
                         raise error
-                    if stripped(cut_out.text, self._format, request.tools):
-                        server = self._server()
-                        advice = SERVERS[server].advice.capitalize() if server is not None else KEEP_TOKENS
-                        _LOG.warning(STRIPPED, self._format.name, advice)
+                    if error is not None:  # it ends where a result began
+                        yield InventedResult(stops[0])
                 yield event
         finally:
             await _close(events)
@@ -159,38 +156,6 @@ class TextCalling(Closing):
     async def aclose(self) -> None:
         """Close the connections of the underlying model, if it has any."""
         await _close(self.inner)
-
-
-def stripped(text: str, format: Format, tools: Sequence[ToolSpec]) -> bool:
-    """Whether a whole reply contains no call, but would be calls and nothing else between the literals of one.
-
-    It is so when a server removes special tokens from the text, and those are the literals. Only for formats in which
-    the literals stand before and after what names the tool, such as JSON that contains the name.
-    """
-    text = text.strip()
-    if not tools or not text.endswith(("}", "]")) or len(text) > LONGEST:
-        return False
-    if any(isinstance(event, CallStart) for event in formats.parse(text, format, tools)):
-        return False
-    named = {tool.name for tool in tools}
-    for shape in format.shapes:
-        if (edges := _edges(shape)) is not None:
-            read = formats.parse(f"{edges[0]}{text}{edges[1]}", format, tools)
-            said = any(isinstance(event, Text) and event.text.strip() for event in read)
-            calls = [event.call.name for event in read if isinstance(event, CallEnd)]
-            if calls and not said and named.issuperset(calls):
-                return True
-    return False
-
-
-def _edges(shape: Shape) -> tuple[str, str] | None:
-    """What stands before and after the only slot of a call, with its section; None if there are more slots."""
-    at = next((n for n, part in enumerate(shape.call) if isinstance(part, CallBody)), None)
-    if at is None or not all(isinstance(part, str) for n, part in enumerate(shape.call) if n != at):
-        return None
-    before, after = ("".join(map(str, parts)) for parts in (shape.call[:at], shape.call[at + 1 :]))
-    first, last = (shape.section.start, shape.section.end) if shape.section is not None else ("", "")
-    return first + before, after + last
 
 
 async def _close(closable: object) -> None:

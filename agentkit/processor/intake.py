@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
+from types import MappingProxyType
 from typing import Any, Final
 
 from agentkit.events import (
@@ -197,12 +198,8 @@ class Intake:
     """What to call for the kinds of events of which nothing follows but that they are kept."""
     usage = NO_USAGE
     finish = _UNKNOWN
-    invented = False
-    """Whether the model made up a result or another's turn; text that is read for calls is over then."""
-    unread: UnreadCall | None = None
-    """The attempt at a call that could not be read, if there is no other call."""
-    quotes = False
-    """Whether the text repeats a call that the model has read."""
+    odd: Mapping[type, Any] = MappingProxyType({})
+    """The last `InventedResult`, `UnreadCall` and `CallQuoted`. At the first, text that is read for calls is over."""
     _ended = 0
     _spent: Usage | None = None  # by the responses that this one continues
 
@@ -272,18 +269,19 @@ class Intake:
         return self.usage
 
     def _take_quoted(self, event: CallQuoted, _: OpenCalls) -> SourceEvent:
-        self.quotes = True
-        return event
+        return self._note(event)
 
     def _take_invented(self, event: InventedResult, opened: OpenCalls) -> SourceEvent:
-        self.invented = True
         if opened.textual:
             self.full, self.finish = True, Finish("stop")
-        return event
+        return self._note(event)
 
     def _take_unread(self, event: UnreadCall, _: OpenCalls) -> SourceEvent:
-        self.unread = event
         self.draft.unsay()
+        return self._note(event)
+
+    def _note(self, event: SourceEvent) -> SourceEvent:
+        self.odd = {**self.odd, type(event): event}
         return event
 
     def _take_finish(self, event: Finish, _: OpenCalls) -> SourceEvent:

@@ -71,10 +71,7 @@ _Waiting = SourceEvent | _Wrapping | _Balanced | _Found
 
 
 class _Held:
-    """What waits until it is known whether its calls count: everything from the first call on.
-
-    What need not wait any more is in `out`.
-    """
+    """What waits until it is known whether its calls count: everything from the first call on. `out` waits no more."""
 
     def __init__(self, reply: MaybeOutput | None = None) -> None:
         self.reply = reply  # the whole text, if it may be the run's output

@@ -13,6 +13,7 @@ from agentkit.events import (
     ArgumentDelta,
     CallEnd,
     CallError,
+    CallQuoted,
     CallStart,
     Finish,
     ProviderBlock,
@@ -22,8 +23,8 @@ from agentkit.events import (
     Usage,
 )
 from agentkit.messages import ToolCall
-from agentkit.processor.attempts import attempted
 from agentkit.processor.intake import BEFORE_TEXT, NOT_PLAIN, PLAIN, Intake, OpenCalls
+from agentkit.processor.lost_attempts import attempted
 from agentkit.processor.recovery import Recovery
 from agentkit.processor.textcalls import TextCalls, TextOpenCalls
 from agentkit.toolspec import ToolSpec
@@ -133,7 +134,7 @@ class ResponseReader:
             call = ToolCall(opened.id, opened.name, raw=raw)
             error = CallError(index, "truncated_call", message, call, len(raw))
             yield from self.intake.keep([error], self.native)
-        if whole and self._offered and not (self.intake.calls or self.intake.quotes):
+        if whole and self._offered and not (self.intake.calls or CallQuoted in self.intake.odd):
             unread = attempted(self.intake.draft.message().text, self._offered)
             yield from self.intake.keep((unread,) if unread is not None else (), self.native)
 

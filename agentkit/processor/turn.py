@@ -28,7 +28,6 @@ from agentkit.events import (
     ToolFailed,
     ToolSkipped,
     ToolStarted,
-    UnreadCall,
     Usage,
 )
 from agentkit.foreign.absent import explained
@@ -164,19 +163,9 @@ class Turn(EventStream[Event]):
         return next((one.error for one in self._execution.approvals.suspended.values() if one.error is not None), None)
 
     @property
-    def called(self) -> bool:
-        """Whether the response has calls, good or bad."""
-        return bool(self._reader.intake.calls)
-
-    @property
-    def invented(self) -> bool:
-        """Whether the model made up a result or another's turn, at which its text was cut."""
-        return self._reader.intake.invented
-
-    @property
-    def unread(self) -> UnreadCall | None:
-        """The attempt at a call that could not be read, if the response has no other call."""
-        return self._reader.intake.unread
+    def odd(self) -> Mapping[type, Any]:
+        """The last `InventedResult` and `UnreadCall`, by kind: then the text is no answer."""
+        return self._reader.intake.odd
 
     @property
     def terminated(self) -> bool:

@@ -14,13 +14,13 @@ from time import perf_counter
 from typing import Any, Final
 
 from agentkit.errors import ConfigError, ErrorCode
-from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, SourceEvent
+from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, InventedResult, SourceEvent
 from agentkit.formats import Format, Parser, quarantine
 from agentkit.messages import ImagePart, Message, TextPart, ToolMessage, UserMessage, answer_as_made
-from agentkit.processor.attempts import attempted
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.faults import Faults
 from agentkit.processor.intake import CallIds, Intake, OpenCalls
+from agentkit.processor.lost_attempts import attempted
 from agentkit.processor.replies import words
 from agentkit.processor.starting import Breath
 from agentkit.rollout.calling import CallAnswer, TurnCalls
@@ -341,7 +341,7 @@ class TrajectoryRun:
             calls.sort(key=_INDEX)
         if not calls:
             unread = attempted(intake.draft.message().text, self._specs)
-            self._lacks = "invented_result" if intake.invented else "unread_call" if unread else "answered"
+            self._lacks = "invented_result" if InventedResult in intake.odd else "unread_call" if unread else "answered"
         return calls
 
     def _parsed(self, generation: Generation, intake: Intake, format: Format) -> Iterable[SourceEvent]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from recovering import BARE, FENCE, HERMES, INVOKE, WRITTEN, Tools
 
-from agentkit.processor.attempts import attempted
+from agentkit.processor.lost_attempts import attempted
 from agentkit.tool.registry import ToolRegistry
 from agentkit.toolspec import ToolSpec
 
