@@ -20,7 +20,9 @@ every_format = pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
 ROOT = Path(__file__).parents[2]
 SUFFIXES = (".py", ".md", ".json", ".yaml", ".yml", ".toml")
 
-PACKAGE = json.dumps({"name": "note", "version": "1.0.0", "type": "module", "scripts": {"note": "node note.js"}}, indent=2)
+PACKAGE = json.dumps(
+    {"name": "note", "version": "1.0.0", "type": "module", "scripts": {"note": "node note.js"}}, indent=2
+)
 ORDINARY = {
     "package.json": PACKAGE,
     "a list": json.dumps([{"name": "a", "function": {"name": "b"}, "tool_calls": []}]),
@@ -91,9 +93,6 @@ def test_what_a_tool_returned_arrives_in_the_arguments_that_pass_it_on(format: F
             refused += arrived is None
             assert arrived in (None, formats.restore(copied))
     assert refused <= REFUSED.get(format.name, 0)
-
-
-
 
 
 @every_format

@@ -30,7 +30,6 @@ from agentkit.events import (
     Event,
     SourceEvent,
     Text,
-    Thinking,
     merge,
 )
 from agentkit.formats import CATALOG, Format, Parser
