@@ -10,7 +10,7 @@ import json
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from agentkit import formats
 from agentkit.errors import ConfigError, FormatError

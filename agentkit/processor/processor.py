@@ -174,12 +174,13 @@ class ResponseProcessor:
                 output=self._output,
                 recovery=self._recovery(specs, blocks) if self._taught and config.recover and specs else None,
             )
-            return ResponseReader(intake, text, blocks=blocks, offered=specs if self._taught else ())
+            offered = specs if self._taught else ()
+            return ResponseReader(intake, text, blocks=blocks, offered=offered, output=self._output)
         tools = self.registry.offered(None) if offered is None else offered
         if not (tools and config.recovers):
             return ResponseReader(intake)
         new_recovery = partial(self._recovery, tools, blocks)
-        return ResponseReader(intake, new_recovery=new_recovery, blocks=blocks, offered=tools)
+        return ResponseReader(intake, new_recovery=new_recovery, blocks=blocks, offered=tools, output=self._output)
 
     def _recovery(self, tools: Sequence[ToolSpec], blocks: Sequence[ProviderBlock]) -> Recovery:
         """Finds calls in any format in one response's text."""

@@ -25,6 +25,7 @@ from agentkit.events import (
 from agentkit.messages import ToolCall
 from agentkit.processor.intake import BEFORE_TEXT, NOT_PLAIN, PLAIN, Intake, OpenCalls
 from agentkit.processor.lost_attempts import attempted
+from agentkit.processor.maybe_output import IsOutput
 from agentkit.processor.recovery import Recovery
 from agentkit.processor.textcalls import TextCalls, TextOpenCalls
 from agentkit.toolspec import ToolSpec
@@ -48,6 +49,7 @@ class ResponseReader:
             the first native call. None leaves them as text.
         blocks: receives the provider's blocks, as they are read: the text after them may quote them. None keeps none.
         offered: the tools whose calls the text may attempt in a way that cannot be read.
+        output: whether the text is meant as the run's output, and so no attempt. None: no text is.
     """
 
     def __init__(
@@ -58,13 +60,14 @@ class ResponseReader:
         *,
         blocks: list[ProviderBlock] | None = None,
         offered: Sequence[ToolSpec] = (),
+        output: IsOutput | None = None,
     ) -> None:
         self.intake = intake
         self.text = text
         self.native = OpenCalls()
         self._new_recovery = new_recovery
         self._blocks = blocks
-        self._offered = offered
+        self._offered, self._output = offered, output
         self._recovery: Recovery | None = None
         self._wordless = False  # whether the last event was thinking without words
         if text is None:
@@ -135,8 +138,10 @@ class ResponseReader:
             error = CallError(index, "truncated_call", message, call, len(raw))
             yield from self.intake.keep([error], self.native)
         if whole and self._offered and not (self.intake.calls or CallQuoted in self.intake.odd):
-            unread = attempted(self.intake.draft.message().text, self._offered)
-            yield from self.intake.keep((unread,) if unread is not None else (), self.native)
+            text = self.intake.draft.message().text
+            unread = attempted(text, self._offered)
+            if unread is not None and not (self._output is not None and self._output(text, whole=False)):
+                yield from self.intake.keep((unread,), self.native)
 
     @property
     def open(self) -> bool:

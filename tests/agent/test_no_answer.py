@@ -13,7 +13,7 @@ from agentkit import Agent, ThreadManager, formats
 from agentkit.agent import RunResult
 from agentkit.events import Event, InventedResult, Text, UnreadCall
 from agentkit.formats.teach import example_call
-from agentkit.messages import AssistantMessage, Message, ToolCall, UserMessage
+from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from agentkit.models.base import Model
 from agentkit.rollout import Rollout, Sample
 from agentkit.testing import ScriptedModel
@@ -83,14 +83,14 @@ DOORS: dict[str, Callable[[Model], Awaitable[Seen]]] = {"chat": chat, "thread": 
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("name", formats.names())
 def test_a_made_up_result_is_neither_shown_nor_kept_nor_the_answer(name: str, door: str) -> None:
-    made_up = formats.render_result(name, "add", "c1", "4444")
+    made_up = formats.render_result(name, "add", "c1", "MADE-UP")
     call = formats.render_calls(name, [CALL], [SPEC])
     for chunk in (None, 3):
-        script = [f"{made_up}\nIt is 4444.", f"{call}\n{made_up}\n{call}", "It is 3."]
+        script = [f"{made_up}\nIt is MADE-UP.", f"{call}\n{made_up}\n{call}", "It is 3."]
         model = ScriptedModel(script, format=name, chunk=chunk)
         finish, answer, said, left = asyncio.run(DOORS[door](model))
         assert (finish, answer) == ("stop", "It is 3.")
-        assert "4444" not in said + left
+        assert "MADE-UP" not in said + left
 
 
 @pytest.mark.parametrize("name", [None, "hermes", "xml"])
@@ -155,7 +155,7 @@ def test_the_call_of_another_tool_than_the_required_one_does_not_run() -> None:
 
     script = [ToolCall("", "sub", {"a": 1, "b": 2}), CALL, "It is 3."]
     run = Agent(ScriptedModel(script, format="xml"), [add, sub], tool_choice="add").run_sync("?")
-    answers = [message.text for message in run.messages if message.role == "tool"]
+    answers = [message.text for message in run.messages if isinstance(message, ToolMessage)]
     assert answers == ["not run: this reply must call add", "3"]
     assert run.finish == "stop"
 
@@ -185,8 +185,8 @@ def test_a_thread_answers_the_same_message_once() -> None:
     [(INVENTED, "invented_result"), (f"{INVENTED}\n{FENCED}", "invented_result"), (UNREAD, "unread_call")],
 )
 def test_a_rollout_keeps_no_made_up_result_and_says_how_it_ended(line: str, end: str) -> None:
-    rollout = Rollout(Lines(line), [add], format="hermes")
-    (record,) = asyncio.run(rollout.run([Sample("s", "What is 1 + 2?")]))
+    rollout = Rollout([add], Lines(line), format="hermes")
+    record = asyncio.run(rollout.run(Sample("s", (UserMessage("What is 1 + 2?"),))))
     assert (record.end, record.calls) == (end, ())
     assert "4" not in kept(record.messages)
 
