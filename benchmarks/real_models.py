@@ -6,7 +6,8 @@
 
 The server is any that speaks chat completions. A mode is `native`, a text format, a format with `+c` for a grammar,
 `auto` for all formats that any model can write, or a peer: `openai-agents`, `pydantic-ai`. Temperature 0, 400 tokens
-for a response, 6 responses for a message. `--json FILE` keeps every run, and a second start continues there.
+for a response, 6 responses for a message. `--json FILE` keeps every run, and a second start continues there; a server
+that is gone ends the program and costs no task.
 
 right: the tools were called with the right values, nothing else was changed, and the last answer says what was asked.
 calls, tokens, seconds: for each task; calls are those that ran; tokens are what the server counted; seconds pass with
@@ -25,7 +26,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -111,9 +112,19 @@ def _verdict(run: Run) -> str:
 
 
 async def measure(
-    tasks: Sequence[Task], found: Mapping[str, Mode], kept: Kept, concurrency: int, timeout: float, until: float
+    tasks: Sequence[Task],
+    found: Mapping[str, Mode],
+    kept: Kept,
+    *,
+    absent: Callable[[], str],
+    concurrency: int = 4,
+    timeout: float = 180,
+    until: float = float("inf"),
 ) -> int:
-    """Run what is not kept yet, mode by mode; starts nothing after `until`. Returns how many runs are left."""
+    """Run what is not kept yet, mode by mode, and return how many runs are left.
+
+    Starts nothing after `until`. A run that failed because the server is gone is not kept, and is the last.
+    """
     left = [(task, name) for name in found for task in tasks if not kept.has(task.key, name)]
     waiting, total = iter(left), len(left)
     with progress(total) as bar:
@@ -124,6 +135,8 @@ async def measure(
                 if time.monotonic() > until:
                     return
                 one = await run(task, name, found[name], timeout)
+                if one["error"] and await asyncio.to_thread(absent):
+                    return
                 kept.add(one)
                 bar(one)
                 total -= 1
@@ -244,16 +257,15 @@ def markdown(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([head, "|---" + "|---:" * (len(rows[0]) - 1) + "|", *body])
 
 
-def reached(url: str) -> None:
-    """Ends the program if no server answers at the URL."""
+def absent(url: str) -> str:
+    """Why no server answers at the URL; empty if one does."""
     try:
-        urllib.request.urlopen(f"{url.rstrip('/')}/models", timeout=10).close()
+        urllib.request.urlopen(f"{url.rstrip('/')}/models", timeout=60).close()
     except urllib.error.HTTPError:
-        return  # it answers
+        return ""  # it answers
     except (OSError, ValueError) as e:
-        sys.exit(
-            f"no server answers at {url} ({e}): expected the base URL of a server, such as http://127.0.0.1:8080/v1"
-        )
+        return f"no server answers at {url} ({e}): expected the base URL of a server, such as http://127.0.0.1:8080/v1"
+    return ""
 
 
 def arguments() -> argparse.Namespace:
@@ -296,13 +308,15 @@ def main() -> None:
         print("not measured, it needs a server: --server http://127.0.0.1:8080/v1 --model NAME")
         return
     os.environ["NO_PROXY"] = ",".join(filter(None, (os.environ.get("NO_PROXY"), "127.0.0.1,localhost")))
-    reached(args.server)
     tasks, until = chosen(args.kinds, args.limit), time.monotonic() + args.minutes * 60
-    found, absent = modes(args.modes.split(","), args.server, args.model, args.flavour)
-    for note in absent:
-        print(note, file=sys.stderr)
+    if why := absent(args.server):
+        sys.exit(why)
+    found, notes = modes(args.modes.split(","), args.server, args.model, args.flavour)
     kept = Kept(args.json, args.model)
-    left = asyncio.run(measure(tasks, found, kept, args.concurrency, args.timeout, until))
+    options = {"concurrency": args.concurrency, "timeout": args.timeout, "until": until}
+    left = asyncio.run(measure(tasks, found, kept, absent=lambda: absent(args.server), **options))
+    for note in filter(None, (*notes, absent(args.server))):
+        print(note, file=sys.stderr)
     if left:
         print(f"{left} runs are left: start it again with the same --json", file=sys.stderr)
     if args.table:

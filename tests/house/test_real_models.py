@@ -411,13 +411,25 @@ def test_a_run_that_takes_too_long_is_an_error() -> None:
     assert _run(_hangs, timeout=0.01)["error"].startswith("TimeoutError")
 
 
+def _left(some: Sequence[Any], mode: Any, kept: Any, absent: str = "", **options: Any) -> int:
+    left: int = asyncio.run(bench.measure(some, {"native": mode}, kept, absent=lambda: absent, **options))
+    return left
+
+
+def test_a_run_that_failed_because_the_server_is_gone_is_not_kept(tmp_path: Path) -> None:
+    kept = bench.Kept(tmp_path / "runs.json", "small")
+    assert _left(tasks.TASKS, _fails, kept, absent="no server answers") == len(tasks.TASKS)
+    assert _left([TASK["list"]], _fails, kept) == 0
+    assert [one["task"] for one in kept.runs] == ["list"]
+
+
 def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
     path = tmp_path / "runs.json"
     kept = bench.Kept(path, "small")
     some = [TASK["integer"], TASK["string"]]
-    assert asyncio.run(bench.measure(some, {"native": _answers}, kept, 2, 10, float("inf"))) == 0
+    assert _left(some, _answers, kept) == 0
     again = bench.Kept(path, "small")
-    assert asyncio.run(bench.measure([*some, TASK["list"]], {"native": _fails}, again, 2, 10, 0)) == 1
+    assert _left([*some, TASK["list"]], _fails, again, until=0) == 1
     assert [(one["task"], one["ok"]) for one in again.runs] == [("integer", True), ("string", False)]
     with pytest.raises(SystemExit, match="name another file"):
         bench.Kept(path, "large")
