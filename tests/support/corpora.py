@@ -16,7 +16,7 @@ from recordings import rows
 
 from agentkit import formats
 from agentkit.errors import FormatError
-from agentkit.events import CallEnd, CallError, Event, Markup, SourceEvent, Text, Thinking, merge
+from agentkit.events import CallEnd, CallError, Event, InventedResult, Markup, SourceEvent, Text, Thinking, merge
 from agentkit.formats import Format, Parser, ToolSpec
 from agentkit.formats.format import Json, Name
 
@@ -121,7 +121,7 @@ def source(events: Sequence[Event]) -> str:
     out = ""
     for event in events:
         match event:
-            case Text(text) | Thinking(text) | Markup(text):
+            case Text(text) | Thinking(text) | Markup(text) | InventedResult(text):
                 out += text
             case CallEnd(_, call) | CallError(_, _, _, call):
                 out += call.raw
