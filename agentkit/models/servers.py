@@ -123,12 +123,16 @@ UNKNOWN: Final = (
 FEWEST: Final = 5  # tokens; the shortest call takes this many, and the end of an empty reply counts as one or two
 
 
+MARK_TOKENS: Final = 12  # the mark of a result, at which a server was to stop, takes at most this many
+
+
 class CutOut:
     """Watches a reply whose calls are to be read as text, for signs that the server removed one."""
 
     def __init__(self) -> None:
         self._said = self._thought = False
-        self._spent = 0
+        self.spent = 0
+        """The tokens of the reply, apart from its thinking."""
 
     def sees(self, event: SourceEvent) -> None:
         """One event of the reply."""
@@ -140,15 +144,15 @@ class CutOut:
             case CallStart() | ArgumentDelta() | CallEnd() | CallError():
                 self._said = True
             case Usage():
-                self._spent = event.output_tokens - event.reasoning_tokens
+                self.spent = event.output_tokens - event.reasoning_tokens
 
     def error(self, ending: Finish, provider: str, server: str | None) -> ProviderError | None:
         """The failure to report instead of an empty reply, if the model must have written more than came."""
         empty = not self._said and not self._thought and ending.reason in ("stop", "unknown")
-        if not empty or self._spent < FEWEST:
+        if not empty or self.spent < FEWEST:
             return None
         if provider == "anthropic":  # it removes no call from a text, and may reply with redacted thinking alone
             return None
         advice = SERVERS[server].advice if server is not None else UNKNOWN
-        said = f"the model wrote {self._spent} tokens, but the reply has no text: {advice}"
+        said = f"the model wrote {self.spent} tokens, but the reply has no text: {advice}"
         return ProviderError(f"{provider}: {said}", kind="stream", provider=provider)

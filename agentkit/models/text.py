@@ -35,7 +35,7 @@ from agentkit.messages import (
 from agentkit.models import fitting
 from agentkit.models.base import Closing, Model, ModelRequest, continues
 from agentkit.models.rendered_once import Rendered, Taken
-from agentkit.models.servers import SERVERS, Constrained, CutOut
+from agentkit.models.servers import MARK_TOKENS, SERVERS, Constrained, CutOut
 from agentkit.toolspec import ToolSpec
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class TextCalling(Closing):
                 cut_out.sees(event)
                 if isinstance(event, Finish):
                     error = cut_out.error(event, getattr(self.inner, "provider", self.name), self._server())
-                    if error is not None and not stops:
+                    if error is not None and (not stops or cut_out.spent > MARK_TOKENS):
                         raise error
                     if error is not None:  # it ends where a result began
                         yield InventedResult(stops[0])

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Final
 
 from agentkit.events import UnreadCall
+from agentkit.formats.control import MARK
 from agentkit.processor.tags_of_thinking import last_end_of_thinking
 from agentkit.toolspec import ToolSpec
 
@@ -65,6 +66,8 @@ def attempted(text: str, tools: Sequence[ToolSpec]) -> UnreadCall | None:
         return UnreadCall(said.strip(), alone.name)
     found = [m for pattern in _patterns(tuple(sorted(names, key=len, reverse=True))) for m in pattern.finditer(said)]
     for one in sorted(found, key=re.Match.start):
+        if MARK in said[one.start() :]:  # copied from a result, where it was cut
+            continue
         if one.re.groupindex.get("anywhere") or _ends_with_it(said, one.end()):
             return UnreadCall(said[one.start() :].strip(), names[one["name"]])
     return None
