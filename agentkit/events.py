@@ -107,7 +107,7 @@ class InventedResult(NamedTuple):
 
 @event
 class UnreadCall(NamedTuple):
-    """The reply that is now over plainly calls an offered tool in a way that could not be read: it is no answer.
+    """The reply that is now over plainly calls an offered tool in a way that could not be read: it is not an answer.
 
     Attributes:
         text: the attempt as it was written. In the message, all text of the reply is a `MarkupPart`.

@@ -1,4 +1,4 @@
-"""Replies that are no answer: what such a reply lacks, and the message that asks the model again.
+"""Replies that are not answers: what such a reply lacks, and the message that asks the model again.
 
 Laws 13 and 14. Knows a finished turn; asks no model. The words were tried on live models: see docs/prompts.md.
 """

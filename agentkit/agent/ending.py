@@ -9,7 +9,7 @@ The first row whose condition is true decides:
 | a terminating tool succeeded | `agent_terminated` |
 | the same call got the same answer too often | `loop_detected` |
 | calls were answered, or the model only paused | it continues; or the reason that an earlier run left |
-| the reply is no answer (`again`) | what it lacks; it continues while retries are left |
+| the reply is not an answer (`again`) | what it lacks; it continues while retries are left |
 | the reply does not fit the output type | `invalid_output`; it continues while retries are left |
 | the reply is `stop`, and a user wrote in the meantime | it continues |
 | there is a reply | the model's own reason |
@@ -59,7 +59,7 @@ class RunState(NamedTuple):
         exhausted: the limit of its budget that is reached.
         turns: how many turns are left.
         retries: how many retries are left for a reply that does not fit.
-        again: how many are left for a reply that is no answer.
+        again: how many are left for a reply that is not an answer.
     """
 
     outcome: TurnOutcome | None = None

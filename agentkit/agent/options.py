@@ -24,7 +24,7 @@ _ContextT = TypeVar("_ContextT", default=Any)
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 Lacking = Literal["invented_result", "unread_call", "no_call", "empty"]
-"""What a reply lacks that is no answer; the model is asked again."""
+"""What a reply lacks that is not an answer; the model is asked again."""
 
 RunFinish = (
     FinishReason
@@ -116,9 +116,9 @@ class AgentLimits:
             call is answered `truncated_call`, and the model is asked again.
         output_retries: how often the model is asked again, with an error message, for a final reply that fits the run's
             `output_type`; the run then ends with `finish="invalid_output"`. 0 or more.
-        reply_retries: how often in a run the model is asked again after a reply that is no answer: an invented result,
-            a call that cannot be read, no call where `tool_choice` requires one; or, once, an empty reply. The run then
-            ends with that `finish`: see `RunFinish`. 0 or more.
+        reply_retries: how often in a run the model is asked again after a reply that is not an answer: an invented
+            result, a call that cannot be read, no call where `tool_choice` requires one; or, once, an empty reply. The
+            run then ends with that `finish`: see `RunFinish`. 0 or more.
         budget: what a run may spend; None sets no limit.
         max_depth: levels of sub-agents below a run, if an agent uses another agent, or itself, as a tool. A call that
             would go deeper is answered with an error. 0 allows no sub-agents.

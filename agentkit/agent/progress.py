@@ -107,7 +107,7 @@ class Progress:
         self._outcome = TurnOutcome(reason, answers, waits, turn.terminated, circles, misfits, lacks, left)
 
     def _ask_again(self, what: RunFinish, unread: UnreadCall | None, choice: str) -> None:
-        """Keep the message that asks again after a reply that is no answer."""
+        """Keep the message that asks again after a reply that is not an answer."""
         model, name = self._plan.model, unread.name if unread is not None else ""
         self._again.message = request(what, name, choice, model.format, self._plan.registry.offered(model.format))
 

@@ -92,7 +92,7 @@ class Screen:
         self.out.flush()
 
     def _no_answer(self, event: InventedResult | UnreadCall) -> None:
-        """Say why what was said is no answer; once for a made-up result, which streams."""
+        """Say why what was said is not an answer; once for a made-up result, which streams."""
         if isinstance(event, UnreadCall):
             self.note(f"↻ this call of {event.name} could not be read")
         elif not self._invented:

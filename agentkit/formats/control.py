@@ -14,7 +14,7 @@ from typing import Any, Final
 MARK: Final = "\u206f"
 """Cuts what must not be read whole. Invisible, part of no token, and deprecated since Unicode 3: no other text has it.
 
-It stands behind the first character, as in `<MARK|im_end|>`: a model that copies it and one that leaves it out both
+It comes after the first character, as in `<MARK|im_end|>`: a model that copies it and one that leaves it out both
 pass on the original. Where data have it all the same, every run of it is shown one longer, and made one shorter again.
 """
 

@@ -391,7 +391,7 @@ class ProseReader:
         return True
 
     def invented(self, mark: int = 0) -> Wait:
-        """A made-up result, or another's turn: it and all that follows is no part of the reply.
+        """A made-up result, or another's turn: it and all that follows is not part of the reply.
 
         Its mark, which is `mark` characters long, is only markup if nothing follows: some models end their turns so.
         """

@@ -82,7 +82,7 @@ def _tokens(format: Format) -> re.Pattern[str]:
 class _Calls:
     """Cuts the calls of a format in a text, and what it reads as a call in error.
 
-    The parser itself says where they are. A call is cut behind its first character, and behind each `<` in it, so that
+    The parser itself says where they are. A call is cut after its first character, and after each `<` in it, so that
     a value that passes it on is not ended by it. From there the text is read again until no call begins there, so that
     what a call quotes is looked at alone, too. Nothing hides a call: code, thinking and answers are read like all else.
     """
@@ -159,7 +159,7 @@ _FREE: Final = re.compile(f"(?<!{MARK})(?!{MARK})")
 
 @lru_cache(maxsize=64)
 def _open(format: Format) -> Format:
-    """The format without what calls are no calls in."""
+    """The format without what hides calls."""
     return replace(format, thinking=(), answer=(), markup=())
 
 

@@ -126,7 +126,7 @@ def inside(closer: str) -> Syntax:
 
 
 def escaping(characters: str) -> Syntax:
-    """JSON in which these characters are escaped in strings; listed values that are no strings stay as they are."""
+    """JSON in which these characters are escaped in strings; listed values of other types stay as they are."""
 
     def dumped(value: Any) -> str:
         return _STRING.sub(lambda m: "".join(escapes.get(c, c) for c in m[0]), values.dump(value))

@@ -225,7 +225,7 @@ def _with_output(
 
 
 def _thoughtful(format: Format, block: Rule, reply: _Reply) -> Rule:
-    """What is no free text, after the thinking."""
+    """What is not free text, after the thinking."""
     if not format.thinking:
         return block
     before: list[Rule] = []
@@ -277,7 +277,7 @@ def _announced(format: Format, tools: Sequence[ToolSpec]) -> dict[Blocked, None]
 def _blocked(format: Format, tools: Sequence[ToolSpec]) -> dict[Blocked, None]:
     """What free text does not contain."""
     blocked = _announced(format, tools)
-    for new in prose.invented(format):  # nothing opens behind a mark that is itself blocked
+    for new in prose.invented(format):  # nothing opens after a mark that is itself blocked
         if not any(b.exact and new.text.startswith(b.text) for b in blocked):
             blocked[new] = None
     return blocked

@@ -128,7 +128,7 @@ class Draft:
         self._parts[place] = call
 
     def unsay(self) -> None:
-        """All text is an unread call, which is no answer: it is kept, but neither displayed nor sent again."""
+        """All text is an unread call, which is not an answer: it is kept, but neither displayed nor sent again."""
         self._end_run()
         self._parts = [MarkupPart(part.text) if type(part) is TextPart else part for part in self._parts]
 

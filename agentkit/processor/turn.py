@@ -164,7 +164,7 @@ class Turn(EventStream[Event]):
 
     @property
     def odd(self) -> Mapping[type, Any]:
-        """The last `InventedResult` and `UnreadCall`, by kind: then the text is no answer."""
+        """The last `InventedResult` and `UnreadCall`, by kind: then the text is not an answer."""
         return self._reader.intake.odd
 
     @property
