@@ -10,7 +10,7 @@ from format_tools import ADD, NOTE, PING, TOOLS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentkit.events import CallEnd, CallError, Event, Markup, Text, Thinking, merge
+from agentkit.events import CallEnd, CallError, Event, InventedResult, Markup, Text, Thinking, merge
 from agentkit.formats import CATALOG, Format, Limits, Parser, get, render_calls
 from agentkit.formats.asides import LITERALS
 from agentkit.messages import ToolCall
@@ -34,7 +34,7 @@ def words(format: Format) -> list[str]:
 def said(event: Event) -> str:
     """The characters of the text that an event stands for."""
     match event:
-        case Text(text) | Thinking(text) | Markup(text):
+        case Text(text) | Thinking(text) | Markup(text) | InventedResult(text):
             return text
         case CallEnd(_, call) | CallError(call=call):
             return call.raw

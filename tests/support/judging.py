@@ -16,7 +16,7 @@ from format_tools import NOTE
 from meanings import TAG, agrees, balanced, leaves, plain, readings, says_python
 from sound_values import says_so
 
-from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Event, Markup, Text, Thinking
+from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Event, InventedResult, Markup, Text, Thinking
 from agentkit.formats.format import Braced, Envelope, Json, KeyEnvelope, TextArgument, ToolElement, edge
 from agentkit.formats.repairs import ARITHMETIC
 from agentkit.formats.values import same
@@ -29,7 +29,7 @@ def spans(events: Sequence[Event]) -> list[tuple[Event, int, int]]:
     at, out = 0, []
     for event in events:
         match event:
-            case Text(text) | Thinking(text) | Markup(text):
+            case Text(text) | Thinking(text) | Markup(text) | InventedResult(text):
                 out.append((event, at, at + len(text)))
                 at += len(text)
             case CallEnd(_, call) | CallError(_, _, _, call):
