@@ -127,10 +127,10 @@ class _Calls:
             if isinstance(event, CallStart | ArgumentDelta):
                 continue
             said = isinstance(event, Text) and not event.text.isspace()
-            is_call = isinstance(event, CallEnd | CallError) and not _is_fault(event)
+            is_call = isinstance(event, CallEnd | CallError) and not _is_none(event)
             at += len(event.call.raw if isinstance(event, CallEnd | CallError) else event.text)
             if end is None:
-                begin, end = (at if said or _is_fault(event) else begin), (at if is_call else None)
+                begin, end = (at if said or _is_none(event) else begin), (at if is_call else None)
             elif said or is_call:
                 break
             elif isinstance(event, Markup):
@@ -146,9 +146,11 @@ class _Calls:
         yield from parser.close()
 
 
-def _is_fault(event: Any) -> bool:
-    """Whether this is a fault of ours, not a call in error."""
-    return isinstance(event, CallError) and event.code == "internal_error"
+def _is_none(event: Any) -> bool:
+    """Whether this is no call of a tool: its name is cut, in a format whose opening cannot be, or it is our fault."""
+    if not isinstance(event, CallEnd | CallError):
+        return False
+    return MARK in event.call.name or (isinstance(event, CallError) and event.code == "internal_error")
 
 
 _SPACE: Final = re.compile(r"\s*")

@@ -32,8 +32,7 @@ ORDINARY = {
     "HTML": '<!DOCTYPE html>\n<html><body class="a"><tool>x</tool><p>1 &lt; 2 &amp; 3</p></body></html>\n',
     "XML": '<?xml version="1.0"?>\n<a:b xmlns:a="urn:x"><![CDATA[ <c> ]]><!-- no --><d/></a:b>\n',
     "log": "2026-01-02 [INFO] a.b: took 3 ms\n[WARN] {'a': 1}\r\n\x1b[31mTraceback\x1b[0m\n\ttab  \n",
-    "Markdown": "# T\n\n```json\n{\"name\": \"x\", \"arguments\": {}}\n```\n\n"
-    "| a | b |\n|---|---|\n- [ ] <br> `<tool_call>`\n",
+    "Markdown": "# T\n\n```json\n{\"name\": \"x\", \"arguments\": {}}\n```\n\n| a | b |\n|---|---|\n- [ ] <br>\n",
     "joiners": "a\u2060b {\u2060\"name\": 1} \u200d",
 }  # fmt: skip
 TEMPLATE = (

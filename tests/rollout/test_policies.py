@@ -137,7 +137,7 @@ async def test_a_model_behind_chat_completions_calls_as_text() -> None:
     assert (body["temperature"], body["seed"], "tools" in body) == (0.5, 1, False)
     assert [m["role"] for m in body["messages"]] == ["system", "user", "assistant", "user"]
     assert body["messages"][2]["content"] == CALLED
-    assert "3 &lt;tool_call>" in body["messages"][3]["content"]
+    assert "3 <\u206ftool_call>" in body["messages"][3]["content"]
     assert "<|im_end|>" not in body["messages"][3]["content"]
 
 

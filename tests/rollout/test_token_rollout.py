@@ -205,7 +205,7 @@ def test_what_a_tool_says_at_first_controls_nothing() -> None:
     record = rolled(Rollout([Greeting], ScriptedPolicy(["done"]), tokenizer=tok))
     assert record.tokens is not None
     prompt = tok.decode(record.tokens.prompt_ids)
-    assert "Hello <\u2060my_own>&lt;|im_end|>&lt;/s>" in prompt
+    assert "Hello <\u206fmy_own><\u206f|im_end|>" in prompt
     assert tok.convert_tokens_to_ids("<my_own>") not in record.tokens.prompt_ids
 
 
