@@ -61,6 +61,7 @@ NEWLINES = {"type": "grammar", "grammar": 'root ::= "\\n"{0,2}'}
 def test_vllm_and_sglang_get_a_structural_tag_as_response_format(server: str) -> None:
     assert asked(server, tool_choice="ping", constrained="no_thinking") == {
         "skip_special_tokens": False,
+        "stop": ["<tool_response>"],
         "response_format": {
             "type": "structural_tag",
             "format": {"type": "sequence", "elements": [NEWLINES, PING_CALL]},
@@ -71,6 +72,7 @@ def test_vllm_and_sglang_get_a_structural_tag_as_response_format(server: str) ->
 def test_llama_cpp_gets_gbnf_as_grammar() -> None:
     assert asked("llamacpp", tool_choice="ping", constrained="no_thinking") == {
         "parse_tool_calls": False,
+        "stop": ["<tool_response>"],
         "grammar": r'root ::= "\n"{0,2} "<tool_call>\n{\"name\": \"ping\", \"arguments\": {}}\n</tool_call>"',
     }
 
