@@ -110,7 +110,7 @@ class UnreadCall(NamedTuple):
     """The reply that is now over plainly calls an offered tool in a way that could not be read: it is not an answer.
 
     Attributes:
-        text: the attempt as it was written. In the message, all text of the reply is a `MarkupPart`.
+        text: the attempt as it was written. A run keeps the reply's text as a `MarkupPart`.
         name: the tool.
     """
 

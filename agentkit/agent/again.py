@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from agentkit.agent.ending import TurnOutcome
 from agentkit.agent.options import Lacking, RunFinish
 from agentkit.events import InventedResult, UnreadCall
-from agentkit.messages import MarkupPart, TextPart, ThinkingPart, UserMessage, user
+from agentkit.messages import AssistantMessage, MarkupPart, TextPart, ThinkingPart, UserMessage, user
 from agentkit.processor import Turn
 from agentkit.tool.reply import Output
 from agentkit.toolspec import ToolSpec
@@ -53,6 +53,13 @@ def lacking(turn: Turn, choice: str, output: Output | None) -> Lacking | None:
     if choice not in ("auto", "none"):
         return "no_call"
     return "empty" if all(map(_says_nothing, turn.message.content)) else None
+
+
+def kept(said: AssistantMessage, lacks: RunFinish | None) -> AssistantMessage:
+    """A reply as it is kept: what is an unread call is neither displayed nor sent again, since it would be repeated."""
+    if lacks != "unread_call":
+        return said
+    return AssistantMessage([MarkupPart(part.text) if type(part) is TextPart else part for part in said.content])
 
 
 def _says_nothing(part: object) -> bool:

@@ -75,10 +75,16 @@ class Progress:
             return self._again.ask(last.lacks)
         return self._reply.correction() if last is not None and last.misfits else None
 
-    def end_turn(self, turn: Turn, *, asked: bool) -> None:
-        """A turn is over, possibly early; without being `asked` it only answered an earlier run's calls."""
+    def end_turn(self, turn: Turn, said: AssistantMessage, *, asked: bool) -> None:
+        """A turn is over, possibly early; without being `asked` it only answered an earlier run's calls.
+
+        Args:
+            turn: the turn.
+            said: its response, as it is kept.
+            asked: whether the model was asked for it.
+        """
         if asked:
-            self._last = turn.message
+            self._last = said
         self.finish = "error" if turn.finish.reason == "error" else "cancelled"
         left, pending = self._left, turn.pending
         if not (pending or left.waiting or left.delegated or self._earlier.waiting):  # as after most turns

@@ -16,7 +16,7 @@ from time import monotonic
 from types import AsyncGeneratorType
 from typing import Any, Final, Generic
 
-from agentkit.agent.again import lacking
+from agentkit.agent.again import kept, lacking
 from agentkit.agent.cancelling import Brake, uncancelled, watch
 from agentkit.agent.ending import ending
 from agentkit.agent.hooks import Hooks
@@ -383,10 +383,11 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             await turn.aclose()
         response = self._response(turn, since)
         asked = self._requests.end(turn.usage)
+        said = kept(turn.message, response.finish if response is not None else None)
         try:
-            turn.wait_on(await self.journal.respond(turn.message, turn.results, response, turn.skipped))
+            turn.wait_on(await self.journal.respond(said, turn.results, response, turn.skipped))
         finally:
-            self._progress.end_turn(turn, asked=asked)
+            self._progress.end_turn(turn, said, asked=asked)
 
     def _response(self, turn: Turn, since: float) -> Response | None:
         """What is known of a turn's response; None if the turn only answers the calls of an earlier response."""

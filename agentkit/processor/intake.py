@@ -127,11 +127,6 @@ class Draft:
         """The call for which a place was kept."""
         self._parts[place] = call
 
-    def unsay(self) -> None:
-        """All text is an unread call, which is not an answer: it is kept, but neither displayed nor sent again."""
-        self._end_run()
-        self._parts = [MarkupPart(part.text) if type(part) is TextPart else part for part in self._parts]
-
     def message(self) -> AssistantMessage:
         """What was written so far, without calls that are still open."""
         if self._whole is not None:
@@ -277,7 +272,6 @@ class Intake:
         return self._note(event)
 
     def _take_unread(self, event: UnreadCall, _: OpenCalls) -> SourceEvent:
-        self.draft.unsay()
         return self._note(event)
 
     def _note(self, event: SourceEvent) -> SourceEvent:

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Final
 
 from agentkit.events import UnreadCall
+from agentkit.formats.asides import SHOWN
 from agentkit.formats.control import MARK
 from agentkit.processor.tags_of_thinking import last_end_of_thinking
 from agentkit.toolspec import ToolSpec
@@ -25,10 +26,11 @@ _SHOWN: Final = re.compile(
     r"^[ \t]*(?P<ticks>`{3,}|~{3,})[^\n]*\n(?P<inside>.*?)(?:^[ \t]*(?P=ticks)[`~]*[ \t]*$|\Z)"
     r"|(?<!`)(?P<run>`{1,2})(?!`)[^\n`]{1,2000}(?P=run)(?!`)|^[ \t]*>[^\n]*"
     r"|(?:(?<=\n\n)|\A)(?:(?:    |\t)[^\n]*(?:\n|\Z))+"
+    rf"|<(?P<shows>{'|'.join(SHOWN)})\b[^<>]{{0,256}}>.*?(?:</(?P=shows)>|\Z)"
     r"|[\"'“„«](?=[<\[{]).{1,4000}?[>\]})][\"'”“»]",
     re.DOTALL | re.MULTILINE,
 )
-"""What is shown as code, or quoted, as in Markdown; or in quotation marks that touch it."""
+"""What is shown as code, or quoted, as in Markdown or in HTML; or in quotation marks that touch it."""
 _DESCRIBES: Final = re.compile(
     r"\b(?:e\.g|examples?|for instance|such as|like (?:this|so)|looks? like|would|could|format|syntax)\b", re.IGNORECASE
 )

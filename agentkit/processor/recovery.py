@@ -77,6 +77,7 @@ class _Held:
         self.reply = reply  # the whole text, if it may be the run's output
         self.out: list[SourceEvent] = []
         self.loose: list[int] = []  # where in `_waits` the bare calls are
+        self.quotes = False  # whether a call was found that is quoted, drafted or described
         self._waits: list[_Waiting] = []
         self._firm = 0
         self._doubtful: int | None = None  # where the first call is that is quoted if its quotation ends
@@ -122,7 +123,7 @@ class _Held:
     def give_up_loose(self) -> None:
         """Something is said after bare calls: they are examples in prose."""
         first = self.loose[0]
-        self.loose = []
+        self.loose, self.quotes = [], True
         if self._firm:
             self._waits[first:] = [_as_example(h) for h in self._waits[first:]]
         else:
@@ -136,7 +137,7 @@ class _Held:
         """The quotation around the last calls ended: they are text."""
         if (first := self._doubtful) is None:
             return
-        self._doubtful = None
+        self._doubtful, self.quotes = None, True
         rest = self._waits[first:]
         self._firm -= sum(isinstance(h, _Found) and not h.loose for h in rest)
         self.loose = [at for at in self.loose if at < first]
@@ -196,13 +197,9 @@ class Recovery:
     the response ends, or until a native call makes it text, since nothing may overtake it.
 
     A call counts if it can be read without damage, names an offered tool, has all required arguments, and is not
-    quoted: not in thinking, code or quotation marks, nor in what the model has read from others. A quotation mark
-    counts if it touches the call, or if it is before the call in the same line and closed in the line in which the call
-    ends, or if only white space is between the call and both marks. Text indented by four spaces that continues no
-    paragraph is also code, as in Markdown; in a list, by four more than the item's text. A line that continues a
-    paragraph of a Markdown quote is of the quote. A call without its own markup (bare JSON, `name(…)`) must begin a
-    line, and one in a code fence must begin the reply; only calls may follow either. A tag that the tool's author did
-    not declare must contain an argument.
+    quoted: not in thinking, code or quotation marks (`Before`, `Quotation`), nor in what the model has read from others.
+    A call without its own markup (bare JSON, `name(…)`) must begin a line, and one in a code fence must begin the
+    reply; only calls may follow either. A tag that the tool's author did not declare must contain an argument.
 
     Args:
         new_parser: creates a parser for every format.
@@ -234,6 +231,11 @@ class Recovery:
     def begun(self) -> bool:
         """Whether there is text whose end was not read yet."""
         return self._parser is not None
+
+    @property
+    def quotes(self) -> bool:
+        """Whether a call was found that is quoted, drafted or described."""
+        return self._held.quotes
 
     @property
     def open(self) -> bool:
@@ -316,7 +318,7 @@ class Recovery:
             case CallEnd(_, call):
                 self._judge(event, call)
             case CallError(_, _, _, call):
-                self._standing(call)
+                self._held.quotes |= self._standing(call) == "quoted"
                 self._refuse(call, whole=False)
 
     def _say(self, text: str) -> None:
@@ -360,6 +362,7 @@ class Recovery:
 
     def _judge(self, end: CallEnd, call: ToolCall) -> None:
         standing = self._standing(call)
+        self._held.quotes |= standing == "quoted"
         if standing == "quoted" or not self._counts(call):
             self._refuse(call, whole=True)
             return

@@ -131,13 +131,14 @@ class ResponseReader:
             yield from self.intake.keep(recovery.close(whole=whole), TextOpenCalls())
         elif self.text is not None:
             yield from self.text.close(whole=whole, cut=cut)
+        quotes = CallQuoted in self.intake.odd or any(r is not None and r.quotes for r in (recovery, self.text))
         for index, opened in list(self.native.by_number.items()):
             raw = opened.raw.text()
             message = f"the response ended after {len(raw)} characters of this call's arguments; call again, in full"
             call = ToolCall(opened.id, opened.name, raw=raw)
             error = CallError(index, "truncated_call", message, call, len(raw))
             yield from self.intake.keep([error], self.native)
-        if whole and self._offered and not (self.intake.calls or CallQuoted in self.intake.odd):
+        if whole and self._offered and not (self.intake.calls or quotes):
             text = self.intake.draft.message().text
             unread = attempted(text, self._offered)
             if unread is not None and not (self._output is not None and self._output(text, whole=False)):

@@ -88,6 +88,8 @@ class TextCalls:
     ) -> None:
         self._intake = intake
         self._recovery = recovery
+        self.quotes = False
+        """Whether a call was found that is quoted, drafted or described."""
         self._new_parser = new_parser
         self._record = record
         self._calls = TextOpenCalls(made, quoted, restores=True)
@@ -118,6 +120,7 @@ class TextCalls:
         recovery, self._recovery = self._recovery, None
         if recovery is not None:
             yield from self._intake.keep(recovery.close(whole=whole), self._calls)
+            self.quotes = recovery.quotes
 
     @property
     def recovers(self) -> bool:
