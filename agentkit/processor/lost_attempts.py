@@ -49,12 +49,13 @@ _BETWEEN: Final = rf"(?:<[^\s<>]{{1,30}}\b|\s|[^\w\s]|\b(?:{_KEYS}|functions|id|
 _CLOSED: Final = re.compile(r"[\s\]})>;,\"'|｜]*(?:</?[^<>\n]{1,60}>[\s\]});,]*)*\Z")
 
 
-def attempted(text: str, tools: Sequence[ToolSpec]) -> UnreadCall | None:
+def attempted(text: str, tools: Sequence[ToolSpec], *, alone: bool = True) -> UnreadCall | None:
     """The attempt at a call in a reply; None if there is none.
 
     Args:
         text: the visible text of a whole reply, in which no call was found.
         tools: the offered tools.
+        alone: whether a reply that is only the arguments of a tool is one; not where JSON is requested.
 
     Returns:
         The text from where the attempt begins, and the tool.
@@ -64,8 +65,8 @@ def attempted(text: str, tools: Sequence[ToolSpec]) -> UnreadCall | None:
     if not named and not text.rstrip("`~ \n").endswith("}"):  # as in most replies
         return None
     said = _unquoted(text[-_LONGEST:])
-    if (alone := _arguments_alone(said.strip(), tools)) is not None:
-        return UnreadCall(said.strip(), alone.name)
+    if alone and (tool := _arguments_alone(said.strip(), tools)) is not None:
+        return UnreadCall(said.strip(), tool.name)
     found = [m for pattern in _patterns(tuple(sorted(names, key=len, reverse=True))) for m in pattern.finditer(said)]
     for one in sorted(found, key=re.Match.start):
         if MARK in said[one.start() :]:  # copied from a result, where it was cut

@@ -44,10 +44,7 @@ class _Wrapping(NamedTuple):
 
 
 class _Balanced(NamedTuple):
-    """Text that opens whatever thinking it closes, so it ends no thinking before it.
-
-    It is thinking between tags, which stays text in a native model's reply, or a whole call that does not count.
-    """
+    """Text that ends no thinking before it: thinking between tags, or a whole call that does not count."""
 
     text: str
 
@@ -194,10 +191,10 @@ class Recovery:
     """Reads one response of a model that should call natively.
 
     Text passes through as it comes, except what may be a call. From the first call that counts, everything waits until
-    the response ends, or until a native call makes it text, since nothing may overtake it.
+    the response ends, or a native call makes it text.
 
     A call counts if it can be read without damage, names an offered tool, has all required arguments, and is not
-    quoted: not in thinking, code or quotation marks (`Before`, `Quotation`), nor in what the model has read from others.
+    quoted: not in thinking, code or quotation marks (`Before`), nor in what the model has read from others.
     A call without its own markup (bare JSON, `name(…)`) must begin a line, and one in a code fence must begin the
     reply; only calls may follow either. A tag that the tool's author did not declare must contain an argument.
 

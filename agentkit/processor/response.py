@@ -140,7 +140,7 @@ class ResponseReader:
             yield from self.intake.keep([error], self.native)
         if whole and self._offered and not (self.intake.calls or quotes):
             text = self.intake.draft.message().text
-            unread = attempted(text, self._offered)
+            unread = attempted(text, self._offered, alone=self._output is None)
             if unread is not None and not (self._output is not None and self._output(text, whole=False)):
                 yield from self.intake.keep((unread,), self.native)
 
