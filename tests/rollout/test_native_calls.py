@@ -88,7 +88,7 @@ def test_a_policy_of_ones_own_tells_events() -> None:
 
 def test_a_call_in_the_text_of_such_a_model_is_text() -> None:
     record = rolled([Sum], one(Text(hermes("add", n=1)), finish="stop"), format=None)
-    assert (record.calls, record.end) == ((), "answered")
+    assert (record.calls, record.end) == ((), "unread_call")
     assert record.messages[-1].text == hermes("add", n=1)
 
 

@@ -201,7 +201,7 @@ def test_a_server_of_chat_completions_keeps_it_if_it_can() -> None:
             policy = ModelPolicy(model("openai:m", base_url=at.url, server=server), "legacy")
             record = asyncio.run(Rollout([Search], policy, "legacy").run(sample()))
             bodies = [request.body for request in at.requests]
-        assert bodies[0]["stop"] == ["</search>", "</look>"]
+        assert bodies[0]["stop"] == ["</search>", "</look>", *(["<tool_result"] if server else [])]
         assert [name for name in ("include_stop_str_in_output", "no_stop_trim") if name in bodies[0]] == [field] * bool(
             field
         )

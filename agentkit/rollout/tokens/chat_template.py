@@ -253,7 +253,8 @@ class ChatTemplate:
                 text = self._render(wording.called("probe", "word", "apple"), [])
             except ConfigError:
                 continue
-            found = formats.calls(formats.parse(text, format, [PROBE]))[-1:]  # a prompt may contain an example before
+            events = formats.parse(text, format, [PROBE], in_code="execute")  # also in what is said to be others' turns
+            found = formats.calls(events)[-1:]  # a prompt may contain an example before
             return [(c.name, c.arguments) for c in found] == [("probe", {"word": "apple"})]
         return False
 

@@ -129,4 +129,5 @@ _BYTE = re.compile(r"<0x[0-9A-Fa-f]{2}>")  # SentencePiece's spelling of a byte 
 def _is_markup(text: str) -> bool:
     if _BYTE.fullmatch(text):
         return False
-    return (text[:1], text[-1:]) in (("<", ">"), ("[", "]"), ("{", "}")) or token_in(text) != ""
+    edges = text.strip()[:1], text.strip()[-1:]
+    return edges in (("<", ">"), ("[", "]"), ("{", "}")) or token_in(text) != ""
