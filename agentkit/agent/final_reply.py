@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from agentkit.agent.again import Asking
 from agentkit.agent.options import RunFinish
 from agentkit.messages import UserMessage, user
 from agentkit.tool.reply import InvalidOutput, Output
@@ -17,9 +18,12 @@ class FinalReply:
     Args:
         expected: the type of the final reply; None for any text.
         retries: how often the model is asked again after a reply that does not fit.
+        asking: how often after one that is not an answer.
     """
 
-    def __init__(self, expected: Output | None, retries: int) -> None:
+    def __init__(self, expected: Output | None, retries: int, asking: int = 0) -> None:
+        self.asking = Asking(asking)
+        """How often the model may still be asked for an answer."""
         self.value: tuple[Any, ...] | None = None if expected is None else ()
         """The output, in a tuple of one; an empty tuple before there is one; None if the output is the text."""
         self.error: str | None = None

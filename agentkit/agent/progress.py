@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agentkit.agent.again import LACKING, Asking, lacking, request
+from agentkit.agent.again import LACKING, lacking, request
 from agentkit.agent.ending import RunState, TurnOutcome
 from agentkit.agent.final_reply import FinalReply
 from agentkit.agent.journal import LeftOpen, Unsettled
@@ -35,8 +35,7 @@ class Progress:
         self._plan = plan
         self._start = start
         self._last: AssistantMessage | None = None
-        self._reply = FinalReply(plan.output, plan.limits.output_retries)
-        self._again = Asking(plan.limits.reply_retries)
+        self._reply = FinalReply(plan.output, plan.limits.output_retries, plan.limits.reply_retries)
         self._repeats = Repeats(plan.limits.max_repeats)
         self._outcome: TurnOutcome | None = None
         self._earlier = Unsettled()
@@ -72,7 +71,7 @@ class Progress:
         if self._earlier.finish is not None:
             self._earlier = self._earlier._replace(finish=None)
         if last is not None and last.lacks is not None:
-            return self._again.ask(last.lacks)
+            return self._reply.asking.ask(last.lacks)
         return self._reply.correction() if last is not None and last.misfits else None
 
     def end_turn(self, turn: Turn, said: AssistantMessage, *, asked: bool) -> None:
@@ -115,12 +114,14 @@ class Progress:
     def _ask_again(self, what: RunFinish, unread: UnreadCall | None, choice: str) -> None:
         """Keep the message that asks again after a reply that is not an answer."""
         model, name = self._plan.model, unread.name if unread is not None else ""
-        self._again.message = request(what, name, choice, model.format, self._plan.registry.offered(model.format))
+        self._reply.asking.message = request(
+            what, name, choice, model.format, self._plan.registry.offered(model.format)
+        )
 
     def state(self, stopped: RunFinish | None, *, news: bool = False) -> RunState:
         """Everything that determines whether the run continues."""
         left = self._plan.limits.max_turns - self.turns
-        retries, again = self._reply.retries, self._again.left(self._outcome)
+        retries, again = self._reply.retries, self._reply.asking.left(self._outcome)
         return RunState(self._outcome, stopped, news, self._plan.spending.exhausted, left, retries, again)
 
     def result(self, messages: tuple[Message, ...]) -> RunResult[Any]:

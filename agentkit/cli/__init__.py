@@ -111,6 +111,9 @@ class _Parser(argparse.ArgumentParser):
     """Declares options that take a moment to load; called when this command is chosen."""
     _given: Sequence[str] = ()
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{**settings, "allow_abbrev": False})  # `--api-key k` is not `--api-key-env k`
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         self._given = sys.argv[1:] if args is None else args
         if self.late is not None:

@@ -6,7 +6,7 @@ The tools are never run: their calls wait for an approval, and are judged.
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Final
 
 from agentkit.fit.plain_tasks import FitTask
 from agentkit.formats.teach import example_arguments
@@ -23,7 +23,8 @@ def own_tasks(registry: ToolRegistry) -> tuple[FitTask, ...]:
 
 
 def _task(spec: ToolSpec) -> FitTask:
-    arguments: dict[str, Any] = example_arguments(spec)
+    required = spec.parameters.get("required", ())
+    arguments = {name: value for name, value in example_arguments(spec).items() if name in required}
     values = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
     return FitTask(
         f"{spec.name} (yours)",

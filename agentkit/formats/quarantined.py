@@ -147,7 +147,7 @@ class _Calls:
 
 
 def _is_none(event: Any) -> bool:
-    """Whether this is no call of a tool: its name is cut, in a format whose opening cannot be, or it is our fault."""
+    """Whether this calls no tool: its name is cut, in a format whose opening cannot be, or it is our fault."""
     if not isinstance(event, CallEnd | CallError):
         return False
     return MARK in event.call.name or (isinstance(event, CallError) and event.code == "internal_error")

@@ -11,26 +11,32 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 from agentkit.events import UnreadCall
-from agentkit.formats.asides import SHOWN
 from agentkit.formats.control import MARK
 from agentkit.processor.tags_of_thinking import last_end_of_thinking
 from agentkit.toolspec import ToolSpec
 
 _LONGEST: Final = 100_000  # characters of a reply that are searched, from its end
 
-_SHOWN: Final = re.compile(
-    r"^[ \t]*(?P<ticks>`{3,}|~{3,})[^\n]*\n(?P<inside>.*?)(?:^[ \t]*(?P=ticks)[`~]*[ \t]*$|\Z)"
-    r"|(?<!`)(?P<run>`{1,2})(?!`)[^\n`]{1,2000}(?P=run)(?!`)|^[ \t]*>[^\n]*"
-    r"|(?:(?<=\n\n)|\A)(?:(?:    |\t)[^\n]*(?:\n|\Z))+"
-    rf"|<(?P<shows>{'|'.join(SHOWN)})\b[^<>]{{0,256}}>.*?(?:</(?P=shows)>|\Z)"
-    r"|[\"'“„«](?=[<\[{]).{1,4000}?[>\]})][\"'”“»]",
-    re.DOTALL | re.MULTILINE,
-)
-"""What is shown as code, or quoted, as in Markdown or in HTML; or in quotation marks that touch it."""
+
+@cache
+def _shown() -> re.Pattern[str]:
+    """What is shown as code, or quoted, as in Markdown or in HTML; or in quotation marks that touch it."""
+    from agentkit.formats.asides import SHOWN
+
+    return re.compile(
+        r"^[ \t]*(?P<ticks>`{3,}|~{3,})[^\n]*\n(?P<inside>.*?)(?:^[ \t]*(?P=ticks)[`~]*[ \t]*$|\Z)"
+        r"|(?<!`)(?P<run>`{1,2})(?!`)[^\n`]{1,2000}(?P=run)(?!`)|^[ \t]*>[^\n]*"
+        r"|(?:(?<=\n\n)|\A)(?:(?:    |\t)[^\n]*(?:\n|\Z))+"
+        rf"|<(?P<shows>{'|'.join(SHOWN)})\b[^<>]{{0,256}}>.*?(?:</(?P=shows)>|\Z)"
+        r"|[\"'“„«](?=[<\[{]).{1,4000}?[>\]})][\"'”“»]",
+        re.DOTALL | re.MULTILINE,
+    )
+
+
 _DESCRIBES: Final = re.compile(
     r"\b(?:e\.g|examples?|for instance|such as|like (?:this|so)|looks? like|would|could|format|syntax)\b", re.IGNORECASE
 )
@@ -104,7 +110,7 @@ def _unquoted(text: str) -> str:
         makes = found["inside"] is not None and not text[found.end() :].strip() and not _DESCRIBES.search(lead)
         return found["inside"] if makes else " "
 
-    return _SHOWN.sub(kept, text)
+    return _shown().sub(kept, text)
 
 
 @lru_cache(64)

@@ -117,6 +117,7 @@ class SoFar:
         turns: how many responses there were.
         answered: how many of them were answered.
         generating: seconds spent in the policy.
+        lacks: how the trajectory ends with the last response, if that has no calls.
     """
 
     messages: list[Message]
@@ -124,6 +125,7 @@ class SoFar:
     turns: int = 0
     answered: int = 0
     generating: float = 0.0
+    lacks: TrajectoryEnd = "answered"
 
 
 class TrajectoryRun:
@@ -147,7 +149,6 @@ class TrajectoryRun:
         self._ids = CallIds(lambda: f"call_{next(numbers)}")
         self._deadline: float | None = None
         self._tokens: TokenHistory | None = None
-        self._lacks: TrajectoryEnd = "answered"  # of the last response, if it has no calls
 
     async def run(self, ended: Callable[[TrajectoryRecord], None] | None = None) -> TrajectoryRecord:
         """Run it to its end.
@@ -340,8 +341,8 @@ class TrajectoryRun:
         if len(calls) > 1:
             calls.sort(key=_INDEX)
         if not calls:
-            unread = attempted(intake.draft.message().text, self._specs)
-            self._lacks = "invented_result" if InventedResult in intake.odd else "unread_call" if unread else "answered"
+            unread: TrajectoryEnd = "unread_call" if attempted(intake.draft.message().text, self._specs) else "answered"
+            self.so_far.lacks = "invented_result" if InventedResult in intake.odd else unread
         return calls
 
     def _parsed(self, generation: Generation, intake: Intake, format: Format) -> Iterable[SourceEvent]:
@@ -404,7 +405,7 @@ class TrajectoryRun:
         if generation.finish == "cancelled":
             return "cancelled", None
         full = generation.finish == "length" or (self._tokens is not None and self._tokens.left == 0)
-        return ("response_length" if full else self._lacks), None
+        return ("response_length" if full else self.so_far.lacks), None
 
     def _keep(self, index: int, answer: CallAnswer) -> None:
         """A call's answer into the conversation and into the record."""
