@@ -44,7 +44,6 @@ def add(commands: Any) -> None:
     """Declare the command, its options, and the report."""
     command: argparse.ArgumentParser = commands.add_parser(
         "rollout",
-        allow_abbrev=False,  # `--to` of its report would be short for several
         help="run a model on a data set with tools, and record every trajectory",
         description="Run a model on the samples of a data set, with tools, and append each finished trajectory to a "
         "file. The same command continues an interrupted rollout: finished trajectories are not run again.",
