@@ -56,8 +56,8 @@ def quarantine(text: str, format: str | Format, tools: Sequence[ToolSpec] = ()) 
 
 
 _REACH: Final = 256  # characters of the wrapper that a token across its edge can have
-_FIRST: Final = 256  # characters that are read first to find the next call, then twice as many, and so on
-_WORK: Final = 64  # how often the characters of a text may be read, on average; a hostile one is cut everywhere
+_FIRST: Final = 128  # characters that are read first to find the next call, then twice as many, and so on
+_WORK: Final = 16  # how often the characters of a text may be read, on average; a hostile one is cut everywhere
 
 
 def _cut(text: str, format: Format, tools: Sequence[ToolSpec], before: str = "", after: str = "") -> str:
@@ -104,7 +104,7 @@ class _Calls:
                 again, start = marks > 0 and span[0] == start, max(span[0], first)
                 if (gap := _FREE.search(whole, start + 1, last)) is None:  # it is the wrapper's own
                     break
-                if again:  # one mark was not enough, as where the opening has only one character
+                if again or self._left <= 0:  # one mark was not enough, as where an opening has only one character
                     marks = 2 * marks if self._left > 0 else 0
                     cut = gap.start(), last, _FREE.sub(MARK, whole[gap.start() : last], count=marks)
                 else:
