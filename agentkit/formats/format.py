@@ -7,6 +7,7 @@ is a separate part, never an option that is used once.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
@@ -330,9 +331,9 @@ class ResultShape:
 
     @property
     def mark(self) -> str:
-        """What a result begins with, up to white space or a slot; empty for what may also begin a sentence."""
-        words = self.open.partition("{")[0].split()
-        return words[0] if words and words[0][0] in "<[" else ""
+        """The first tag or token of a result, up to white space or a slot; empty for one that is words alone."""
+        found = re.search(r"[<\[][^\s{]*", self.open)
+        return found[0] if found is not None else ""
 
 
 THINK = (("<think>", "</think>"), ("<thinking>", "</thinking>"))
@@ -366,7 +367,7 @@ class Format:
     separator: str = "\n"
     also: tuple[Shape, ...] = ()
     result: ResultShape = ResultShape(
-        '<tool_result name="{name}" call_id="{id}" status="{status}">\n', "\n</tool_result>"
+        'Result of {name}:\n<tool_result name="{name}" call_id="{id}" status="{status}">\n', "\n</tool_result>"
     )
     thinking: tuple[tuple[str, str], ...] = THINK
     answer: tuple[tuple[str, str], ...] = ()

@@ -100,7 +100,10 @@ def render_output_prompt(output: OutputSchema, *, tools: bool = False) -> str:
 
 
 def _conduct(tool_choice: str, parallel: bool | None) -> list[str]:
-    rules = ["Use only these tools, with all their required parameters."]
+    rules = [
+        "Use only these tools, with all their required parameters.",
+        "Code and text that a tool takes go into its call, not into the reply.",
+    ]
     if parallel is False:
         rules.append("Make at most one call in a reply.")
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any, ClassVar, Final
@@ -76,8 +76,9 @@ def anthropic_messages(
     messages: Sequence[Message], provider: str, rendered: Rendered | None = None
 ) -> list[dict[str, Any]]:
     """A conversation as alternating user and assistant messages; results come first. System text is omitted."""
-    make = partial(_messages, provider=provider)
-    sent = (rendered or Rendered()).of(("anthropic", provider), messages, make)
+    rendered = rendered or Rendered()
+    make = partial(_messages, provider=provider, written=rendered.written)
+    sent = rendered.of(("anthropic", provider), messages, make)
     if sent and sent[-1]["role"] == "assistant" and "text" in (end := sent[-1]["content"][-1]):
         end["text"] = end["text"].rstrip()  # "final assistant content cannot end with trailing whitespace"
     if sent and sent[0]["role"] == "assistant":
@@ -85,8 +86,10 @@ def anthropic_messages(
     return sent
 
 
-def _messages(messages: Sequence[Message], taken: Taken, provider: str) -> list[dict[str, Any]]:
-    fitted = [m for m in fitting.conversation(messages, IDS, taken) if not isinstance(m, SystemMessage)]
+def _messages(
+    messages: Sequence[Message], taken: Taken, provider: str, written: Collection[str]
+) -> list[dict[str, Any]]:
+    fitted = [m for m in fitting.conversation(messages, IDS, taken, written) if not isinstance(m, SystemMessage)]
     own = sent_blocks(fitted, provider, IDS)
     rendered: list[dict[str, Any]] = []
     for at, message in enumerate(fitted):

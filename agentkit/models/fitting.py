@@ -9,14 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, Final
 
 from agentkit.errors import ConfigError
 from agentkit.formats.teach import render_output_prompt
 from agentkit.messages import (
     AssistantMessage,
+    AssistantPart,
+    ImagePart,
     MarkupPart,
     Message,
     ProviderPart,
@@ -37,6 +40,7 @@ UNNAMED: Final = "unnamed"
 _MAX_NAME = 64  # OpenAI's limit on a function's name; Anthropic allows 128
 _JSON = json.JSONEncoder(ensure_ascii=False, default=str).encode
 _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
+_GO_ON = "If the request is done, answer it in words now. If another call is needed, make it."
 _LOST = "No result: the run was interrupted before this call was answered."
 
 
@@ -57,28 +61,34 @@ class IdRule:
     allowed: Callable[[str], bool] = _is_plain
 
 
-def conversation(messages: Sequence[Message], ids: IdRule, taken: Taken | None = None) -> list[Message]:
+def conversation(
+    messages: Sequence[Message], ids: IdRule, taken: Taken | None = None, written: Collection[str] = ()
+) -> list[Message]:
     """The messages in the order and shape that every provider accepts.
 
     Each call is followed by its result, results in the order of their calls. A call without a result gets one with the
     code `interrupted`; a result without its call is omitted, and so is a user message without text or an image, which
     no provider accepts. Neighbours of one role are joined. Ids are unique and obey `ids`; a call and its result have
-    the same one. `taken` are the ids used before, if these messages are a part of a conversation.
+    the same one. `taken` are the ids used before, if these messages are a part of a conversation; `written` are those
+    of calls that stay text, with their results as a user's message.
     """
     taken = {} if taken is None else taken
-    return joined(message for message in _answered(messages, ids, taken) if not _is_empty(message))
+    return joined(message for message in _answered(messages, ids, taken, written) if not _is_empty(message))
 
 
 def _is_empty(message: Message) -> bool:
     """Whether a user says nothing; or the model, but for a call that could not be read: it would be written again."""
     if isinstance(message, AssistantMessage):
-        return bool(message.content) and all(isinstance(part, MarkupPart) for part in message.content)
+        said = any(isinstance(part, TextPart | ToolCall) for part in message.content)
+        return not said and any(isinstance(part, MarkupPart) for part in message.content)
     return isinstance(message, UserMessage) and not any(
         not isinstance(part, TextPart) or part.text.strip() for part in message.content
     )
 
 
-def _answered(messages: Sequence[Message], ids: IdRule, taken: Taken) -> Iterator[Message]:
+def _answered(
+    messages: Sequence[Message], ids: IdRule, taken: Taken, written: Collection[str]
+) -> Iterator[Message]:
     """Every assistant message with its results directly after it."""
     results = _results(messages)
     for at, message in enumerate(messages):
@@ -99,8 +109,29 @@ def _answered(messages: Sequence[Message], ids: IdRule, taken: Taken) -> Iterato
             elif isinstance(part, ProviderPart) and part.call_id in fits:
                 part = replace(part, call_id=fits[part.call_id])
             content.append(part)
-        yield AssistantMessage(tuple(content))
-        yield from answers
+        if answers and all(call.id in written for call in message.calls):
+            yield AssistantMessage(tuple(_as_text(content)))
+            yield UserMessage(tuple(_as_said(answers)))
+        else:
+            yield AssistantMessage(tuple(content))
+            yield from answers
+
+
+def _as_text(content: Iterable[AssistantPart]) -> Iterator[AssistantPart]:
+    """A turn as the model wrote it, its calls and their markup included."""
+    for is_text, parts in groupby(content, lambda part: isinstance(part, TextPart | MarkupPart | ToolCall)):
+        if is_text:
+            yield TextPart("".join(part.raw if isinstance(part, ToolCall) else part.text for part in parts))  # type: ignore[union-attr]
+        else:
+            yield from parts
+
+
+def _as_said(answers: Iterable[ToolMessage]) -> Iterator[TextPart | ImagePart]:
+    """Results as a user would tell them. Without the last sentence, models repeat the call: see docs/prompts.md."""
+    for answer in answers:
+        yield TextPart(f"Result of {answer.name}:\n{answer.text}")
+        yield from (part for part in answer.content if isinstance(part, ImagePart))
+    yield TextPart(_GO_ON)
 
 
 def _answer(result: ToolMessage | None, call: ToolCall) -> ToolMessage:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
@@ -75,14 +75,17 @@ def chat_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any
 
 def chat_messages(messages: Sequence[Message], provider: str, rendered: Rendered | None = None) -> list[dict[str, Any]]:
     """A conversation as chat messages. A tool's images follow its results in a user message: results are text only."""
-    make = partial(_messages, provider=provider)
-    return (rendered or Rendered()).of(("chat", provider), messages, make)
+    rendered = rendered or Rendered()
+    make = partial(_messages, provider=provider, written=rendered.written)
+    return rendered.of(("chat", provider), messages, make)
 
 
-def _messages(messages: Sequence[Message], taken: Taken, provider: str) -> list[dict[str, Any]]:
+def _messages(
+    messages: Sequence[Message], taken: Taken, provider: str, written: Collection[str]
+) -> list[dict[str, Any]]:
     rendered: list[dict[str, Any]] = []
     said: list[TextPart | ImagePart] | None = None  # by the user, since the last message in another role
-    for message in fitting.conversation(messages, IDS, taken):
+    for message in fitting.conversation(messages, IDS, taken, written):
         if isinstance(message, UserMessage):
             said = [*(said or ()), *message.content]
         elif isinstance(message, ToolMessage):

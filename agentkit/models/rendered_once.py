@@ -51,6 +51,8 @@ class Rendered:
     """What was made of one conversation. It lives as long as the conversation does."""
 
     def __init__(self) -> None:
+        self.written: set[str] = set()
+        """The ids of the calls that a native model wrote as text, and is sent as it wrote them."""
         self._begun: OrderedDict[Hashable, _Beginning] = OrderedDict()
 
     def of(self, form: Hashable, messages: Sequence[Message], make: Make[T], using: Sequence[object] = ()) -> list[T]:

@@ -6,7 +6,7 @@ The provider stores nothing (`store` is off): the conversation lives here, and r
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -76,12 +76,15 @@ def responses_input(
     messages: Sequence[Message], provider: str, rendered: Rendered | None = None
 ) -> list[dict[str, Any]]:
     """A conversation as input items."""
-    make = partial(_items, provider=provider)
-    return (rendered or Rendered()).of(("responses", provider), messages, make)
+    rendered = rendered or Rendered()
+    make = partial(_items, provider=provider, written=rendered.written)
+    return rendered.of(("responses", provider), messages, make)
 
 
-def _items(messages: Sequence[Message], taken: Taken, provider: str) -> list[dict[str, Any]]:
-    fitted = fitting.conversation(messages, IDS, taken)
+def _items(
+    messages: Sequence[Message], taken: Taken, provider: str, written: Collection[str]
+) -> list[dict[str, Any]]:
+    fitted = fitting.conversation(messages, IDS, taken, written)
     own = [
         part
         for message in fitted

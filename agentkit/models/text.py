@@ -235,7 +235,7 @@ def _pieces(
         match part:
             case TextPart(text):
                 yield text
-            case MarkupPart(text) if own and message.calls:
+            case MarkupPart(text) if own:
                 yield text
             case ThinkingPart(text, None) if own and isinstance(last, MarkupPart):
                 yield text  # thinking that was read from the text, between its tags

@@ -8,7 +8,7 @@ import pytest
 from streams import answer, events_of
 
 from agentkit.errors import ConfigError
-from agentkit.events import Finish, Text, merge
+from agentkit.events import Finish, Text
 from agentkit.models import model
 from agentkit.models.servers import SERVERS
 from agentkit.testing import Replay
@@ -93,41 +93,3 @@ def test_a_reply_without_words_of_anthropics_own_is_no_sign_either(block: dict[s
     made = Replay([body]).model("anthropic:m", format="xml")
     (end,) = [event for event in events_of(made, tools=PING, stream=False) if isinstance(event, Finish)]
     assert end.reason == "stop"
-
-
-BARE = '{"name": "ping", "arguments": {}}'
-
-
-@pytest.mark.parametrize("format", ["hermes", "granite"])
-def test_a_call_without_its_special_tokens_is_warned_of(format: str, caplog: pytest.LogCaptureFixture) -> None:
-    """It stays an answer: it may be one, such as an example that the user asked for."""
-    made = Replay([reply(BARE, 20)]).model("openai:m", base_url=LOCAL, format=format)
-    assert Text(BARE) in merge(events_of(made, tools=PING, stream=False))
-    (warning,) = [record.getMessage() for record in caplog.records]
-    assert warning.startswith(f"the reply is what a call of {format!r} looks like without its special tokens")
-    assert "Name the server with model(…, server=…)" in warning
-
-
-@pytest.mark.parametrize("server", SERVERS)
-def test_a_named_server_is_told_what_to_change(server: str, caplog: pytest.LogCaptureFixture) -> None:
-    made = Replay([reply(BARE, 20)]).model("openai:m", base_url=LOCAL, format="hermes", server=server)
-    events_of(made, tools=PING, stream=False)
-    (warning,) = [record.getMessage() for record in caplog.records]
-    assert warning.lower().endswith(SERVERS[server].advice.lower())
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Hi",
-        '{"name": "other", "arguments": {}}',
-        '{"title": "ping"}',
-        f"I would write {BARE}",
-        f"<tool_call>{BARE}</tool_call>",
-        "",
-    ],
-)
-def test_other_replies_are_not_warned_of(text: str, caplog: pytest.LogCaptureFixture) -> None:
-    made = Replay([reply(text, 2)]).model("openai:m", base_url=LOCAL, format="hermes")
-    events_of(made, tools=PING, stream=False)
-    assert caplog.records == []

@@ -204,7 +204,8 @@ PIECES = ["<add>", "<a>", "1", "</a>", "</add>", '<invoke name="add">', "</invok
 def test_any_turn_comes_back_character_by_character(format: str, text: str) -> None:
     turn = turn_of(text, format)
     rendered = text_messages([turn], formats.get(format), TOOLS)
-    assert "".join(text_of(m) for m in rendered if isinstance(m, AssistantMessage)) == text
+    set_aside = not any(isinstance(part, TextPart | ToolCall) for part in turn.content)  # nothing to go on from
+    assert "".join(text_of(m) for m in rendered if isinstance(m, AssistantMessage)) == ("" if set_aside else text)
 
 
 def test_through_a_real_sdk() -> None:
