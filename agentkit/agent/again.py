@@ -31,7 +31,6 @@ _SAYS: Final[dict[str, str]] = {
     "unread_call": "Your call of {name} could not be read, and no tool ran. {how}",
 }
 _NATIVELY: Final = "Call {name} as a tool, not in the text of your reply."
-_IN_TEXT: Final = "Write the call in exactly this form, with your own values:\n\n{example}"
 
 
 def lacking(turn: Turn, choice: str, output: Output | None) -> Lacking | None:
@@ -81,9 +80,9 @@ def request(
     how = _NATIVELY.format(name=name)
     tool = next((tool for tool in tools if tool.name == name), None)
     if format is not None and tool is not None:
-        from agentkit.formats.teach import example_call
+        from agentkit.formats.teach import said_again
 
-        how = _IN_TEXT.format(example=example_call(format, tool, tools))
+        how = said_again(format, tool, tools)
     wanted = "a tool" if choice == "required" else choice
     return user(_SAYS[what].format(name=name, how=how, wanted=wanted))
 

@@ -141,6 +141,15 @@ def _examples(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpe
     return "\n\n".join(examples)
 
 
+def said_again(format: str | Format, tool: ToolSpec, tools: Sequence[ToolSpec]) -> str:
+    """How a model is asked to write a call of this tool again: with an example, if the format can represent one."""
+    try:
+        example = example_call(format, tool, tools)
+    except FormatError:
+        return "Write the call exactly as the examples show, with your own values."
+    return f"Write the call in exactly this form, with your own values:\n\n{example}"
+
+
 def example_call(format: str | Format, tool: ToolSpec, tools: Sequence[ToolSpec]) -> str:
     """A call of this tool with sample arguments, as a model of this format would write it.
 

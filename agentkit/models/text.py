@@ -18,6 +18,7 @@ from agentkit.events import Finish, InventedResult, SourceEvent
 from agentkit.foreign.absent import explained
 from agentkit.formats.control import in_strings
 from agentkit.formats.format import Format
+from agentkit.formats.teach import said_again
 from agentkit.messages import (
     AssistantMessage,
     AssistantPart,
@@ -179,12 +180,17 @@ def text_messages(
 
 def _messages(messages: Sequence[Message], taken: Taken, format: Format, tools: Sequence[ToolSpec]) -> list[Message]:
     rendered: list[Message] = []
-    for message in fitting.conversation(messages, _IDS, taken):
+    fitted = fitting.conversation(messages, _IDS, taken)
+    refused: Sequence[ToolMessage] = ()
+    for at, message in enumerate(fitted):
         match message:
             case AssistantMessage():
-                content = _assistant(message, format, tools)
+                refused = _refused(fitted[at + 1 : at + 1 + len(message.calls)])
+                content = tuple(filter(_is_said, message.content)) if refused else _assistant(message, format, tools)
                 if content:
                     rendered.append(AssistantMessage(content))
+            case ToolMessage() if message in refused:
+                rendered.append(UserMessage((TextPart(_correction(message, format, tools)),)))
             case ToolMessage():
                 rendered.append(UserMessage(_result(message, format, tools)))
             case UserMessage(content) if any(isinstance(part, MaterialPart) for part in content):
@@ -192,6 +198,27 @@ def _messages(messages: Sequence[Message], taken: Taken, format: Format, tools: 
             case _:
                 rendered.append(message)
     return fitting.joined(rendered)
+
+
+def _refused(results: Sequence[Message]) -> Sequence[ToolMessage]:
+    """The results of a turn if none of its calls could be executed as it was written.
+
+    Such calls are not sent again, since models repeat what they see of them: see docs/prompts.md.
+    """
+    refused = [m for m in results if isinstance(m, ToolMessage) and m.error in ("invalid_json", "invalid_arguments")]
+    return refused if len(refused) == len(results) else ()
+
+
+def _is_said(part: AssistantPart) -> bool:
+    return isinstance(part, TextPart) and bool(part.text.strip())
+
+
+def _correction(message: ToolMessage, format: Format, tools: Sequence[ToolSpec]) -> str:
+    """Why a call did not run, and how it is written."""
+    why = formats.quarantine(message.text, format, tools)
+    tool = next((tool for tool in tools if tool.name == message.name), None)
+    how = [] if tool is None else [said_again(format, tool, tools)]
+    return "\n\n".join([f"Your call of {message.name or 'a tool'} did not run: {why}", *how])
 
 
 def _result(message: ToolMessage, format: Format, tools: Sequence[ToolSpec]) -> tuple[TextPart | ImagePart, ...]:
