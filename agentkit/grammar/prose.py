@@ -68,9 +68,8 @@ def invented(format: Format) -> Iterator[Blocked]:
     own = {text for shape in format.shapes for text in (shape.opening, *shape.call) if isinstance(text, str)}
     own |= {start for start, _ in (*format.thinking, *format.answer)}
     own |= {str(shape.section.open) for shape in format.shapes if shape.section is not None}
-    result = format.result.open.partition("{")[0].split()[0]
-    for text in dict.fromkeys((*_RESULTS, result, *map(_mark, _TURNS, repeat(own)))):
-        if not any(written.startswith(text) for written in own):
+    for text in dict.fromkeys((*_RESULTS, format.result.mark, *map(_mark, _TURNS, repeat(own)))):
+        if text and not any(written.startswith(text) for written in own):
             yield Blocked(text, token=True)
 
 

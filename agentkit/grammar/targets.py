@@ -212,8 +212,8 @@ def _with_output(
     Raises:
         FormatError: no value satisfies the schema.
     """
-    marks = [*(b.text.strip() for b in _announced(format, tools)), format.result.open]
-    opens = {mark[0] for mark in marks if not mark[0].isalnum()} - {'"'}
+    marks = [*(b.text.strip() for b in _announced(format, tools)), format.result.mark]
+    opens = {mark[0] for mark in marks if mark and not mark[0].isalnum()} - {'"'}
     schemas = SchemaRules(f"output type {output.name}", output.schema, "output", largest=COUNTED)
     try:
         value = schemas.rule(output.schema, escaping("".join(sorted(opens))))

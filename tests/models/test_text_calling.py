@@ -208,6 +208,40 @@ def test_any_turn_comes_back_character_by_character(format: str, text: str) -> N
     assert "".join(text_of(m) for m in rendered if isinstance(m, AssistantMessage)) == ("" if set_aside else text)
 
 
+ADD_EXAMPLE = "Write the call in exactly this form, with your own values:\n\n<add>\n<a>1</a>\n<b>1</b>\n</add>"
+
+
+def test_a_call_that_could_not_run_as_written_is_not_sent_again() -> None:
+    """Models repeat it when they see it; what they said beside it stays."""
+    bad = ToolCall("c1", "add", {}, "xml", "<add>\n<1>\n</add>")
+    history = [
+        user("What is 1 + 2?"),
+        AssistantMessage((TextPart("I add them. "), bad)),
+        ToolMessage("c1", "add", (TextPart("<1> is not a parameter of 'add'"),), "invalid_arguments"),
+    ]
+    assert text_messages(history, formats.get("xml"), TOOLS) == [
+        user("What is 1 + 2?"),
+        AssistantMessage((TextPart("I add them. "),)),
+        user(f"Your call of add did not run: <1> is not a parameter of 'add'\n\n{ADD_EXAMPLE}"),
+    ]
+
+
+def test_beside_a_call_that_ran_it_is_sent() -> None:
+    calls = (ToolCall("c1", "add", {}, "xml", "<add>\n<1>\n</add>"), ToolCall("c2", "note", {"text": "x"}))
+    results = [ToolMessage("c1", "add", (), "invalid_arguments"), ToolMessage("c2", "note", (TextPart("kept"),))]
+    rendered = text_messages([user("Go."), AssistantMessage(calls), *results], formats.get("xml"), TOOLS)
+    assert "<add>\n<1>\n</add>" in text_of(rendered[1])
+    assert 'status="invalid_arguments"' in text_of(rendered[2])
+
+
+def test_an_error_of_the_tool_itself_is_a_result() -> None:
+    call = ToolCall("c1", "add", {"a": 1, "b": 2}, "xml", "<add><a>1</a><b>2</b></add>")
+    failed = ToolMessage("c1", "add", (TextPart("too busy"),), "tool_error")
+    rendered = text_messages([user("Go."), AssistantMessage((call,)), failed], formats.get("xml"), TOOLS)
+    assert text_of(rendered[1]) == call.raw
+    assert "too busy" in text_of(rendered[2])
+
+
 def test_through_a_real_sdk() -> None:
     tape = Replay([{"type": "message", "content": [{"type": "text", "text": "Hi"}], "stop_reason": "end_turn"}])
     spoken = TextCalling(tape.model("anthropic:m"), "xml")
