@@ -86,9 +86,7 @@ def _is_empty(message: Message) -> bool:
     )
 
 
-def _answered(
-    messages: Sequence[Message], ids: IdRule, taken: Taken, written: Collection[str]
-) -> Iterator[Message]:
+def _answered(messages: Sequence[Message], ids: IdRule, taken: Taken, written: Collection[str]) -> Iterator[Message]:
     """Every assistant message with its results directly after it."""
     results = _results(messages)
     for at, message in enumerate(messages):

@@ -81,9 +81,7 @@ def responses_input(
     return rendered.of(("responses", provider), messages, make)
 
 
-def _items(
-    messages: Sequence[Message], taken: Taken, provider: str, written: Collection[str]
-) -> list[dict[str, Any]]:
+def _items(messages: Sequence[Message], taken: Taken, provider: str, written: Collection[str]) -> list[dict[str, Any]]:
     fitted = fitting.conversation(messages, IDS, taken, written)
     own = [
         part
