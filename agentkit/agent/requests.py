@@ -61,7 +61,6 @@ class Requests:
         self._prompts: Prompts | None = None
         self._continues = continues(plan.model)
         self._continued = 0
-        self._calls_natively = False
 
     @property
     def barred(self) -> bool:
@@ -158,17 +157,15 @@ class Requests:
 
         Args:
             refused: why the model does not continue its own reply, if it was asked to.
-            made: its calls. A native model that has written all its calls as text goes on best from what it wrote;
-                one that has called natively is sent all that follow natively.
+            made: its calls.
             answered: the tools whose calls were answered: `tool_choice` applies until one was that it requires.
         """
         self.shrunk = False
         if refused is not None:
             self._continues = False
             _LOG.warning("%s does not continue a reply that was cut off: %s", self._plan.model.name, refused)
-        self._calls_natively = self._calls_natively or any(call.format is None for call in made)
-        if self.offered and not self._calls_natively:
-            self._journal.rendered.written.update(call.id for call in made)
+        if self.offered:
+            self._journal.rendered.called(made)
         if answered and (self.choice == "required" or self.choice in answered):
             self._request = replace(self._request, tool_choice="auto")
 
