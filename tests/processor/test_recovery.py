@@ -472,7 +472,7 @@ def sse(text: str, size: int | None) -> str:
 
 @pytest.mark.parametrize("size", [None, 1, 4])
 @pytest.mark.parametrize("name", [*WRITTEN, "fence"])
-def test_through_the_real_sdk_and_back_as_a_native_call(name: str, size: int | None) -> None:
+def test_through_the_real_sdk_and_back_as_it_was_written(name: str, size: int | None) -> None:
     tape = Replay([sse(WRITTEN.get(name, FENCE), size), sse("It is 3.", None)])
     tools = Tools()
 
@@ -484,10 +484,9 @@ def test_through_the_real_sdk_and_back_as_a_native_call(name: str, size: int | N
     assert asyncio.run(main()) == ("It is 3.", "It is 3.")
     assert tools.made == [("add", 1, 2)]
     _, assistant, answer = tape.requests[1]["messages"]
-    [call] = assistant["tool_calls"]
-    assert (call["function"]["name"], json.loads(call["function"]["arguments"])) == ("add", {"a": 1, "b": 2})
-    assert (answer["role"], answer["tool_call_id"], answer["content"]) == ("tool", call["id"], "3")
-    assert not assistant.get("content")
+    assert assistant == {"role": "assistant", "content": WRITTEN.get(name, FENCE)}
+    assert answer["role"] == "user"
+    assert answer["content"].startswith("Result of add:\n3\n\n")
 
 
 # ---------------------------------------------------------------- formats="auto"
