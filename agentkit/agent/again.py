@@ -80,9 +80,9 @@ def request(
     how = _NATIVELY.format(name=name)
     tool = next((tool for tool in tools if tool.name == name), None)
     if format is not None and tool is not None:
-        from agentkit.formats.teach import said_again
+        from agentkit.formats.teach import how_to_write
 
-        how = said_again(format, tool, tools)
+        how = how_to_write(format, tool, tools)
     wanted = "a tool" if choice == "required" else choice
     return user(_SAYS[what].format(name=name, how=how, wanted=wanted))
 

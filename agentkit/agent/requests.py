@@ -50,6 +50,7 @@ class Requests:
             (),
             plan.registry.offered(plan.model.format),
             output_schema=schema,
+            written=set() if plan.model.format is None else frozenset(),
             **plan.settings,
         )
         natively = plan.model.format is None and not self.barred
@@ -164,8 +165,8 @@ class Requests:
         if refused is not None:
             self._continues = False
             _LOG.warning("%s does not continue a reply that was cut off: %s", self._plan.model.name, refused)
-        if self.offered:
-            self._journal.rendered.called(made)
+        if isinstance(written := self._request.written, set) and all(call.format is not None for call in made):
+            written.update(call.id for call in made)
         if answered and (self.choice == "required" or self.choice in answered):
             self._request = replace(self._request, tool_choice="auto")
 

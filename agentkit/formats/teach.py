@@ -141,7 +141,7 @@ def _examples(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpe
     return "\n\n".join(examples)
 
 
-def said_again(format: str | Format, tool: ToolSpec, tools: Sequence[ToolSpec]) -> str:
+def how_to_write(format: str | Format, tool: ToolSpec, tools: Sequence[ToolSpec]) -> str:
     """How a model is asked to write a call of this tool again: with an example, if the format can represent one."""
     try:
         example = example_call(format, tool, tools)

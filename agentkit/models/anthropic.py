@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence, Set
 from contextlib import aclosing
 from functools import partial
 from typing import Any, ClassVar, Final
@@ -44,7 +44,7 @@ IDS: Final = fitting.IdRule(limit=64, allowed=lambda id: re.fullmatch("[a-zA-Z0-
 def messages_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
     """The body of a request, except `max_tokens` and `temperature`."""
     named = fitting.named_tool(request)
-    messages = anthropic_messages(request.messages, provider, request.rendered)
+    messages = anthropic_messages(request.messages, provider, request.rendered, request.written)
     body: dict[str, Any] = {"model": model, "messages": messages, "stream": request.stream}
     body["system"] = fitting.system_text(request.messages) or None
     body["stop_sequences"] = list(request.stop) or None
@@ -73,12 +73,11 @@ def _called(messages: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def anthropic_messages(
-    messages: Sequence[Message], provider: str, rendered: Rendered | None = None
+    messages: Sequence[Message], provider: str, rendered: Rendered | None = None, written: Set[str] = frozenset()
 ) -> list[dict[str, Any]]:
     """A conversation as alternating user and assistant messages; results come first. System text is omitted."""
-    rendered = rendered or Rendered()
-    make = partial(_messages, provider=provider, written=rendered.written)
-    sent = rendered.of(("anthropic", provider), messages, make)
+    make = partial(_messages, provider=provider, written=written)
+    sent = (rendered or Rendered()).of(("anthropic", provider), messages, make, (written,))
     if sent and sent[-1]["role"] == "assistant" and "text" in (end := sent[-1]["content"][-1]):
         end["text"] = end["text"].rstrip()  # "final assistant content cannot end with trailing whitespace"
     if sent and sent[0]["role"] == "assistant":
@@ -86,9 +85,7 @@ def anthropic_messages(
     return sent
 
 
-def _messages(
-    messages: Sequence[Message], taken: Taken, provider: str, written: Collection[str]
-) -> list[dict[str, Any]]:
+def _messages(messages: Sequence[Message], taken: Taken, provider: str, written: Set[str]) -> list[dict[str, Any]]:
     fitted = [m for m in fitting.conversation(messages, IDS, taken, written) if not isinstance(m, SystemMessage)]
     own = sent_blocks(fitted, provider, IDS)
     rendered: list[dict[str, Any]] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -32,6 +32,8 @@ class ModelRequest:
         extra: further fields of the provider's request body, passed on unchanged.
         output_schema: the schema of the reply once it makes no more calls; None for text. A model that has no native
             means to enforce it puts `formats.render_output_prompt` into the instructions.
+        written: ids of the calls that the model wrote as text, although it calls natively: they go back as they were
+            written, with their results in words (docs/prompts.md).
         rendered: what was made of this conversation for earlier requests, for a model that uses it.
     """
 
@@ -45,6 +47,7 @@ class ModelRequest:
     stop: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
     output_schema: OutputSchema | None = None
+    written: Set[str] = frozenset()
     rendered: Rendered = field(default_factory=Rendered, repr=False, compare=False)
 
 

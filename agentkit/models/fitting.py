@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Any, Final
 
 from agentkit.errors import ConfigError
@@ -25,6 +24,7 @@ from agentkit.messages import (
     ProviderPart,
     SystemMessage,
     TextPart,
+    ThinkingPart,
     ToolCall,
     ToolMessage,
     UserMessage,
@@ -77,7 +77,7 @@ def conversation(
 
 
 def _is_empty(message: Message) -> bool:
-    """Whether a user says nothing; or the model, but for a call that could not be read: it would be written again."""
+    """Whether a user says nothing; or the model neither writes nor calls, except for markup: an unread call is that."""
     if isinstance(message, AssistantMessage):
         said = any(isinstance(part, TextPart | ToolCall) for part in message.content)
         return not said and any(isinstance(part, MarkupPart) for part in message.content)
@@ -109,7 +109,7 @@ def _answered(messages: Sequence[Message], ids: IdRule, taken: Taken, written: C
             content.append(part)
         if answers and all(call.id in written for call in message.calls):
             yield AssistantMessage(tuple(_as_text(content)))
-            yield UserMessage(tuple(_as_said(answers)))
+            yield UserMessage(tuple(_in_words(answers)))
         else:
             yield AssistantMessage(tuple(content))
             yield from answers
@@ -117,17 +117,28 @@ def _answered(messages: Sequence[Message], ids: IdRule, taken: Taken, written: C
 
 def _as_text(content: Iterable[AssistantPart]) -> Iterator[AssistantPart]:
     """A turn as the model wrote it, its calls and their markup included."""
-    for is_text, parts in groupby(content, lambda part: isinstance(part, TextPart | MarkupPart | ToolCall)):
-        if is_text:
-            yield TextPart("".join(part.raw if isinstance(part, ToolCall) else part.text for part in parts))  # type: ignore[union-attr]
-        else:
-            yield from parts
+    text, last = "", None
+    for part in content:
+        match part:
+            case TextPart() | MarkupPart():
+                text += part.text
+            case ThinkingPart(thought, None) if isinstance(last, MarkupPart):
+                text += thought  # it was read from the text, between its tags
+            case ToolCall():
+                text += part.raw
+            case _:
+                yield from (TextPart(text),) * bool(text)
+                yield part
+                text = ""
+        last = part
+    yield from (TextPart(text),) * bool(text)
 
 
-def _as_said(answers: Iterable[ToolMessage]) -> Iterator[TextPart | ImagePart]:
-    """Results as a user would tell them. Without the last sentence, models repeat the call: see docs/prompts.md."""
+def _in_words(answers: Iterable[ToolMessage]) -> Iterator[TextPart | ImagePart]:
+    """Results in the words of a user. Without the last sentence, models repeat the call: see docs/prompts.md."""
     for answer in answers:
-        yield TextPart(f"Result of {answer.name}:\n{answer.text}")
+        what = "Result" if answer.error is None else "Error"
+        yield TextPart(f"{what} of {fit_name(answer.name)}:\n{answer.text or '(no output)'}")
         yield from (part for part in answer.content if isinstance(part, ImagePart))
     yield TextPart(_GO_ON)
 

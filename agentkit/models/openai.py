@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
@@ -59,7 +59,7 @@ IDS: Final = fitting.IdRule(limit=40)  # "string too long. Expected a string wit
 def chat_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
     """The body of a request, except what depends on the server."""
     named = fitting.named_tool(request)
-    messages = chat_messages(request.messages, provider, request.rendered)
+    messages = chat_messages(request.messages, provider, request.rendered, request.written)
     body: dict[str, Any] = {"model": model, "messages": messages, "stream": request.stream}
     if request.stream:
         body["stream_options"] = {"include_usage": True}
@@ -73,16 +73,15 @@ def chat_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any
     return body
 
 
-def chat_messages(messages: Sequence[Message], provider: str, rendered: Rendered | None = None) -> list[dict[str, Any]]:
-    """A conversation as chat messages. A tool's images follow its results in a user message: results are text only."""
-    rendered = rendered or Rendered()
-    make = partial(_messages, provider=provider, written=rendered.written)
-    return rendered.of(("chat", provider), messages, make)
-
-
-def _messages(
-    messages: Sequence[Message], taken: Taken, provider: str, written: Collection[str]
+def chat_messages(
+    messages: Sequence[Message], provider: str, rendered: Rendered | None = None, written: Set[str] = frozenset()
 ) -> list[dict[str, Any]]:
+    """A conversation as chat messages. A tool's images follow its results in a user message: results are text only."""
+    make = partial(_messages, provider=provider, written=written)
+    return (rendered or Rendered()).of(("chat", provider), messages, make, (written,))
+
+
+def _messages(messages: Sequence[Message], taken: Taken, provider: str, written: Set[str]) -> list[dict[str, Any]]:
     rendered: list[dict[str, Any]] = []
     said: list[TextPart | ImagePart] | None = None  # by the user, since the last message in another role
     for message in fitting.conversation(messages, IDS, taken, written):

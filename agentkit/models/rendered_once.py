@@ -21,7 +21,6 @@ from agentkit.messages import (
     ProviderPart,
     SystemMessage,
     TextPart,
-    ToolCall,
     ToolMessage,
     UserMessage,
 )
@@ -52,16 +51,7 @@ class Rendered:
     """What was made of one conversation. It lives as long as the conversation does."""
 
     def __init__(self) -> None:
-        self.written: set[str] = set()
-        """The ids of the calls that a native model wrote as text, and is sent as it wrote them."""
-        self._natively = False
         self._begun: OrderedDict[Hashable, _Beginning] = OrderedDict()
-
-    def called(self, calls: Sequence[ToolCall]) -> None:
-        """A native model made these calls. Until its first native one, it is sent what it wrote: see docs/prompts.md."""
-        self._natively = self._natively or any(call.format is None for call in calls)
-        if not self._natively:
-            self.written.update(call.id for call in calls)
 
     def of(self, form: Hashable, messages: Sequence[Message], make: Make[T], using: Sequence[object] = ()) -> list[T]:
         """What `make` makes of the messages: of those that it has not seen before.

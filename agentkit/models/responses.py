@@ -6,7 +6,7 @@ The provider stores nothing (`store` is off): the conversation lives here, and r
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import partial
 from typing import Any, Final
 
@@ -49,7 +49,7 @@ def responses_body(request: ModelRequest, model: str, provider: str) -> dict[str
     body: dict[str, Any] = {
         "model": model,
         "instructions": instructions,
-        "input": responses_input(messages, provider, request.rendered),
+        "input": responses_input(messages, provider, request.rendered, request.written),
         "stream": request.stream,
         "store": False,
     }
@@ -73,15 +73,14 @@ def _instructions(messages: Sequence[Message]) -> tuple[str | None, Sequence[Mes
 
 
 def responses_input(
-    messages: Sequence[Message], provider: str, rendered: Rendered | None = None
+    messages: Sequence[Message], provider: str, rendered: Rendered | None = None, written: Set[str] = frozenset()
 ) -> list[dict[str, Any]]:
     """A conversation as input items."""
-    rendered = rendered or Rendered()
-    make = partial(_items, provider=provider, written=rendered.written)
-    return rendered.of(("responses", provider), messages, make)
+    make = partial(_items, provider=provider, written=written)
+    return (rendered or Rendered()).of(("responses", provider), messages, make, (written,))
 
 
-def _items(messages: Sequence[Message], taken: Taken, provider: str, written: Collection[str]) -> list[dict[str, Any]]:
+def _items(messages: Sequence[Message], taken: Taken, provider: str, written: Set[str]) -> list[dict[str, Any]]:
     fitted = fitting.conversation(messages, IDS, taken, written)
     own = [
         part

@@ -18,7 +18,7 @@ from agentkit.events import Finish, InventedResult, SourceEvent
 from agentkit.foreign.absent import explained
 from agentkit.formats.control import in_strings
 from agentkit.formats.format import Format
-from agentkit.formats.teach import said_again
+from agentkit.formats.teach import how_to_write
 from agentkit.messages import (
     AssistantMessage,
     AssistantPart,
@@ -172,10 +172,11 @@ def text_messages(
     """A conversation without native calls: calls as text of the assistant, results as user messages.
 
     A turn that was written in this format is reproduced character by character. Results of one turn come in one
-    message; their images stay images. Other material (`MaterialPart`) is quarantined like a result.
+    message; their images stay images. Of a turn whose calls all failed as they were written, only the rest is
+    reproduced, with the reasons and an example of each tool. Other material (`MaterialPart`) is quarantined like a result.
     """
     make = partial(_messages, format=format, tools=tools)
-    return (rendered or Rendered()).of("text", messages, make, (format, *tools))
+    return fitting.joined((rendered or Rendered()).of("text", messages, make, (format, *tools)))
 
 
 def _messages(messages: Sequence[Message], taken: Taken, format: Format, tools: Sequence[ToolSpec]) -> list[Message]:
@@ -186,11 +187,12 @@ def _messages(messages: Sequence[Message], taken: Taken, format: Format, tools: 
         match message:
             case AssistantMessage():
                 refused = _refused(fitted[at + 1 : at + 1 + len(message.calls)])
-                content = tuple(filter(_is_said, message.content)) if refused else _assistant(message, format, tools)
+                content = _without_calls(message.content) if refused else _assistant(message, format, tools)
                 if content:
                     rendered.append(AssistantMessage(content))
             case ToolMessage() if message in refused:
-                rendered.append(UserMessage((TextPart(_correction(message, format, tools)),)))
+                last = all(later.name != message.name for later in refused[refused.index(message) + 1 :])
+                rendered.append(UserMessage(_correction(message, format, tools if last else ())))
             case ToolMessage():
                 rendered.append(UserMessage(_result(message, format, tools)))
             case UserMessage(content) if any(isinstance(part, MaterialPart) for part in content):
@@ -209,16 +211,31 @@ def _refused(results: Sequence[Message]) -> Sequence[ToolMessage]:
     return refused if len(refused) == len(results) else ()
 
 
-def _is_said(part: AssistantPart) -> bool:
-    return isinstance(part, TextPart) and bool(part.text.strip())
+def _without_calls(content: Sequence[AssistantPart]) -> tuple[AssistantPart, ...]:
+    """What a turn says and what its provider keeps in it, without the calls and their markup."""
+    kept = [part for part in content if not isinstance(part, ToolCall | MarkupPart) and not _of_calls(part)]
+    return tuple(kept) if any(not isinstance(part, ThinkingPart) for part in kept) else ()
 
 
-def _correction(message: ToolMessage, format: Format, tools: Sequence[ToolSpec]) -> str:
-    """Why a call did not run, and how it is written."""
+def _of_calls(part: AssistantPart) -> bool:
+    """Whether it is only of use with a call, or was read from the text."""
+    match part:
+        case TextPart(text):
+            return not text.strip()
+        case ThinkingPart(_, provider):
+            return provider is None
+        case ProviderPart():
+            return part.call_id is not None
+    return False
+
+
+def _correction(message: ToolMessage, format: Format, tools: Sequence[ToolSpec]) -> tuple[TextPart | ImagePart, ...]:
+    """Why a call failed, and how it is written, if its tool is among these."""
     why = formats.quarantine(message.text, format, tools)
     tool = next((tool for tool in tools if tool.name == message.name), None)
-    how = [] if tool is None else [said_again(format, tool, tools)]
-    return "\n\n".join([f"Your call of {message.name or 'a tool'} did not run: {why}", *how])
+    how = [] if tool is None else [how_to_write(format, tool, tools)]
+    said = "\n\n".join([f"Your call of {message.name or 'a tool'} failed: {why}", *how])
+    return (TextPart(said), *(p for p in message.content if isinstance(p, ImagePart)))
 
 
 def _result(message: ToolMessage, format: Format, tools: Sequence[ToolSpec]) -> tuple[TextPart | ImagePart, ...]:

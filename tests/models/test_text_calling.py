@@ -222,7 +222,7 @@ def test_a_call_that_could_not_run_as_written_is_not_sent_again() -> None:
     assert text_messages(history, formats.get("xml"), TOOLS) == [
         user("What is 1 + 2?"),
         AssistantMessage((TextPart("I add them. "),)),
-        user(f"Your call of add did not run: <1> is not a parameter of 'add'\n\n{ADD_EXAMPLE}"),
+        user(f"Your call of add failed: <1> is not a parameter of 'add'\n\n{ADD_EXAMPLE}"),
     ]
 
 
