@@ -181,7 +181,7 @@ class ProviderPart:
 class MarkupPart:
     """Characters of a text format that are not displayed: wrappers and white space around calls, thinking tags.
 
-    They are sent back only in the same format, so that a model reads its own turn exactly as it wrote it.
+    They are sent back with the text that they were read from: a model reads its own turn exactly as it wrote it.
     """
 
     text: str

@@ -103,13 +103,13 @@ class FitReport:
 
     @property
     def best(self) -> FitRow | None:
-        """The mode to use: of those that had all tasks most right, then fewest tokens; None if none was right."""
+        """The mode to use: most tasks right, and of equal ones fewest tokens; None if none was right."""
         first = self.rows[0] if self.rows else None
         return first if first is not None and first.right else None
 
     @property
     def python(self) -> str:
-        """The line of Python that makes the model so; empty if there is no best mode."""
+        """The line of Python that creates the model with the best mode; empty if there is no best mode."""
         if self.best is None:
             return ""
         mode = self.best.mode

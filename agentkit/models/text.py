@@ -173,7 +173,8 @@ def text_messages(
 
     A turn that was written in this format is reproduced character by character. Results of one turn come in one
     message; their images stay images. Of a turn whose calls all failed as they were written, only the rest is
-    reproduced, with the reasons and an example of each tool. Other material (`MaterialPart`) is quarantined like a result.
+    reproduced, with the reasons and an example of each tool. Other material (`MaterialPart`) is quarantined like a
+    result.
     """
     make = partial(_messages, format=format, tools=tools)
     return fitting.joined((rendered or Rendered()).of("text", messages, make, (format, *tools)))
