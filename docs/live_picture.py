@@ -13,7 +13,7 @@ from typing import Any
 
 PICTURE = Path(__file__).parent / "images" / "live.svg"
 PEERS = ("openai-agents", "pydantic-ai")
-ROW, LEFT, WIDTH = 30, 230, 420
+ROW, LEFT, WIDTH = 30, 260, 400
 STYLE = (
     "text{font:15px Verdana,Arial,sans-serif;fill:#1f2328}.own{fill:#2f7d4f}.peer{fill:#b3524a}.all{fill:#e6e8eb}"
     "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.all{fill:#30363d}}"
