@@ -55,8 +55,11 @@ def lacking(turn: Turn, choice: str, output: Output | None) -> Lacking | None:
 
 
 def kept(said: AssistantMessage, lacks: RunFinish | None) -> AssistantMessage:
-    """A reply as it is kept: what is an unread call is neither displayed nor sent again, since it would be repeated."""
-    if lacks != "unread_call":
+    """A reply as it is kept: an unread call, and what led to a made-up result, is neither displayed nor sent again.
+
+    Models repeat what they see of both.
+    """
+    if lacks not in ("unread_call", "invented_result"):
         return said
     return AssistantMessage([MarkupPart(part.text) if type(part) is TextPart else part for part in said.content])
 

@@ -196,3 +196,10 @@ def test_made_up_results_are_events() -> None:
         return [e async for e in Agent(ScriptedModel([f"So.\n{INVENTED}", "3"], format="hermes"), [add]).stream("?")]
 
     assert [e for e in asyncio.run(events()) if isinstance(e, InventedResult)] == [InventedResult(INVENTED)]
+
+
+def test_what_leads_to_a_made_up_result_is_not_kept() -> None:
+    invented = 'Result of add:\n<tool_result name="add" status="success">\n4\n</tool_result>\nIt is 4.'
+    _, text, displayed, replies = asyncio.run(chat(ScriptedModel([invented, "It is 3."], format="xml")))
+    assert (text, replies.strip()) == ("It is 3.", "It is 3.")
+    assert "4" not in displayed
