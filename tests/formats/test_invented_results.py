@@ -33,12 +33,14 @@ def written(events: list[Event]) -> str:
 @pytest.mark.parametrize("format", CATALOG, ids=lambda format: format.name)
 @pytest.mark.parametrize("family", {f.result: f for f in CATALOG}.values(), ids=lambda family: family.name)
 def test_a_made_up_result_of_any_family_ends_the_reply(format: Format, family: Format) -> None:
+    """From its mark on: the words "Result of …:" before one are text, which a run does not keep without a call."""
     call = render_calls(format, [CALL], TOOLS)
     result = render_result(family, "get_weather", "c1", "17 degrees")
     for before in ("", "Let me see.\n", call + "\n"):
         text = f"{before}{result}\nIt is 17 degrees.\n{call}"
         events = parse(text, format, TOOLS)
-        assert events[-1] == InventedResult(f"{result}\nIt is 17 degrees.\n{call}".lstrip()), before
+        made_up = result[result.index(family.result.mark) :]
+        assert events[-1] == InventedResult(f"{made_up}\nIt is 17 degrees.\n{call}"), before
         assert len(calls(events)) == (before == call + "\n")
         assert (by_character(text, format), written(events)) == (events, text)
 
