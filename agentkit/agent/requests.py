@@ -50,7 +50,6 @@ class Requests:
             (),
             plan.registry.offered(plan.model.format),
             output_schema=schema,
-            written=set() if plan.model.format is None else frozenset(),
             **plan.settings,
         )
         natively = plan.model.format is None and not self.barred
@@ -153,20 +152,23 @@ class Requests:
             return None
         return f"not run: this reply must call {choice}"
 
-    def see(self, refused: ProviderError | None, *, made: Sequence[ToolCall], answered: Collection[str]) -> None:
+    def see(self, refused: ProviderError | None, *, calls: Sequence[ToolCall], answered: Collection[str]) -> None:
         """Learn from a turn for the next request.
 
         Args:
             refused: why the model does not continue its own reply, if it was asked to.
-            made: its calls.
+            calls: its calls.
             answered: the tools whose calls were answered: `tool_choice` applies until one was that it requires.
         """
         self.shrunk = False
         if refused is not None:
             self._continues = False
             _LOG.warning("%s does not continue a reply that was cut off: %s", self._plan.model.name, refused)
-        if isinstance(written := self._request.written, set) and all(call.format is not None for call in made):
-            written.update(call.id for call in made)
+        if calls and self._plan.model.format is None and all(call.format is not None for call in calls):
+            known = self._request.written
+            written = known if isinstance(known, set) else set()  # one object: what was made with it stays cached
+            written.update(call.id for call in calls)
+            self._request = replace(self._request, written=written)
         if answered and (self.choice == "required" or self.choice in answered):
             self._request = replace(self._request, tool_choice="auto")
 

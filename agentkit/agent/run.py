@@ -247,7 +247,9 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         turn, progress, brake = self._turn, self._progress, self._brake
         if turn is not None:
             choice = self._requests.choice
-            self._requests.see(turn.refused, made=turn.message.calls, answered={result.name for result in turn.results})
+            self._requests.see(
+                turn.refused, calls=turn.message.calls, answered={result.name for result in turn.results}
+            )
             progress.see(turn, choice)
             if turn.fault is not None:
                 raise turn.fault

@@ -183,7 +183,7 @@ def text_messages(
 def _messages(messages: Sequence[Message], taken: Taken, format: Format, tools: Sequence[ToolSpec]) -> list[Message]:
     rendered: list[Message] = []
     fitted = fitting.conversation(messages, _IDS, taken)
-    refused: Sequence[ToolMessage] = ()
+    refused: Mapping[str, str] = {}
     for at, message in enumerate(fitted):
         match message:
             case AssistantMessage():
@@ -191,8 +191,8 @@ def _messages(messages: Sequence[Message], taken: Taken, format: Format, tools: 
                 content = _without_calls(message.content) if refused else _assistant(message, format, tools)
                 if content:
                     rendered.append(AssistantMessage(content))
-            case ToolMessage() if message in refused:
-                last = all(later.name != message.name for later in refused[refused.index(message) + 1 :])
+            case ToolMessage() if refused:  # its turn comes directly before it
+                last = refused[message.name] == message.call_id
                 rendered.append(UserMessage(_correction(message, format, tools if last else ())))
             case ToolMessage():
                 rendered.append(UserMessage(_result(message, format, tools)))
@@ -203,13 +203,13 @@ def _messages(messages: Sequence[Message], taken: Taken, format: Format, tools: 
     return fitting.joined(rendered)
 
 
-def _refused(results: Sequence[Message]) -> Sequence[ToolMessage]:
-    """The results of a turn if none of its calls could be executed as it was written.
+def _refused(results: Sequence[Message]) -> Mapping[str, str]:
+    """The last call's id of each tool, if none of a turn's calls could be executed as it was written.
 
     Such calls are not sent again, since models repeat what they see of them: see docs/prompts.md.
     """
     refused = [m for m in results if isinstance(m, ToolMessage) and m.error in ("invalid_json", "invalid_arguments")]
-    return refused if len(refused) == len(results) else ()
+    return {m.name: m.call_id for m in refused} if len(refused) == len(results) else {}
 
 
 def _without_calls(content: Sequence[AssistantPart]) -> tuple[AssistantPart, ...]:

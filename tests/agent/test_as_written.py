@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agentkit import Agent
-from agentkit.testing import Replay
+from agentkit.testing import Replay, ScriptedModel
 
 LOCAL = "http://127.0.0.1:8000/v1"
 WRITTEN = '```json\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n```'
@@ -97,3 +97,12 @@ def test_a_native_call_goes_back_natively(first: str) -> None:
         assert roles == ["user", "assistant", "tool", "assistant", "user"]
     else:
         assert roles == ["user", "assistant", "user", "assistant", "tool"]
+
+
+def test_runs_without_such_calls_share_what_was_rendered() -> None:
+    """It is compared by identity: a new one for each run would render a long thread again in each."""
+    seen: list[object] = []
+    agent = Agent(ScriptedModel(lambda request: [seen.append(request.written), "Hi."][1]), [add])
+    asyncio.run(agent.run("Hello."))
+    asyncio.run(agent.run("And again."))
+    assert seen[0] is seen[1]
