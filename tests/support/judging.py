@@ -468,11 +468,11 @@ class Judge:
         return (own[0][0], own[-1][1]) if own else (-1, -1)
 
     def _covered(self, number: int, *, refused: bool = False) -> bool:
-        """Whether an error covers some of what was written for a call; or a call whose arguments will be refused."""
+        """Whether an error or a made-up result covers some of a call; or a call whose arguments will be refused."""
         over = self._over(number)
         if refused:
             return any(isinstance(e, CallEnd) and not runs(e.call) for e in over)
-        return any(isinstance(e, CallError) for e in over)
+        return any(isinstance(e, CallError | InventedResult) for e in over)
 
 
 TYPES = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict}
