@@ -117,7 +117,7 @@ async def measure(
     kept: Kept,
     *,
     absent: Callable[[], str],
-    concurrency: int = 4,
+    concurrency: int = 1,
     timeout: float = 180,
     until: float = float("inf"),
 ) -> int:
@@ -278,7 +278,7 @@ def arguments() -> argparse.Namespace:
     add("--kinds", default=",".join(KINDS), metavar="KIND,…", help="only tasks of these kinds (default: all)")
     add("--limit", type=int, metavar="N", help="at most N tasks, spread over the kinds (default: all)")
     add("--flavour", choices=("llamacpp", "vllm", "sglang"), help="the kind of server, for text formats")
-    add("--concurrency", type=int, default=4, metavar="N", help="tasks at the same time (default: 4)")
+    add("--concurrency", type=int, default=1, metavar="N", help="tasks at the same time (default: 1)")
     add("--timeout", type=float, default=180, metavar="S", help="seconds for one task (default: 180)")
     add("--minutes", type=float, default=float("inf"), metavar="M", help="start no task later (default: no limit)")
     add("--json", type=Path, metavar="FILE", help="keep every run here, and continue there")

@@ -91,6 +91,7 @@ class FitReport:
         server: its kind, if it was named.
         api_key_env: the environment variable with the key; None for the provider's own.
         is_object: whether a model object was passed, and not a string.
+        temperature: of the requests; None for the model's own.
     """
 
     model: str
@@ -100,6 +101,7 @@ class FitReport:
     server: str | None = None
     api_key_env: str | None = None
     is_object: bool = False
+    temperature: float | None = None
 
     @property
     def best(self) -> FitRow | None:
@@ -113,16 +115,15 @@ class FitReport:
         if self.best is None:
             return ""
         mode = self.best.mode
-        constrained = {"constrained": True} if mode.constrained else {}
+        constrained = ["constrained=True"] if mode.constrained else []
         if self.is_object:
-            options = "".join(f", {name}={value!r}" for name, value in constrained.items())
-            return (
-                "model  # as it is" if mode.format is None else f"TextCalling(model, {_quoted(mode.format)}{options})"
-            )
+            words = ["model", _quoted(mode.format or ""), *constrained]
+            return "model  # as it is" if mode.format is None else f"TextCalling({', '.join(words)})"
         given = {"base_url": self._url, "format": mode.format, "server": self.server}
         words = [f"{name}={_quoted(value)}" for name, value in given.items() if value is not None]
         words += [f"api_key=os.environ[{_quoted(self.api_key_env)}]"] if self.api_key_env is not None else []
-        words += [f"{name}={value!r}" for name, value in constrained.items()]
+        words += [f"temperature={self.temperature:g}"] if self.temperature is not None else []
+        words += constrained
         return f"model({', '.join([_quoted(self.model), *words])})"
 
     @property
@@ -132,7 +133,8 @@ class FitReport:
             return ""
         mode = self.best.mode
         given = {"--model": self.model, "--base-url": self._url, "--server": self.server, "--format": mode.format}
-        given["--api-key-env"] = self.api_key_env
+        given |= {"--api-key-env": self.api_key_env}
+        given |= {"--temperature": None if self.temperature is None else f"{self.temperature:g}"}
         words = [word for option, value in given.items() if value is not None for word in (option, value)]
         return shlex.join(["agentkit", "chat", *words, *(["--constrained"] if mode.constrained else [])])
 

@@ -136,7 +136,7 @@ async def fit(
         rows = await ladder.climb(chosen)
     finally:
         await ladder.aclose()
-    return FitReport(name, ranked(rows), ladder.tasks, base_url, server, api_key_env, is_object)
+    return FitReport(name, ranked(rows), ladder.tasks, base_url, server, api_key_env, is_object, temperature)
 
 
 def _key(variable: str | None) -> str | None:

@@ -29,7 +29,7 @@ _ANY: Final = re.compile(".").match
 
 
 def fence(calls: Calls) -> Generator[None, None, bool]:
-    """A code fence that opens the reply and contains a call is markup: the fence is only the call's wrapping."""
+    """A code fence that opens the reply, or follows such a one, and contains a call is markup: the fence is only the call's wrapping."""
     r = calls.r
     r.open()
     start = r.offset
@@ -261,10 +261,10 @@ def _at_text_end(written: str | Tag) -> re.Pattern[str]:
 
 
 def fence_end(calls: Calls) -> Generator[None, None, bool]:
-    """The end of a code fence that wrapped the calls."""
+    """The end of a code fence that wrapped the calls: until something is said, another may follow."""
     r = calls.r
     found = yield from r.sees(literal(calls.fenced))
-    calls.fenced = ""
+    calls.fenced, calls.prose.silent = "", True
     calls.say_before()
     r.say(Markup, found.end() if found else r.at)
     return True
