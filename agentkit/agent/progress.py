@@ -65,14 +65,17 @@ class Progress:
                 self._ask_again(finish, attempted(_written(last), self._plan.registry.specs()), "required")
         self._outcome = TurnOutcome(finish, misfits=misfits, lacks=lacks)
 
+    def correction(self) -> UserMessage | None:
+        """The message that asks for another reply, if the last one did not fit the output type."""
+        last = self._outcome
+        return self._reply.correction() if last is not None and last.lacks is None and last.misfits else None
+
     def asking(self) -> UserMessage | None:
-        """The model is about to be asked again: the message to send first if its last reply did not fit."""
+        """The model is about to be asked: what only this request says, if its last reply was no answer."""
         last, self._outcome = self._outcome, None
         if self._earlier.finish is not None:
             self._earlier = self._earlier._replace(finish=None)
-        if last is not None and last.lacks is not None:
-            return self._reply.asking.ask(last.lacks)
-        return self._reply.correction() if last is not None and last.misfits else None
+        return None if last is None or last.lacks is None else self._reply.asking.ask(last.lacks)
 
     def end_turn(self, turn: Turn, said: AssistantMessage, *, asked: bool) -> None:
         """A turn is over, possibly early; without being `asked` it only answered an earlier run's calls.

@@ -14,7 +14,7 @@ from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import Usage
 from agentkit.foreign.renamed import TOOL_CHOICE
-from agentkit.messages import AssistantMessage, ToolCall
+from agentkit.messages import AssistantMessage, ToolCall, UserMessage
 from agentkit.models.base import ModelRequest, continues
 from agentkit.processor import Source
 from agentkit.processor.intake import NO_USAGE
@@ -88,9 +88,15 @@ class Requests:
             if self._plan.output is not None and self._plan.model.format is not None:
                 _refuse_calls(self._plan.config.text_formats[0], request.tools, self._plan.output)
 
-    async def prepare(self) -> bool:
-        """Create the next request and the meter for its response; False if nothing is left of the budget."""
+    async def prepare(self, once: UserMessage | None = None) -> bool:
+        """Create the next request and the meter for its response; False if nothing is left of the budget.
+
+        Args:
+            once: what only this request says. In later ones, models act on it again.
+        """
         messages = await self._journal.messages()
+        if once is not None:
+            messages = [*messages, once]
         if messages is not self._request.messages:  # a journal may return the same list again, extended
             self._request = replace(self._request, messages=messages, rendered=self._journal.rendered)
         spending = self._plan.spending

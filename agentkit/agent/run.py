@@ -311,9 +311,9 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         assert processor is not None
         if requests.breath.due:  # neither the model nor a tool may have had to wait
             await asyncio.sleep(0)
-        if (correction := progress.asking()) is not None:
+        if (correction := progress.correction()) is not None:
             self.journal.add(correction)
-        prepared = requests.prepare()
+        prepared = requests.prepare(progress.asking())
         if not await (prepared if requests.never_waits else self._brake.unless_pulled(prepared)):
             return None
         request = requests.begin()

@@ -7,6 +7,7 @@ how the parser recognises calls in prose; knows declarations, tools and rules.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import repeat
 from os.path import commonprefix
 from typing import Final
@@ -77,6 +78,13 @@ def _mark(text: str, own: Collection[str]) -> str:
     """What starts the turns of all roles, from the turn of one."""
     mark = commonprefix([text, *asides.LITERALS[text].closes[-1:]])  # noqa: RUF071  # characters, not paths
     return mark if mark.endswith(">") and not any(mark in written for written in own) else text
+
+
+def alone(shape: Shape) -> Shape | None:
+    """A sectioned shape's call without its section, where the call's own opening is read as one; otherwise None."""
+    first = shape.first
+    own = isinstance(first, ToolElement | NameTag) or (isinstance(first, str) and not weak(first))
+    return replace(shape, section=None) if own and shape.section is not None else None
 
 
 def earliest(found: str, blocked: Iterable[Blocked]) -> str:

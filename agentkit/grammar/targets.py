@@ -262,7 +262,11 @@ def _prose(format: Format, tools: Sequence[ToolSpec], calls: Mapping[str, Rule],
         return Prose((), (), tuple(blocked), regions, many=False, closing=closing)
     many = reply.many
     blocks = _openable(format, calls, many, tuple(blocked))
-    found = (prose.trigger(format.shapes[0], name, rules.leading(b)) for name, b in blocks)
+    shape = format.shapes[0]
+    found = [prose.trigger(shape, name, rules.leading(b)) for name, b in blocks]
+    if (alone := prose.alone(shape)) is not None:  # models leave out the section's opening
+        found += [prose.trigger(alone, name, rules.leading(c)) for name, c in calls.items()]
+        blocks += calls.items()
     triggers = {prose.earliest(t, blocked) for t in found}
     first = sorted(t for t in triggers if not any(t != o and t.startswith(o) for o in triggers))
     return Prose(tuple(first), tuple(dict.fromkeys(b for _, b in blocks)), tuple(blocked), regions, many, closing)

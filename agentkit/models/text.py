@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from agentkit.models.constraint import Constraint
 
 _IDS = fitting.IdRule(limit=10_000)  # only the model reads them
+_AS_WRITTEN = ("invalid_json", "invalid_arguments", "truncated_call")
+"""The errors of a call that could not be executed as it was written."""
 
 
 @explained
@@ -208,7 +210,7 @@ def _refused(results: Sequence[Message]) -> Mapping[str, str]:
 
     Such calls are not sent again, since models repeat what they see of them: see docs/prompts.md.
     """
-    refused = [m for m in results if isinstance(m, ToolMessage) and m.error in ("invalid_json", "invalid_arguments")]
+    refused = [m for m in results if isinstance(m, ToolMessage) and m.error in _AS_WRITTEN]
     return {m.name: m.call_id for m in refused} if len(refused) == len(results) else {}
 
 
