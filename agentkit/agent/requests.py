@@ -151,12 +151,19 @@ class Requests:
         """The `tool_choice` of the last request."""
         return self._request.tool_choice
 
-    def wrong_tool(self, call: ToolCall) -> str | None:
-        """Why a call of this tool must not run now: the reply is to call another one. Providers see to it natively."""
+    def refusal(self, call: ToolCall) -> str | None:
+        """Why a call in text must not run: it is a copy of the prompt's example, or the reply is to call another tool."""
         choice = self.choice
-        if not self.under_way or choice in ("auto", "required", "none", call.name):
+        if self.under_way and choice not in ("auto", "required", "none", call.name):
+            return f"not run: this reply must call {choice}"
+        if self._plan.model.format is None:
             return None
-        return f"not run: this reply must call {choice}"
+        from agentkit.formats.teach import is_example
+
+        tool = next((tool for tool in self._request.tools if tool.name == call.name), None)
+        if tool is not None and is_example(tool, call.arguments):
+            return "not run: these are the values of the example; write the call with your own values"
+        return None
 
     def see(self, refused: ProviderError | None, *, calls: Sequence[ToolCall], answered: Collection[str]) -> None:
         """Learn from a turn for the next request.

@@ -335,8 +335,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
 
     def _gate(self, call: ToolCall) -> str | None:
         """Count a call that is about to start; the reason why it may not, if there is one."""
-        if (wrong := self._requests.wrong_tool(call)) is not None:
-            return wrong
+        if (refusal := self._requests.refusal(call)) is not None:
+            return refusal
         if self.plan.spending.take_call():
             return None
         return "not run: the run's budget for calls is exhausted"

@@ -168,6 +168,16 @@ def example_arguments(tool: ToolSpec) -> dict[str, Any]:
     return {n: _sample(n, s, tool.parameters, _DEPTH) for n, s in properties.items()}
 
 
+def is_example(tool: ToolSpec, arguments: Mapping[str, Any]) -> bool:
+    """Whether these are the arguments of the tool's example, with a value that was made up for it."""
+    example = example_arguments(tool)
+    return arguments == example and any(example[name] == _made_up(name) for name in arguments)
+
+
+def _made_up(name: str) -> str:
+    return f"the {name.replace('_', ' ')}"
+
+
 def _sample(name: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
     plain = next(iter(walk.alternatives(schema, root)), {})
     for source in (schema, plain):
@@ -181,7 +191,7 @@ def _sample(name: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth
     if kind == "object":
         inner = plain.get("properties", {}) if depth else {}
         return {n: _sample(n, s, root, depth - 1) for n, s in inner.items() if n in plain.get("required", ())}
-    simple = {"string": f"the {name.replace('_', ' ')}", "boolean": True}
+    simple = {"string": _made_up(name), "boolean": True}
     return simple.get(str(kind), _number(plain))
 
 

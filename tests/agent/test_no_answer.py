@@ -160,6 +160,33 @@ def test_the_call_of_another_tool_than_the_required_one_does_not_run() -> None:
     assert run.finish == "stop"
 
 
+@pytest.mark.parametrize("name", ["xml", "hermes", "invoke", "qwen3_coder"])
+def test_a_copy_of_the_prompts_example_does_not_run(name: str) -> None:
+    """Qwen2.5-Coder-1.5B copies it when it does not know what to write."""
+    greeted: list[str] = []
+
+    def greet(name: str, loud: bool = False) -> str:
+        """Greet someone."""
+        greeted.append(name)
+        return "greeted"
+
+    script = [ToolCall("", "greet", {"name": "the name", "loud": False}), ToolCall("", "greet", {"name": "Ada"}), "Done."]
+    run = Agent(ScriptedModel(script, format=name), [greet]).run_sync("Greet Ada.")
+    answers = [message.text for message in run.messages if isinstance(message, ToolMessage)]
+    assert answers == ["not run: these are the values of the example; write the call with your own values", "greeted"]
+    assert greeted == ["Ada"]
+
+
+def test_what_asks_again_is_sent_once() -> None:
+    """In a later request, Qwen2.5-Coder-1.5B made the same call once more."""
+    model = ScriptedModel([UNREAD, CALL, "It is 3."], format="xml")
+    run = Agent(model, [add]).run_sync("What is 1 + 2?")
+    asked, after = model.requests[1].messages[-1], model.requests[2].messages
+    assert "could not be read" in asked.text
+    assert asked not in after
+    assert asked not in run.messages
+
+
 def test_a_reply_that_fits_the_output_type_is_an_answer() -> None:
     script = ['{"name": "add", "arguments": {}}']
     run = Agent(ScriptedModel(script), [add], output_type=dict[str, Any]).run_sync("Which call?")
