@@ -15,13 +15,16 @@ import pytest
 from command_line import Say
 from hypothesis import HealthCheck, settings
 
+from agentkit import formats
 from agentkit.cli import main
 
-# No deadline: the machine is shared, and one slow example says nothing about the code. Deterministic in CI: a run that
-# fails there fails again at home; elsewhere random, so that daily work keeps searching.
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", settings.get_profile("default"), derandomize=True, database=None)
-settings.load_profile("ci" if os.environ.get("CI") else "default")
+NAMES = frozenset(formats.names())
+
+# No deadline: the machine is shared, and one slow example says nothing about the code. The suite draws the same data
+# every time; a soak by hand draws new data.
+settings.register_profile("soak", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("suite", settings.get_profile("soak"), derandomize=True, database=None)
+settings.load_profile("soak" if "AGENTKIT_EXAMPLES" in os.environ and not os.environ.get("CI") else "suite")
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # tests need no network; Hugging Face's libraries read it when they are imported
 
@@ -70,16 +73,21 @@ def pytest_runtest_logfinish(nodeid: str) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of the cases of a test that is marked `share(n)`, all but one of n are for the soak.
 
-    Which ones depends on the test's name, so that each format, say, is in the suite with some of the tests; and on the
-    Python, so that two of them try more than one. A short soak, of fewer than 100 examples, takes one more of n.
+    So are three of four that differ in nothing but the format, if those are many. Which ones depends on the test's
+    name, so that each format, say, is in the suite with some of the tests; and on the Python, so that two of them try
+    more than one. A short soak, of fewer than 100 examples, takes one more of n.
     """
     short = 0 < int(os.environ.get("AGENTKIT_EXAMPLES", "0")) < 100
     places: Counter[str] = Counter()
     left_out: list[pytest.Item] = []
+    alike = Counter(map(_but_for_the_format, items))
     for item in items:
-        if (mark := item.get_closest_marker("share")) is not None:
-            test = item.nodeid.partition("[")[0]
-            place = (places[test] + crc32(test.encode()) + sys.version_info.minor // 2) % mark.args[0]
+        mark, test = item.get_closest_marker("share"), item.nodeid.partition("[")[0]
+        every = mark.args[0] if mark is not None else 1
+        if mark is None and alike[group := _but_for_the_format(item)] >= MANY:
+            every, test = 4, group
+        if every > 1:
+            place = (places[test] + crc32(test.encode()) + sys.version_info.minor // 2) % every
             places[test] += 1
             if place:
                 item.add_marker(pytest.mark.soak)
@@ -89,6 +97,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
         gone = set(left_out)
         items[:] = [item for item in items if item not in gone]
+
+
+MANY = 12  # formats
+
+
+def _but_for_the_format(item: pytest.Item) -> str:
+    """What names a case, without its format; cases without one are alone."""
+    params: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    names = {key: getattr(value, "name", value) for key, value in params.items()}
+    named = next((key for key, name in names.items() if isinstance(name, str) and name in NAMES), None)
+    if named is None:
+        return item.nodeid
+    return f"{item.nodeid.partition('[')[0]} { {key: value for key, value in params.items() if key != named}!r}"
 
 
 @pytest.fixture

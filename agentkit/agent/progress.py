@@ -71,7 +71,7 @@ class Progress:
         return self._reply.correction() if last is not None and last.lacks is None and last.misfits else None
 
     def asking(self) -> UserMessage | None:
-        """The model is about to be asked: what only this request says, if its last reply was no answer."""
+        """The model is about to be asked: what only this request says, after a reply that is not an answer."""
         last, self._outcome = self._outcome, None
         if self._earlier.finish is not None:
             self._earlier = self._earlier._replace(finish=None)
