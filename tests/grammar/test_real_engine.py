@@ -163,7 +163,7 @@ def test_what_the_server_refuses_is_rewritten_or_left_out(url: str, schema: Mapp
 
 
 def test_an_unnamed_server_that_refuses_is_explained(url: str) -> None:
-    refusals = [native(url, {"type": "string", "pattern": "^(a$"}, None, output=o) for o in (True, False)]
-    for found, whose in zip(refusals, ("output type 'Day', schema", "tool 'day', parameters"), strict=True):
-        assert found is not None
-        assert f"{whose}.properties.date.pattern" in found
+    """Of the output: a template without tools, as this model's, makes no grammar of theirs."""
+    found = native(url, {"type": "string", "pattern": "^(a$"}, None, output=True)
+    assert found is not None
+    assert "output type 'Day', schema.properties.date.pattern" in found
