@@ -69,6 +69,20 @@ def pytest_runtest_logfinish(nodeid: str) -> None:
         gc.freeze()
 
 
+MANY = 12  # formats
+
+
+def _but_for_the_format(item: pytest.Item) -> str:
+    """What names a case, without its format; a case without one is alone."""
+    case = getattr(item, "callspec", None)
+    names = {key: getattr(value, "name", value) for key, value in case.params.items()} if case is not None else {}
+    named = next((key for key, name in names.items() if isinstance(name, str) and name in NAMES), None)
+    if case is None or named is None:
+        return item.nodeid
+    others = {key: at for key, at in case.indices.items() if key != named}  # the same in every process
+    return f"{item.nodeid.partition('[')[0]} {others}"
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of the cases of a test that is marked `share(n)`, all but one of n are for the soak.
@@ -80,11 +94,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     short = 0 < int(os.environ.get("AGENTKIT_EXAMPLES", "0")) < 100
     places: Counter[str] = Counter()
     left_out: list[pytest.Item] = []
-    alike = Counter(map(_but_for_the_format, items))
-    for item in items:
+    groups = [*map(_but_for_the_format, items)]
+    alike = Counter(groups)
+    for item, group in zip(items, groups, strict=True):
         mark, test = item.get_closest_marker("share"), item.nodeid.partition("[")[0]
         every = mark.args[0] if mark is not None else 1
-        if mark is None and alike[group := _but_for_the_format(item)] >= MANY:
+        if mark is None and alike[group] >= MANY:
             every, test = 4, group
         if every > 1:
             place = (places[test] + crc32(test.encode()) + sys.version_info.minor // 2) % every
@@ -97,19 +112,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
         gone = set(left_out)
         items[:] = [item for item in items if item not in gone]
-
-
-MANY = 12  # formats
-
-
-def _but_for_the_format(item: pytest.Item) -> str:
-    """What names a case, without its format; cases without one are alone."""
-    params: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
-    names = {key: getattr(value, "name", value) for key, value in params.items()}
-    named = next((key for key, name in names.items() if isinstance(name, str) and name in NAMES), None)
-    if named is None:
-        return item.nodeid
-    return f"{item.nodeid.partition('[')[0]} { {key: value for key, value in params.items() if key != named}!r}"
 
 
 @pytest.fixture

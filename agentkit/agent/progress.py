@@ -65,17 +65,18 @@ class Progress:
                 self._ask_again(finish, attempted(_written(last), self._plan.registry.specs()), "required")
         self._outcome = TurnOutcome(finish, misfits=misfits, lacks=lacks)
 
-    def correction(self) -> UserMessage | None:
-        """The message that asks for another reply, if the last one did not fit the output type."""
-        last = self._outcome
-        return self._reply.correction() if last is not None and last.lacks is None and last.misfits else None
+    def asking(self) -> tuple[UserMessage | None, bool]:
+        """The model is about to be asked: the message to send first, and whether the conversation keeps it.
 
-    def asking(self) -> UserMessage | None:
-        """The model is about to be asked: what only this request says, after a reply that is not an answer."""
+        It keeps a request for other output, as it keeps the reply; not what asks again after a reply that is not an
+        answer.
+        """
         last, self._outcome = self._outcome, None
         if self._earlier.finish is not None:
             self._earlier = self._earlier._replace(finish=None)
-        return None if last is None or last.lacks is None else self._reply.asking.ask(last.lacks)
+        if last is not None and last.lacks is not None:
+            return self._reply.asking.ask(last.lacks), False
+        return (self._reply.correction() if last is not None and last.misfits else None), True
 
     def end_turn(self, turn: Turn, said: AssistantMessage, *, asked: bool) -> None:
         """A turn is over, possibly early; without being `asked` it only answered an earlier run's calls.

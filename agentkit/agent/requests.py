@@ -57,6 +57,7 @@ class Requests:
         """The tools that the model may call natively."""
         self.never_waits = journal.thread_id is None and not plan.spending.counts
         """Whether `prepare` never waits: no store, no summary, no other run that spends from the same budget."""
+        self._once: UserMessage | None = None
         self._meters: list[Meter] = []  # for the turn's responses
         self._prompts: Prompts | None = None
         self._continues = continues(plan.model)
@@ -92,11 +93,12 @@ class Requests:
         """Create the next request and the meter for its response; False if nothing is left of the budget.
 
         Args:
-            once: what only this request says. In later ones, models act on it again.
+            once: a message for this request only: sent again, Qwen2.5-Coder-1.5B acts on it again.
         """
         messages = await self._journal.messages()
-        if once is not None:
-            messages = [*messages, once]
+        self._once = once or (self._once if self.shrunk else None)  # which repeats the last request
+        if self._once is not None:
+            messages = [*messages, self._once]
         if messages is not self._request.messages:  # a journal may return the same list again, extended
             self._request = replace(self._request, messages=messages, rendered=self._journal.rendered)
         spending = self._plan.spending
@@ -151,19 +153,12 @@ class Requests:
         """The `tool_choice` of the last request."""
         return self._request.tool_choice
 
-    def refusal(self, call: ToolCall) -> str | None:
-        """Why a call in text must not run: it is a copy of the prompt's example, or the reply is to call another tool."""
+    def wrong_tool(self, call: ToolCall) -> str | None:
+        """Why a call of this tool must not run now: the reply is to call another one. Providers see to it natively."""
         choice = self.choice
-        if self.under_way and choice not in ("auto", "required", "none", call.name):
-            return f"not run: this reply must call {choice}"
-        if self._plan.model.format is None:
+        if not self.under_way or choice in ("auto", "required", "none", call.name):
             return None
-        from agentkit.formats.teach import is_example
-
-        tool = next((tool for tool in self._request.tools if tool.name == call.name), None)
-        if tool is not None and is_example(tool, call.arguments):
-            return "not run: these are the values of the example; write the call with your own values"
-        return None
+        return f"not run: this reply must call {choice}"
 
     def see(self, refused: ProviderError | None, *, calls: Sequence[ToolCall], answered: Collection[str]) -> None:
         """Learn from a turn for the next request.

@@ -311,9 +311,10 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         assert processor is not None
         if requests.breath.due:  # neither the model nor a tool may have had to wait
             await asyncio.sleep(0)
-        if (correction := progress.correction()) is not None:
-            self.journal.add(correction)
-        prepared = requests.prepare(progress.asking())
+        again, is_kept = progress.asking()
+        if again is not None and is_kept:
+            self.journal.add(again)
+        prepared = requests.prepare(None if is_kept else again)
         if not await (prepared if requests.never_waits else self._brake.unless_pulled(prepared)):
             return None
         request = requests.begin()
@@ -335,8 +336,8 @@ class RunStream(EventStream[Event], Generic[OutputT]):
 
     def _gate(self, call: ToolCall) -> str | None:
         """Count a call that is about to start; the reason why it may not, if there is one."""
-        if (refusal := self._requests.refusal(call)) is not None:
-            return refusal
+        if (wrong := self._requests.wrong_tool(call)) is not None:
+            return wrong
         if self.plan.spending.take_call():
             return None
         return "not run: the run's budget for calls is exhausted"

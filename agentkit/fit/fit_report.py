@@ -116,13 +116,14 @@ class FitReport:
             return ""
         mode = self.best.mode
         constrained = ["constrained=True"] if mode.constrained else []
+        if self.is_object and mode.format is None:
+            return "model  # as it is"
         if self.is_object:
-            words = ["model", _quoted(mode.format or ""), *constrained]
-            return "model  # as it is" if mode.format is None else f"TextCalling({', '.join(words)})"
+            return f"TextCalling({', '.join(['model', _quoted(str(mode.format)), *constrained])})"
         given = {"base_url": self._url, "format": mode.format, "server": self.server}
         words = [f"{name}={_quoted(value)}" for name, value in given.items() if value is not None]
         words += [f"api_key=os.environ[{_quoted(self.api_key_env)}]"] if self.api_key_env is not None else []
-        words += [f"temperature={self.temperature:g}"] if self.temperature is not None else []
+        words += [f"temperature={self.temperature}"] if self.temperature is not None else []
         words += constrained
         return f"model({', '.join([_quoted(self.model), *words])})"
 
@@ -132,9 +133,14 @@ class FitReport:
         if self.best is None or self.is_object:
             return ""
         mode = self.best.mode
-        given = {"--model": self.model, "--base-url": self._url, "--server": self.server, "--format": mode.format}
-        given |= {"--api-key-env": self.api_key_env}
-        given |= {"--temperature": None if self.temperature is None else f"{self.temperature:g}"}
+        given = {
+            "--model": self.model,
+            "--base-url": self._url,
+            "--server": self.server,
+            "--format": mode.format,
+            "--api-key-env": self.api_key_env,
+            "--temperature": None if self.temperature is None else str(self.temperature),
+        }
         words = [word for option, value in given.items() if value is not None for word in (option, value)]
         return shlex.join(["agentkit", "chat", *words, *(["--constrained"] if mode.constrained else [])])
 

@@ -29,7 +29,7 @@ _ANY: Final = re.compile(".").match
 
 
 def fence(calls: Calls) -> Generator[None, None, bool]:
-    """A code fence that opens the reply, or follows such a one, and contains a call is markup: the fence is only the call's wrapping."""
+    """A code fence that contains a call and before which nothing but calls was written is their wrapping: markup."""
     r = calls.r
     r.open()
     start = r.offset
@@ -43,7 +43,7 @@ def fence(calls: Calls) -> Generator[None, None, bool]:
             entries = [*entries, *line.entries]
         for entry in entries:
             if entry.kind in ("call", "section") and (yield from calls.read(entry, inside)):
-                calls.fenced, calls.prose.silent = "`" * ticks, False
+                calls.fenced = "`" * ticks
                 return True
     r.back_to(start)
     r.shut()
@@ -261,10 +261,10 @@ def _at_text_end(written: str | Tag) -> re.Pattern[str]:
 
 
 def fence_end(calls: Calls) -> Generator[None, None, bool]:
-    """The end of a code fence that wrapped the calls: until something is said, another may follow."""
+    """The end of a code fence that wrapped the calls."""
     r = calls.r
     found = yield from r.sees(literal(calls.fenced))
-    calls.fenced, calls.prose.silent = "", True
+    calls.fenced = ""
     calls.say_before()
     r.say(Markup, found.end() if found else r.at)
     return True

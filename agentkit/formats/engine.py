@@ -88,8 +88,8 @@ class Parser(Reader):
             place, the one named first is tried first.
         tools: the offered tools: their tags, and the schemas that type the values.
         in_code: whether calls inside Markdown code spans and fenced blocks count: `ignore` leaves them text, `reply`
-            counts them in fenced blocks that open the reply, `execute` counts them all, and also those in other asides
-            (`asides`: comments, examples, made-up results).
+            counts them in fenced blocks before which only calls are, `execute` counts them all, and also those in other
+            asides (`asides`: comments, examples, made-up results).
         repairs: what may be repaired in a finished, otherwise unreadable body; each repair is named on its
             `CallEnd`. What was streamed of a repaired call's arguments may end where the damage was found.
         thinking: whether the text starts inside thinking, as when the prompt ended with `<think>`.

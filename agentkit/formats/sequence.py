@@ -154,7 +154,7 @@ class Calls:
             self.prose.quoting.note(self.before)
         self.call, self.before = None, ""
         self.count += 1
-        self.prose.silent, self.prose.left = False, None
+        self.prose.left = None
         if entry is not None:
             self.last, self.reopen = entry, None
             if entry.kind == "section":

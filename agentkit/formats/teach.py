@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentkit.errors import FormatError
 from agentkit.formats import values
@@ -159,40 +159,45 @@ def example_call(format: str | Format, tool: ToolSpec, tools: Sequence[ToolSpec]
     return render_calls(format, [ToolCall("", tool.name, example_arguments(tool))], tools)
 
 
-def example_arguments(tool: ToolSpec) -> dict[str, Any]:
+def example_arguments(tool: ToolSpec, text: str = "the {}") -> dict[str, Any]:
     """Plausible arguments for all parameters, from the schema: its examples, enums and defaults first.
 
     For the optional ones, too: small models got the markup of a parameter wrong that no example showed.
+
+    Args:
+        tool: the tool.
+        text: a made-up text, with a slot for the parameter's name.
     """
-    properties = tool.parameters.get("properties", {})
-    return {n: _sample(n, s, tool.parameters, _DEPTH) for n, s in properties.items()}
+    sample = _Sample(tool.parameters, text)
+    return {n: sample.of(n, s, _DEPTH) for n, s in tool.parameters.get("properties", {}).items()}
 
 
 def is_example(tool: ToolSpec, arguments: Mapping[str, Any]) -> bool:
-    """Whether these are the arguments of the tool's example, with a value that was made up for it."""
-    example = example_arguments(tool)
-    return arguments == example and any(example[name] == _made_up(name) for name in arguments)
+    """Whether these arguments have the made-up text wherever the tool's example has one, and have one at least."""
+    example, other = example_arguments(tool), example_arguments(tool, "")
+    made_up = [name for name in arguments if example.get(name) != other.get(name)]
+    return bool(made_up) and all(arguments[name] == example[name] for name in made_up)
 
 
-def _made_up(name: str) -> str:
-    return f"the {name.replace('_', ' ')}"
+class _Sample(NamedTuple):
+    root: Mapping[str, Any]
+    text: str
 
-
-def _sample(name: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
-    plain = next(iter(walk.alternatives(schema, root)), {})
-    for source in (schema, plain):
-        listed = [*source.get("examples", ()), *source.get("enum", ()), source.get("const"), source.get("default")]
-        if (value := next((v for v in listed if v not in (None, "")), None)) is not None:
-            return value
-    kind = plain.get("type")
-    if kind == "array":
-        items = plain.get("items")
-        return [_sample(name, items, root, depth - 1)] if isinstance(items, Mapping) and depth else []
-    if kind == "object":
-        inner = plain.get("properties", {}) if depth else {}
-        return {n: _sample(n, s, root, depth - 1) for n, s in inner.items() if n in plain.get("required", ())}
-    simple = {"string": _made_up(name), "boolean": True}
-    return simple.get(str(kind), _number(plain))
+    def of(self, name: str, schema: Mapping[str, Any], depth: int) -> Any:
+        plain = next(iter(walk.alternatives(schema, self.root)), {})
+        for source in (schema, plain):
+            listed = [*source.get("examples", ()), *source.get("enum", ()), source.get("const"), source.get("default")]
+            if (value := next((v for v in listed if v not in (None, "")), None)) is not None:
+                return value
+        kind = plain.get("type")
+        if kind == "array":
+            items = plain.get("items")
+            return [self.of(name, items, depth - 1)] if isinstance(items, Mapping) and depth else []
+        if kind == "object":
+            inner = plain.get("properties", {}) if depth else {}
+            return {n: self.of(n, s, depth - 1) for n, s in inner.items() if n in plain.get("required", ())}
+        simple = {"string": self.text.format(name.replace("_", " ")), "boolean": True}
+        return simple.get(str(kind), _number(plain))
 
 
 def _number(schema: Mapping[str, Any]) -> float | int | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from agentkit.events import CallEnd, CallError, ToolFailed, ToolSkipped
 from agentkit.messages import ToolCall
@@ -18,6 +18,15 @@ from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.binding import BoundTool
 from agentkit.tool.result import ToolResult
 from agentkit.toolspec import ToolSpec
+
+_EXAMPLE: Final = "these are the values of the prompt's example: write your own"
+"""Qwen2.5-Coder-1.5B copies the example if it does not know what to write."""
+
+
+def _is_example(tool: ToolSpec, arguments: Mapping[str, Any]) -> bool:
+    from agentkit.formats.teach import is_example  # only calls in text load it
+
+    return is_example(tool, arguments)
 
 
 @dataclass(slots=True, eq=False)  # not frozen: there is one for each call, and that would double its cost
@@ -105,6 +114,8 @@ class Admission:
         except Exception as e:  # noqa: BLE001 - a validator written by the tool's author
             self.faults.raised(tool.where, e)
             return crashed(e)
+        if call.format is not None and self._config.text_formats and _is_example(tool.spec, call.arguments):
+            return failed("invalid_arguments", _EXAMPLE)
         return Admitted(index, call, tool, arguments)
 
     def _misread(self, event: CallError) -> ToolResult:

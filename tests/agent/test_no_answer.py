@@ -12,7 +12,7 @@ from rollout_kit import Lines
 from agentkit import Agent, ThreadManager, formats
 from agentkit.agent import RunResult
 from agentkit.events import Event, InventedResult, Text, UnreadCall
-from agentkit.formats.teach import example_call
+from agentkit.formats.teach import example_call, is_example
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from agentkit.models.base import Model
 from agentkit.rollout import Rollout, Sample
@@ -161,7 +161,7 @@ def test_the_call_of_another_tool_than_the_required_one_does_not_run() -> None:
 
 
 @pytest.mark.parametrize("name", ["xml", "hermes", "invoke", "qwen3_coder"])
-def test_a_copy_of_the_prompts_example_does_not_run(name: str) -> None:
+def test_a_copy_of_the_prompts_example_is_refused(name: str) -> None:
     """Qwen2.5-Coder-1.5B copies it when it does not know what to write."""
     greeted: list[str] = []
 
@@ -170,11 +170,35 @@ def test_a_copy_of_the_prompts_example_does_not_run(name: str) -> None:
         greeted.append(name)
         return "greeted"
 
-    script = [ToolCall("", "greet", {"name": "the name", "loud": False}), ToolCall("", "greet", {"name": "Ada"}), "Done."]
+    copy = ToolCall("", "greet", {"name": "the name", "loud": False})
+    script = [copy, ToolCall("", "greet", {"name": "Ada"}), "Done."]
     run = Agent(ScriptedModel(script, format=name), [greet]).run_sync("Greet Ada.")
     answers = [message.text for message in run.messages if isinstance(message, ToolMessage)]
-    assert answers == ["not run: these are the values of the example; write the call with your own values", "greeted"]
+    assert answers == ["these are the values of the prompt's example: write your own", "greeted"]
     assert greeted == ["Ada"]
+    Agent(ScriptedModel([ToolCall("", "greet", {"name": "the name"}), "Done."]), [greet]).run_sync("Greet it.")
+    assert greeted == ["Ada", "the name"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_copy"),
+    [
+        ({"title": "the title", "tags": ["the tags"], "limit": 1}, True),
+        ({"title": "the title"}, True),
+        ({"title": "the title", "tags": ["new"], "limit": 1}, False),
+        ({"title": "Ulysses", "limit": 1}, False),
+        ({"limit": 1, "mode": "the mode"}, False),
+    ],
+)
+def test_a_copy_has_every_text_that_was_made_up(arguments: dict[str, Any], is_copy: bool) -> None:
+    properties = {
+        "title": {"type": "string"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "limit": {"type": "integer"},
+        "mode": {"type": "string", "enum": ["the mode", "other"]},
+    }
+    find = ToolSpec("find", "Find books.", {"type": "object", "properties": properties})
+    assert is_example(find, arguments) is is_copy
 
 
 def test_what_asks_again_is_sent_once() -> None:

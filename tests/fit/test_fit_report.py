@@ -18,7 +18,8 @@ def row(mode: str, right: int, tried: int, tokens: int = 1000) -> FitRow:
 
 
 def report(mode: str, *, temperature: float | None = None, **server: str | None) -> FitReport:
-    return FitReport("openai:qwen", (row(mode, 10, 12),), 12, temperature=temperature, **server)  # type: ignore[arg-type]
+    rows = (row(mode, 10, 12),)
+    return FitReport("openai:qwen", rows, 12, temperature=temperature, **server)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -26,10 +27,9 @@ def report(mode: str, *, temperature: float | None = None, **server: str | None)
     [
         (report("native"), 'model("openai:qwen")', "agentkit chat --model openai:qwen"),
         (
-            report("xml+c", base_url="http://h/v1", server="llamacpp", temperature=0.0),
-            'model("openai:qwen", base_url="http://h/v1", format="xml", server="llamacpp", temperature=0, constrained=True)',
-            "agentkit chat --model openai:qwen --base-url http://h/v1 --server llamacpp --format xml --temperature 0 "
-            "--constrained",
+            report("xml+c", base_url="u", server="vllm", temperature=0.0),
+            'model("openai:qwen", base_url="u", format="xml", server="vllm", temperature=0.0, constrained=True)',
+            "agentkit chat --model openai:qwen --base-url u --server vllm --format xml --temperature 0.0 --constrained",
         ),
         (
             report("hermes", base_url="http://me:secret@host/v1", api_key_env="MY_KEY"),

@@ -253,12 +253,14 @@ def test_a_fence_in_one_line_that_opens_the_reply_holds_its_calls(text: str) -> 
 
 
 @pytest.mark.parametrize("gap", ["\n", "\n\n"])
-def test_fences_that_follow_one_that_opens_the_reply_hold_calls_until_something_is_said(gap: str) -> None:
+def test_fences_hold_calls_until_something_is_said(gap: str) -> None:
     fenced = f"```json\n{ONE}\n```"
     events = read(fenced + gap + fenced, formats.auto(), in_code="reply")
     assert (made(events), shown(events).strip()) == ([MADE, MADE], "")
     events = read(f"{fenced}{gap}That is how:{gap}{fenced}", formats.auto(), in_code="reply")
     assert (made(events), shown(events).strip()) == ([MADE], f"That is how:{gap}{fenced}")
+    said = f"```json\n{ONE}\nThis is how:\n```"
+    assert made(read(said + gap + fenced, formats.auto(), in_code="reply")) == [MADE]
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from engines import Guidance, accepts
 from format_tools import NOTE
 from grammar_texts import WITH
 
-from agentkit.formats import Format, render_calls, render_result
+from agentkit.formats import Format, calls, parse, render_calls, render_result
 from agentkit.grammar import grammar
+from agentkit.grammar.prose import alone
 from agentkit.messages import ToolCall
 
 every_format = pytest.mark.parametrize("format", WITH, ids=lambda f: f.name)
@@ -30,6 +32,15 @@ def test_free_text_opens_no_result_and_no_turn(format: Format) -> None:
     assert accepts(found, PLAIN)
     for text in (own, *OTHERS):
         assert not accepts(found, f"It is so: {text}"), text
+
+
+@pytest.mark.parametrize("format", [f for f in WITH if alone(f.shapes[0]) is not None], ids=lambda f: f.name)
+def test_in_free_text_a_call_may_leave_out_its_section(format: Format) -> None:
+    """Qwen2.5-Coder-1.5B does so in `qwen3_coder`; if the grammar refuses it, it writes `<function add>`."""
+    call = ToolCall("", "note", {"text": "tea"})
+    written = render_calls(replace(format, name="bare", section=None), [call], [NOTE])
+    assert accepts(Guidance(grammar(format, [NOTE], target="gbnf", thinking="no_thinking")), f"So. {written}")
+    assert [found.arguments for found in calls(parse(written, format, [NOTE]))] == [call.arguments]
 
 
 @every_format

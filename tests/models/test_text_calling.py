@@ -226,6 +226,15 @@ def test_a_call_that_could_not_run_as_written_is_not_sent_again() -> None:
     ]
 
 
+def test_nor_is_one_that_was_cut_off() -> None:
+    """Qwen2.5-Coder-1.5B wrote it again, to the token limit."""
+    cut = ToolCall("c1", "add", {}, "xml", "<add>\n<a>1" + "\n" * 300)
+    failed = ToolMessage("c1", "add", (TextPart("the text ended inside <a>"),), "truncated_call")
+    assert text_messages([user("Go."), AssistantMessage((cut,)), failed], formats.get("xml"), TOOLS) == [
+        user("Go.", f"Your call of add failed: the text ended inside <a>\n\n{ADD_EXAMPLE}")
+    ]
+
+
 def test_beside_a_call_that_ran_it_is_sent() -> None:
     calls = (ToolCall("c1", "add", {}, "xml", "<add>\n<1>\n</add>"), ToolCall("c2", "note", {"text": "x"}))
     results = [ToolMessage("c1", "add", (), "invalid_arguments"), ToolMessage("c2", "note", (TextPart("kept"),))]

@@ -472,7 +472,12 @@ class Judge:
         over = self._over(number)
         if refused:
             return any(isinstance(e, CallEnd) and not runs(e.call) for e in over)
-        return any(isinstance(e, CallError | InventedResult) for e in over)
+        return any(isinstance(e, CallError) or self._made_up(e) for e in over)
+
+    def _made_up(self, event: Event) -> bool:
+        """Whether damage wrote the beginning of a made-up result, after which nothing is read."""
+        inserted = (piece.strip() for piece in self.written.inserted)
+        return isinstance(event, InventedResult) and any(p and p in event.text[: len(p) + 40] for p in inserted)
 
 
 TYPES = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict}

@@ -318,6 +318,18 @@ async def test_a_refused_request_is_asked_again_with_a_shorter_conversation(stor
     assert sum(map(len, texts(model.requests[-1].messages))) < sum(map(len, texts(model.requests[10].messages))) / 2
 
 
+async def test_what_asks_again_is_in_the_shorter_conversation_too(store: SQLiteStore) -> None:
+    threads = ThreadManager(store, ToolRegistry(read_page), compaction=Compaction(window=200_000, summary_tokens=0))
+    thread = await threads.create_thread(messages="Read all pages.")
+    calls = [ToolCall(f"p{n}", "read_page", {"number": n}) for n in range(10)]
+    refusal = ProviderError("openai 400: too long", kind="too_long", provider="openai")
+    unread = 'I read on: <tool_call>read_page{"number": 11'
+    model = ScriptedModel([*calls, unread, refusal, "Done."])
+    assert (await threads.run_thread(thread, model=model).finished()).text == "Done."
+    for request in model.requests[-2:]:
+        assert "could not be read" in texts(request.messages)[-1]
+
+
 async def test_a_run_left_after_a_refused_request_was_made_again_is_cancelled_and_no_error(store: SQLiteStore) -> None:
     threads = ThreadManager(store, ToolRegistry(read_page), compaction=Compaction(window=200_000, summary_tokens=0))
     thread = await threads.create_thread(messages="Read all pages.")
