@@ -34,10 +34,11 @@ _SPACE_RUN: Final = 1024  # white space after a call that is held back until it 
 class ProseReader:
     """Reads what is written outside calls.
 
-    `silent` means that nothing visible was emitted yet, only calls; `opening_fence` is the fence that may wrap calls;
-    `block`, the indentation of the line that starts a block of Python; `blocked`, whether this place is in that block; `line_tried`, where a call was last looked for at the start of a line; `within`, what reads
-    the rest of a region, an aside or a run of marks that is open; `refused`, whether the call before was, so that its
-    rest may follow; `left`, the first place after all calls at which the text's end decided what is there, if any;
+    `silent` means that nothing visible was emitted yet, only calls; `opening_fence` is the fence that may wrap
+    calls; `block`, the indentation of the line that starts a block of Python; `blocked`, whether this place is in
+    that block; `line_tried`, where a call was last looked for at the start of a line; `within`, what reads the rest
+    of a region, an aside or a run of marks that is open; `refused`, whether the call before was, so that its rest
+    may follow; `left`, the first place after all calls at which the text's end decided what is there, if any;
     `other`, the JSON that is open here, in which a call does not count that nothing marks as one.
     """
 
