@@ -24,7 +24,7 @@ def own_tasks(registry: ToolRegistry) -> tuple[FitTask, ...]:
 
 def _task(spec: ToolSpec) -> FitTask:
     required = spec.parameters.get("required", ())
-    arguments = {name: value for name, value in example_arguments(spec).items() if name in required}
+    arguments = {name: value for name, value in example_arguments(spec, "my {}").items() if name in required}
     values = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
     return FitTask(
         f"{spec.name} (yours)",

@@ -71,8 +71,8 @@ def test_a_task_for_each_of_the_users_tools() -> None:
         return name * times
 
     (task,) = own_tasks(ToolRegistry(greet))
-    assert task.prompt == 'Call the tool greet with name="the name", times=1.'
-    assert task.calls == (("greet", {"name": "the name", "times": 1}),)
+    assert task.prompt == 'Call the tool greet with name="my name", times=1.'
+    assert task.calls == (("greet", {"name": "my name", "times": 1}),)
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_the_users_tools_are_judged_and_never_run() -> None:
     def answer(request: ModelRequest) -> Any:
         from agentkit.messages import ToolCall
 
-        return ToolCall("c1", "erase", {"path": "the path", "kind": "the kind"})
+        return ToolCall("c1", "erase", {"path": "my path", "kind": "my kind"})
 
     report = tried(ScriptedModel(answer), "native", tasks=1, tools=[erase])
     own = report.rows[0].outcomes[1]
