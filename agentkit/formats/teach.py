@@ -174,9 +174,15 @@ def example_arguments(tool: ToolSpec, text: str = "the {}") -> dict[str, Any]:
 
 def is_example(tool: ToolSpec, arguments: Mapping[str, Any]) -> bool:
     """Whether these arguments have the made-up text wherever the tool's example has one, and have one at least."""
+    if not any(value == _made_up(name) or isinstance(value, list | dict) for name, value in arguments.items()):
+        return False  # as for most calls
     example, other = example_arguments(tool), example_arguments(tool, "")
     made_up = [name for name in arguments if example.get(name) != other.get(name)]
     return bool(made_up) and all(arguments[name] == example[name] for name in made_up)
+
+
+def _made_up(name: str, text: str = "the {}") -> str:
+    return text.format(name.replace("_", " "))
 
 
 class _Sample(NamedTuple):
@@ -196,7 +202,7 @@ class _Sample(NamedTuple):
         if kind == "object":
             inner = plain.get("properties", {}) if depth else {}
             return {n: self.of(n, s, depth - 1) for n, s in inner.items() if n in plain.get("required", ())}
-        simple = {"string": self.text.format(name.replace("_", " ")), "boolean": True}
+        simple = {"string": _made_up(name, self.text), "boolean": True}
         return simple.get(str(kind), _number(plain))
 
 
