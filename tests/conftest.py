@@ -79,7 +79,8 @@ def _but_for_the_format(item: pytest.Item) -> str:
     named = next((key for key, name in names.items() if isinstance(name, str) and name in NAMES), None)
     if case is None or named is None:
         return item.nodeid
-    others = {key: at for key, at in case.indices.items() if key != named}  # the same in every process
+    plain = {key: value for key, value in case.params.items() if isinstance(value, str | int | None)}
+    others = {key: plain.get(key, at) for key, at in case.indices.items() if key != named}  # as in every process
     return f"{item.nodeid.partition('[')[0]} {others}"
 
 

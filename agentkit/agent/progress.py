@@ -65,17 +65,21 @@ class Progress:
                 self._ask_again(finish, attempted(_written(last), self._plan.registry.specs()), "required")
         self._outcome = TurnOutcome(finish, misfits=misfits, lacks=lacks)
 
-    def asking(self) -> tuple[UserMessage | None, bool]:
+    def asking(self, *, repeated: bool) -> tuple[UserMessage | None, bool]:
         """The model is about to be asked: the message to send first, and whether the conversation keeps it.
 
         It keeps a request for other output, as it keeps the reply; not what asks again after a reply that is not an
-        answer.
+        answer. `repeated` says that this repeats the last request, with a shorter conversation.
         """
         last, self._outcome = self._outcome, None
         if self._earlier.finish is not None:
             self._earlier = self._earlier._replace(finish=None)
+        asking = self._reply.asking
         if last is not None and last.lacks is not None:
-            return self._reply.asking.ask(last.lacks), False
+            return asking.ask(last.lacks), False
+        if repeated and asking.message is not None:
+            return asking.message, False
+        asking.message = None
         return (self._reply.correction() if last is not None and last.misfits else None), True
 
     def end_turn(self, turn: Turn, said: AssistantMessage, *, asked: bool) -> None:

@@ -57,7 +57,6 @@ class Requests:
         """The tools that the model may call natively."""
         self.never_waits = journal.thread_id is None and not plan.spending.counts
         """Whether `prepare` never waits: no store, no summary, no other run that spends from the same budget."""
-        self._once: UserMessage | None = None
         self._meters: list[Meter] = []  # for the turn's responses
         self._prompts: Prompts | None = None
         self._continues = continues(plan.model)
@@ -96,9 +95,8 @@ class Requests:
             once: a message for this request only: sent again, Qwen2.5-Coder-1.5B acts on it again.
         """
         messages = await self._journal.messages()
-        self._once = once or (self._once if self.shrunk else None)  # which repeats the last request
-        if self._once is not None:
-            messages = [*messages, self._once]
+        if once is not None:
+            messages = [*messages, once]
         if messages is not self._request.messages:  # a journal may return the same list again, extended
             self._request = replace(self._request, messages=messages, rendered=self._journal.rendered)
         spending = self._plan.spending

@@ -311,7 +311,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         assert processor is not None
         if requests.breath.due:  # neither the model nor a tool may have had to wait
             await asyncio.sleep(0)
-        again, is_kept = progress.asking()
+        again, is_kept = progress.asking(repeated=requests.shrunk)
         if again is not None and is_kept:
             self.journal.add(again)
         prepared = requests.prepare(None if is_kept else again)
