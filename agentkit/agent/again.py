@@ -45,10 +45,10 @@ def lacking(turn: Turn, choice: str, output: Output | None) -> Lacking | None:
         return None
     if InventedResult in turn.odd:
         return "invented_result"
-    if turn.finish.reason not in _COMPLETE:
-        return None
     if UnreadCall in turn.odd:
         return "unread_call"
+    if turn.finish.reason not in _COMPLETE:
+        return None
     if choice not in ("auto", "none"):
         return "no_call"
     return "empty" if all(map(_says_nothing, turn.message.content)) else None

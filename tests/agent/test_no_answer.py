@@ -11,7 +11,7 @@ from rollout_kit import Lines
 
 from agentkit import Agent, ThreadManager, formats
 from agentkit.agent import RunResult
-from agentkit.events import Event, InventedResult, Text, UnreadCall
+from agentkit.events import Event, Finish, InventedResult, Text, UnreadCall
 from agentkit.formats.teach import example_call, is_example
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from agentkit.models.base import Model
@@ -113,6 +113,18 @@ def test_an_unread_call_is_asked_for_again_and_is_no_answer(name: str | None, do
         asked = model.requests[1].messages[-1]
         assert isinstance(asked, UserMessage)
         assert ("add" if name is None else example_call(name, SPEC, [SPEC]).strip()) in asked.text
+
+
+@pytest.mark.parametrize("name", [None, "xml", "hermes"])
+@pytest.mark.parametrize("again", [1, 40])
+def test_calls_that_are_written_up_to_the_token_limit_are_no_answer(name: str | None, again: int) -> None:
+    """Qwen2.5-Coder-0.5B writes the same call line after line."""
+    line = '{"name": "add", "arguments": {"a": 1, "b": 2}}\n'
+    cut = [Text(f"{line * again}{line[:20]}"), Finish("length")]
+    run = Agent(ScriptedModel([cut, CALL, "It is 3."], format=name), [add]).run_sync("What is 1 + 2?")
+    assert (run.finish, run.text) == ("stop", "It is 3.")
+    prose = [Text("The sum of 1 and 2 is\nthat which add"), Finish("length")]
+    assert Agent(ScriptedModel([prose], format=name), [add]).run_sync("?").finish == "length"
 
 
 def test_the_event_has_the_attempt_as_it_was_written() -> None:
