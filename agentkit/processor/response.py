@@ -138,11 +138,12 @@ class ResponseReader:
             call = ToolCall(opened.id, opened.name, raw=raw)
             error = CallError(index, "truncated_call", message, call, len(raw))
             yield from self.intake.keep([error], self.native)
-        # in a reply that was cut, the rest of a line after bare calls makes them look like examples
         if (cut or (whole and not quotes)) and self._offered and not self.intake.calls:
             text = self.intake.draft.message().text
-            lines = text.rpartition("\n")[0] if cut else ""  # those that were not cut
-            unread = attempted(lines or text, self._offered, alone=self._output is None)
+            said = ((text.rpartition("\n")[0] if cut else "") or text).strip()  # without the line that was cut
+            unread = attempted(said, self._offered, alone=self._output is None)
+            if cut and unread is not None and unread.text != said:  # it may only be described
+                unread = None
             if unread is not None and not (self._output is not None and self._output(text, whole=False)):
                 yield from self.intake.keep((unread,), self.native)
 

@@ -123,8 +123,9 @@ def test_calls_that_are_written_up_to_the_token_limit_are_no_answer(name: str | 
     cut = [Text(f"{line * again}{line[:20]}"), Finish("length")]
     run = Agent(ScriptedModel([cut, CALL, "It is 3."], format=name), [add]).run_sync("What is 1 + 2?")
     assert (run.finish, run.text) == ("stop", "It is 3.")
-    prose = [Text("The sum of 1 and 2 is\nthat which add"), Finish("length")]
-    assert Agent(ScriptedModel([prose], format=name), [add]).run_sync("?").finish == "length"
+    for prose in ("You call it like this:\nadd(a=1, b=2)\nwhich me", f"In JSON:\n{line}and then"):
+        run = Agent(ScriptedModel([[Text(prose), Finish("length")]], format=name), [add]).run_sync("?")
+        assert (run.finish, run.text) == ("length", prose)
 
 
 def test_the_event_has_the_attempt_as_it_was_written() -> None:
