@@ -112,7 +112,18 @@ class Bubblewrapped(Confined):
         words += ["--proc", "/proc"]
         for path in kernel_settings():
             words += ["--ro-bind", path, path]
-        words += ["--remount-ro", "/proc", "--dev", "/dev", "--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
+        words += [
+            "--remount-ro",
+            "/proc",
+            "--dev",
+            "/dev",
+            "--size",
+            size,
+            "--tmpfs",
+            "/dev/shm",
+            "--remount-ro",
+            "/dev",
+        ]
         words += ["--size", size, "--tmpfs", "/tmp"]
         for path in map(str, self.readable):
             words += ["--ro-bind", path, path]
