@@ -126,7 +126,7 @@ MODES: Final[dict[str, tuple[int | None, int | None, int, int | None]]] = {
     "mknod": (133, None, 1, None),
     "mknodat": (259, 33, 2, None),
 }
-"""Calls that give a file its mode: the argument that is the mode, and the one with the flags without which it is none.
+"""Calls that give a file its mode: which argument is the mode, and which one has the flags that say whether it counts.
 
 No file gets the bits by which a program runs as its owner or group: outside, it is the owner who started the sandbox.
 As the filter cannot tell files from folders, folders do not get them either, as in systemd.

@@ -34,17 +34,9 @@ REASONS: Final[Mapping[str, tuple[str, ...]]] = {
         *_settings("pre-commit-config", "prek", "lefthook", "lefthook-local", "overcommit", "captainhook", "grumphp"),
     ),
     "it contains secrets, or says where they are sent": (
-        # not `.venv` and `.virtualenv`, and not `.env.example`, `.env.production.template` and their kind, which exist to be shared
-        *(
-            ".[!v]*env",
-            ".env",
-            ".env.local",
-            ".env.*.local",
-            ".env.dev",
-            ".env.development",
-            ".env.prod",
-            ".env.production",
-        ),
+        # not `.env.example`, `.env.production.template` and their kind, which exist to be shared, and not `.venv`
+        *(".[!v]*env", ".env", ".env.local", ".env.*.local", ".env.dev", ".env.development", ".env.prod"),
+        ".env.production",
         *(".env.stage", ".env.staging", ".env.test", ".env.testing", ".env.ci", ".env.qa", ".env.uat", ".env.int"),
         *(".env.preview", ".env.preprod", ".env.live", ".env.docker", ".env.secret", ".env.secrets", ".env.private"),
         *(".env.vault", ".env.keys", ".env.bak", ".env.backup", ".env.old", ".env.orig", ".env.save"),

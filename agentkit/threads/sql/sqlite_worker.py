@@ -110,8 +110,8 @@ class DatabaseFile:
         return os.path.isfile(self.path) and not all(os.access(place, os.W_OK) for place in places)
 
     def _only_read(self) -> str:
-        """The file's address, for reading alone. Without a log nobody writes it now, and none can be made beside it."""
-        quiet = "" if os.path.exists(f"{self.path}-wal") else "&immutable=1"
+        """The file's address, for reading alone. Without a log nobody writes it now, and none can be created here."""
+        quiet = "" if _has_log(self.path) else "&immutable=1"
         return f"{Path(self.path).as_uri()}?mode=ro{quiet}"
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
@@ -163,6 +163,10 @@ def _code(e: sqlite3.Error) -> int:
     return int(getattr(e, "sqlite_errorcode", 0)) & 0xFF
 
 
+def _has_log(path: str) -> bool:
+    return os.path.exists(log := f"{path}-wal") and os.path.getsize(log) > 0
+
+
 def _why_not_opened(path: str) -> str:
     folder = os.path.dirname(path)
     if os.path.isdir(path):
@@ -173,6 +177,8 @@ def _why_not_opened(path: str) -> str:
         return f"there is no folder {folder}; create it first"
     except OSError:
         return f"no permission to access {folder}"
+    if _has_log(path) and not os.access(folder, os.W_OK):
+        return f"it has a log ({path}-wal), for which its folder must be writable; copy both files to one that is"
     if not os.access(path if os.path.exists(path) else folder, os.R_OK | os.W_OK):
         return "no permission to read and write there"
     return "the file cannot be opened"

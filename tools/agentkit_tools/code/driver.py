@@ -25,8 +25,8 @@ import gc
 import importlib
 import json
 import os
-import select
 import resource
+import select
 import signal
 import stat
 import sys
@@ -332,6 +332,7 @@ def entries(places: list[str], most: int | None = None) -> dict[str, tuple[int, 
     No code can set the time of a change: also a mode that was set back, or a file that is gone, leaves another one.
 
     Args:
+        places: the folders.
         most: how many there may be; one more suffices to see that it is not the same.
     """
     found: dict[str, tuple[int, ...] | None] = {}

@@ -73,9 +73,8 @@ class Walk:
         encoded("glob", where.glob)  # refuses what would be read as a `?`
         self._glob = Rules([where.glob]) if where.glob else None
         if self._glob is not None and not self._glob:
-            raise Refusal(
-                f"glob {brief(where.glob)} is not a pattern: a bracket or brace is not closed, or it is empty or too long"
-            )
+            why = "a bracket or brace is not closed, or it is empty or too long"
+            raise Refusal(f"glob {brief(where.glob)} is not a pattern: {why}")
         if where.depth < 0:
             raise Refusal(f"depth counts levels from 1, or is 0 for all of them; got depth={where.depth}")
         self._until = time.monotonic() + SECONDS
