@@ -13,6 +13,7 @@ import os
 import platform
 import signal
 import socket
+import struct
 import sys
 from collections.abc import Callable
 from typing import Any, Final
@@ -99,6 +100,58 @@ def times(facts: Facts) -> str | None:
     """Change the times of that file."""
     os.utime(facts["outside"], (1, 1))
     return "changed the times of a file outside"
+
+
+def set_id(facts: Facts) -> str | None:
+    """Leave a program that runs as its owner, who outside is the one that started the sandbox."""
+    path, mode = "set-id", 0o6755
+    os.umask(0)
+    file = os.open(path, os.O_CREAT | os.O_WRONLY, 0o755)
+    ways: tuple[Callable[[], object], ...] = (
+        lambda: os.chmod(path, mode),
+        lambda: os.fchmod(file, mode),
+        lambda: LIBC.syscall(452, -100, path.encode(), mode, 0),  # fchmodat2
+        lambda: os.close(LIBC.open(b"set-id-open", os.O_CREAT | os.O_WRONLY, mode)),
+        lambda: os.close(LIBC.creat(b"set-id-creat", mode)),
+        lambda: LIBC.mknod(b"set-id-mknod", 0o100000 | mode, ctypes.c_ulong(0)),
+        lambda: os.close(LIBC.syscall(437, -100, b"set-id-openat2", struct.pack("QQQ", 0o101, mode, 0), 24)),
+        lambda: os.close(os.open(".", os.O_TMPFILE | os.O_WRONLY, mode)),
+        lambda: os.setxattr(path, "security.capability", struct.pack("<IIIII", 0x2000001, 1, 0, 0, 0)),
+    )
+    for way in ways:
+        try:
+            way()
+        except OSError:
+            continue
+    os.close(file)
+    left = [name for name in os.listdir(".") if os.lstat(name).st_mode & 0o6000]
+    return f"left {left} with the mode of its owner" if left or "security.capability" in os.listxattr(path) else None
+
+
+def limits_of_others(facts: Facts) -> str | None:
+    """Change limits and priorities of a process besides the own one."""
+    child = os.fork()
+    if child == 0:
+        signal.pause()
+        os._exit(0)
+    try:
+        limits = struct.pack("QQ", 64, 64)
+        for what, result in (
+            ("prlimit", LIBC.prlimit(child, 7, limits, None)),
+            ("setpriority", LIBC.setpriority(0, child, 19)),
+            ("setpriority of the group", LIBC.setpriority(1, 0, 19)),
+            ("setpriority of the user", LIBC.setpriority(2, 0, 19)),
+            ("ioprio_set", LIBC.syscall(30 if ARM else 251, 1, child, 3 << 13)),
+            ("ioprio_set of the user", LIBC.syscall(30 if ARM else 251, 3, 0, 3 << 13)),
+            ("sched_setaffinity", LIBC.sched_setaffinity(child, 8, struct.pack("Q", 1))),
+            ("sched_setscheduler", LIBC.sched_setscheduler(child, 3, struct.pack("i", 0))),
+        ):
+            if (done := called(what, result)) is not None:
+                return done
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    return None
 
 
 def tcp(facts: Facts) -> str | None:
@@ -273,9 +326,9 @@ def fork_bomb(facts: Facts) -> str | None:
 
 
 ATTEMPTS: Final[tuple[Callable[[Facts], str | None], ...]] = (
-    etc_shadow, home, tmp_read, tmp_write, tmp_truncate, usr_write, symlink, hardlink, chmod, times,
+    etc_shadow, home, tmp_read, tmp_write, tmp_truncate, usr_write, symlink, hardlink, chmod, times, set_id,
     tcp, udp, unix_path, unix_abstract,
-    kill_all, kill_outside, kill_parent, ptrace, unshare, setns, mount, io_uring, bpf, keyring,
+    kill_all, kill_outside, kill_parent, limits_of_others, ptrace, unshare, setns, mount, io_uring, bpf, keyring,
     environment, environ_of_others, proc_root, kernel_settings, descriptors, privileges,
     memory, large_file, fork_bomb,
 )  # fmt: skip

@@ -112,7 +112,18 @@ class Bubblewrapped(Confined):
         words += ["--proc", "/proc"]
         for path in kernel_settings():
             words += ["--ro-bind", path, path]
-        words += ["--dev", "/dev", "--size", size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
+        words += [
+            "--remount-ro",
+            "/proc",
+            "--dev",
+            "/dev",
+            "--size",
+            size,
+            "--tmpfs",
+            "/dev/shm",
+            "--remount-ro",
+            "/dev",
+        ]
         words += ["--size", size, "--tmpfs", "/tmp"]
         for path in map(str, self.readable):
             words += ["--ro-bind", path, path]
@@ -251,6 +262,8 @@ def _started(popen: subprocess.Popen[bytes], pidfd: int, info: int, group: Contr
 
     def ended(status: int, _: float) -> Ended:  # the outermost process does not collect what the others have used
         if b"exit-code" not in os.read(info, TOO_LONG):  # it says so only of a command that was started
+            if status < 0:  # killed itself, and the command with it
+                return Ended(status, group.out_of_memory, cpu=group.cpu)
             return Ended(None, failed="bubblewrap did not start the command")
         code = 128 - status if 128 < status <= 128 + signal.SIGRTMAX else status
         return Ended(code, group.out_of_memory, cpu=group.cpu)

@@ -101,6 +101,38 @@ BY_PATH: Final[dict[str, tuple[int | None, int | None]]] = {
 makes what is outside read-only; by descriptor they stay, because Landlock decides what can be opened."""
 
 
+OWN: Final[tuple[tuple[tuple[int, int], int, int], ...]] = (
+    ((302, 261), 0, 0),  # prlimit64
+    ((203, 122), 0, 0),  # sched_setaffinity
+    ((142, 118), 0, 0),  # sched_setparam
+    ((144, 119), 0, 0),  # sched_setscheduler
+    ((314, 274), 0, 0),  # sched_setattr
+    ((141, 140), 0, 0),  # setpriority: of a process, not of a group or of all of a user,
+    ((141, 140), 1, 0),  # and of this one
+    ((251, 30), 0, 1),  # ioprio_set, where the kinds count from 1
+    ((251, 30), 1, 0),
+)
+"""Limits and priorities, which a command may change for its own process alone: the calls, one of their arguments, and
+the only value that it may have, which for a process is 0."""
+
+MODES: Final[dict[str, tuple[int | None, int | None, int, int | None]]] = {
+    "chmod": (90, None, 1, None),
+    "fchmod": (91, 52, 1, None),
+    "fchmodat": (268, 53, 2, None),
+    "fchmodat2": (452, 452, 2, None),
+    "creat": (85, None, 1, None),
+    "open": (2, None, 2, 1),
+    "openat": (257, 56, 3, 2),
+    "mknod": (133, None, 1, None),
+    "mknodat": (259, 33, 2, None),
+}
+"""Calls that give a file its mode: which argument is the mode, and which one has the flags that say whether it counts.
+
+No file gets the bits by which a program runs as its owner or group: outside, it is the owner who started the sandbox.
+As the filter cannot tell files from folders, folders do not get them either, as in systemd.
+Source: systemd.exec(5), RestrictSUIDSGID."""
+
+
 class Machine(NamedTuple):
     """What the filter must know of a processor.
 
@@ -131,6 +163,9 @@ KILL: Final = 0x80000000
 ERROR: Final = 0x00050000
 
 NUMBER, AUDIT = 0, 4  # offsets in `struct seccomp_data`
+BY_OWNER: Final = 0o6000  # S_ISUID and S_ISGID
+CREATING: Final = 0o100 | 0o20000000  # O_CREAT and __O_TMPFILE, the same on both machines
+OPENAT2: Final = 437  # on both machines
 NEW_NAMESPACES: Final = 0x7E020000  # every CLONE_NEW… flag that `clone` takes
 TERMINAL_INPUT: Final = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX: type into the terminal of who called us
 
@@ -169,8 +204,10 @@ def program(*, by_path: bool = False) -> bytes:
     for numbers in (DENIED | BY_PATH if by_path else DENIED).values():
         if (number := numbers[machine.column]) is not None:
             steps += [step(EQUAL, number, 0, 1), refuse]
-    # The arguments of clone3 lie in memory, out of a filter's sight. Without it, the C library takes `clone`.
-    steps += [step(EQUAL, machine.clone3, 0, 1), step(RETURN, ERROR | errno.ENOSYS)]
+    # The arguments of clone3 and openat2 lie in memory, out of a filter's sight. Without them, programs take the older.
+    for number in (machine.clone3, OPENAT2):
+        steps += [step(EQUAL, number, 0, 1), step(RETURN, ERROR | errno.ENOSYS)]
+    steps += _own(machine.column, refuse) + _modes(machine.column, refuse)
     steps += [step(EQUAL, machine.clone, 0, 4), step(LOAD, argument(0))]
     steps += [step(ANY_BIT, NEW_NAMESPACES, 0, 1), refuse, step(RETURN, ALLOW)]
     if by_path:  # with a null path it changes an open file
@@ -180,3 +217,25 @@ def program(*, by_path: bool = False) -> bytes:
     steps += [step(EQUAL, machine.ioctl, 0, 4), step(LOAD, argument(1))]
     steps += [step(EQUAL, TERMINAL_INPUT[0], 1, 0), step(EQUAL, TERMINAL_INPUT[1], 0, 1), refuse]
     return b"".join([*steps, step(RETURN, ALLOW)])
+
+
+def _own(column: int, refuse: bytes) -> list[bytes]:
+    """Limits and priorities of others are refused."""
+    steps: list[bytes] = []
+    for numbers, position, only in OWN:
+        judged = [step(LOAD, argument(position)), step(EQUAL, only, 1, 0), refuse]
+        steps += [step(EQUAL, numbers[column], 0, len(judged) + 1), *judged, step(LOAD, NUMBER)]
+    return steps
+
+
+def _modes(column: int, refuse: bytes) -> list[bytes]:
+    """Modes with the bits of `BY_OWNER` are refused."""
+    steps: list[bytes] = []
+    for *numbers, mode, flags in MODES.values():
+        if (number := numbers[column]) is None:
+            continue
+        judged = [step(LOAD, argument(mode)), step(ANY_BIT, BY_OWNER, 0, 1), refuse]
+        if flags is not None:
+            judged = [step(LOAD, argument(flags)), step(ANY_BIT, CREATING, 0, len(judged)), *judged]
+        steps += [step(EQUAL, number, 0, len(judged) + 1), *judged, step(LOAD, NUMBER)]
+    return steps

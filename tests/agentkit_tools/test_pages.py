@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit_tools.pages.feeds import feed_text
-from agentkit_tools.pages.page_source import MAX_ATTRIBUTES, decoded, parsed
+from agentkit_tools.pages.page_source import MAX_ATTRIBUTES, MAX_PIECES, bounded, decoded, parsed
 from agentkit_tools.pages.page_text import PageText, page_text
 
 PAGES = Path(__file__).parent / "pages"
@@ -406,3 +406,9 @@ def test_reading_stops_in_time_with_what_was_read_until_then(shape: Shape, monke
         found = page_text(html, "https://a.example/", whole=True, late=lambda left=left: next(left, None) is None)
         assert set(re.findall(r"\w+", found.text)) <= words
         assert found.stopped or looks
+
+
+@pytest.mark.parametrize("piece", ["<p>a", "</b>", "<!x>", "<i a1=1>", "<i\na=\nb='2'>"])
+def test_a_page_of_tags_is_read_up_to_a_bound(piece: str) -> None:
+    assert len(bounded(piece * 450_000)) <= len(piece) * MAX_PIECES
+    assert bounded(piece * 100) == piece * 100

@@ -250,8 +250,8 @@ def test_open_figures_are_pictures() -> None:
     assert result.text == "drawn\n[2 pictures]"
 
 
-def test_a_forged_report_is_text_at_worst(python: Python) -> None:
-    """The code finds the descriptor through which its report goes, and writes what it likes."""
+def test_a_forged_report_is_an_error(python: Python) -> None:
+    """The code finds the descriptor through which its report goes, and does not know the number of its request."""
     forged = '{"value": "forged", "images": [["image/png", 5], 7, null], "skipped": -1, "error": [], "exit": "x"}'
     code = f"""
 import os
@@ -260,9 +260,27 @@ for fd in range(3, 20):
     except OSError: pass
 os._exit(0)
 """
-    assert ran(python, code).text.startswith("[value]\nforged")
-    deep = code.replace(repr(forged.encode()), "b'[' * 100000")
-    assert ran(python, deep).text.startswith("[no output")
+    for written in (forged.encode(), b"[" * 100_000, b"\xff", b""):
+        found = ran(python, code.replace(repr(forged.encode()), repr(written)))
+        assert "it wrote where the interpreter reports how its code ended" in found.text
+
+
+@pytest.mark.parametrize("late", ["", "threading.Timer(0.05, write).start()"])
+@pytest.mark.parametrize("written", ["{}\n", "x", "[" * 9999 + "\n"])
+def test_no_call_of_a_session_gets_the_report_of_another(session: Python, written: str, late: str) -> None:
+    code = f"""
+import os, threading, time
+def write():
+    for fd in range(3, 40):
+        try: os.write(fd, {written.encode()!r})
+        except OSError: pass
+{late or "write()"}
+time.sleep(0.01)
+'first'
+"""
+    texts = [ran(session, code).text, ran(session, "import time; time.sleep(0.1); 'second'").text]
+    assert any("it wrote where the interpreter reports" in text for text in texts)
+    assert ran(session, "'third'").text == "[value]\n'third'"
 
 
 def test_the_watching_process_can_be_neither_read_nor_written(python: Python) -> None:

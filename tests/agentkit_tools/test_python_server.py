@@ -22,7 +22,7 @@ from confining import confined
 from starlette.requests import Request
 
 from agentkit_tools.code.worker import Ran
-from agentkit_tools.python_server import ServerSettings, answer, app, unless_left, wanted
+from agentkit_tools.python_server import CodeServer, ServerSettings, answer, app, unless_left, wanted
 
 pytestmark = confined
 
@@ -105,6 +105,44 @@ def test_nothing_passes_from_one_request_to_another(server: Served) -> None:
         seen = "glob.glob('*'), glob.glob(tempfile.gettempdir() + '/tmp*'), hasattr(json, 'mine')"
         assert server.run(f"import glob, json, tempfile\nprint({seen})")["output"] == "[] [] False\n"
         server.run(f"import json, tempfile\njson.mine = 1\nopen('a{n}', 'w').close()\ntempfile.mkstemp()")
+
+
+LEFT = {
+    "a file in a folder above": "open(os.path.join(os.path.dirname(os.getcwd()), 'left'), 'w').close()",
+    "a file in a folder": "os.makedirs('a/b'); open('a/b/c', 'w').close(); os.chmod('a', 0)",
+    "a file that is gone": "open('x', 'w').close(); os.unlink('x')",
+    "a mode": "os.chmod('.', 0o500)",
+    "a mode that was set back": "os.chmod('.', 0o500); os.chmod('.', 0o755)",
+    "an attribute": "os.setxattr('.', b'user.a', b'A')",
+    "a time": "os.utime('.', (1, 1))",
+    "a limit": "resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (16, 16))",
+    "niceness of the group": "os.setpriority(os.PRIO_PGRP, 0, 19)",
+    "niceness of the user": "os.setpriority(os.PRIO_USER, 0, 19)",
+    "processors": "os.sched_setaffinity(os.getppid(), {0})",
+    "a way to be scheduled": "os.sched_setscheduler(os.getppid(), os.SCHED_BATCH, os.sched_param(0))",
+}
+
+
+@pytest.mark.parametrize("kind", ["bwrap", "landlock"])
+def test_an_interpreter_serves_another_only_if_all_is_as_before(kind: str) -> None:
+    """What the code of one client can change: the next one gets the same interpreter, unchanged, or another one."""
+    seen = "import os, resource\nprint(os.getppid(), os.lstat('.')[:2], os.listdir('.'), os.listxattr('.'), "
+    seen += "[resource.getrlimit(n) for n in range(10)], os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0))"
+
+    async def main() -> None:
+        server = CodeServer(ServerSettings(workers=1, kind=kind, most_seconds=20))
+        await server.open()
+        try:
+            for name, code in LEFT.items():
+                worker, before = server.workers.idle[0], (await server.run(seen, 20)).stdout
+                refused = "Error: [Errno" in str((await server.run(f"import os, resource\n{code}", 20)).error)
+                after = (await server.run(seen, 20)).stdout
+                reused = server.workers.idle[0] is worker
+                assert not reused or (before == after and refused), name
+        finally:
+            await server.close()
+
+    asyncio.run(main())
 
 
 SURVIVED = {

@@ -312,3 +312,18 @@ def test_thousands_of_files(tmp_path: Path, many: int) -> None:
         start = time.perf_counter()
         assert rg(tmp_path, "-n", "--no-heading", "need[l]e", ".") == sorted(found)
         print(f"; rg {time.perf_counter() - start:.2f} s")
+
+
+@pytest.mark.parametrize(
+    ("ignored", "number"),
+    [("a" * 100_000, 1), ("(a+)+$\n" * 20_000, 20_001), ("**/" * 2000 + "a", 1), ("*.log\n" + "{" * 3000, 1)],
+)
+def test_patterns_that_cannot_be_read_are_left_out_and_counted(tmp_path: Path, ignored: str, number: int) -> None:
+    files = Files(grown(tmp_path, {"a.txt": "hello\n", ".gitignore": ignored}))
+    note = f"[not seen: {number} patterns of ignore files that are too long or too many]"
+    assert files.list_files().text == f"a.txt\n{note}"
+    assert files.search_files("hello").text == f"a.txt:1:hello\n{note}"
+
+
+def test_a_glob_that_is_too_long_is_refused(tmp_path: Path) -> None:
+    assert "is not a pattern" in (Files(tmp_path).list_files(glob="a" * 100_000).error or "")

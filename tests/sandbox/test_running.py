@@ -430,3 +430,26 @@ def test_what_it_costs_is_counted(box: Sandbox) -> None:
     outcome = python(box, code, limits=FAST)
     assert outcome.wall >= 0.3
     assert outcome.cpu is None or outcome.cpu >= 0.3
+
+
+@pytest.mark.parametrize("inner", [False, True])
+def test_a_sandbox_that_is_killed_from_outside_was_started(box: Sandbox, inner: bool) -> None:
+    async def main() -> SandboxOutcome:
+        async with await box.start(["sh", "-c", "echo up; sleep 60"]) as running:
+            await running.read(timeout=20)
+            pid = running._started.popen.pid  # type: ignore[attr-defined]
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()  # noqa: ASYNC240 - no disk is read
+            os.kill(int(children[0]) if inner else pid, signal.SIGKILL)
+            return await running.wait(timeout=20)
+
+    outcome = asyncio.run(main())
+    assert (outcome.exit_code, outcome.signal) == (None, "SIGKILL")
+
+
+def test_a_program_that_runs_as_its_owner_cannot_be_copied(box: Sandbox) -> None:
+    if box.name == "none":
+        return
+    outcome = run(box, "sh", "-c", "cp /bin/true x; chmod 755 x; chmod u+s x; chmod 2755 x; mkdir -m 1777 d; ls -l")
+    assert "Operation not permitted" in outcome.stderr
+    assert (box.workdir / "x").stat().st_mode & 0o7777 == 0o755
+    assert (box.workdir / "d").stat().st_mode & 0o7777 == 0o1777

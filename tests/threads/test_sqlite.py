@@ -161,6 +161,23 @@ def test_a_read_only_file_can_be_read_but_not_written(open_folder: Path) -> None
     assert f"thread store {file}: the file, or its folder, is read-only; nothing was changed" in error
 
 
+def test_a_read_only_folder_can_be_read_but_not_written(open_folder: Path) -> None:
+    file = open_folder / "a.db"
+    ask(SQLiteStore(file))
+    file.chmod(0o644)
+    open_folder.chmod(0o555)
+    entries, error = do("read_then_write", SQLiteStore(file), "nobody").splitlines()
+    assert entries == "0"
+    assert f"thread store {file}: the file, or its folder, is read-only; nothing was changed" in error
+
+
+def test_a_new_store_is_for_its_owner_alone(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "a.db")
+    ask(store)
+    assert {file.name[4:]: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}.items() >= {"": 0o600}.items()
+    assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o600}
+
+
 def test_a_read_only_folder_is_an_error(open_folder: Path) -> None:
     open_folder.chmod(0o555)
     for error in do("read_then_write", SQLiteStore(open_folder / "a.db"), "nobody").splitlines():

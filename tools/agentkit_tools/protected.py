@@ -21,16 +21,22 @@ def _yaml(*names: str) -> tuple[str, ...]:
     return tuple(f"{name}.{extension}" for name in names for extension in ("yml", "yaml"))
 
 
+def _settings(*names: str) -> tuple[str, ...]:
+    """Files of settings, hidden or not, in each format: a program that reads one of these reads the others, too."""
+    return tuple(f"{dot}{name}.{ending}" for name in names for dot in ("", ".") for ending in ("y*ml", "toml", "json*"))
+
+
 REASONS: Final[Mapping[str, tuple[str, ...]]] = {
     "git and other version control systems run hooks and commands from it": (
         *(".git", "git~1", ".gitconfig", ".gitmodules", ".config/git", ".githooks", ".git-hooks", ".hg", ".hgrc"),
         *(".svn", ".bzr", ".jj", "_darcs", ".config/jj", ".husky", ".huskyrc*", ".simple-git-hooks.*"),
         *("simple-git-hooks.*", ".lefthook", ".lefthook-local", ".lintstagedrc*", "lint-staged.config.*"),
-        *_yaml(".pre-commit-config", "lefthook", ".lefthook", "lefthook-local", ".lefthook-local", ".overcommit"),
+        *_settings("pre-commit-config", "prek", "lefthook", "lefthook-local", "overcommit", "captainhook", "grumphp"),
     ),
     "it contains secrets, or says where they are sent": (
-        # not `.env.example`, `.env.production.template` and their kind, which exist to be shared
-        *(".env", ".env.local", ".env.*.local", ".env.dev", ".env.development", ".env.prod", ".env.production"),
+        # not `.env.example`, `.env.production.template` and their kind, which exist to be shared, and not `.venv`
+        *(".[!v]*env", ".env", ".env.local", ".env.*.local", ".env.dev", ".env.development", ".env.prod"),
+        ".env.production",
         *(".env.stage", ".env.staging", ".env.test", ".env.testing", ".env.ci", ".env.qa", ".env.uat", ".env.int"),
         *(".env.preview", ".env.preprod", ".env.live", ".env.docker", ".env.secret", ".env.secrets", ".env.private"),
         *(".env.vault", ".env.keys", ".env.bak", ".env.backup", ".env.old", ".env.orig", ".env.save"),
@@ -45,8 +51,8 @@ REASONS: Final[Mapping[str, tuple[str, ...]]] = {
         *(".huggingface", ".modal.toml"),
     ),
     "a shell runs it on startup or when entering the folder": (
-        *(".envrc", ".direnv", ".config/direnv", ".autoenv", ".autoenv.zsh", ".mise.toml", "mise.toml"),
-        *(".mise.*.toml", "mise.*.toml", ".mise", ".config/mise", ".config/mise.toml", ".tool-versions", ".asdfrc"),
+        *(".envrc", ".envrc.*", ".config/direnv", ".autoenv*", ".localrc", ".*rc.local"),
+        *(*_settings("mise", "mise.*"), ".mise", "mise", ".config/mise.toml", ".tool-versions", ".asdfrc"),
         *(".rvmrc", ".sdkmanrc", ".bashrc", ".bashrc.d", ".bash_profile", ".bash_login", ".bash_logout"),
         *(".bash_aliases", ".bash_completion", ".bash_completion.d", ".profile", ".inputrc", ".editrc", ".zshrc"),
         *(".zshrc.d", ".zshrc.local", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".config/zsh", ".oh-my-zsh"),
@@ -74,7 +80,7 @@ REASONS: Final[Mapping[str, tuple[str, ...]]] = {
     "an editor runs tasks and commands from it": (
         *(".vscode", "*.code-workspace", ".config/Code", ".idea", ".vs", ".fleet", ".zed", ".config/zed", ".nova"),
         *("*.sublime-project", "*.sublime-workspace", "*.sublime-build", ".externalToolBuilders", ".devcontainer"),
-        *(".devcontainer.json", *_yaml(".gitpod", "devfile", ".devfile"), ".idx", ".replit", "replit.nix"),
+        *(*_settings("devcontainer", "gitpod", "devfile"), ".idx", ".replit", "replit.nix"),
         *(".codesandbox", ".stackblitzrc", ".vimrc", "_vimrc", ".gvimrc", "_gvimrc", ".ideavimrc", ".exrc", ".nvimrc"),
         *(".nvim.lua", ".lvimrc", ".vimspector.json", ".vim", "vimfiles", ".config/nvim", ".helix", ".config/helix"),
         *(".kakrc", ".config/kak", ".nanorc", ".config/nano", ".config/micro", ".dir-locals.el", ".dir-locals-2.el"),
@@ -82,11 +88,11 @@ REASONS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "a coding agent starts commands and servers from it": (
         *(".claude", ".claude.json", ".cursor", ".codex", ".gemini", ".windsurf", ".continue", ".continuerc.json"),
-        *(".mcp.json", "mcp.json", ".opencode", "opencode.json", "opencode.jsonc", ".config/opencode", ".roo"),
+        *(*_settings("mcp", "opencode", "crush"), ".opencode", ".config/opencode", ".roo"),
         *(".kilocode", ".kiro", ".amazonq", ".qwen", ".cline", ".clinerules", ".augment", ".trae", ".junie", ".goose"),
-        *(".config/goose", ".crush", "crush.json", ".crush.json", ".copilot", ".factory", ".openhands", ".agents"),
+        *(".config/goose", ".crush", ".copilot", ".factory", ".openhands", ".agents"),
         *(".agent", ".amp", ".zencoder", ".qoder", ".codebuddy", ".iflow", ".vibe", ".warp", ".devin", ".tabnine"),
-        *(*_yaml(".aider.conf", ".aider.model.settings"), ".github/agents", ".github/hooks", ".github/prompts"),
+        *(*_settings("aider.conf", "aider.model.settings"), ".github/agents", ".github/hooks", ".github/prompts"),
         *(".github/skills", ".github/instructions", ".github/copilot-instructions.md"),
     ),
     "a CI server runs it when it is pushed": (
@@ -94,11 +100,11 @@ REASONS: Final[Mapping[str, tuple[str, ...]]] = {
         *(".forgejo/workflows", ".gitlab/ci", ".gitlab/agents", ".circleci", ".azure-pipelines", "Jenkinsfile*"),
         *(".woodpecker", ".buildkite", ".teamcity", ".semaphore", ".tekton", ".harness", ".builds", ".depot"),
         *(".space.kts", ".drone.star", ".drone.jsonnet", ".cirrus.star", ".vela", ".zuul.d", "zuul.d", ".copr"),
-        *_yaml(".gitlab-ci", ".travis", "azure-pipelines", ".vsts-ci", "bitbucket-pipelines", ".drone", ".woodpecker"),
-        *_yaml(".cirrus", "appveyor", ".appveyor", "cloudbuild", "buildspec", ".build", ".readthedocs", "readthedocs"),
-        *_yaml("codemagic", "bitrise", "wercker", "shippable", "codefresh", "screwdriver", ".vela", ".zuul", "zuul"),
-        *_yaml(".packit", ".onedev-buildspec", ".scrutinizer", "amplify", "render"),
-        *("cloudbuild.json", "netlify.toml", "vercel.json"),
+        *_settings("gitlab-ci", "travis", "azure-pipelines", "vsts-ci", "bitbucket-pipelines", "drone", "woodpecker"),
+        *_settings("cirrus", "appveyor", "cloudbuild", "buildspec", "readthedocs", "codemagic", "bitrise", "wercker"),
+        *_settings("shippable", "codefresh", "screwdriver", "vela", "zuul", "packit", "onedev-buildspec"),
+        *_settings("scrutinizer", "netlify", "vercel"),
+        *_yaml(".build", "amplify", "render"),
     ),
     "a desktop runs it when someone opens it or the folder": (
         *("*.desktop", ".directory", "autorun.inf", "desktop.ini", "*.lnk", "*.scf"),
@@ -172,6 +178,10 @@ def _protects(patterns: _Patterns, path: Path) -> bool:
     return any(not rest or any(path.glob(rest)) for rest in rests)
 
 
+_UNSEEN: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+"""What file systems that ignore case ignore, too, besides format characters. Source: Default_Ignorable_Code_Point."""
+
+
 def _folded(name: str) -> str:
     """A name as the most lenient file system compares it.
 
@@ -179,5 +189,5 @@ def _folded(name: str) -> str:
     colon, which Windows' file systems, also mounted elsewhere, drop.
     """
     plain = unicodedata.normalize("NFKC", name)
-    folded = "".join(c for c in plain if unicodedata.category(c) != "Cf").casefold()
+    folded = "".join(c for c in plain if unicodedata.category(c) != "Cf" and not _UNSEEN.match(c)).casefold()
     return folded.partition(":")[0].rstrip(". ") if folded.strip(". ") else folded

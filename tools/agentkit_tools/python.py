@@ -13,6 +13,7 @@ from agentkit.errors import ConfigError
 from agentkit.sandbox import Sandbox, SandboxError, SandboxLimits
 from agentkit.sandbox import sandbox as made
 from agentkit_tools.code.background import Background
+from agentkit_tools.code.leftovers import Leftovers
 from agentkit_tools.code.monty import MontyRuns
 from agentkit_tools.code.worker import Ran, Worker, Workers, signal_name
 from agentkit_tools.protected import PROTECTED, protected_in
@@ -46,7 +47,8 @@ class Python(Tool):
         preload: modules that are imported in advance, such as `numpy`.
         read: further paths that the code may read.
         protected: names of files and folders at the top of `root` that the code may read but not change, by default as
-            for `Files`; patterns as there. What does not exist when the tool is made is not protected, nor are links.
+            for `Files`; patterns as there. What does not exist when the tool is made is not protected, nor are links;
+            of git repositories, see `Shell`.
 
     Raises:
         ConfigError: an argument that this sandbox does not have.
@@ -69,13 +71,14 @@ class Python(Tool):
         limits = replace(limits or SandboxLimits(), cpu=cpu)
         self.keep_state = keep_state
         self.timeout = timeout
+        kept = protected_in(root, protected)
+        self._left = Leftovers(root, protected, kept if sandbox != "none" else ())
         self._runs: Runs | MontyRuns
         if sandbox == "monty":
             if unused := [name for name, value in (("root", root), ("preload", preload), ("read", read)) if value]:
                 raise ConfigError(f"sandbox='monty' has no files and no packages: omit {', '.join(unused)}")
             self._runs = MontyRuns(limits, timeout, KEPT)
         else:
-            kept = protected_in(root, protected)
             box = made(sandbox, workdir=root, read=[*read, FONTS], protected=kept)
             self._runs = Runs(box, limits, tuple(preload), timeout)
         self._background = Background(self, self._runs.close)
@@ -98,11 +101,12 @@ class Python(Tool):
                 ran, before = await self._background.do(self._runs.alone(code)), ""
         except SandboxError as e:
             return ToolResult(error=f"the code did not run: {e}", code="tool_error")
-        return told(ran, self.timeout, self.keep_state, before)
+        return await self._left.judged(told(ran, self.timeout, self.keep_state, before))
 
     def close(self) -> None:
         """Kill what still runs, and remove the private folder."""
         self._background.stop()
+        self._left.set_aside()
 
 
 class Runs:

@@ -2,7 +2,7 @@
 
 Speaks as the code server of open-instruct does, so that its `PythonCodeTool` and others can use it. Each request runs
 in a process of its own. These are forked from warm interpreters in sandboxes; each serves one request at a time. An
-interpreter is used again only if the code left no process and no file.
+interpreter is used again only if the code left no process, and files, folders and limits are as they were before.
 
 Needs the extra `gateway`.
 """

@@ -13,6 +13,7 @@ from agentkit import Tool, ToolResult, openapi_schema, xml_schema
 from agentkit.sandbox import Running, Sandbox, SandboxError, SandboxLimits, SandboxOutcome
 from agentkit.sandbox import sandbox as made
 from agentkit_tools.code.background import Background
+from agentkit_tools.code.leftovers import Leftovers
 from agentkit_tools.code.terminal_text import Reading, decoded, readable
 from agentkit_tools.protected import PROTECTED, protected_in
 
@@ -46,7 +47,9 @@ class Shell(Tool):
         limits: of the sandbox; its `wall` and `output` are not used, nor its `cpu` for background commands.
         protected: names of files and folders at the top of `root` that commands may read but not change, by default as
             for `Files`; patterns as there. So git can show `.git`, but not commit: pass fewer names if it must. What
-            does not exist when the tool is made is not protected, nor are links.
+            does not exist when the tool is made is not protected, nor are links; but where `.git` is protected, git
+            repositories that commands make or change, at any depth and under any name, are left without settings that
+            can run a program, and without hooks: these are renamed, and the result says so.
         env: variables for the commands. The model can read them.
         read: further paths that commands may read.
 
@@ -67,7 +70,9 @@ class Shell(Tool):
         read: Sequence[str | Path] = (),
     ) -> None:
         self.most_seconds = most_seconds
-        box = made(sandbox, workdir=root, read=read, protected=protected_in(root, protected), env=env)
+        kept = protected_in(root, protected)
+        box = made(sandbox, workdir=root, read=read, protected=kept, env=env)
+        self._left = Leftovers(root, protected, kept if sandbox != "none" else ())
         self._commands = Commands(box, limits or SandboxLimits(cpu=most_seconds), most_sessions)
         self._background = Background(self, self._commands.close)
 
@@ -134,10 +139,11 @@ class Shell(Tool):
     def close(self) -> None:
         """Kill what still runs, and remove the private folder."""
         self._background.stop()
+        self._left.set_aside()
 
     async def _did(self, work: Coroutine[None, None, ToolResult]) -> ToolResult:
         try:
-            return await self._background.do(work)
+            return await self._left.judged(await self._background.do(work))
         except (Refused, SandboxError) as e:
             return ToolResult(error=str(e), code="tool_error")
 

@@ -241,12 +241,15 @@ def read_page(response: Response, kind: str, whole: bool, late: Callable[[], boo
     """A response's text. Runs in a thread: a page of 10 MB takes seconds."""
     try:
         from agentkit_tools.pages.feeds import feed_text
-        from agentkit_tools.pages.page_source import decoded
+        from agentkit_tools.pages.page_source import MAX_PIECES, bounded, decoded
         from agentkit_tools.pages.page_text import page_text
     except ImportError as e:
         raise RequestFailed(f"reading pages needs lxml: the operator must install agentkit[web] ({e})") from e
     text = decoded(response.body, response.headers.get("content-type", ""), cut=response.cut)
     remarks = [f"only the first {len(response.body)} bytes of the page were read"] if response.cut else []
+    if kind in HTML | XML and len(few := bounded(text)) < len(text):
+        remarks.append(f"only the first {MAX_PIECES} tags and attributes of the page were read")
+        text = few
     found = feed_text(text, response.url, late) if kind in XML or "<?xml" in text[:100] else None
     if found is None and kind in HTML:
         found = page_text(text, response.url, whole=whole, late=late)

@@ -6,7 +6,9 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread, current_thread
 from typing import Any, Final
@@ -84,8 +86,12 @@ class DatabaseFile:
         """
         connection = None
         try:
+            if self.path != ":memory:" and not self.read_only:
+                with suppress(OSError):  # which SQLite says better; its log gets the mode of the file
+                    os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             connection = sqlite3.connect(
-                self.path,
+                self._only_read() if self.read_only else self.path,
+                uri=self.read_only,
                 timeout=self.busy_timeout,
                 isolation_level=None,
                 check_same_thread=False,  # a thread that forks closes it, while its own does nothing
@@ -97,9 +103,22 @@ class DatabaseFile:
             raise self.explain(e) from e
         return connection
 
+    @property
+    def read_only(self) -> bool:
+        """Whether the file is there, and it or its folder cannot be written, as on a read-only file system."""
+        places = (self.path, os.path.dirname(self.path))
+        return os.path.isfile(self.path) and not all(os.access(place, os.W_OK) for place in places)
+
+    def _only_read(self) -> str:
+        """The file's address, for reading alone. Without a log nobody writes it now, and none can be created here."""
+        quiet = "" if _has_log(self.path) else "&immutable=1"
+        return f"{Path(self.path).as_uri()}?mode=ro{quiet}"
+
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.create_function("agentkit_clock", 0, lambda: float(self.clock()))
         ready = self.drive(connection, self.operations.ready())  # before any change: the file may be another program's
+        if ready and self.read_only:
+            return
         self._use_wal(connection)
         self.execute(connection, f"PRAGMA synchronous = {self.synchronous}")
         self.execute(connection, "PRAGMA fullfsync = ON")  # macOS: there fsync alone does not reach the disk
@@ -144,6 +163,10 @@ def _code(e: sqlite3.Error) -> int:
     return int(getattr(e, "sqlite_errorcode", 0)) & 0xFF
 
 
+def _has_log(path: str) -> bool:
+    return os.path.exists(log := f"{path}-wal") and os.path.getsize(log) > 0
+
+
 def _why_not_opened(path: str) -> str:
     folder = os.path.dirname(path)
     if os.path.isdir(path):
@@ -154,6 +177,8 @@ def _why_not_opened(path: str) -> str:
         return f"there is no folder {folder}; create it first"
     except OSError:
         return f"no permission to access {folder}"
+    if _has_log(path) and not os.access(folder, os.W_OK):
+        return f"it has a log ({path}-wal), for which its folder must be writable; copy both files to one that is"
     if not os.access(path if os.path.exists(path) else folder, os.R_OK | os.W_OK):
         return "no permission to read and write there"
     return "the file cannot be opened"
@@ -286,6 +311,8 @@ class Worker:
             self._connection = None
             if not os.path.exists(path):
                 raise StoreError(f"thread store {path}: the file was removed while in use; nothing was changed")
+        if self._connection is not None and self._place.read_only:
+            self._close()  # others may write it since, and a connection without a log does not see that
         if self._connection is None:
             self._connection = self._place.open()
             self._file = _identity(path)

@@ -3,12 +3,14 @@
 It is not imported but run there, as `python -c <this text> <the text of snippet.py> [modules to import]`.
 
 A request is one line of JSON on standard input: the `code`, its `name` in tracebacks, a `timeout` in seconds, whether a
-`session` keeps its variables for later requests, whether it must leave no files (`clean`), and how many bytes of each
-stream are kept (`output`).
+`session` keeps its variables for later requests, whether it must leave no files (`clean`), how many bytes of each
+stream are kept (`output`), and its `number`, which nobody can guess before it comes.
 
 Answers are lines of JSON on standard output: `ready` once, then for each request any number of `stdout` and `stderr` as
-the code writes them, and at last `done`: how it ended, whether it left processes or files (`left`), and what the child
-wrote about its code (`report`). The reader trusts nothing of it: the code could have forged its own report.
+the code writes them, and at last `done`: how it ended, whether it left anything for the code of others (`left`), and
+what the child wrote about its code (`report`). The reader trusts nothing of it: the code could have forged its own
+report. That of another request it cannot forge: a report is one line that begins with the request's number, and a child
+that has written anything else is used no more (`foreign`).
 
 This process runs no code itself. It imports what is to be warm, forks one child for each request, or one for all
 requests that share a session, and watches it: what it writes, how long it takes, how it ends. The code cannot read or
@@ -23,8 +25,10 @@ import gc
 import importlib
 import json
 import os
+import resource
 import select
 import signal
+import stat
 import sys
 import time
 import types
@@ -44,7 +48,7 @@ GRACE = 0.5  # seconds from the interrupt at the deadline, which leaves a traceb
 SETTLING = 0.2  # seconds for the killed remains of a process group to be gone
 LATEST = 0.05  # seconds after which output is passed on if no more comes
 CHUNK = 65536
-MAX_REPORT = 24_000_000  # bytes: the pictures of one call in base64, and its texts
+MAX_REPORT = 44_000_000  # bytes: the pictures of one call in base64, 5 MB each, and its texts
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36  # linux/prctl.h
 
@@ -132,12 +136,13 @@ class Child:
         self.status: int | None = None  # as `os.waitpid` gives it
         self.cpu = 0.0
         self.reported = bytearray()
+        self.number = b""
 
     def begin(self, request: Request) -> None:
         """Count anew, for the next request."""
         for stream in self.streams:
             stream.begin(request["output"])
-        self.reported.clear()
+        self.number = request["number"].encode() + b" "
 
     def send(self, request: Request) -> None:
         """Hand over one more request; a child that is dead already is found out later."""
@@ -158,8 +163,16 @@ class Child:
 
     @property
     def said(self) -> bool:
-        """Whether the report is complete."""
-        return self.reported.endswith(b"\n")
+        """Whether a line is complete, be it the report or not."""
+        return b"\n" in self.reported
+
+    def reports(self) -> tuple[str | None, bool]:
+        """The report of this request, if that is all that was written; and whether anything else was."""
+        written, self.reported = bytes(self.reported), bytearray()
+        line, end, rest = written.partition(b"\n")
+        if end and not rest and line.startswith(self.number):
+            return line[len(self.number) :].decode("utf-8", "replace"), False
+        return None, bool(written)
 
     def kill(self, how: int) -> None:
         """Send a signal to the child, or kill its whole process group."""
@@ -194,7 +207,8 @@ class Watch:
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         self.channel = (self.inbox, self.outbox, self.woken, wake)
         self.session: Child | None = None
-        self.found = places()
+        self.places = [place for place in PLACES if os.access(place, os.W_OK)]
+        self.own, self.found = own(), entries(self.places)
         self.lines = os.fdopen(self.inbox, "rb", closefd=False)
 
     def tell(self, answer: dict[str, Any]) -> None:
@@ -222,6 +236,8 @@ class Watch:
             child = Child(request, self.tell, self.channel, self.code)
         else:
             child = self.session
+            while child.take_report():  # before its number is known
+                pass
             child.send(request)
         child.begin(request)
         self.session = child if request["session"] else None
@@ -230,13 +246,19 @@ class Watch:
             stream.finish()
         while child.take_report():
             pass
+        report, foreign = child.reports()
+        if foreign and child.status is None:
+            child.kill(signal.SIGKILL)
+            _, child.status = os.waitpid(child.pid, 0)
         left = False
         if child.status is not None:
             self.session = None
-            left = not self.settled() or (request["clean"] and places() != self.found)
+            left = not self.settled() or own() != self.own
+            left = left or (request["clean"] and entries(self.places, len(self.found)) != self.found)
             child.close()
         return {
-            "report": child.reported.decode("utf-8", "replace") if child.said else None,
+            "report": report,
+            "foreign": foreign,
             "exit_code": None if child.status is None or os.WIFSIGNALED(child.status) else os.WEXITSTATUS(child.status),
             "signal": os.WTERMSIG(child.status) if child.status is not None and os.WIFSIGNALED(child.status) else None,
             "timed_out": timed_out,
@@ -300,15 +322,38 @@ class Watch:
             return True
 
 
-def places() -> list[list[str] | None]:
-    """What is in the folders in which code may leave files."""
-    found: list[list[str] | None] = []
-    for folder in (".", os.environ.get("TMPDIR", "/tmp"), "/dev/shm"):
-        try:
-            found.append(sorted(os.listdir(folder)))
-        except OSError:
-            found.append(None)
+PLACES = (".", os.environ.get("TMPDIR", "/tmp"), "/dev/shm", "/dev/pts")
+"""In which code may leave something, where it may write there at all."""
+
+
+def entries(places: list[str], most: int | None = None) -> dict[str, tuple[int, ...] | None]:
+    """What lies in these folders at any depth, they themselves included, each with what tells that it was changed.
+
+    No code can set the time of a change: also a mode that was set back, or a file that is gone, leaves another one.
+
+    Args:
+        places: the folders.
+        most: how many there may be; one more suffices to see that it is not the same.
+    """
+    found: dict[str, tuple[int, ...] | None] = {}
+    waiting = list(places)
+    while waiting and (most is None or len(found) <= most):
+        path = waiting.pop()
+        found[path] = None
+        with suppress(OSError):
+            status = os.lstat(path)
+            found[path] = (*status[:7], status.st_mtime_ns, status.st_ctime_ns)
+            if stat.S_ISDIR(status.st_mode):
+                waiting += [os.path.join(path, name) for name in os.listdir(path)]
     return found
+
+
+def own() -> tuple[object, ...]:
+    """What others could have set of this process: its limits, and how it is scheduled."""
+    limits = [resource.getrlimit(getattr(resource, name)) for name in dir(resource) if name.startswith("RLIMIT_")]
+    if sys.platform != "linux":
+        return *limits, os.getpriority(os.PRIO_PROCESS, 0)
+    return *limits, os.getpriority(os.PRIO_PROCESS, 0), os.sched_getaffinity(0), os.sched_getscheduler(0)
 
 
 def coming(first: Request, *more: int) -> Iterable[Request]:

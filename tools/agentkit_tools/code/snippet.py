@@ -42,7 +42,7 @@ def serve(requests: Iterable[dict[str, Any]], report: int) -> int:
         status = told.get("exit") or (1 if told.get("error") else 0)
         if os.getpid() != process:  # a fork that the code did not end: it has come this far, too
             return status
-        data = json.dumps(told).encode() + b"\n"
+        data = f"{request['number']} {json.dumps(told)}\n".encode()
         while data:
             data = data[os.write(report, data) :]
     with suppress(KeyboardInterrupt):

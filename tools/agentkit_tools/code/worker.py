@@ -10,6 +10,7 @@ import base64
 import binascii
 import json
 import math
+import secrets
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -25,7 +26,7 @@ from agentkit_tools.code.terminal_text import decoded, readable
 INSIDE: Final = [Path(__file__).with_name(name) for name in ("driver.py", "snippet.py")]
 STARTING: Final = 60.0  # seconds to import what is to be warm
 LATE: Final = 2.0  # seconds beyond its deadline in which the driver must have stopped the code and said so
-ANSWER: Final = 64 << 20  # bytes of an answer that may be unread at any time: the driver bounds its reports at 24 MB
+ANSWER: Final = 64 << 20  # bytes of an answer that may be unread at any time: the driver bounds its reports at 44 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +168,7 @@ class Worker:
         started = monotonic()
         streams = {"stdout": Written(), "stderr": Written()}
         request = {"code": code, "name": name, "timeout": timeout, "session": session, "clean": clean, "output": output}
+        request["number"] = secrets.token_hex(16)
         try:
             async with asyncio.timeout(timeout + LATE):
                 await self.tree.write(json.dumps(request).encode() + b"\n")
@@ -249,6 +251,7 @@ class Worker:
             signal=done["signal"],
             timed_out=bool(done["timed_out"]),
             alive=bool(done["alive"]),
+            lost="it wrote where the interpreter reports how its code ended" if done["foreign"] else None,
             cpu=float(done["cpu"]),
         )
 

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
 from agentkit_tools.folder.replacing import Replaced, add, identity, locked, replace, reserved, sweep
-from agentkit_tools.folder.rooted import Confined, Refusal, encoded, kind, refusal
+from agentkit_tools.folder.rooted import Confined, Refusal, encoded, judge, kind, refusal
 from agentkit_tools.folder.textfiles import MAX_BYTES, line_of, opened
 
 ATTEMPTS = 5  # to change a file that other programs keep changing without taking the lock
@@ -25,7 +25,7 @@ def create(place: Confined, path: str, text: str, parameter: str = "file_content
     """Create a file and its missing folders; returns its size. An existing file is not changed."""
     names = place.writable(path)
     content = encoded(parameter, text)
-    with place.folder(names, make=True) as folder, locked(folder), unused(path, "change it with str_replace"):
+    with place.changed(names, make=True) as folder, unused(path, "change it with str_replace"):
         add(folder, names[-1], content)
     return len(content)
 
@@ -45,7 +45,7 @@ def rewrite(place: Confined, path: str, text: str) -> int:
     """Replace the complete contents of an existing file; returns its size."""
     names = place.writable(path)
     content = encoded("file_contents", text)
-    with place.folder(names) as folder, locked(folder):
+    with place.changed(names) as folder:
         try:
             replace(folder, names[-1], content, regular(folder, names[-1], path))
         except Replaced as e:
@@ -73,7 +73,7 @@ class Edit(NamedTuple):
 
 def edit(place: Confined, names: list[str], path: str, change: Callable[[bytes], Edit]) -> Edit:
     """Change a text file by a function of its contents, which is called again if another program was quicker."""
-    with place.folder(names) as folder, locked(folder):
+    with place.changed(names) as folder:
         for _ in range(ATTEMPTS):
             with suppress(Replaced):
                 content, status = opened(folder, names[-1], path)
@@ -166,7 +166,7 @@ def delete(place: Confined, path: str) -> str:
     names = place.writable(path)
     with suppress(Refusal, OSError), place.opened(names) as folder:
         sweep(folder)  # it may be empty but for these
-    with place.folder(names) as folder, locked(folder):
+    with place.changed(names) as folder:
         if stat.S_ISDIR(found(folder, names[-1], path).st_mode):
             try:
                 os.rmdir(names[-1], dir_fd=folder)
@@ -186,12 +186,15 @@ def delete(place: Confined, path: str) -> str:
 def move(place: Confined, path: str, new_path: str) -> None:
     """Move a file to a name that is not taken, and create that name's missing folders."""
     names, target = place.writable(path), place.writable(new_path, "new_path")
-    with ExitStack() as held:
-        folder = held.enter_context(place.folder(names))
+    with place.changed(names) as folder:
         regular(folder, names[-1], path)  # before any folder is created for it
-        other = held.enter_context(place.folder(target, make=True))
+    with place.changed(target, make=True):
+        pass
+    with ExitStack() as held:
+        folder, other = held.enter_context(place.folder(names)), held.enter_context(place.folder(target))
         for one in in_order(folder, other):
             held.enter_context(locked(one))
+        judge(other, target, len(target) - 1)
         regular(folder, names[-1], path)
         advice = "delete it first, or choose another name"
         with unused(new_path, advice), reserved(other, target[-1]) as empty:

@@ -17,6 +17,9 @@ from agentkit_tools.folder.rooted import Refusal
 IGNORE_FILES: Final = (".rgignore", ".ignore", ".gitignore")
 """By precedence: a verdict of the first kind, wherever it stands, outweighs all verdicts of the next."""
 
+MAX_PATTERN: Final = 2000
+"""Characters of one; the system's longest name has 255."""
+
 MAX_PATTERNS: Final = 10_000
 """Of one ignore file that are honoured; the longest in large public repositories has about 1,000."""
 
@@ -47,12 +50,19 @@ class Rules:
     Args:
         lines: the patterns, one per line, in the syntax of `.gitignore`, and with `{a,b}` for alternatives. A line that
             is not a pattern is skipped.
+
+    Attributes:
+        left_out: how many patterns are not honoured: they are too long, or all are together too much for RE2.
     """
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._verdicts: list[tuple[bool, bool]] = []  # whether it excludes, whether it is about folders only
+        self.left_out = 0
         patterns = re2().Set.SearchSet(options(dot_nl=True))
         for line in lines:
+            if len(line) > MAX_PATTERN or len(self._verdicts) == MAX_PATTERNS:
+                self.left_out += 1
+                continue
             read = translated(line)
             if read is None:
                 continue
@@ -62,10 +72,12 @@ class Rules:
             except re2().error:  # such as the reversed range [z-a], which git skips, too
                 continue
             self._verdicts.append((excludes, folders_only))
-            if len(self._verdicts) == MAX_PATTERNS:
-                break
-        if self._verdicts:
-            patterns.Compile()
+        try:
+            if self._verdicts:
+                patterns.Compile()
+        except re2().error:  # more than its memory holds
+            self.left_out += len(self._verdicts)
+            self._verdicts = []
         self._patterns = patterns
 
     @property

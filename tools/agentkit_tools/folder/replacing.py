@@ -255,7 +255,7 @@ def _keep(new: int, old: int, found: os.stat_result) -> None:
             raise PermissionError(e.errno, f"the file belongs to {owner}, which could not be kept") from e
     if hasattr(os, "listxattr"):  # Linux, where an access list is an attribute, too
         _keep_attributes(new, old)
-    os.fchmod(new, stat.S_IMODE(found.st_mode))
+    os.fchmod(new, stat.S_IMODE(found.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))  # as the system does on writing
 
 
 def _keep_attributes(new: int, old: int) -> None:

@@ -16,7 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agentkit import ToolResult
-from agentkit_tools.folder.replacing import is_draft
+from agentkit_tools.folder.replacing import is_draft, locked
+from agentkit_tools.folder.repositories import is_repository
 from agentkit_tools.protected import why_protected
 
 MAX_PATH = 4096  # bytes: PATH_MAX of Linux
@@ -69,25 +70,47 @@ class Confined:
         return names
 
     @contextmanager
-    def folder(self, names: Sequence[str], *, make: bool = False) -> Iterator[int]:
+    def folder(self, names: Sequence[str]) -> Iterator[int]:
         """The open folder that contains the last of `names`, reached from the root without following links."""
-        with self.opened(names[:-1], make=make) as folder:
+        with self.opened(names[:-1]) as folder:
             yield folder
 
     @contextmanager
-    def opened(self, names: Sequence[str], *, make: bool = False) -> Iterator[int]:
+    def changed(self, names: Sequence[str], *, make: bool = False) -> Iterator[int]:
+        """The same folder, locked for a change of this entry, which is in no git repository and makes none.
+
+        Args:
+            names: the components of the entry's path.
+            make: whether to create the folders that are missing.
+
+        Raises:
+            Refusal: as `opened`; or a folder of the path is a git repository, or would be one with this entry.
+        """
+        for depth in range(len(names) - 1):
+            with self.opened(names[:depth]) as folder:
+                judge(folder, names, depth)
+                if make and not _exists(folder, names[depth]):
+                    with locked(folder):  # others see this entry, or this one sees theirs
+                        judge(folder, names, depth)
+                        with suppress(FileExistsError):
+                            os.mkdir(names[depth], dir_fd=folder)
+        with self.folder(names) as folder, locked(folder):
+            judge(folder, names, len(names) - 1)
+            yield folder
+
+    @contextmanager
+    def opened(self, names: Sequence[str]) -> Iterator[int]:
         """The open folder `names`, reached from the root without following links.
 
         Args:
             names: the components of its path; none for the root itself.
-            make: whether to create the folders that are missing.
 
         Raises:
             Refusal: it is not a folder, or a part of its path is missing or is a link.
         """
         root = self._root()
         try:
-            folder = _reached(root, names, make)
+            folder = _reached(root, names)
         finally:
             os.close(root)
         try:
@@ -134,29 +157,29 @@ def opener() -> Callable[[int, Sequence[str]], int]:
     return beneath.beneath if beneath.works() else stepwise
 
 
-def _reached(root: int, names: Sequence[str], make: bool) -> int:
-    enter = opener()
+def _reached(root: int, names: Sequence[str]) -> int:
     try:
-        return enter(root, names)
-    except FileNotFoundError as e:
-        if not make:
-            raise _blocked(root, names) from e
+        return opener()(root, names)
     except OSError as e:
         raise _blocked(root, names) from e
-    for depth in range(1, len(names) + 1):
-        try:
-            outer = enter(root, names[: depth - 1])
-        except OSError as e:
-            raise _blocked(root, names) from e
-        try:
-            with suppress(FileExistsError):
-                os.mkdir(names[depth - 1], dir_fd=outer)
-        finally:
-            os.close(outer)
-    try:
-        return enter(root, names)
-    except OSError as e:
-        raise _blocked(root, names) from e
+
+
+def _exists(folder: int, name: str) -> bool:
+    with suppress(FileNotFoundError):
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+        return True
+    return False
+
+
+def judge(folder: int, names: Sequence[str], depth: int) -> None:
+    """Refuse an entry of an open folder that is a git repository, or would be one with it."""
+    if is_repository(folder, names[depth]):
+        where = "/".join(names[:depth]) or "the working folder"
+        raise Refusal(
+            f"{'/'.join(names)!r} may be read but not written: with it, {where} is a git repository without the name "
+            ".git, and git runs commands from it",
+            denied=True,
+        )
 
 
 def _blocked(root: int, names: Sequence[str]) -> Refusal:

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from agentkit_tools.folder.ignoring import IGNORE_FILES, Rules, Scope, verdict
 from agentkit_tools.folder.replacing import is_draft
-from agentkit_tools.folder.rooted import Confined, Refusal, encoded, folder_parts
+from agentkit_tools.folder.rooted import Confined, Refusal, brief, encoded, folder_parts
 from agentkit_tools.folder.textfiles import fetched
 
 SECONDS: Final = 20.0
@@ -73,7 +73,8 @@ class Walk:
         encoded("glob", where.glob)  # refuses what would be read as a `?`
         self._glob = Rules([where.glob]) if where.glob else None
         if self._glob is not None and not self._glob:
-            raise Refusal(f"glob {where.glob!r} is not a pattern: a bracket or brace is not closed, or it is empty")
+            why = "a bracket or brace is not closed, or it is empty or too long"
+            raise Refusal(f"glob {brief(where.glob)} is not a pattern: {why}")
         if where.depth < 0:
             raise Refusal(f"depth counts levels from 1, or is 0 for all of them; got depth={where.depth}")
         self._until = time.monotonic() + SECONDS
@@ -164,6 +165,8 @@ class Walk:
                 with suppress(Refusal, OSError):
                     text = fetched(folder, file, file).content.decode("utf-8", "replace")
                     rules[file] = Rules(text.removeprefix("\ufeff").split("\n"))
+                    if over := rules[file].left_out:
+                        self.left_out["patterns of ignore files that are too long or too many"] += over
         return Scope(depth, rules, ".git" in names)
 
     def _meant(self, entry: Entry, scopes: list[Scope]) -> bool:

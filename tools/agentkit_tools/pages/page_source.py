@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import html
+import itertools
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -15,6 +16,7 @@ from typing import Final
 import lxml.etree as etree
 import lxml.html
 
+MAX_PIECES: Final = 400_000  # tags and attributes of one page: at most some 150 MB as a tree, as in a page of 15 MB
 MAX_ATTRIBUTES: Final = 64  # of one tag: libxml2 compares each with all others, 100,000 would take minutes
 
 # Encodings
@@ -107,6 +109,14 @@ def _declared(body: bytes, content_type: str) -> Iterator[str]:
 
 # HTML
 
+
+def bounded(text: str) -> str:
+    """The page up to `MAX_PIECES`: as a tree, each takes up to 400 bytes, also where it is written with three."""
+    cut = next(itertools.islice(_PIECE.finditer(text), MAX_PIECES, None), None)
+    return text if cut is None else text[: cut.start()]
+
+
+_PIECE = re.compile(r"<[/!?a-z]|\s[a-z][\w:-]{0,40}=", re.IGNORECASE)
 _TOKEN = re.compile(
     r"""<!--.*?(?:--!?>|\Z)                                            # a comment
     |<(?P<raw>script|style|textarea|title|xmp)\b.*?(?:</(?P=raw)\b|\Z)   # elements without tags in them
