@@ -72,7 +72,7 @@ def test_what_is_appended_is_what_the_template_renders(name: str) -> None:
     made = ChatTemplate(tok, format=NATIVE[name], tools=[ADD])
     assert made.native
     for count in (1,) if name.startswith("llama3") else (1, 2):
-        appended = made.answers(RESULTS[:count], None)
+        appended = made.answers(RESULTS[:count])
         assert rendered(tok, RESULTS[:count])[-len(appended) :] == appended
 
 
@@ -82,4 +82,4 @@ def test_any_other_template_is_taught(name: str) -> None:
     made = ChatTemplate(tok, format="hermes", tools=[ADD])
     assert not made.native
     assert "You can call the tools" in tok.decode(made.prompt([UserMessage("hi")]))
-    assert "<tool_response>\n4\n</tool_response>" in tok.decode(made.answers(RESULTS, None))
+    assert "<tool_response>\n4\n</tool_response>" in tok.decode(made.answers(RESULTS))

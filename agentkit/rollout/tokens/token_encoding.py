@@ -71,6 +71,19 @@ class TokenEncoder:
         except Exception as error:
             raise ConfigError(f"the tokenizer cannot encode {text!r:.200}: {type(error).__name__}: {error}") from error
 
+    def following(self, before: Sequence[int], text: str) -> list[int]:
+        """Token ids of a text where it stands: after these tokens, as in a rendering of the whole.
+
+        A tokenizer may write the first word of a text otherwise than the same word after a control token. Where the
+        text would change the tokens before it, which are written already, only the control token counts.
+        """
+        at = next((i for i in range(len(before) - 1, -1, -1) if before[i] in self.control), len(before))
+        for left in (list(before[at:]), list(before[at : at + 1])):
+            whole = self.plain(self.decode(left) + text) if left else []
+            if whole[: len(left)] == left:
+                return whole[len(left) :] if left else self.plain(text)
+        return self.plain(text)
+
     def decode(self, ids: Sequence[int]) -> str:
         """The text of token ids, control tokens included.
 

@@ -84,7 +84,7 @@ class TokenHistory:
         if ids is None:
             if text is None:
                 raise ConfigError("the policy told neither the text nor the token ids of what it wrote")
-            ids, logprobs, self._exact = encoder.plain(text), None, False
+            ids, logprobs, self._exact = encoder.following(self._ids, text), None, False
         ids = _whole_numbers(ids)
         if logprobs is not None and len(logprobs) != len(ids):
             raise ConfigError(f"the policy told {len(logprobs)} log-probabilities for {len(ids)} tokens")
@@ -101,7 +101,8 @@ class TokenHistory:
 
     def answered(self, messages: Sequence[ToolMessage | UserMessage]) -> bool:
         """Append answers, and the beginning of the next turn. False if they do not fit: then nothing is appended."""
-        ids = self.template.answers(messages, self._ids[-1] if self._mask else None)
+        begin, end = self.span
+        ids = self.template.answers(messages, self._ids[self._prompt + begin : self._prompt + end])
         left = self.left
         if left is not None and len(ids) >= left:  # not one token would be left for the model
             return False
@@ -135,4 +136,7 @@ class TokenHistory:
         raise ConfigError(f"the policy told log-probabilities for some turns only: turn {self._turns} differs")
 
     def _unended(self, ids: list[int]) -> list[int]:
-        return ids[:-1] if ids and ids[-1] in self.template.ends.values() else ids
+        """A turn without the token that ends it, nor the white space that a model may write after that."""
+        ends = self.template.ends.values()
+        at = next((at for at in range(len(ids) - 1, -1, -1) if ids[at] in ends), len(ids))
+        return ids if self.template.encoder.decode(ids[at + 1 :]).strip() else ids[:at]
