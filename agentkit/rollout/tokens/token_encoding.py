@@ -74,14 +74,16 @@ class TokenEncoder:
     def following(self, before: Sequence[int], text: str) -> list[int]:
         """Token ids of a text where it stands: after these tokens, as in a rendering of the whole.
 
-        A tokenizer may write the first word of a text otherwise than the same word after a control token. Where the
-        text would change the tokens before it, which are written already, only the control token counts.
+        A tokenizer may write the first word of a text otherwise than the same word after a control token, or after a
+        line break. Where the text would change the tokens before it, which are written already, it is encoded alone.
         """
         at = next((i for i in range(len(before) - 1, -1, -1) if before[i] in self.control), len(before))
-        for left in (list(before[at:]), list(before[at : at + 1])):
-            whole = self.plain(self.decode(left) + text) if left else []
-            if whole[: len(left)] == left:
-                return whole[len(left) :] if left else self.plain(text)
+        left = self.decode(before[at:])
+        for neighbour in (left, "".join(self.control[id] for id in before[at : at + 1]) + left[-1:]):
+            own = self.plain(neighbour)
+            whole = self.plain(neighbour + text)
+            if whole[: len(own)] == own:
+                return whole[len(own) :]
         return self.plain(text)
 
     def decode(self, ids: Sequence[int]) -> str:
