@@ -21,6 +21,7 @@ from agentkit.rollout.policy.policies import ModelPolicy
 from agentkit.rollout.records.record import TrajectoryRecord
 from agentkit.rollout.records.scoring import Aggregate, aggregator
 from agentkit.rollout.rollout_limits import RolloutLimits
+from agentkit.rollout.rollout_setup import RolloutSetup
 from agentkit.rollout.samples.sample import Sample
 from agentkit.rollout.samples.streamed import distinct, listed, refuse_stream
 from agentkit.rollout.tokens.chat_template import ChatTemplate
@@ -28,7 +29,7 @@ from agentkit.rollout.tokens.tool_parsers import ToolParser
 from agentkit.rollout.tools.decorated import as_rollout_tool
 from agentkit.rollout.tools.per_trajectory import RolloutTool
 from agentkit.rollout.tools.sample_kwargs import check_sample
-from agentkit.rollout.trajectory_run import RolloutSetup, TrajectoryRun
+from agentkit.rollout.trajectory_run import TrajectoryRun
 from agentkit.tool.binding import BoundTool
 from agentkit.tool.registry import ToolRegistry
 from agentkit.toolspec import ToolSpec
@@ -94,8 +95,9 @@ class Rollout:
         self._concurrency, self._ended = concurrency, ended
         self._fit: set[tuple[str, ...] | None] = set()  # what samples that tell no tool anything select
         specs = registry.offered(declared)
-        if tokenizer is None and limits.max_response_tokens is not None:
-            raise ConfigError("RolloutLimits(max_response_tokens=…) counts tokens: give the rollout a tokenizer")
+        for name in ("max_response_tokens", "max_context_tokens"):
+            if tokenizer is None and getattr(limits, name) is not None:
+                raise ConfigError(f"RolloutLimits({name}=…) counts tokens: give the rollout a tokenizer")
         template = None
         if tokenizer is not None and declared is None:
             raise ConfigError(

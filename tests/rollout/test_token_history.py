@@ -187,7 +187,6 @@ def test_an_engine_that_writes_too_much_is_cut() -> None:
 
 
 WRONG: dict[str, tuple[list[Generation], str]] = {
-    "too few": ([Generation(token_ids=[1, 2], logprobs=[-1.0])], "1 log-probabilities for 2 tokens"),
     "nothing": ([Generation()], "neither the text nor the token ids"),
     "later": ([Generation(token_ids=[1]), Generation(token_ids=[1], logprobs=[-1.0])], "for some turns only: turn 1"),
     "no more": ([Generation(token_ids=[1], logprobs=[-1.0]), Generation(token_ids=[1])], "for some turns only: turn 1"),

@@ -1,4 +1,4 @@
-"""Law: what follows a turn is what the template itself writes there, however the turn ended and in whatever white space.
+"""Law: what follows a turn is what the template itself writes there, however and in whatever white space it ended.
 
 The expected ids are those of one text, encoded at once: the template's rendering, with the model's turn as it wrote it.
 """
@@ -85,7 +85,7 @@ def rendered_call(made: ChatTemplate, *asked: dict[str, Any]) -> str:
 
 
 def differences(made: ChatTemplate, edge: Boundary) -> Iterator[tuple[str, str]]:
-    """Each ending with each white space: those whose ids or mask are not those of the rendering; empty if all is well."""
+    """Each ending with each white space whose ids or mask are not those of the rendering; none if all is well."""
     encoder, spelt = made.encoder, made.encoder.control
     end = next(id for id in encoder.plain(edge.after) if id in spelt)
     for white in WHITE:

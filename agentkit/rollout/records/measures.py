@@ -134,7 +134,7 @@ class Measures:
         self.failed_hooks: Counter[str] = Counter()
         """How many `calc_reward` and `release` failed, by name."""
         self.rewards = Distribution()
-        """The trajectories' rewards."""
+        """The rewards of the trajectories that have not failed."""
         self.calls = Distribution()
         """Calls per trajectory."""
         self.turns = Distribution()
@@ -154,7 +154,8 @@ class Measures:
         self.trajectories += 1
         self.ends[record.end] += 1
         self.failed_hooks.update(calc_reward=len(record.unscored), release=len(record.unreleased))
-        self.rewards.add(record.reward)
+        if not record.failed:
+            self.rewards.add(record.reward)
         self.calls.add(len(record.calls))
         self.turns.add(turns_of(record))
         self.seconds.add(record.seconds)

@@ -31,6 +31,7 @@ class TokenHistory:
         messages: the conversation that it begins with.
         tools: the tools of this trajectory, if not all of the template's.
         limit: the most tokens after the prompt; None for no bound.
+        context: the most tokens together with the prompt; None for no bound.
 
     Raises:
         ConfigError: the template refuses the messages.
@@ -42,11 +43,13 @@ class TokenHistory:
         messages: Sequence[Message],
         tools: Sequence[ToolSpec] | None = None,
         limit: int | None = None,
+        context: int | None = None,
     ) -> None:
         self.template = template
-        self.limit = limit
         self._ids = template.prompt(messages, tools)
         self._prompt = len(self._ids)
+        bounds = (limit, None if context is None else context - self._prompt)
+        self.limit = min((bound for bound in bounds if bound is not None), default=None)
         self._mask: list[int] = []
         self._logprobs: list[float] | None = []
         self._turns = 0
@@ -76,8 +79,11 @@ class TokenHistory:
         The text is that of the token ids: engines leave special tokens out of theirs, and with them some formats'
         calls. A turn that is told as text only is tokenized here; the record then says that its ids are not exact.
 
+        Args:
+            generation: the turn, `checked`.
+
         Raises:
-            ConfigError: it has log-probabilities for more or fewer tokens than it has.
+            ConfigError: it has neither text nor ids, or log-probabilities unlike the turns before.
         """
         ids, logprobs, text = generation.token_ids, generation.logprobs, generation.text
         encoder = self.template.encoder
@@ -86,8 +92,6 @@ class TokenHistory:
                 raise ConfigError("the policy told neither the text nor the token ids of what it wrote")
             ids, logprobs, self._exact = encoder.following(self._ids, text), None, False
         ids = _whole_numbers(ids)
-        if logprobs is not None and len(logprobs) != len(ids):
-            raise ConfigError(f"the policy told {len(logprobs)} log-probabilities for {len(ids)} tokens")
         left = self.left
         if left is not None and len(ids) > left:  # an engine that does not keep to max_tokens
             ids, logprobs = ids[:left], None if logprobs is None else logprobs[:left]
