@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from agentkit.formats import Format
 from agentkit.messages import Message
@@ -17,8 +18,11 @@ from agentkit.rollout.rollout_limits import RolloutLimits
 from agentkit.rollout.samples.sample import Sample
 from agentkit.rollout.tokens.chat_template import ChatTemplate
 from agentkit.rollout.tokens.stopping import stop_strings
+from agentkit.rollout.tokens.turn_reading import formats_that_read
 from agentkit.rollout.tools.per_trajectory import RolloutTool
 from agentkit.toolspec import ToolSpec
+
+_LOG: Final = logging.getLogger("agentkit.rollout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +54,20 @@ class RolloutSetup:
     score: Callable[[TrajectoryRecord], float]
     template: ChatTemplate | None = None
     faults: Faults = field(default_factory=Faults)
+    _warned: set[str] = field(default_factory=set)
 
     def stops(self, tools: Sequence[ToolSpec]) -> tuple[str, ...]:
         """Where the policy ends a turn, if it may call these tools."""
         return self.stop if self.stop is not None else () if self.format is None else stop_strings(self.format, tools)
+
+    def unread(self, text: str, tools: Sequence[ToolSpec]) -> None:
+        """Log a call that is not in this rollout's format, once; and in which format it is, if in any."""
+        if self.format is None or self.format.name in self._warned:
+            return
+        self._warned.add(self.format.name)
+        names = formats_that_read(text, tools)
+        hint = f"; it is one in {', '.join(names[:5])}: Rollout(format={names[0]!r})" if names else ""
+        _LOG.warning("the policy wrote a call that cannot be read in the format %s%s", self.format.name, hint)
 
     def shown(self, sample: Sample) -> tuple[ToolSpec, ...]:
         """The tools that the model may call."""

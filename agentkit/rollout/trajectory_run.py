@@ -6,7 +6,7 @@ Knows the states as a table (`trajectory.NEXT`), the policy by its protocol and 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from operator import attrgetter
@@ -15,7 +15,7 @@ from typing import Final
 
 from agentkit.errors import ConfigError, ErrorCode, ProviderError
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, InventedResult, SourceEvent
-from agentkit.formats import Format, Parser, quarantine
+from agentkit.formats import Format, quarantine
 from agentkit.messages import ImagePart, TextPart, ToolMessage, UserMessage, answer_as_made
 from agentkit.processor.intake import CallIds, Intake, OpenCalls
 from agentkit.processor.lost_attempts import attempted
@@ -31,6 +31,7 @@ from agentkit.rollout.rollout_setup import RolloutSetup, SoFar
 from agentkit.rollout.samples.sample import Sample
 from agentkit.rollout.tokens.stopping import whole
 from agentkit.rollout.tokens.token_history import TokenHistory
+from agentkit.rollout.tokens.turn_reading import events_of, with_attempts, without_made_up
 from agentkit.rollout.tools.bounded import undisturbed
 from agentkit.rollout.tools.instances import Instances, ToolNotCreated
 from agentkit.rollout.tools.offered import OfferedTools
@@ -40,6 +41,9 @@ _OF_OURS: Final = frozenset(("traceback", "problems", "position"))
 
 _PARTIAL: Final = frozenset((CallStart, ArgumentDelta))
 """What the end of a call says once more; nobody watches it while it is read."""
+_CALLS: Final = (CallEnd, CallError)
+_WHOLE: Final = frozenset(("stop", "tool_calls", "unknown"))
+"""The finishes after which nothing more would have come."""
 _INDEX: Final = attrgetter("index")
 _REFUSED: Final[Mapping[TrajectoryEnd, tuple[ErrorCode, str]]] = {
     "answered": ("denied", "not run: the policy took this response back"),
@@ -288,14 +292,22 @@ class TrajectoryRun:
         if len(calls) > 1:
             calls.sort(key=_INDEX)
         if not calls:
-            unread: TrajectoryEnd = "unread_call" if attempted(intake.draft.message().text, self._specs) else "answered"
-            self.so_far.lacks = "invented_result" if InventedResult in intake.odd else unread
+            unread = format is None and attempted(intake.draft.message().text, self._specs)
+            self.so_far.lacks = (
+                "invented_result" if InventedResult in intake.odd else "unread_call" if unread else "answered"
+            )
         return calls
 
     def _parsed(self, generation: Generation, intake: Intake, format: Format) -> Iterable[SourceEvent]:
         text = self._written(generation, format)
-        thinking = self._tokens is not None and self._tokens.thinking
-        events = Parser(format, self._specs, thinking=thinking).close(text)
+        thinking = None if self._tokens is None else self._tokens.thinking
+        events: Sequence[SourceEvent] = events_of(text, format, self._specs, thinking=thinking)
+        if any(isinstance(event, _CALLS) for event in events):
+            events = without_made_up(events)
+        elif generation.finish in _WHOLE and not any(isinstance(event, InventedResult) for event in events):
+            events, meant = with_attempts(events, format, self._specs)
+            if meant is not None:
+                self._setup.unread(text, self._specs)
         opened = _TextCalls()
         return [intake.take(event, opened) for event in events if type(event) not in _PARTIAL]
 
@@ -347,7 +359,7 @@ class TrajectoryRun:
 
     def _without_calls(self, generation: Generation) -> WhyEnded:
         """How a trajectory ends whose last response has no calls."""
-        if (end := ended_by(generation)) in _WORDS:
+        if (end := ended_by(generation)) in ("cancelled", "policy_error"):
             return end, _WORDS[end]
         full = generation.finish == "length" or (self._tokens is not None and self._tokens.left == 0)
         return ("response_length" if full else self.so_far.lacks), None
