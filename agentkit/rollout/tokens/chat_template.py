@@ -79,6 +79,10 @@ class ChatTemplate:
         native: bool | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
+        if hasattr(tokenizer, "image_processor"):
+            raise ConfigError(
+                f"{type(tokenizer).__name__} is a processor: pass its tokenizer; pictures have no token ids here"
+            )
         self.encoder = TokenEncoder(tokenizer)
         self.tools = tuple(tools)
         self._format = None if format is None else formats.get(format)
@@ -308,6 +312,17 @@ _OPENING: Final = 24  # tokens: more than an opener and the line breaks after it
 _INSIDE: Final = "zq00000in"  # where a result's text goes, in its format's frame
 
 
+NO_PICTURES: Final = (
+    "there is a picture in the prompt, and a tokenizer has no tokens for pictures: omit tokenizer=, so that the policy "
+    "gets messages, or leave the picture out"
+)
+
+
+def has_image(message: Message) -> bool:
+    """Whether there is a picture in a message."""
+    return any(isinstance(part, ImagePart) for part in getattr(message, "content", ()))
+
+
 def _fitted(parts: Sequence[str | Outside], slot: Slot) -> list[str | Outside]:
     """A content as the template writes it."""
     fitted: list[str | Outside] = []
@@ -342,8 +357,8 @@ def _as_chat(message: Message) -> dict[str, Any]:
         case SystemMessage(content):
             return {"role": "system", "content": content}
         case UserMessage():
-            if any(isinstance(part, ImagePart) for part in message.content):
-                raise ConfigError("a picture in a prompt needs a processor; a tokenizer has no tokens for it")
+            if has_image(message):
+                raise ConfigError(NO_PICTURES)
             return {"role": "user", "content": message.text}
         case ToolMessage():
             return {"role": "tool", "tool_call_id": message.call_id, "name": message.name, "content": _text_of(message)}
