@@ -241,7 +241,8 @@ def _part(value: Any) -> TextPart | ImagePart:
 
 def _is_picture(value: Any) -> bool:
     """Whether it is an image of PIL, which is not imported to see."""
-    return _of_pil(type(value))
+    kind: Any = type(value)
+    return _of_pil(kind)
 
 
 @lru_cache(maxsize=512)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agentkit import ToolResult
 from agentkit.errors import ConfigError
 from agentkit.interop.open_instruct import Tool, ToolOutput
 from agentkit.interop.verl import BaseTool, ToolResponse
-from agentkit.messages import UserMessage
-from agentkit.rollout import Rollout, Sample, ScriptedPolicy, ToolKwargs, TrajectoryRecord, VerlShaped
+from agentkit.messages import ImagePart, TextPart, UserMessage
+from agentkit.rollout import Rollout, Sample, ScriptedPolicy, ToolKwargs, TrajectoryRecord, VerlShaped, verl_tools
 
 PARAMETERS = {
     "type": "object",
@@ -94,6 +96,45 @@ def test_a_tool_that_reads_agent_data_is_refused_before_its_first_call(kind: typ
         rolled(VerlShaped(kind, schema=SCHEMA), '{"answer": "4"}')
     told = {"look": ToolKwargs(execute={"agent_data": 7})}
     assert rolled(VerlShaped(kind, schema=SCHEMA), '{"answer": "4"}', told).calls[0].result == "7"
+
+
+GUIDE = """
+tools:
+  - class_name: "verl.tools.geo3k_tool.Geo3kTool"
+    config: {type: native}
+    tool_schema: {type: function, function: {name: calc_geo3k_reward, description: Judge., parameters: {type: object,
+      properties: {answer: {type: string}}, required: [answer]}}}
+  - class_name: "verl.tools.search_tool.SearchTool"
+    config: {type: native, api_key: "${SEARCH_API_KEY}", engine: ENGINE}
+    tool_schema: {type: function, function: {name: web_search, description: Search., parameters: {type: object,
+      properties: {query: {type: string}}, required: [query]}}}
+"""
+"""Several tools, with the settings that verl's guide shows for its search."""
+
+
+def test_the_guides_search_with_a_key_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEARCH_API_KEY", "k")
+    path = tmp_path / "tools.yaml"
+    path.write_text(GUIDE.replace("ENGINE", "google"))
+    assert [tool.name for tool in verl_tools(path)] == ["calc_geo3k_reward", "web_search"]
+    path.write_text(GUIDE.replace("ENGINE", "bing"))
+    with pytest.raises(ConfigError, match=r"config\.engine: with an api_key expected google, found 'bing'"):
+        verl_tools(path)
+
+
+def test_all_names_are_imported_without_verl() -> None:
+    names: dict[str, Any] = {}
+    exec("from agentkit.interop.verl import *", names)
+    assert names["BaseTool"] is BaseTool
+
+
+def test_an_image_of_pil_is_a_picture_for_the_model() -> None:
+    image = pytest.importorskip("PIL.Image")
+    for mode in ("RGB", "CMYK", "1", "RGBA", "F"):
+        (part,) = ToolResult(image.new(mode, (8, 8))).parts
+        assert isinstance(part, ImagePart)
+        assert (part.media_type, part.fault) == ("image/png", None)
+    assert [type(part) for part in ToolResult(["see", image.new("RGB", (4, 4))]).parts] == [TextPart, ImagePart]
 
 
 def test_one_that_can_do_without_is_not() -> None:
