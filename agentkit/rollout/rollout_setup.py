@@ -18,7 +18,6 @@ from agentkit.rollout.rollout_limits import RolloutLimits
 from agentkit.rollout.samples.sample import Sample
 from agentkit.rollout.tokens.chat_template import ChatTemplate
 from agentkit.rollout.tokens.stopping import stop_strings
-from agentkit.rollout.tokens.turn_reading import formats_that_read
 from agentkit.rollout.tools.per_trajectory import RolloutTool
 from agentkit.toolspec import ToolSpec
 
@@ -60,14 +59,12 @@ class RolloutSetup:
         """Where the policy ends a turn, if it may call these tools."""
         return self.stop if self.stop is not None else () if self.format is None else stop_strings(self.format, tools)
 
-    def unread(self, text: str, tools: Sequence[ToolSpec]) -> None:
-        """Log a call that is not in this rollout's format, once; and in which format it is, if in any."""
-        if self.format is None or self.format.name in self._warned:
-            return
-        self._warned.add(self.format.name)
-        names = formats_that_read(text, tools)
-        hint = f"; it is one in {', '.join(names[:5])}: Rollout(format={names[0]!r})" if names else ""
-        _LOG.warning("the policy wrote a call that cannot be read in the format %s%s", self.format.name, hint)
+    def unread(self, other: str) -> None:
+        """Log a call that cannot be read, once; and the other format that reads it, if any does."""
+        if self.format is not None and other not in self._warned:
+            self._warned.add(other)
+            hint = f"; it can be in {other}: Rollout(format={other!r})" if other else ""
+            _LOG.warning("the policy wrote a call that cannot be read in the format %s%s", self.format.name, hint)
 
     def shown(self, sample: Sample) -> tuple[ToolSpec, ...]:
         """The tools that the model may call."""

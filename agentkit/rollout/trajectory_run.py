@@ -13,7 +13,7 @@ from operator import attrgetter
 from time import perf_counter
 from typing import Final
 
-from agentkit.errors import ConfigError, ErrorCode, ProviderError
+from agentkit.errors import ConfigError, ErrorCode
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, InventedResult, SourceEvent
 from agentkit.formats import Format, quarantine
 from agentkit.messages import ImagePart, TextPart, ToolMessage, UserMessage, answer_as_made
@@ -220,7 +220,8 @@ class TrajectoryRun:
             except TimeoutError as e:
                 return ("deadline", None) if self._late() else ("policy_error", words(e))
             except (Exception, SystemExit) as e:  # noqa: BLE001 - the boundary: what a policy raises ends its trajectory
-                hint = " (RolloutLimits(max_context_tokens=…) ends a trajectory before)" if _too_long(e) else ""
+                full = getattr(e, "kind", "") == "too_long"
+                hint = " (RolloutLimits(max_context_tokens=…) ends a trajectory before)" if full else ""
                 return "policy_error", words(e) + hint
             if not calls:
                 return self._without_calls(generation)
@@ -305,9 +306,9 @@ class TrajectoryRun:
         if any(isinstance(event, _CALLS) for event in events):
             events = without_made_up(events)
         elif generation.finish in _WHOLE and not any(isinstance(event, InventedResult) for event in events):
-            events, meant = with_attempts(events, format, self._specs)
-            if meant is not None:
-                self._setup.unread(text, self._specs)
+            events, other = with_attempts(events, format, self._specs)
+            if other is not None:
+                self._setup.unread(other)
         opened = _TextCalls()
         return [intake.take(event, opened) for event in events if type(event) not in _PARTIAL]
 
@@ -392,11 +393,6 @@ class TrajectoryRun:
                 None if self._tokens is None else self._tokens.span,
             )
         )
-
-
-def _too_long(error: BaseException) -> bool:
-    """Whether the conversation does not fit into the engine's context."""
-    return isinstance(error, ProviderError) and error.kind == "too_long"
 
 
 def _text(parts: tuple[TextPart | ImagePart, ...]) -> str:

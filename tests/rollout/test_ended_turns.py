@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from small_tokenizers import tokenizer
 
-from agentkit import Tool, openapi_schema
+from agentkit import Tool, formats, openapi_schema
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import CallEnd, Finish, FinishReason, Text
 from agentkit.messages import ToolCall, UserMessage
 from agentkit.rollout import Generation, Measures, Rollout, RolloutLimits, Sample, ScriptedPolicy, TrajectoryRecord
+from agentkit.toolspec import ToolSpec
 
+SPEC = ToolSpec("add", "Add.", {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
 SAMPLE = Sample("s", (UserMessage("Go."),))
 CALL = '<tool_call>\n{"name": "add", "arguments": {"n": 1}}\n</tool_call>'
 
@@ -111,16 +113,14 @@ def test_those_that_are_spoken_of_are_not(text: str) -> None:
 
 
 def test_a_call_in_another_format_is_answered_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    other = "<function=add>\n<parameter=n>\n1\n</parameter>\n</function>"
+    other = '[TOOL_CALLS]add[ARGS]{"n": 1}'
     with caplog.at_level(logging.WARNING, "agentkit.rollout"):
         record = rolled(other, other, "4")
     assert [(call.name, call.error) for call in record.calls] == [("add", "ambiguous_call")] * 2
-    assert (
-        caplog.records[0]
-        .getMessage()
-        .startswith("the policy wrote a call that cannot be read in the format hermes; it is one in ")
-    )
-    assert len(caplog.records) == 1
+    assert [line.getMessage() for line in caplog.records] == [
+        "the policy wrote a call that cannot be read in the format hermes; it can be in mistral_compact: "
+        "Rollout(format='mistral_compact')"
+    ]
     measures = Measures()
     measures.add(record)
     assert "NO CALL WAS READ: 2 calls" in str(measures)
@@ -145,3 +145,11 @@ def test_a_call_in_thinking_that_the_prompt_opened_does_not_run() -> None:
     text = f"so {CALL} perhaps\n</think>\n\n{CALL.replace('1', '2')}"
     record = rolled(text, "4")
     assert [call.arguments for call in record.calls] == [{"n": 2}]
+
+
+@pytest.mark.parametrize("other", [f for f in formats.names() if f not in ("legacy", "dr_tulu", "glm4")])
+def test_a_call_in_any_other_format_is_never_an_answer(other: str) -> None:
+    """Not in those whose marks are the tool's name alone, or a tag that the caller declares."""
+    written = formats.render_calls(other, [ToolCall("functions.add:0", "add", {"n": 1})], [SPEC])
+    for format in ("hermes", "xml"):
+        assert len(rolled(written, "4", format=format).calls) == 1

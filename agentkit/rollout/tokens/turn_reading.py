@@ -8,10 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Final, cast
 
 from agentkit import formats
-from agentkit.events import CallEnd, CallError, Event, InventedResult, Markup, SourceEvent, Text, Thinking, merge
+from agentkit.events import (
+    CallEnd,
+    CallError,
+    Event,
+    InventedResult,
+    Markup,
+    SourceEvent,
+    Text,
+    Thinking,
+    merge,
+)
 from agentkit.formats import Format, Parser
 from agentkit.formats.format import Tag, edge
 from agentkit.messages import ToolCall
@@ -68,20 +79,21 @@ def without_made_up(events: Sequence[SourceEvent]) -> Sequence[SourceEvent]:
 
 def with_attempts(
     events: Sequence[SourceEvent], format: Format, tools: Sequence[ToolSpec]
-) -> tuple[Sequence[SourceEvent], ToolSpec | None]:
+) -> tuple[Sequence[SourceEvent], str | None]:
     """The events of a response without calls, with what was meant as one as a `CallError`.
 
     That is a call of a tool in a form that cannot be read, or the format's own marks of a call with none between them:
     nothing, `null`, a list, prose, code.
 
     Returns:
-        The events, and the tool that was meant, if that can be told.
+        The events, and the name of the other format that reads the call; empty if none does, None if there is no call.
     """
     said = "".join(e.text for e in events if isinstance(e, (Text, Markup)))
-    marked = None
-    if (unread := attempted(said, tools)) is None and (marked := _marked(said, format)) is None:
+    name, begins, other = _in_another(said, tools) or ("", _marked(said, format), "")
+    if not name and (unread := attempted(said, tools)) is not None:
+        name, begins = unread.name, unread.text
+    if begins is None:
         return events, None
-    name, begins = (unread.name, unread.text) if unread is not None else ("", marked or "")
     why = f"your call of {name} cannot be read" if name else "there is no call between the marks of one"
     events = cast("list[SourceEvent]", merge(events))
     kept: list[SourceEvent] = []
@@ -99,7 +111,7 @@ def with_attempts(
     names = ", ".join(tool.name for tool in tools)
     message = f"{why}, and no tool ran; write it as calls are written here: the name of a tool ({names}), and arguments"
     call = ToolCall("", name, {}, format.name, begins)
-    return [*kept, CallError(0, "ambiguous_call", message, call)], next((t for t in tools if t.name == name), None)
+    return [*kept, CallError(0, "ambiguous_call", message, call)], other
 
 
 _HEAD: Final = 16
@@ -108,9 +120,7 @@ _HEAD: Final = 16
 
 def _marked(said: str, format: Format) -> str | None:
     """From the format's own mark of a call on, where that begins a line, or what follows it ends the response."""
-    for shape in format.shapes:
-        last = shape.section.close if shape.section is not None else shape.call[-1]
-        opening, closing = (edge(p).strip() if isinstance(p, (str, Tag)) else "" for p in (shape.opening, last))
+    for opening, closing in _marks(format):
         if not (_MARK.match(opening) and _MARK.match(closing)) or opening not in said:
             continue
         for found in re.finditer(re.escape(opening), unquoted(said)):
@@ -122,13 +132,32 @@ def _marked(said: str, format: Format) -> str | None:
     return None
 
 
+@cache
+def _marks(format: Format) -> tuple[tuple[str, str], ...]:
+    """What begins and what ends each of a format's shapes; empty where that depends on the call."""
+    ends = ((s.opening, s.section.close if s.section is not None else s.call[-1]) for s in format.shapes)
+    return tuple((_literal(opening), _literal(closing)) for opening, closing in ends)
+
+
+def _literal(part: object) -> str:
+    return edge(part).strip() if isinstance(part, (str, Tag)) else ""
+
+
+def _in_another(said: str, tools: Sequence[ToolSpec]) -> tuple[str, str | None, str] | None:
+    """A call of one of the tools in another format, which its mark begins: name, text from there on, format."""
+    names = {tool.name for tool in tools if tool.name in said}
+    for format in formats.CATALOG if names else ():
+        opening = next((o for o, _ in _marks(format) if _MARK.match(o) and o in said), None)
+        if opening is None:
+            continue
+        name = next((c.name for c in formats.calls(formats.parse(said, format, tools)) if c.name in names), None)
+        if name is not None:
+            return name, said[said.index(opening) :], format.name
+    return None
+
+
 _MARK: Final = re.compile(r"[<\[｜|]\S{2,}")
 
 
 def _source(event: Event) -> str:
     return event.call.raw if isinstance(event, (CallEnd, CallError)) else str(getattr(event, "text", ""))
-
-
-def formats_that_read(text: str, tools: Sequence[ToolSpec]) -> list[str]:
-    """The names of the formats in which a response has a call of these tools."""
-    return [name for name in formats.names() if formats.calls(formats.parse(text, name, tools))]
