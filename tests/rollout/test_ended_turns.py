@@ -117,10 +117,8 @@ def test_a_call_in_another_format_is_answered_and_logged_once(caplog: pytest.Log
     with caplog.at_level(logging.WARNING, "agentkit.rollout"):
         record = rolled(other, other, "4")
     assert [(call.name, call.error) for call in record.calls] == [("add", "ambiguous_call")] * 2
-    assert [line.getMessage() for line in caplog.records] == [
-        "the policy wrote a call that cannot be read in the format hermes; it can be in mistral_compact: "
-        "Rollout(format='mistral_compact')"
-    ]
+    (line,) = caplog.records
+    assert line.getMessage().endswith("read in the format hermes; it can be in mistral: Rollout(format='mistral')")
     measures = Measures()
     measures.add(record)
     assert "NO CALL WAS READ: 2 calls" in str(measures)
