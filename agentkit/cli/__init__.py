@@ -40,9 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     name = "agentkit"
     try:
         try:
+            sys.path.insert(0, os.getcwd())  # so that --tools my_module:MyTool finds a file in the current directory
             arguments = parser().parse_args(argv)
             name = f"agentkit {arguments.command}"
-            sys.path.insert(0, os.getcwd())  # so that --tools my_module:MyTool finds a file in the current directory
             with _logged():
                 status: int = arguments.run(arguments)
         finally:
@@ -107,8 +107,8 @@ def _logged() -> Iterator[None]:
 class _Parser(argparse.ArgumentParser):
     """A parser whose messages quote the input and suggest what was meant."""
 
-    late: Callable[[], None] | None = None
-    """Declares options that take a moment to load; called when this command is chosen."""
+    late: Callable[[Sequence[str]], None] | None = None
+    """Declares options that take a moment to load; called with the words of this command when it is chosen."""
     _given: Sequence[str] = ()
 
     def __init__(self, **settings: Any) -> None:
@@ -118,7 +118,7 @@ class _Parser(argparse.ArgumentParser):
         self._given = sys.argv[1:] if args is None else args
         if self.late is not None:
             late, self.late = self.late, None
-            late()
+            late(self._given)
         return super().parse_known_args(args, namespace)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:

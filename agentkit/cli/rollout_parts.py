@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import importlib
+import importlib.util
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,19 +34,98 @@ KEY: Final = "VLLM_API_KEY"
 def add_tools(command: argparse.ArgumentParser) -> None:
     """Declare the options that say which tools there are: ours, verl's file, open-instruct's names."""
     command.add_argument(
-        "--tools", nargs="+", metavar="TOOL", help="tools, such as my_tools:Search; a YAML file of verl's; or names of "
-        "open-instruct's, such as serper_search",
+        "--tools", nargs="+", metavar="TOOL", help="tools, such as my_tools:Search, or my_tools for all of a module; a "
+        "YAML file of verl's; names of open-instruct's, such as serper_search; or a registry or configuration class of "
+        "its form, such as my_tools:TOOL_REGISTRY",
     )  # fmt: skip
     command.add_argument("--allow", nargs="+", default=[], metavar="MODULE", help="what a YAML file may import")
-    late: Callable[[], None] = partial(_add_settings, command)
+    late: Callable[[Sequence[str]], None] = partial(_add_settings, command)
     command.late = late  # type: ignore[attr-defined]  # of the command line's own parser
 
 
-def _add_settings(command: argparse.ArgumentParser) -> None:
+def _add_settings(command: argparse.ArgumentParser, given: Sequence[str]) -> None:
     """The flags that are generated from open-instruct's configuration classes, which take a moment to load."""
     from agentkit.rollout.configured.open_instruct_config import add_settings
 
+    at = given.index("--tools") + 1 if "--tools" in given else len(given)
+    with suppress(ConfigError):  # said when the tools are made
+        add_settings(command, ChosenTools([*takewhile(lambda word: not word.startswith("-"), given[at:])]).registry)
+        return
     add_settings(command)
+
+
+class ChosenTools:
+    """What the words after `--tools` name.
+
+    A registry of open-instruct's form chooses all of its tools, or those of them that other words name.
+
+    Args:
+        words: the words.
+
+    Raises:
+        ConfigError: one of a module cannot be loaded.
+    """
+
+    def __init__(self, words: Sequence[str]) -> None:
+        from agentkit.rollout.configured.open_instruct_config import ready_made
+
+        self.registry = dict(ready_made())
+        self.found: dict[str, Any] = {}
+        """By word of a module: a registry, or tools."""
+        for word in words:
+            if word in self.registry or word.endswith((".yaml", ".yml")):
+                continue
+            if ":" in word or _is_module(word):
+                self.found[word] = _in_module(word)
+        own = {word: found for word, found in self.found.items() if isinstance(found, Mapping)}
+        for registry in own.values():
+            self.registry.update(registry)
+        self.words: list[str] = []
+        for word in words:
+            named = set(own.get(word, ())) & set(words)
+            self.words += [word] if word not in own else [] if named else own[word]
+
+
+def _in_module(word: str) -> Any:
+    """What a word of a module names: a registry of configuration classes, or a list of tools."""
+    from agentkit.rollout.configured.open_instruct_config import is_config
+    from agentkit.tool.references import load
+
+    if ":" in word:
+        found = load(word)
+        if is_config(found):
+            return {found.__name__: found}
+        return found if isinstance(found, Mapping) else [word]
+    try:
+        module = importlib.import_module(word)
+    except ImportError as e:
+        raise ConfigError(f"--tools {word}: the module cannot be imported: {e}") from e
+    if isinstance(registry := getattr(module, "TOOL_REGISTRY", None), Mapping):
+        return registry
+    own = {name: one for name, one in vars(module).items() if getattr(one, "__module__", "") == word}
+    if configs := {name: one for name, one in own.items() if is_config(one)}:
+        return configs
+    tools = [one for one in own.values() if _is_tool(one)]
+    if not tools:
+        raise ConfigError(f"--tools {word}: the module has no tools; expected classes with tools, functions declared "
+                          "with @openapi_schema, or TOOL_REGISTRY")  # fmt: skip
+    return tools
+
+
+def _is_tool(found: Any) -> bool:
+    from agentkit.rollout.tools import open_instruct_shape, verl_shape
+    from agentkit.tool.declare import declared, schemas_of
+
+    if isinstance(found, type):
+        shaped = verl_shape.recognised(found) or open_instruct_shape.recognised(found)
+        return shaped or bool(declared(found))
+    return bool(schemas_of(found))
+
+
+def _is_module(word: str) -> bool:
+    with suppress(ImportError):  # of a package that it would be in
+        return all(part.isidentifier() for part in word.split(".")) and importlib.util.find_spec(word) is not None
+    return False
 
 
 def tools_of(arguments: argparse.Namespace) -> list[Any]:
@@ -51,24 +134,24 @@ def tools_of(arguments: argparse.Namespace) -> list[Any]:
     Raises:
         ConfigError: one names none.
     """
-    from agentkit.rollout.configured.open_instruct_config import config_from_flags, ready_made
+    from agentkit.rollout.configured.open_instruct_config import config_from_flags
 
-    registry = ready_made()
-    theirs = [word for word in arguments.tools if word in registry]
-    config = config_from_flags(argparse.Namespace(**{**vars(arguments), "tools": theirs}), registry)
+    chosen = ChosenTools(arguments.tools)
+    theirs = [word for word in chosen.words if word in chosen.registry]
+    config = config_from_flags(argparse.Namespace(**{**vars(arguments), "tools": theirs}), chosen.registry)
     named = dict(zip(theirs, config.rollout_tools(), strict=True))
     tools: list[Any] = []
-    for word in arguments.tools:
+    for word in chosen.words:
         if word in named:
             tools.append(named[word])
         elif word.endswith((".yaml", ".yml")):
             tools += _of_yaml(word, arguments.allow)
-        elif ":" in word:
-            tools.append(word)
+        elif word in chosen.found:
+            tools += chosen.found[word]
         else:
             raise ConfigError(
-                f"--tools {word}: expected module:Class, a YAML file, or one of {', '.join(registry)}"
-                f"{did_you_mean(word, registry)}"
+                f"--tools {word}: expected module:Class, a module, a YAML file, or one of {', '.join(chosen.registry)}"
+                f"{did_you_mean(word, chosen.registry)}"
             )
     return tools
 

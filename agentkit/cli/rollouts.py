@@ -29,6 +29,7 @@ _REQUIRED: Final = ("data", "tools", "out")
 _LIMITS: Final[Mapping[str, tuple[type[int] | type[float], str]]] = {
     "max_tokens": (int, "tokens of one response"),
     "max_response_tokens": (int, "tokens after the prompt, all in all; needs --tokenizer"),
+    "max_context_tokens": (int, "tokens with the prompt, the engine's context; needs --tokenizer"),
     "max_assistant_turns": (int, "responses of a trajectory"),
     "max_user_turns": (int, "times that a trajectory's calls are answered"),
     "max_parallel_calls": (int, "calls of one response that are run"),
@@ -184,7 +185,7 @@ class RolloutCommand:
         self.measures.add(record)
         self.ran += 1
         self.errors += record.failed
-        self.in_a_row = self.in_a_row + 1 if record.end == "policy_error" else 0
+        self.in_a_row = self.in_a_row + 1 if record.end in ("policy_error", "cancelled") else 0
 
     def progress(self) -> str:
         """How far it is."""

@@ -70,7 +70,7 @@ def attempted(text: str, tools: Sequence[ToolSpec], *, alone: bool = True) -> Un
     named = any(spelling in text for spelling in names)
     if not named and not text.rstrip("`~ \n").endswith("}"):  # as in most replies
         return None
-    said = _unquoted(text[-_LONGEST:])
+    said = unquoted(text[-_LONGEST:])
     if alone and (tool := _arguments_alone(said.strip(), tools)) is not None:
         return UnreadCall(said.strip(), tool.name)
     found = [m for pattern in _patterns(tuple(sorted(names, key=len, reverse=True))) for m in pattern.finditer(said)]
@@ -100,7 +100,7 @@ def _spellings(tool: ToolSpec) -> set[str]:
     return {tool.name, tool.name.replace("_", "-"), tool.name.replace(".", "_"), *tag}
 
 
-def _unquoted(text: str) -> str:
+def unquoted(text: str) -> str:
     """The text without thinking and without what is shown as code; but with a block with which it ends."""
     text = text[last_end_of_thinking(text) + 1 :]
     text = re.sub(r"<think(?:ing)?>.*\Z", "", text, flags=re.DOTALL)

@@ -21,14 +21,15 @@ from agentkit.rollout.policy.policies import ModelPolicy
 from agentkit.rollout.records.record import TrajectoryRecord
 from agentkit.rollout.records.scoring import Aggregate, aggregator
 from agentkit.rollout.rollout_limits import RolloutLimits
+from agentkit.rollout.rollout_setup import RolloutSetup
 from agentkit.rollout.samples.sample import Sample
 from agentkit.rollout.samples.streamed import distinct, listed, refuse_stream
-from agentkit.rollout.tokens.chat_template import ChatTemplate
+from agentkit.rollout.tokens.chat_template import NO_PICTURES, ChatTemplate, has_image
 from agentkit.rollout.tokens.tool_parsers import ToolParser
 from agentkit.rollout.tools.decorated import as_rollout_tool
 from agentkit.rollout.tools.per_trajectory import RolloutTool
 from agentkit.rollout.tools.sample_kwargs import check_sample
-from agentkit.rollout.trajectory_run import RolloutSetup, TrajectoryRun
+from agentkit.rollout.trajectory_run import TrajectoryRun
 from agentkit.tool.binding import BoundTool
 from agentkit.tool.registry import ToolRegistry
 from agentkit.toolspec import ToolSpec
@@ -94,8 +95,9 @@ class Rollout:
         self._concurrency, self._ended = concurrency, ended
         self._fit: set[tuple[str, ...] | None] = set()  # what samples that tell no tool anything select
         specs = registry.offered(declared)
-        if tokenizer is None and limits.max_response_tokens is not None:
-            raise ConfigError("RolloutLimits(max_response_tokens=…) counts tokens: give the rollout a tokenizer")
+        for name in ("max_response_tokens", "max_context_tokens"):
+            if tokenizer is None and getattr(limits, name) is not None:
+                raise ConfigError(f"RolloutLimits({name}=…) counts tokens: give the rollout a tokenizer")
         template = None
         if tokenizer is not None and declared is None:
             raise ConfigError(
@@ -135,7 +137,7 @@ class Rollout:
 
         Raises:
             ConfigError: one names an unknown tool, or has keyword arguments that its tool cannot take, or two have the
-                same id.
+                same id; or there is a picture in its prompt, and a tokenizer, which has no tokens for it.
         """
         refuse_stream(samples)
         for sample in distinct(samples):
@@ -143,6 +145,8 @@ class Rollout:
 
     def _check(self, sample: Sample) -> None:
         """Check one; those that tell no tool anything are all alike, but for the tools that they select."""
+        if self._setup.template is not None and any(map(has_image, sample.prompt)):
+            raise ConfigError(f"sample {sample.id!r}: {NO_PICTURES}")
         chosen = None if sample.tool_selection is None else tuple(sample.tool_selection)
         if sample.tools_kwargs or chosen not in self._fit:
             check_sample(sample, self._sources)
@@ -157,11 +161,15 @@ class Rollout:
             repeat: which of the sample's trajectories it is.
 
         Raises:
-            ConfigError: it is no sample.
+            ConfigError: it is no sample, or does not fit the tools, see `check`.
             asyncio.CancelledError: it was cancelled. Its tools are released, and `ended` has its record.
         """
         if not isinstance(sample, Sample):
             raise ConfigError(f"run(sample={sample!r:.60}): expected a Sample")
+        self._check(sample)
+        return await self._run(sample, repeat)
+
+    async def _run(self, sample: Sample, repeat: int) -> TrajectoryRecord:
         return await TrajectoryRun(self._setup, sample, repeat).run(self._ended)
 
     async def stream(
@@ -211,7 +219,7 @@ class Rollout:
                 self._check(sample)
             for repeat in range(repeats):
                 if (id := sample.trajectory_id(repeat)) not in skip:
-                    yield asyncio.create_task(self.run(sample, repeat), name=f"trajectory {id}")
+                    yield asyncio.create_task(self._run(sample, repeat), name=f"trajectory {id}")
 
 
 def _template(tokenizer: Any, format: Format, specs: Sequence[ToolSpec], settings: Mapping[str, Any]) -> ChatTemplate:

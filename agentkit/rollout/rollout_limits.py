@@ -13,7 +13,9 @@ _BOUNDS: Final[Bounds] = {
     **dict.fromkeys(("max_assistant_turns", "max_user_turns"), or_none(whole(1), "for no limit")),
     "max_parallel_calls": or_none(whole(1, "calls"), "for no limit"),
     **dict.fromkeys(("call_timeout", "turn_timeout", "trajectory_timeout"), or_none(SECONDS, "for no limit")),
-    **dict.fromkeys(("max_response_tokens", "max_tokens"), or_none(whole(1, "tokens"), "for no limit")),
+    **dict.fromkeys(
+        ("max_response_tokens", "max_context_tokens", "max_tokens"), or_none(whole(1, "tokens"), "for no limit")
+    ),
     "max_tool_response": whole(MIN_OUTPUT, "characters"),
     "keep": one_of(get_args(Keep)),
 }
@@ -34,6 +36,8 @@ class RolloutLimits:
         trajectory_timeout: seconds from the first generation to the end of the last turn. Rewards and `release` come
             after that.
         max_response_tokens: how many tokens follow the prompt: what the policy writes and what it is answered.
+        max_context_tokens: how many tokens the prompt and all that follows have together: the engine's context. A
+            trajectory whose prompt leaves no room ends before its first generation.
         max_tool_response: characters of one result that the model reads; a tool's own smaller limit counts.
         keep: which part of a longer result is kept, unless the tool says it: `head`, `tail`, or `both` without the
             middle.
@@ -50,6 +54,7 @@ class RolloutLimits:
     turn_timeout: float | None = None
     trajectory_timeout: float | None = None
     max_response_tokens: int | None = None
+    max_context_tokens: int | None = None
     max_tool_response: int = 16_384
     keep: Keep = "both"
     max_tokens: int | None = None

@@ -7,52 +7,59 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import count
 from operator import attrgetter
 from time import perf_counter
-from typing import Any, Final
+from typing import Final
 
 from agentkit.errors import ConfigError, ErrorCode
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, InventedResult, SourceEvent
-from agentkit.formats import Format, Parser, quarantine
-from agentkit.messages import ImagePart, Message, TextPart, ToolMessage, UserMessage, answer_as_made
-from agentkit.processor.config import ProcessorConfig
-from agentkit.processor.faults import Faults
+from agentkit.formats import Format, quarantine
+from agentkit.messages import ImagePart, TextPart, ToolMessage, UserMessage, answer_as_made
 from agentkit.processor.intake import CallIds, Intake, OpenCalls
 from agentkit.processor.lost_attempts import attempted
 from agentkit.processor.replies import words
 from agentkit.processor.starting import Breath
 from agentkit.rollout.calling import CallAnswer, TurnCalls
-from agentkit.rollout.policy.generation import Generation, GenerationRequest, Policy, checked, taken_back
+from agentkit.rollout.policy.generation import Generation, GenerationRequest, checked, ended_by
 from agentkit.rollout.policy.native_turn import native
 from agentkit.rollout.records.record import CallRecord, TrajectoryRecord
 from agentkit.rollout.records.scoring import reward_of
-from agentkit.rollout.records.trajectory import NEXT, TrajectoryEnd, TrajectoryState
-from agentkit.rollout.rollout_limits import RolloutLimits
+from agentkit.rollout.records.trajectory import ERROR_ENDS, NEXT, TrajectoryEnd, TrajectoryState
+from agentkit.rollout.rollout_setup import RolloutSetup, SoFar
 from agentkit.rollout.samples.sample import Sample
-from agentkit.rollout.tokens.chat_template import ChatTemplate
-from agentkit.rollout.tokens.stopping import stop_strings, whole
+from agentkit.rollout.tokens.stopping import whole
 from agentkit.rollout.tokens.token_history import TokenHistory
+from agentkit.rollout.tokens.turn_reading import events_of, with_attempts, without_made_up
 from agentkit.rollout.tools.bounded import undisturbed
 from agentkit.rollout.tools.instances import Instances, ToolNotCreated
 from agentkit.rollout.tools.offered import OfferedTools
-from agentkit.rollout.tools.per_trajectory import RolloutTool
-from agentkit.toolspec import ToolSpec
 
 _OF_OURS: Final = frozenset(("traceback", "problems", "position"))
 """What the processor adds to the metadata of an error; no metric."""
 
 _PARTIAL: Final = frozenset((CallStart, ArgumentDelta))
 """What the end of a call says once more; nobody watches it while it is read."""
+_CALLS: Final = (CallEnd, CallError)
+_WHOLE: Final = frozenset(("stop", "tool_calls", "unknown"))
+"""The finishes after which nothing more would have come."""
 _INDEX: Final = attrgetter("index")
 _REFUSED: Final[Mapping[TrajectoryEnd, tuple[ErrorCode, str]]] = {
     "answered": ("denied", "not run: the policy took this response back"),
+    "cancelled": ("cancelled", "not run: the policy gave this response up"),
+    "policy_error": ("cancelled", "not run: the policy failed in this response"),
     "response_length": ("limit", "not run: the trajectory has as many tokens as it may have"),
     "max_assistant_turns": ("limit", "not run: this was the last response of the trajectory"),
     "max_user_turns": ("limit", "not run: the trajectory is answered no more"),
 }
 """What the calls of a last response are answered, by why it is the last."""
+
+_WORDS: Final[Mapping[TrajectoryEnd, str]] = {
+    "cancelled": "the policy gave the response up: its engine aborted the request",
+    "policy_error": "the policy finished with an error",
+}
+"""What a record says of a response that is not the policy's own."""
 
 WhyEnded = tuple[TrajectoryEnd, str | None]
 """Why the turns ended, and the words of the error."""
@@ -65,67 +72,6 @@ class _TextCalls(OpenCalls):
 
     textual = True
     restores = True
-
-
-@dataclass(frozen=True, slots=True)
-class RolloutSetup:
-    """What all trajectories of a rollout share.
-
-    Args:
-        sources: the tools.
-        specs: what the model is shown of them, by function name.
-        policy: the model.
-        format: how it writes calls; None for native ones.
-        config: which calls run, and how.
-        limits: of a trajectory.
-        sampling: passed on to the policy.
-        stop: the user's stop strings, in place of those of the format; None if there are none.
-        score: adds up a trajectory's rewards.
-        template: how the conversation becomes token ids; None without a tokenizer.
-        faults: logs what the tools' authors must fix.
-    """
-
-    sources: tuple[RolloutTool, ...]
-    specs: Mapping[str, ToolSpec]
-    policy: Policy
-    format: Format | None
-    config: ProcessorConfig
-    limits: RolloutLimits
-    sampling: Mapping[str, Any]
-    stop: tuple[str, ...] | None
-    score: Callable[[TrajectoryRecord], float]
-    template: ChatTemplate | None = None
-    faults: Faults = field(default_factory=Faults)
-
-    def stops(self, tools: Sequence[ToolSpec]) -> tuple[str, ...]:
-        """Where the policy ends a turn, if it may call these tools."""
-        return self.stop if self.stop is not None else () if self.format is None else stop_strings(self.format, tools)
-
-    def shown(self, sample: Sample) -> tuple[ToolSpec, ...]:
-        """The tools that the model may call."""
-        names = sample.tool_selection
-        return tuple(spec for name, spec in self.specs.items() if names is None or name in names)
-
-
-@dataclass(slots=True)
-class SoFar:
-    """What has happened in a trajectory.
-
-    Args:
-        messages: the conversation.
-        calls: every call, with its answer.
-        turns: how many responses there were.
-        answered: how many of them were answered.
-        generating: seconds spent in the policy.
-        lacks: how the trajectory ends with the last response, if that has no calls.
-    """
-
-    messages: list[Message]
-    calls: list[CallRecord] = field(default_factory=list)
-    turns: int = 0
-    answered: int = 0
-    generating: float = 0.0
-    lacks: TrajectoryEnd = "answered"
 
 
 class TrajectoryRun:
@@ -167,7 +113,7 @@ class TrajectoryRun:
             cancelled = task is not None and task.cancelling() > 0  # else the policy said so of itself
             ending = "cancelled", None
         self._go(TrajectoryState.SCORING)
-        scored = ending[0] not in ("cancelled", "tool_error")
+        scored = ending[0] not in ERROR_ENDS
         if self._instances.idle:
             await self._finish(scored)
         else:
@@ -186,7 +132,7 @@ class TrajectoryRun:
             ended(record)
         except (Exception, asyncio.CancelledError) as e:  # noqa: BLE001 - the boundary: it costs this trajectory only
             self._setup.faults.raised("ended", e, "the error is on the trajectory's record")
-            return replace(record, end="rollout_error", error=words(e))
+            return replace(record, end="rollout_error", error=words(e), reward=0.0)
         return record
 
     def _go(self, state: TrajectoryState) -> None:
@@ -207,11 +153,13 @@ class TrajectoryRun:
             self.so_far.messages.append(UserMessage(tuple(parts)))
         setup = self._setup
         if setup.template is not None:
-            limit = setup.limits.max_response_tokens
+            limits = setup.limits.max_response_tokens, setup.limits.max_context_tokens
             try:
-                self._tokens = TokenHistory(setup.template, self.so_far.messages, self._specs, limit)
+                self._tokens = TokenHistory(setup.template, self.so_far.messages, self._specs, *limits)
             except ConfigError as e:
                 return "policy_error", f"the prompt cannot be tokenized: {e}"
+            if self._tokens.left == 0:
+                return "response_length", None
         seconds = setup.limits.trajectory_timeout
         self._deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
         return None
@@ -248,6 +196,8 @@ class TrajectoryRun:
             unreleased=of.unreleased,
             extra=self._sample.extra,
         )
+        if record.failed:
+            return record
         try:
             reward = reward_of(self._setup.score(record)) or 0.0
         except Exception as e:  # noqa: BLE001 - the boundary: a bad rollout is data, also one that cannot be scored
@@ -270,7 +220,9 @@ class TrajectoryRun:
             except TimeoutError as e:
                 return ("deadline", None) if self._late() else ("policy_error", words(e))
             except (Exception, SystemExit) as e:  # noqa: BLE001 - the boundary: what a policy raises ends its trajectory
-                return "policy_error", words(e)
+                full = getattr(e, "kind", "") == "too_long"
+                hint = " (RolloutLimits(max_context_tokens=…) ends a trajectory before)" if full else ""
+                return "policy_error", words(e) + hint
             if not calls:
                 return self._without_calls(generation)
             self._go(TrajectoryState.PROCESSING_TOOLS)
@@ -341,14 +293,22 @@ class TrajectoryRun:
         if len(calls) > 1:
             calls.sort(key=_INDEX)
         if not calls:
-            unread: TrajectoryEnd = "unread_call" if attempted(intake.draft.message().text, self._specs) else "answered"
-            self.so_far.lacks = "invented_result" if InventedResult in intake.odd else unread
+            unread = format is None and attempted(intake.draft.message().text, self._specs)
+            self.so_far.lacks = (
+                "invented_result" if InventedResult in intake.odd else "unread_call" if unread else "answered"
+            )
         return calls
 
     def _parsed(self, generation: Generation, intake: Intake, format: Format) -> Iterable[SourceEvent]:
         text = self._written(generation, format)
-        thinking = self._tokens is not None and self._tokens.thinking
-        events = Parser(format, self._specs, thinking=thinking).close(text)
+        thinking = None if self._tokens is None else self._tokens.thinking
+        events: Sequence[SourceEvent] = events_of(text, format, self._specs, thinking=thinking)
+        if any(isinstance(event, _CALLS) for event in events):
+            events = without_made_up(events)
+        elif generation.finish in _WHOLE and not any(isinstance(event, InventedResult) for event in events):
+            events, other = with_attempts(events, format, self._specs)
+            if other is not None:
+                self._setup.unread(other)
         opened = _TextCalls()
         return [intake.take(event, opened) for event in events if type(event) not in _PARTIAL]
 
@@ -367,7 +327,7 @@ class TrajectoryRun:
                 self._keep(event.index, turn.answers[event.index])
         self.so_far.answered += 1
         if last is not None:
-            return last, None
+            return last, _WORDS.get(last)
         if turn.ends:
             return "terminated_by_tool", None
         if self._late():
@@ -388,8 +348,8 @@ class TrajectoryRun:
     def _last_turn(self, generation: Generation) -> TrajectoryEnd | None:
         """Why no calls may run any more."""
         limits = self._setup.limits
-        if taken_back(generation):
-            return "answered"
+        if (end := ended_by(generation)) is not None:
+            return end
         if self._tokens is not None and self._tokens.left == 0:
             return "response_length"
         if limits.max_assistant_turns is not None and self.so_far.turns >= limits.max_assistant_turns:
@@ -400,10 +360,8 @@ class TrajectoryRun:
 
     def _without_calls(self, generation: Generation) -> WhyEnded:
         """How a trajectory ends whose last response has no calls."""
-        if generation.finish == "error":
-            return "policy_error", "the policy finished with an error"
-        if generation.finish == "cancelled":
-            return "cancelled", None
+        if (end := ended_by(generation)) in ("cancelled", "policy_error"):
+            return end, _WORDS[end]
         full = generation.finish == "length" or (self._tokens is not None and self._tokens.left == 0)
         return ("response_length" if full else self.so_far.lacks), None
 

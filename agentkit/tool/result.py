@@ -7,9 +7,10 @@ class with a decorated method is one.
 from __future__ import annotations
 
 import inspect
+import io
 from collections.abc import Awaitable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, Generic, Unpack
 
 from agentkit.checks.spelling import ByAttribute, Nothing, refuse_unknown
@@ -42,8 +43,9 @@ class ToolResult(ByAttribute):
     """A tool's answer to one call: an output, or an error.
 
     Args:
-        output: the Python value, kept for the application; None if there is only `content` or an `error`. A `TextPart`
-            or `ImagePart`, or a list of them (possibly with strings), becomes the beginning of `content`.
+        output: the Python value, kept for the application; None if there is only `content` or an `error`. A `TextPart`,
+            an `ImagePart` or an image of PIL, or a list of them (possibly with strings), becomes the beginning of
+            `content`.
         error: what went wrong, in words the model can act on, or as an exception; None for success.
         code: the error's stable code; `tool_error` by default.
         content: further text and images that the model reads after the output.
@@ -214,19 +216,56 @@ def _message(error: Any) -> str:
 
 
 def _as_content(output: Any) -> ResultContent | None:
-    """A part, or a list with one, as content; None for anything else."""
-    if isinstance(output, (TextPart, ImagePart)):
-        return (output,)
-    if isinstance(output, (list, tuple)) and any(isinstance(item, (TextPart, ImagePart)) for item in output):
+    """A part, or a list with one, as content; None for anything else. An image of PIL is a part."""
+    if isinstance(output, (TextPart, ImagePart)) or _is_picture(output):
+        return _parts((output,))
+    if isinstance(output, (list, tuple)) and any(
+        isinstance(item, (TextPart, ImagePart)) or _is_picture(item) for item in output
+    ):
         return _parts(output)
     return None
 
 
 def _parts(values: Any) -> ResultContent:
     """Content parts; any other value becomes a text part."""
-    if isinstance(values, (str, TextPart, ImagePart)):
+    if isinstance(values, (str, TextPart, ImagePart)) or _is_picture(values):
         values = (values,)
-    return tuple(v if isinstance(v, (TextPart, ImagePart)) else TextPart(text_of(v)) for v in values)
+    return tuple(map(_part, values))
+
+
+def _part(value: Any) -> TextPart | ImagePart:
+    if isinstance(value, (TextPart, ImagePart)):
+        return value
+    return ImagePart(png(value)) if _is_picture(value) else TextPart(text_of(value))
+
+
+def _is_picture(value: Any) -> bool:
+    """Whether it is an image of PIL, which is not imported to see."""
+    kind: Any = type(value)
+    return _of_pil(kind)
+
+
+@lru_cache(maxsize=512)
+def _of_pil(kind: Any) -> bool:
+    return any(one.__module__ == "PIL.Image" and one.__name__ == "Image" for one in kind.__mro__)
+
+
+def png(image: Any) -> bytes:
+    """An image of PIL as a file without loss.
+
+    Raises:
+        ValueError: PIL cannot write it.
+    """
+    buffer = io.BytesIO()
+    try:
+        whole = image if image.mode in _PNG_MODES else image.convert("RGBA" if "A" in image.mode else "RGB")
+        whole.save(buffer, format="PNG")
+    except (OSError, TypeError) as e:
+        raise ValueError(f"the image cannot be written as PNG: {e}") from e
+    return buffer.getvalue()
+
+
+_PNG_MODES: Final = ("1", "L", "LA", "I", "I;16", "P", "RGB", "RGBA")
 
 
 class NoContext(Mapping[str, Any]):

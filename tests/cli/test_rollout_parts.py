@@ -129,10 +129,99 @@ def test_open_instructs_flags(flags: str, names: list[str], monkeypatch: pytest.
     assert list(chosen(*flags.split())) == names
 
 
+OWN = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+from agentkit.interop.open_instruct import TOOL_REGISTRY as READY
+from agentkit.interop.open_instruct import BaseToolConfig, Tool, ToolOutput
+
+class MyTool(Tool):
+    _default_tool_function_name = "mytool"
+    _default_tool_description = "Does something useful"
+    _default_tool_parameters = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
+
+    def __init__(self, some_option: int = 10, override_name: str | None = None) -> None:
+        self._override_name, self.some_option = override_name, some_option
+
+    def __call__(self, query: str) -> ToolOutput:
+        return ToolOutput(f"{query} {self.some_option}", called=True, error="", timeout=False, runtime=0.0)
+
+@dataclass
+class MyToolConfig(BaseToolConfig):
+    tool_class: ClassVar[type[Tool]] = MyTool
+    some_option: int = 10
+
+@dataclass
+class Lacking(BaseToolConfig):
+    tool_class: ClassVar[type[Tool]] = MyTool
+    needed: int
+
+TOOL_REGISTRY = {**READY, "mytool": MyToolConfig, "lacking": Lacking}
+FEW = {"mytool": MyToolConfig}
+"""
+
+
+@pytest.fixture
+def own(here: Path) -> None:
+    Path("own_instruct.py").write_text(OWN)
+    sys.modules.pop("own_instruct", None)
+
+
+@pytest.mark.parametrize(
+    ("flags", "names", "option"),
+    [
+        ("--tools own_instruct:FEW", ["mytool"], 10),
+        ("--tools own_instruct:FEW --mytool_some_option 3", ["mytool"], 3),
+        ('--tools own_instruct mytool --tool_configs {"some_option":4}', ["mytool"], 4),
+        (
+            "--tools own_instruct:TOOL_REGISTRY s2_search mytool --tool_override_names papers mine",
+            ["papers", "mine"],
+            10,
+        ),
+        ("--tools own_instruct:MyToolConfig --MyToolConfig_some_option 5", ["mytool"], 5),
+        ("--tools own_instruct:MyTool", ["mytool"], 10),
+        ("--tools adder_tool own_instruct:FEW", ["add", "mytool"], 10),
+    ],
+)
+def test_a_registry_a_config_class_and_a_module_of_ones_own(
+    own: None, flags: str, names: list[str], option: int
+) -> None:
+    from agentkit.rollout import Rollout, ScriptedPolicy
+
+    tools = tools_of(parser().parse_args(["rollout", *flags.split()]))
+    rollout = Rollout(tools, ScriptedPolicy([]))
+    assert list(rollout.tools) == names
+    made = next(tool for tool in rollout._setup.sources if "add" not in tool.tools and "papers" not in tool.tools)
+    assert made.tool.some_option == option  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ("--tools s2_serch", "--tools s2_serch: expected module:Class, a YAML file, or one of python, .*'s2_search'"),
+        ("--tools own_instruct lacking", "needed is missing and has no default"),
+        ("--tools serper_search", "expected the key of serper.dev in SERPER_API_KEY, found none"),
+        ("--tools massive_ds_search", "expected the server's address"),
+        ("--tools json", "--tools json: the module has no tools"),
+        ("--tools own_instruct:FEW --mytool_some_option x", "--mytool_some_option: .*found 'x'"),
+    ],
+)
+def test_what_a_tool_lacks_is_said_before_the_first_trajectory(
+    own: None, flags: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SERPER_API_KEY", "MASSIVE_DS_API_URL"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ConfigError, match=message):
+        chosen(*flags.split())
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            "--tools s2_serch",
+            "--tools s2_serch: expected module:Class, a module, a YAML .*'s2_search'",
+        ),
         ("--tools s2_search --tool_configs {} {}", "--tool_configs: found 2 for --tools s2_search; write 1 JSON"),
         ("--tools s2_search --python_timeout 3", "--python_timeout: python is not among --tools s2_search"),
         ("--tools s2_search --s2_search_num_results x", "--s2_search_num_results: .*found 'x'"),

@@ -43,7 +43,7 @@ AFTER_A_CALL = {
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_result_as_the_template_writes_it(family: str) -> None:
-    ids = template(family).answers([RESULT], last=None)
+    ids = template(family).answers([RESULT])
     assert decoded(family, ids) == AFTER_A_CALL[family]
 
 
@@ -65,31 +65,31 @@ def test_the_ids_are_those_of_the_whole_rendering(family: str) -> None:
         {"role": "tool", "tool_call_id": "123456789", "name": "add", "content": "4"},
     ]
     whole = tok.apply_chat_template(chat, add_generation_prompt=True, return_dict=False)
-    written = template(family).answers([RESULT, SECOND], last=None)
+    written = template(family).answers([RESULT, SECOND])
     assert whole[-len(written) :] == written
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_end_of_the_turn_stands_there_once(family: str) -> None:
     made = template(family)
-    with_end = made.answers([RESULT], last=None)
+    with_end = made.answers([RESULT])
     assert with_end[0] in made.end_ids
-    assert made.answers([RESULT], last=with_end[0]) == with_end[1:]  # the engine included it
-    assert made.answers([RESULT], last=made.encoder.plain("x")[-1]) == with_end  # it stopped at a string
+    assert made.answers([RESULT], turn=[with_end[0]]) == with_end[1:]  # the engine included it
+    assert made.answers([RESULT], turn=made.encoder.plain("x")) == with_end  # it stopped at a string
 
 
 def test_the_line_break_after_the_end_of_a_turn_is_kept() -> None:
     """Verl issue 6501."""
     made = template("chatml")
     [end] = tokenizer("chatml").encode("<|im_end|>")
-    assert decoded("chatml", made.answers([UserMessage("Go on.")], last=end)).startswith("\n<|im_start|>user\nGo on.")
+    assert decoded("chatml", made.answers([UserMessage("Go on.")], turn=[end])).startswith("\n<|im_start|>user\nGo on.")
 
 
 def test_another_end_stands_for_it_unless_it_names_the_next_role() -> None:
     [padding] = tokenizer("chatml").encode("<|endoftext|>")
-    assert decoded("chatml", template("chatml").answers([RESULT], last=padding)).startswith("\n<|im_start|>user")
+    assert decoded("chatml", template("chatml").answers([RESULT], turn=[padding])).startswith("\n<|im_start|>user")
     [user] = tokenizer("observed").encode("<|user|>")
-    assert decoded("observed", template("observed").answers([RESULT], last=user)).startswith("<|observation|>")
+    assert decoded("observed", template("observed").answers([RESULT], turn=[user])).startswith("<|observation|>")
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -129,7 +129,7 @@ def test_a_template_that_shows_no_tools_or_another_format_is_taught(family: str,
     assert not made.native
     prompt = decoded(family, made.prompt([UserMessage("What is one plus two?")]))
     assert "You can call the tools listed here." in prompt
-    answer = decoded(family, made.answers([RESULT, SECOND], last=None))
+    answer = decoded(family, made.answers([RESULT, SECOND]))
     assert '3 "é"' in answer
     assert answer.count("</tool_resp" if format in ("hermes", "qwen3_coder") else "</tool_result>") == 2
 
@@ -149,8 +149,8 @@ def test_a_template_that_rewrites_history_says_so() -> None:
 
 def test_a_picture_is_told_in_words() -> None:
     picture = ToolMessage("c", "draw", ("Here: ", ImagePart(b"\x89PNG\r\n\x1a\n0000")))
-    assert "Here: (image/png, 12 bytes, not shown)" in decoded("chatml", template("chatml").answers([picture], None))
-    with pytest.raises(ConfigError, match="a picture in a prompt needs a processor"):
+    assert "Here: (image/png, 12 bytes, not shown)" in decoded("chatml", template("chatml").answers([picture]))
+    with pytest.raises(ConfigError, match="a tokenizer has no tokens for pictures"):
         template("chatml").prompt([UserMessage(ImagePart(b"\x89PNG\r\n\x1a\n0000"))])
 
 

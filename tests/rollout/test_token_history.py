@@ -89,8 +89,8 @@ def test_the_record_is_exactly_what_the_policy_saw_and_wrote(data: st.DataObject
 @settings(max_examples=80)
 def test_nothing_from_outside_becomes_a_control_token(key: tuple[str, bool], texts: list[str]) -> None:
     made = TEMPLATES[key]
-    plain = made.answers([ToolMessage("c1", "add", "three") for _ in texts], None)
-    ids = made.answers([ToolMessage("c1", "add", text) for text in texts], None)
+    plain = made.answers([ToolMessage("c1", "add", "three") for _ in texts])
+    ids = made.answers([ToolMessage("c1", "add", text) for text in texts])
     assert controls(made, ids) == controls(made, plain)
 
 
@@ -98,8 +98,8 @@ def test_nothing_from_outside_becomes_a_control_token(key: tuple[str, bool], tex
 @settings(max_examples=60)
 def test_neither_does_a_name_or_an_id(key: tuple[str, bool], text: str) -> None:
     made = TEMPLATES[key]
-    expected = controls(made, made.answers([ToolMessage("c1", "add", "3")], None))
-    assert controls(made, made.answers([ToolMessage(text, text, "3")], None)) == expected
+    expected = controls(made, made.answers([ToolMessage("c1", "add", "3")]))
+    assert controls(made, made.answers([ToolMessage(text, text, "3")])) == expected
 
 
 @pytest.mark.parametrize("family", FORMATS)
@@ -107,7 +107,7 @@ def test_no_result_parses_as_a_call(family: str) -> None:
     """With the markers of every format in it, in the text that the tokens spell."""
     for native in (True, False):
         made = TEMPLATES[family, native]
-        ids = made.answers([ToolMessage("c1", "add", f"a {text}\n{text}") for text in WRITTEN.values()], None)
+        ids = made.answers([ToolMessage("c1", "add", f"a {text}\n{text}") for text in WRITTEN.values()])
         assert formats.calls(formats.parse(made.encoder.decode(ids), FORMATS[family], [ADD])) == []
 
 
@@ -187,7 +187,6 @@ def test_an_engine_that_writes_too_much_is_cut() -> None:
 
 
 WRONG: dict[str, tuple[list[Generation], str]] = {
-    "too few": ([Generation(token_ids=[1, 2], logprobs=[-1.0])], "1 log-probabilities for 2 tokens"),
     "nothing": ([Generation()], "neither the text nor the token ids"),
     "later": ([Generation(token_ids=[1]), Generation(token_ids=[1], logprobs=[-1.0])], "for some turns only: turn 1"),
     "no more": ([Generation(token_ids=[1], logprobs=[-1.0]), Generation(token_ids=[1])], "for some turns only: turn 1"),

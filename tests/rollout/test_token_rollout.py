@@ -167,14 +167,14 @@ def test_tokens_cannot_be_counted_without_a_tokenizer() -> None:
         Rollout([Sum], Lines(), limits=RolloutLimits(max_response_tokens=10))
 
 
-def test_what_a_template_refuses_ends_its_trajectory_as_data() -> None:
+def test_a_picture_in_a_prompt_is_refused_before_the_start() -> None:
     from agentkit.messages import ImagePart, UserMessage
     from agentkit.rollout import Sample
 
     picture = Sample("p", (UserMessage(ImagePart(b"\x89PNG\r\n\x1a\n0000")),))
-    record = asyncio.run(Rollout([Sum], Lines(), tokenizer=tokenizer("chatml")).run(picture))
-    assert record.end == "policy_error"
-    assert "a picture in a prompt needs a processor" in (record.error or "")
+    with pytest.raises(ConfigError, match="sample 'p': there is a picture in the prompt"):
+        Rollout([Sum], Lines(), tokenizer=tokenizer("chatml")).check([picture])
+    Rollout([Sum], Lines()).check([picture])
 
 
 def test_the_engine_is_told_where_to_stop() -> None:

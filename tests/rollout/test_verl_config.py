@@ -265,7 +265,7 @@ def test_a_class_that_needs_verls_loop_is_refused() -> None:
     tool = VerlShaped(Bound, schema={"type": "function", "function": {"name": "act"}})
     with pytest.raises(
         ConfigError,
-        match=r"act: execute_kwargs: execute cannot be called with no arguments: .* 'agent_data'",
+        match=r"act: Bound.execute reads 'agent_data', which only verl's own loop passes",
     ):
         Rollout([tool], Lines("done")).check([sample()])
 

@@ -163,7 +163,8 @@ def test_new_names(flag: str) -> None:
     assert tool.tools["search"].spec.element.tag == "search"
 
 
-def test_new_names_for_several_tools() -> None:
+def test_new_names_for_several_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERPER_API_KEY", "k")
     config = parse_flags(["--tools", "s2_search", "serper_search", "--tool_override_names", "papers", "web"])
     assert [list(tool.tools) for tool in config.rollout_tools()] == [["papers"], ["web"]]
     assert config.get_tool_config("papers") is config.get_tool_config("s2_search")

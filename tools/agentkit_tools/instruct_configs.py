@@ -42,7 +42,13 @@ class SerperSearchConfig(BaseToolConfig):
     num_results: int = 5
 
     def build(self) -> SerperSearch:
-        """The tool with these settings."""
+        """The tool with these settings.
+
+        Raises:
+            ConfigError: there is no key.
+        """
+        if not os.environ.get("SERPER_API_KEY"):
+            raise ConfigError("expected the key of serper.dev in SERPER_API_KEY, found none")
         return SerperSearch(num_results=self.num_results)
 
 

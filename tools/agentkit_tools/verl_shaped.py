@@ -6,6 +6,7 @@ YAML files of verl's that name the old ones, such as `verl.tools.geo3k_tool.Geo3
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache, partial
 from typing import Any, ClassVar
 from uuid import uuid4
 
@@ -16,7 +17,7 @@ from agentkit_tools.network.addresses import RequestFailed
 from agentkit_tools.network.http_client import HttpClient
 from agentkit_tools.python import Python
 from agentkit_tools.rewards import Geo3k, Gsm8k
-from agentkit_tools.search import RetrievalSearch
+from agentkit_tools.search import RetrievalSearch, SerperSearch
 
 Answer = tuple[ToolResponse, float, dict[str, Any]]
 
@@ -90,27 +91,64 @@ class Gsm8kTool(_Judged):
         return answered(judge.calc_gsm8k_reward(text_argument(parameters, "answer")))
 
 
+def _google(key: str, rate: float | None, most: int, timeout: float) -> SerperSearch:
+    return SerperSearch(num_results=most, api_key=key, rate=rate, timeout=timeout)
+
+
 class SearchTool(BaseTool):
-    """Asks a retrieval server; see `agentkit_tools.search.RetrievalSearch`.
+    """Asks a retrieval server, or without one the web; see `agentkit_tools.search`.
 
     Args:
-        config: `retrieval_service_url`; also `topk`, `rate_limit` and `timeout`.
+        config: `retrieval_service_url`, and `topk`, `rate_limit` and `timeout`; or `api_key`, the key of serper.dev for
+            Google, and `rate_limit` and `timeout`.
         tool_schema: its declaration, with the parameter `query_list` (several) or `query` (one).
     """
 
     def __init__(self, config: dict[str, Any], tool_schema: OpenAIFunctionToolSchema | None = None) -> None:
         super().__init__(config, tool_schema)
-        url = config.get("retrieval_service_url")
-        if not isinstance(url, str) or not url:
-            raise ConfigError(f"{self.name}: config.retrieval_service_url: expected a URL, found {url!r:.60}")
+        url, key, engine = (config.get(name) for name in ("retrieval_service_url", "api_key", "engine"))
         given = {name: config[name] for name in ("topk", "rate_limit", "timeout") if name in config}
-        self._search = RetrievalSearch(url, **given)
+        self._retrieval: RetrievalSearch | None = None
+        if isinstance(url, str) and url:
+            self._retrieval = RetrievalSearch(url, **given)
+        elif not (isinstance(key, str) and key):
+            raise ConfigError(
+                f"{self.name}: config.retrieval_service_url: expected a URL, found {url!r:.60}; or api_key, the key of "
+                "serper.dev, to search the web"
+            )
+        elif engine not in (None, "google"):
+            raise ConfigError(f"{self.name}: config.engine: with an api_key expected google, found {engine!r:.40}")
+        else:
+            self._web = cache(partial(_google, key, given.get("rate_limit")))
+            self._most, self._timeout = int(given.get("topk", 5)), float(given.get("timeout", 30))
+            self._web(self._most, self._timeout)  # what is wrong with them is said now
 
     @rollout_trace_op
-    async def execute(self, instance_id: str, parameters: dict[str, Any], **kwargs: Any) -> Answer:
-        """Search for each of `query_list`, or for `query`."""
-        queries = parameters.get("query_list", parameters.get("query", []))
-        return answered(await self._search.search([queries] if isinstance(queries, str) else list(queries)))
+    async def execute(
+        self,
+        instance_id: str,
+        parameters: dict[str, Any],
+        timeout: float | None = None,
+        max_results: int | None = None,
+        **kwargs: Any,
+    ) -> Answer:
+        """Search for each of `query_list`, or for `query`.
+
+        Args:
+            instance_id: the trajectory's.
+            parameters: `query_list` or `query`.
+            timeout: seconds, in place of the configuration's; for the web.
+            max_results: how many results, in place of the configuration's `topk`; for the web.
+            kwargs: further `execute_kwargs`, which are not used.
+        """
+        asked = parameters.get("query_list", parameters.get("query", []))
+        queries = [str(one) for one in asked] if isinstance(asked, list) else [str(asked)]
+        if self._retrieval is not None:
+            return answered(await self._retrieval.search(queries))
+        web = self._web(max_results or self._most, timeout or self._timeout)
+        results = [await web.serper_search(query) for query in queries]
+        failed = [one for one in results if not one.ok]
+        return answered(failed[0] if failed else ToolResult("\n\n".join(one.text for one in results)))
 
 
 class SandboxFusionTool(BaseTool):

@@ -25,8 +25,7 @@ from agentkit.interop.verl.verl_tools import (
 if TYPE_CHECKING:
     AgentkitTool: Any
 
-__all__ = [
-    "AgentkitTool",
+__all__ = [  # without AgentkitTool, so that `import *` needs no verl
     "BaseTool",
     "OpenAIFunctionSchema",
     "OpenAIFunctionToolSchema",

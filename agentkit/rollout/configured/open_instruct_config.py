@@ -33,6 +33,11 @@ def ready_made() -> Registry:
     return registry
 
 
+def is_config(found: Any) -> bool:
+    """Whether this is a configuration class of open-instruct's form: a dataclass that names its `tool_class`."""
+    return isinstance(found, type) and is_dataclass(found) and hasattr(found, "tool_class")
+
+
 @dataclass(frozen=True, slots=True)
 class ToolSettings:
     """One of the chosen tools.
@@ -208,7 +213,7 @@ def _one_for_each(given: Sequence[Any] | None, tools: Sequence[str], flag: str, 
 
 
 def _settings(name: str, cls: type[Any], given: Any, new_name: str | None, where: str) -> ToolSettings:
-    if not (is_dataclass(cls) and hasattr(cls, "tool_class")):
+    if not is_config(cls):
         raise ConfigError(f"--tools: {name}: expected a dataclass with tool_class in the registry, found {cls!r:.60}")
     values, known, hints = _object(given, where), fields_of(cls), _hints(cls)
     for key, value in values.items():

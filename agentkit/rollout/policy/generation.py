@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, get_args
+from math import isfinite
+from typing import Any, Final, Literal, Protocol, get_args
 
 from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ConfigError
@@ -50,8 +51,8 @@ class Generation:
         stopped_by: the stop string at which it ended, which is appended to a text that lacks it; empty if the engine
             says that it was none; None if it does not say. Token ids are kept as they are: they have the string.
         events: the response of a model that calls natively, for `Rollout(format=None)`: its texts, its thinking, and
-            `CallEnd(0, ToolCall("c1", "add", {"n": 1}))` for each call; a `Finish` among them counts only if its filter
-            ended the response, or the model refused. None if it wrote its calls as text.
+            `CallEnd(0, ToolCall("c1", "add", {"n": 1}))` for each call; a `Finish` among them counts only if it says
+            that the engine failed, gave the response up or took it back. None if it wrote its calls as text.
     """
 
     text: str | None = None
@@ -62,10 +63,23 @@ class Generation:
     events: Sequence[SourceEvent] | None = None
 
 
-def taken_back(generation: Generation) -> bool:
-    """Whether the provider's filter ended the response, or the model refused: no call of it may run."""
-    told = (event.reason for event in generation.events or () if isinstance(event, Finish))
-    return generation.finish in TAKEN_BACK or any(reason in TAKEN_BACK for reason in told)
+Ending = Literal["answered", "cancelled", "policy_error"]
+
+_BY_ENGINE: Final[Mapping[FinishReason, Ending]] = {
+    "error": "policy_error",
+    "cancelled": "cancelled",
+    **dict.fromkeys(TAKEN_BACK, "answered"),
+}
+
+
+def ended_by(generation: Generation) -> Ending | None:
+    """How the trajectory ends with this response because it is not the policy's own; None if it is.
+
+    The engine failed (`error`), gave it up (`cancelled`), or took it back: its filter ended it, or the model refused.
+    No call of it may run.
+    """
+    told = {generation.finish, *(event.reason for event in generation.events or () if isinstance(event, Finish))}
+    return next((end for reason, end in _BY_ENGINE.items() if reason in told), None)
 
 
 _FINISHES: Final = frozenset(get_args(FinishReason))
@@ -75,7 +89,8 @@ def checked(generation: Generation) -> None:
     """Refuse what no policy can mean.
 
     Raises:
-        ConfigError: it is no `Generation`, or ended for a reason that there is not.
+        ConfigError: it is no `Generation`, or ended for a reason that there is not; or its log-probabilities are not
+            one finite number for each of its token ids.
     """
     given: object = generation
     if not isinstance(given, Generation):
@@ -84,6 +99,18 @@ def checked(generation: Generation) -> None:
         known = ", ".join(get_args(FinishReason))
         hint = did_you_mean(str(generation.finish), _FINISHES)
         raise ConfigError(f"the policy told finish={generation.finish!r:.60}; expected one of {known}{hint}")
+    ids, logprobs = generation.token_ids, generation.logprobs
+    if logprobs is None:
+        return
+    if len(logprobs) != (count := 0 if ids is None else len(ids)):
+        raise ConfigError(f"the policy told {len(logprobs)} log-probabilities for {count} token ids")
+    try:
+        finite = [isfinite(one) for one in logprobs]
+    except TypeError as e:
+        raise ConfigError(f"the policy told log-probabilities that are no numbers ({e}): {logprobs!r:.60}") from e
+    if not all(finite):
+        at = finite.index(False)
+        raise ConfigError(f"the policy told the log-probability {logprobs[at]!r:.40} for token {at} of {count}")
 
 
 class Policy(Protocol):

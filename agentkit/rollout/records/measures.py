@@ -29,6 +29,9 @@ UNKNOWN: Final = "(unknown tool)"
 MAX_TOOLS: Final = 1_000
 """Further tools are counted together, as `OTHERS`: a file of records may have been written by anyone."""
 
+UNREAD: Final = ("invalid_json", "truncated_call", "ambiguous_call")
+"""The errors of calls that could not be read."""
+
 OTHERS: Final = "(other tools)"
 MAX_METRICS: Final = 50
 """Of a tool's own metrics, the first that many are kept."""
@@ -134,7 +137,7 @@ class Measures:
         self.failed_hooks: Counter[str] = Counter()
         """How many `calc_reward` and `release` failed, by name."""
         self.rewards = Distribution()
-        """The trajectories' rewards."""
+        """The rewards of the trajectories that have not failed."""
         self.calls = Distribution()
         """Calls per trajectory."""
         self.turns = Distribution()
@@ -145,8 +148,7 @@ class Measures:
         """Seconds per trajectory in the policy."""
         self.waiting = Distribution()
         """Seconds per trajectory that its turns waited for tools: those of each turn's longest call."""
-        self.response_tokens = Distribution()
-        """Tokens after the prompt, per trajectory; empty without a tokenizer."""
+        self._tokens = Distribution(), Distribution()  # after the prompt; those of them that the policy wrote
         self.slowest = Slowest()
 
     def add(self, record: TrajectoryRecord) -> None:
@@ -154,7 +156,8 @@ class Measures:
         self.trajectories += 1
         self.ends[record.end] += 1
         self.failed_hooks.update(calc_reward=len(record.unscored), release=len(record.unreleased))
-        self.rewards.add(record.reward)
+        if not record.failed:
+            self.rewards.add(record.reward)
         self.calls.add(len(record.calls))
         self.turns.add(turns_of(record))
         self.seconds.add(record.seconds)
@@ -163,6 +166,7 @@ class Measures:
         self.waiting.add(waiting)
         if record.tokens is not None:
             self.response_tokens.add(len(record.tokens.response_ids))
+            self.own_tokens.add(sum(record.tokens.response_mask))
         if record.generating + waiting > self.slowest.generating + self.slowest.waiting:
             lengths = (0, 0) if (of := record.tokens) is None else (len(of.prompt_ids), len(of.response_ids))
             self.slowest = Slowest(record.generating, waiting, *lengths)
@@ -186,6 +190,21 @@ class Measures:
         return self.tools.setdefault(name, ToolMeasures())
 
     @property
+    def response_tokens(self) -> Distribution:
+        """Tokens after the prompt, per trajectory; empty without a tokenizer."""
+        return self._tokens[0]
+
+    @property
+    def own_tokens(self) -> Distribution:
+        """Those of them that the policy wrote itself."""
+        return self._tokens[1]
+
+    @property
+    def unread_calls(self) -> int:
+        """How many calls could not be read."""
+        return sum(tool.failures[code] for tool in self.tools.values() for code in UNREAD)
+
+    @property
     def unscored(self) -> int:
         """How many rewards could not be computed."""
         return self.failed_hooks["calc_reward"]
@@ -200,7 +219,7 @@ class Measures:
         self.trajectories += other.trajectories
         self.ends.update(other.ends)
         self.failed_hooks.update(other.failed_hooks)
-        for name in ("rewards", "calls", "turns", "seconds", "generating", "waiting", "response_tokens"):
+        for name in ("rewards", "calls", "turns", "seconds", "generating", "waiting", "response_tokens", "own_tokens"):
             getattr(self, name).merge(getattr(other, name))
         self.slowest = max(self.slowest, other.slowest, key=lambda s: s.generating + s.waiting)
         for name, tool in other.tools.items():
@@ -241,10 +260,12 @@ class Measures:
 
     def _own(self) -> Iterator[tuple[str, float]]:
         yield "rollout/trajectories", self.trajectories
+        yield "rollout/unread_calls", self.unread_calls
         yield "rollout/unscored", self.unscored
         yield "rollout/unreleased", self.unreleased
         yield from _spread("rollout/reward", self.rewards)
         yield from _spread("rollout/seconds", self.seconds)
+        yield from _spread("rollout/own_tokens", self.own_tokens)
         for end, count in self.ends.items():
             yield f"rollout/end/{end}", count
         if UNKNOWN in self.tools:
@@ -262,6 +283,12 @@ class Measures:
             r = self.rewards
             lines.append(
                 f"reward: mean {r.mean:.4g}, min {r.lowest:.4g}, p50 {r.quantile(0.5):.4g}, max {r.highest:.4g}"
+            )
+        if unread := self.unread_calls:
+            lines.append(
+                f"NO CALL WAS READ: {_counted(unread, 'call', 'calls')} cannot be; are they in another format?"
+                if unread == self.calls.total
+                else f"unread calls: {unread:,}"
             )
         if self.unscored:
             lines.append(f"NOT SCORED: {_counted(self.unscored, 'reward', 'rewards')}")

@@ -75,7 +75,7 @@ class TrajectoryRecord:
         error: kind and words of what went wrong, for the ends that are errors; None otherwise.
         calls: every call in order, also those that were refused.
         final_rewards: what each tool's `calc_reward` gave, by function name (its first, for a class of several).
-        reward: the aggregate of all rewards.
+        reward: the aggregate of all rewards; 0.0, and no reward, if it has `failed`.
         tokens: token ids; None without a tokenizer.
         assistant_turns: responses of the policy.
         seconds: from the first state to the last.
@@ -104,5 +104,5 @@ class TrajectoryRecord:
 
     @property
     def failed(self) -> bool:
-        """Whether it ended by an error: `policy_error`, `tool_error`, `rollout_error` or `lost`."""
+        """Whether it ended by no outcome: `cancelled`, `policy_error`, `tool_error`, `rollout_error` or `lost`."""
         return self.end in ERROR_ENDS

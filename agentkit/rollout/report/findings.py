@@ -119,8 +119,8 @@ class Picked:
 def _picks() -> tuple[Picked, ...]:
     return (
         Picked("First", 3, lambda record: 0.0),
-        Picked("Highest reward", 3, lambda record: record.reward),
-        Picked("Lowest reward", 3, lambda record: -record.reward),
+        Picked("Highest reward", 3, lambda record: None if record.failed else record.reward),
+        Picked("Lowest reward", 3, lambda record: None if record.failed else -record.reward),
         Picked("Ended by an error", 5, lambda record: 0.0 if record.failed else None),
         Picked("Most failed calls", 3, lambda record: _failed(record) or None),
         Picked("Slowest", 3, lambda record: record.seconds or None),
@@ -144,7 +144,7 @@ class Findings:
         """Take one record into account."""
         number = self.measures.trajectories
         self.measures.add(record)
-        if abs(record.reward) < float("inf"):  # neither infinite nor NaN
+        if not record.failed and abs(record.reward) < float("inf"):  # neither infinite nor NaN
             self.curve.add(record.reward)
         self.turns[min(record.assistant_turns, 1_000)] += 1
         for pick in self.picks:

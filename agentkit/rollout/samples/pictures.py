@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from agentkit.errors import ConfigError
 from agentkit.messages import ImagePart, shown
+from agentkit.tool.result import png
 
 _HEADS: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
 _ADDRESS: Final = re.compile(r"data:image/|https?://", re.IGNORECASE)
@@ -78,12 +79,10 @@ def _from_bytes(data: bytes, where: str) -> ImagePart:
 
 def _png(image: Any, where: str) -> ImagePart:
     """An image of PIL, as a file without loss."""
-    buffer = io.BytesIO()
     try:
-        image.save(buffer, format="PNG")
-    except (OSError, ValueError, TypeError) as e:
-        raise ConfigError(f"{where}: the image cannot be written as PNG: {e}") from e
-    return ImagePart(buffer.getvalue())
+        return ImagePart(png(image))
+    except ValueError as e:
+        raise ConfigError(f"{where}: {e}") from e
 
 
 def _pil(where: str) -> Any:

@@ -79,6 +79,10 @@ class ChatTemplate:
         native: bool | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
+        if hasattr(tokenizer, "image_processor"):
+            raise ConfigError(
+                f"{type(tokenizer).__name__} is a processor: pass its tokenizer; pictures have no token ids here"
+            )
         self.encoder = TokenEncoder(tokenizer)
         self.tools = tuple(tools)
         self._format = None if format is None else formats.get(format)
@@ -138,29 +142,29 @@ class ChatTemplate:
 
     # ------------------------------------------------------------ between two turns
 
-    def answers(self, messages: Sequence[ToolMessage | UserMessage], last: int | None) -> list[int]:
+    def answers(self, messages: Sequence[ToolMessage | UserMessage], turn: Sequence[int] = ()) -> list[int]:
         """The token ids between a turn of the model's and its next.
 
         Args:
             messages: the answers to its calls, in order, and what a user said.
-            last: the last token of its turn. If that does not end a turn, because the engine omits the end or a stop
-                string came first, the end comes first here.
+            turn: the token ids of its turn. If they contain no end of it, because the engine omits the end or a stop
+                string came first, the end comes first here. What they contain from the end on is not repeated.
         """
         if not messages:
             return []
         if not self.native and any(isinstance(m, ToolMessage) for m in messages):
-            return self._after(self._frame(("user",)), [self._joined(messages)], [], last)
+            return self._after(self._frame(("user",)), [self._joined(messages)], [], turn)
         roles: tuple[Role, ...] = tuple("tool" if isinstance(m, ToolMessage) else "user" for m in messages)
         results = [m for m in messages if isinstance(m, ToolMessage)]
         named = [{"name": self._safe(m.name), "id": self._safe(m.call_id)} for m in results]
-        return self._after(self._frame(roles), [[Outside(self._safe(_text_of(m)))] for m in messages], named, last)
+        return self._after(self._frame(roles), [[Outside(self._safe(_text_of(m)))] for m in messages], named, turn)
 
     def _after(
         self,
         frame: AnswerFrame,
         contents: Sequence[Sequence[str | Outside]],
         named: Sequence[Mapping[str, str]],
-        last: int | None,
+        turn: Sequence[int],
     ) -> list[int]:
         pieces: list[str | Outside] = [frame.end]  # also the left neighbour with which a tokenizer expects the rest
         for piece in frame.pieces:
@@ -171,11 +175,17 @@ class ChatTemplate:
             else:
                 pieces.append(Outside(named[piece.index][piece.what]))
         ids = self.encoder.encode(pieces)
-        end = ids.index(self._ends[frame.end])
-        if last is not None and last == ids[end + 1]:  # Gemma 4 begins the answer itself
-            return ids[end + 2 :]
-        ended = last == ids[end] or (last in self.end_ids and frame.end not in NEXT_ROLES)
-        return ids[end + 1 :] if ended else ids[end:]
+        following = ids[ids.index(self._ends[frame.end]) :]
+        since = self._since(turn, following[0])
+        if since and since == following[: len(since)]:  # the end, and what the model wrote of the rest: Gemma 4
+            return following[len(since) :]
+        ended = turn and turn[-1] in self.end_ids and frame.end not in NEXT_ROLES
+        return following[1:] if ended else following
+
+    @staticmethod
+    def _since(turn: Sequence[int], end: int) -> list[int]:
+        """A turn from the last place of this token on; empty if it does not contain it."""
+        return next((list(turn[at:]) for at in range(len(turn) - 1, -1, -1) if turn[at] == end), [])
 
     def _joined(self, messages: Sequence[ToolMessage | UserMessage]) -> list[str | Outside]:
         """Answers as one user message in the format. Its own tags around each result are the format's, not a tool's."""
@@ -302,6 +312,17 @@ _OPENING: Final = 24  # tokens: more than an opener and the line breaks after it
 _INSIDE: Final = "zq00000in"  # where a result's text goes, in its format's frame
 
 
+NO_PICTURES: Final = (
+    "there is a picture in the prompt, and a tokenizer has no tokens for pictures: omit tokenizer=, so that the policy "
+    "gets messages, or leave the picture out"
+)
+
+
+def has_image(message: Message) -> bool:
+    """Whether there is a picture in a message."""
+    return any(isinstance(part, ImagePart) for part in getattr(message, "content", ()))
+
+
 def _fitted(parts: Sequence[str | Outside], slot: Slot) -> list[str | Outside]:
     """A content as the template writes it."""
     fitted: list[str | Outside] = []
@@ -336,8 +357,8 @@ def _as_chat(message: Message) -> dict[str, Any]:
         case SystemMessage(content):
             return {"role": "system", "content": content}
         case UserMessage():
-            if any(isinstance(part, ImagePart) for part in message.content):
-                raise ConfigError("a picture in a prompt needs a processor; a tokenizer has no tokens for it")
+            if has_image(message):
+                raise ConfigError(NO_PICTURES)
             return {"role": "user", "content": message.text}
         case ToolMessage():
             return {"role": "tool", "tool_call_id": message.call_id, "name": message.name, "content": _text_of(message)}

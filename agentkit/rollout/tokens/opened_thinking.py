@@ -39,6 +39,11 @@ def opener_of(format: Format | None) -> str | None:
     return THINK[0][0] if format is None else next((tags[0].rstrip() for tags in format.thinking), None)
 
 
+def closer_of(format: Format) -> str | None:
+    """How thinking ends in a format, without the white space after it; None if it has none."""
+    return next((tags[1].rstrip() for tags in format.thinking), None)
+
+
 def can_open(tokenizer: Any, format: Format) -> bool | None:
     """Whether the tokenizer's chat template can end a prompt by opening thinking; None if it cannot be asked."""
     opener, asked = opener_of(format), False
@@ -61,8 +66,7 @@ def began_inside(events: Sequence[Event], format: Format, can_open: Callable[[],
         format: in which format.
         can_open: tells whether prompts can open thinking; None if that is not known.
     """
-    closer = next((tags[1].rstrip() for tags in format.thinking), None)
-    if closer is None:
+    if (closer := closer_of(format)) is None:
         return False
     thought = next((at for at, event in enumerate(events) if isinstance(event, Thinking)), len(events))
     before = events[:thought]

@@ -71,6 +71,21 @@ class TokenEncoder:
         except Exception as error:
             raise ConfigError(f"the tokenizer cannot encode {text!r:.200}: {type(error).__name__}: {error}") from error
 
+    def following(self, before: Sequence[int], text: str) -> list[int]:
+        """Token ids of a text where it stands: after these tokens, as in a rendering of the whole.
+
+        A tokenizer may write the first word of a text otherwise than the same word after a control token, or after a
+        line break. Where the text would change the tokens before it, which are written already, it is encoded alone.
+        """
+        at = next((i for i in range(len(before) - 1, -1, -1) if before[i] in self.control), len(before))
+        left = self.decode(before[at:])
+        for neighbour in (left, "".join(self.control[id] for id in before[at : at + 1]) + left[-1:]):
+            own = self.plain(neighbour)
+            whole = self.plain(neighbour + text)
+            if whole[: len(own)] == own:
+                return whole[len(own) :]
+        return self.plain(text)
+
     def decode(self, ids: Sequence[int]) -> str:
         """The text of token ids, control tokens included.
 

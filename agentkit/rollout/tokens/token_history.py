@@ -31,6 +31,7 @@ class TokenHistory:
         messages: the conversation that it begins with.
         tools: the tools of this trajectory, if not all of the template's.
         limit: the most tokens after the prompt; None for no bound.
+        context: the most tokens together with the prompt; None for no bound.
 
     Raises:
         ConfigError: the template refuses the messages.
@@ -42,11 +43,13 @@ class TokenHistory:
         messages: Sequence[Message],
         tools: Sequence[ToolSpec] | None = None,
         limit: int | None = None,
+        context: int | None = None,
     ) -> None:
         self.template = template
-        self.limit = limit
         self._ids = template.prompt(messages, tools)
         self._prompt = len(self._ids)
+        bounds = (limit, None if context is None else context - self._prompt)
+        self.limit = min((bound for bound in bounds if bound is not None), default=None)
         self._mask: list[int] = []
         self._logprobs: list[float] | None = []
         self._turns = 0
@@ -76,18 +79,19 @@ class TokenHistory:
         The text is that of the token ids: engines leave special tokens out of theirs, and with them some formats'
         calls. A turn that is told as text only is tokenized here; the record then says that its ids are not exact.
 
+        Args:
+            generation: the turn, `checked`.
+
         Raises:
-            ConfigError: it has log-probabilities for more or fewer tokens than it has.
+            ConfigError: it has neither text nor ids, or log-probabilities unlike the turns before.
         """
         ids, logprobs, text = generation.token_ids, generation.logprobs, generation.text
         encoder = self.template.encoder
         if ids is None:
             if text is None:
                 raise ConfigError("the policy told neither the text nor the token ids of what it wrote")
-            ids, logprobs, self._exact = encoder.plain(text), None, False
+            ids, logprobs, self._exact = encoder.following(self._ids, text), None, False
         ids = _whole_numbers(ids)
-        if logprobs is not None and len(logprobs) != len(ids):
-            raise ConfigError(f"the policy told {len(logprobs)} log-probabilities for {len(ids)} tokens")
         left = self.left
         if left is not None and len(ids) > left:  # an engine that does not keep to max_tokens
             ids, logprobs = ids[:left], None if logprobs is None else logprobs[:left]
@@ -101,7 +105,8 @@ class TokenHistory:
 
     def answered(self, messages: Sequence[ToolMessage | UserMessage]) -> bool:
         """Append answers, and the beginning of the next turn. False if they do not fit: then nothing is appended."""
-        ids = self.template.answers(messages, self._ids[-1] if self._mask else None)
+        begin, end = self.span
+        ids = self.template.answers(messages, self._ids[self._prompt + begin : self._prompt + end])
         left = self.left
         if left is not None and len(ids) >= left:  # not one token would be left for the model
             return False
@@ -135,4 +140,7 @@ class TokenHistory:
         raise ConfigError(f"the policy told log-probabilities for some turns only: turn {self._turns} differs")
 
     def _unended(self, ids: list[int]) -> list[int]:
-        return ids[:-1] if ids and ids[-1] in self.template.ends.values() else ids
+        """A turn without the token that ends it, nor the white space that a model may write after that."""
+        ends = self.template.ends.values()
+        at = next((at for at in range(len(ids) - 1, -1, -1) if ids[at] in ends), len(ids))
+        return ids if self.template.encoder.decode(ids[at + 1 :]).strip() else ids[:at]

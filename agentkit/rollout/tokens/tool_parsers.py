@@ -15,9 +15,10 @@ from agentkit import formats
 from agentkit.errors import ConfigError, FormatError
 from agentkit.events import CallEnd, CallError, Event, Text
 from agentkit.formats.format import Format, Tag, edge
-from agentkit.rollout.tokens.opened_thinking import began_inside, can_open
+from agentkit.rollout.tokens.opened_thinking import can_open
 from agentkit.rollout.tokens.stopping import stop_strings
 from agentkit.rollout.tokens.token_encoding import TokenEncoder
+from agentkit.rollout.tokens.turn_reading import events_of
 from agentkit.toolspec import ToolSpec
 
 
@@ -171,9 +172,7 @@ class ToolParser:
         beginning. Not where it is a word of a sentence or quoted, nor where the chat template never opens thinking.
         """
         specs = self.tools if tools is None else as_specs(tools)
-        events = formats.parse(text, self.format, specs, thinking=bool(thinking))
-        if thinking is None and began_inside(events, self.format, lambda: self._can_open):
-            events = formats.parse(text, self.format, specs, thinking=True)
+        events = events_of(text, self.format, specs, thinking=thinking, can_open=lambda: self._can_open)
         return "".join(e.text for e in events if isinstance(e, Text)), list(_calls(events))
 
     @cached_property

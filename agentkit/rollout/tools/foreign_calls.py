@@ -6,10 +6,11 @@ Knows bound tools; knows no such system and no loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Final
 
 from agentkit.errors import ConfigError, SchemaError
+from agentkit.tool.arguments import arguments_of_schema
 from agentkit.tool.result import ToolContext
 from agentkit.tool.schema_tools import ReadyMadeTool, tool_from_schema
 
@@ -38,6 +39,9 @@ class ForeignTool(ReadyMadeTool):
 def foreign_tool(function: Callable[..., Any], declared: Mapping[str, Any], where: str) -> ForeignTool:
     """A tool from a function `(arguments, context, **execute)` and OpenAI's declaration of it.
 
+    Its systems do not check what a model writes: a number for a string is passed on as it is. So it is here; only that
+    the required arguments are there, and no others where the declaration allows none.
+
     Args:
         function: sync or async.
         declared: `{"name": …, "description": …, "parameters": …}`.
@@ -53,6 +57,12 @@ def foreign_tool(function: Callable[..., Any], declared: Mapping[str, Any], wher
         raise ConfigError(f"{where}: parameters: expected a JSON Schema, found {parameters!r:.60}")
     try:
         made = tool_from_schema(function, name, str(declared.get("description") or ""), parameters)
+        shown = made.spec.parameters
+        if lost := [one for one in shown.get("required", ()) if one not in shown["properties"]]:
+            raise ConfigError(f"{where}: parameters: required names {lost[0]!r}, which is not among the properties")
+        checked = {key: shown[key] for key in ("type", "required", "additionalProperties") if key in shown}
+        checked["properties"] = dict.fromkeys(shown["properties"], True)
+        made = replace(made, arguments=arguments_of_schema(shown, checked, where))
     except SchemaError as e:
         raise ConfigError(f"{where}: {e}") from e
     return ForeignTool(**{one.name: getattr(made, one.name) for one in fields(made)})

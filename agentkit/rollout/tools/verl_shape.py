@@ -28,6 +28,8 @@ from agentkit.tool.output import json_text
 from agentkit.tool.result import ToolContext, ToolResult
 
 _NESTED: Final = "create_kwargs"
+_THEIRS: Final = "agent_data"
+"""What verl's own loop passes to `execute`: its state of the trajectory, of which there is none here."""
 
 
 def recognised(tool: Any) -> bool:
@@ -115,7 +117,11 @@ class VerlShaped:
         if isinstance(own, str) and own != self.name:
             raise ConfigError(f"{self._where}: the schema's function is {self.name!r}, but the tool's name is {own!r}")
         self.hooks = frozenset(self._signatures) - {"execute"}
-        self._nested = _reads_nested(self.tool.create)
+        self._nested = _reads(self.tool.create, _NESTED)
+        execute = self._signatures["execute"].parameters.get(_THEIRS)
+        self._needs_theirs = (
+            _reads(self.tool.execute, _THEIRS) if execute is None else execute.default is inspect.Parameter.empty
+        )
 
     def instance(self, trajectory_id: str) -> VerlInstance:
         """What belongs to one trajectory; its id is new even if a trajectory is tried again."""
@@ -127,6 +133,11 @@ class VerlShaped:
         Raises:
             ConfigError: says which, and what the method takes.
         """
+        if self._needs_theirs and _THEIRS not in (kwargs.get("execute") or {}):
+            raise ConfigError(
+                f"{self.name}: {self._where}.execute reads {_THEIRS!r}, which only verl's own loop passes; let it do "
+                f"without, or tell it another by execute_kwargs: {{{_THEIRS!r}: …}}"
+            )
         for phase in PHASES:
             given = dict(kwargs.get(phase) or {})
             where = f"{self.name}: {phase}_kwargs"
@@ -259,12 +270,12 @@ async def _awaited(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
-def _reads_nested(create: Any) -> bool:
-    """Whether a `create` reads its keyword arguments from one called `create_kwargs`."""
-    function = inspect.unwrap(getattr(create, "__func__", create))
+def _reads(function: Any, name: str) -> bool:
+    """Whether a function reads a keyword argument of this name, that it declares or finds in its `**kwargs`."""
+    function = inspect.unwrap(getattr(function, "__func__", function))
     function = function.func if isinstance(function, partial) else function
     code = getattr(function, "__code__", None)
-    return code is not None and (_NESTED in code.co_varnames or _NESTED in code.co_consts)
+    return code is not None and (name in code.co_varnames or name in code.co_consts)
 
 
 def _own_schema(tool: Any) -> Any:
