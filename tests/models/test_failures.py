@@ -204,10 +204,34 @@ def test_connection_cut(prefix: str) -> None:
 
 @pytest.mark.parametrize("prefix", PREFIXES)
 def test_stream_that_just_ends(prefix: str) -> None:
-    events, error = answer(Replay([PARTIAL[prefix]]).model(f"{prefix}:m"))
+    events, error = answer(Replay([PARTIAL[prefix]]).model(f"{prefix}:m", max_retries=1))
     assert [e for e in events if not isinstance(e, Usage)] == [Text("Hel")]
     assert error is not None
-    assert error.kind == "stream"
+    assert error.kind == "connection"  # as if the connection had broken there
+    assert str(error).endswith("not retried, because a part of the response had already been passed on")
+
+
+def test_stream_that_ends_before_its_first_event_is_retried() -> None:
+    started = sse('{"choices": [{"index": 0, "delta": {"role": "assistant"}}]}')
+    events, error = answer(Replay([started, GOOD["openai"]]).model("openai:m", max_retries=1, sleep=Sleeps()))
+    assert (events[0], error) == (Text("Hi"), None)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ({"type": "service_unavailable_error", "code": "server_is_overloaded"}, "overloaded"),
+        ({"type": "server_error", "code": "a_new_code"}, "server"),
+        ({"type": "rate_limit_error", "code": "1302"}, "rate_limit"),
+        ({"type": "ThrottlingException"}, "rate_limit"),
+        ({"type": "invalid_request_error", "code": "a_new_code"}, "bad_request"),
+        ({"type": "insufficient_quota", "code": "insufficient_quota"}, "permission"),
+        ({"type": "a_new_type", "code": "a_new_code"}, "stream"),
+    ],
+)
+def test_kind_inside_the_stream_by_code_or_else_by_type(error: dict[str, str], kind: str) -> None:
+    tape = Replay([sse(json.dumps({"error": error | {"message": "No."}}))])
+    assert refusal(tape, "openai", max_retries=0).kind == kind
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
