@@ -57,13 +57,10 @@ CODES: Final[Mapping[str, ProviderErrorKind]] = {
 """The kind of each code or type in an error inside a stream, which has no status; see `kind_of_codes`."""
 
 TEMPORARY: Final[Mapping[ProviderErrorKind, re.Pattern[str]]] = {
-    kind: re.compile(words, re.IGNORECASE)
-    for kind, words in {
-        "rate_limit": "rate_?limit|too_?many_?requests|throttl|resource_?exhausted",
-        "overloaded": "overload|unavailable|capacity|busy",
-        "timeout": "time_?out|timed_?out|deadline",
-        "server": "server_?error|server_?exception|internal|upstream|bad_?gateway",
-    }.items()
+    "rate_limit": re.compile("rate_?limit|too_?many_?requests|throttl|resource_?exhausted", re.IGNORECASE),
+    "overloaded": re.compile("overload|unavailable|capacity|busy", re.IGNORECASE),
+    "timeout": re.compile("time_?out|timed_?out|deadline", re.IGNORECASE),
+    "server": re.compile("server_?error|server_?exception|internal|upstream|bad_?gateway", re.IGNORECASE),
 }
 """The words in a code or type that says that the failure is temporary, if `CODES` does not have it. Source:
 openai-agents-python#3969, opencode#25884; Kimi's `engine_overloaded_error`; Bedrock's `ThrottlingException`."""

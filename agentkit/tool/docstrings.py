@@ -58,7 +58,7 @@ def read_docstring(text: str | None) -> Docstring:
 
 
 def _indented(text: str) -> str:
-    """A docstring that is one section, begun on its first line: its indentation was taken for that of the code."""
+    """A docstring that is one section and starts with its title: its indentation was taken for that of the code."""
     from docstring_parser.google import DEFAULT_SECTIONS
 
     title, _, rest = text.partition("\n")

@@ -372,10 +372,3 @@ def test_a_logged_traceback_shows_no_key(caplog: pytest.LogCaptureFixture) -> No
             logging.getLogger("httpx2").debug("failed", exc_info=True)
     assert "ValueError: for url 'http://x/?key=[key]'" in caplog.text
     assert "canary" not in caplog.text
-
-
-@pytest.mark.parametrize(("budget", "limit"), [(1_024, 17_408), (20_000, 32_000), (32_000, 48_384)])
-def test_default_of_max_tokens_leaves_room_beside_the_thinking(budget: int, limit: int) -> None:
-    tape = Replay([{"type": "message", "content": [{"type": "text", "text": "Hi"}], "stop_reason": "end_turn"}])
-    answer(tape.model("anthropic:m", extra={"thinking": {"type": "enabled", "budget_tokens": budget}}))
-    assert tape.requests[0]["max_tokens"] == limit

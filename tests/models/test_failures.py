@@ -21,6 +21,7 @@ from agentkit.models.failures import retry_after
 from agentkit.models.provider import RemoteModel
 from agentkit.models.retry import Retry
 from agentkit.testing import Recording, Replay
+from agentkit.toolspec import ToolSpec
 
 PREFIXES = ["openai", "responses", "anthropic"]
 REFUSED = {"type": "error", "error": {"type": "some_error", "message": "No."}}
@@ -531,3 +532,17 @@ def test_a_conversation_that_is_too_long_inside_a_stream() -> None:
 def test_other_bounds_are_no_matter_of_the_conversations_length(status: int, message: str, kind: str) -> None:
     said = {"error": {"type": "invalid_request_error", "message": message}}
     assert refusal(Replay([Recording(said, status)]), "openai").kind == kind
+
+
+@pytest.mark.parametrize(("budget", "limit"), [(1_024, 17_408), (20_000, 32_000), (32_000, 48_384)])
+def test_default_of_max_tokens_leaves_room_beside_the_thinking(budget: int, limit: int) -> None:
+    tape = Replay([{"type": "message", "content": [{"type": "text", "text": "Hi"}], "stop_reason": "end_turn"}])
+    answer(tape.model("anthropic:m", extra={"thinking": {"type": "enabled", "budget_tokens": budget}}))
+    assert tape.requests[0]["max_tokens"] == limit
+
+
+def test_a_forced_call_beside_thinking_is_asked_for_as_auto() -> None:
+    tool = ToolSpec("f", "", {"type": "object", "properties": {}})
+    tape = Replay([GOOD["anthropic"]])
+    answer(tape.model("anthropic:m", extra={"thinking": {"type": "adaptive"}}), tools=[tool], tool_choice="required")
+    assert tape.requests[0]["tool_choice"] == {"type": "auto"}
