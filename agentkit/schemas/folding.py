@@ -64,7 +64,7 @@ def with_plain_root(schema: Schema) -> tuple[dict[str, Any], str]:
     properties = kept.get("properties", {})
     out = {**kept, "type": "object", "properties": properties, "required": [n for n in properties if n in needed]}
     if any(ref != "#" and not resolve({"$ref": ref}, out) for ref in references(out)):
-        out |= {"properties": dict.fromkeys(properties, {})}  # it leads into what is left out
+        out |= {"properties": {name: {} for name in properties}}  # it leads into what is left out
     return out, f"The arguments must satisfy {_json(lost)}" if lost else ""
 
 
