@@ -133,7 +133,7 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "assistant": frozenset(
         {"role", "content", "refusal", "tool_calls", "function_call", "reasoning_content", "reasoning"}
     ),
-    "tool": frozenset({"role", "content", "tool_call_id"}),
+    "tool": frozenset({"role", "content", "tool_call_id", "name", "tool_name"}),
     "function": frozenset({"role", "content", "name"}),
 }
 """The fields that are read from each role's message."""
@@ -142,13 +142,17 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
 class ChatReader:
     """Reads the messages of one conversation, oldest first: a result gets its tool's name from the earlier call.
 
+    Calls without an id get one, in order; a result without an id answers the first of them that has no result. A result
+    whose call is not there, as at the beginning of a window of a history, is kept as it is: it is not sent.
+
     Args:
         calls: the tool names of earlier calls, by id.
     """
 
     def __init__(self, calls: Mapping[str, str]) -> None:
         self._names = dict(calls)
-        self._legacy = 0  # calls of the old `function_call` field, which has no ids
+        self._unnumbered: list[str] = []  # the ids given to calls without one that have no result yet
+        self._given = 0
 
     def read(self, message: Mapping[str, Any], at: str) -> Message:
         """One message.
@@ -178,10 +182,8 @@ class ChatReader:
                 return UserMessage(tuple(_parts(content, at)))
             case "assistant":
                 return self._assistant(message, at)
-            case "tool":
-                return self._result(message.get("tool_call_id"), content, at)
             case _:
-                return self._result(self._legacy_id(), content, at)
+                return self._result(message, at)
 
     def _refuse_fields(self, message: Mapping[str, Any], role: str, at: str) -> None:
         other = sorted(
@@ -201,8 +203,7 @@ class ChatReader:
             content.append(TextPart(_string(refusal, f"{at}.refusal")))
         content += [self._call(call, f"{at}.tool_calls[{n}]") for n, call in enumerate(message.get("tool_calls") or ())]
         if function := message.get("function_call"):
-            self._legacy += 1
-            content.append(self._call({"id": self._legacy_id(), "function": function}, f"{at}.function_call"))
+            content.append(self._call({"function": function}, f"{at}.function_call"))
         return AssistantMessage(tuple(content))
 
     def _call(self, call: Any, at: str) -> ToolCall:
@@ -213,23 +214,29 @@ class ChatReader:
             raise ConfigError(
                 f'{at}: expected {{"id", "type": "function", "function": {{"name", "arguments"}}}}, found {call!r}'
             )
-        id, name = _string(call.get("id"), f"{at}.id"), _string(function.get("name"), f"{at}.function.name")
+        id = _string(call.get("id") or self._new_id(), f"{at}.id")
+        name = _string(function.get("name"), f"{at}.function.name")
         arguments = function.get("arguments")
         raw = json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, Mapping) else arguments
         self._names[id] = name
         raw = _string(raw, f"{at}.function.arguments")
         return ToolCall(id, name, readable(raw) or {}, None, raw)  # the raw text is kept if it cannot be read
 
-    def _result(self, id: Any, content: Any, at: str) -> ToolMessage:
-        if not isinstance(id, str) or id not in self._names:
-            known = ", ".join(map(repr, self._names)) or "none"
-            raise ConfigError(
-                f"{at}: a result must answer a call of an earlier assistant message ({known}); found {id!r}"
-            )
-        return ToolMessage(id, self._names[id], tuple(_parts(content, at)))
+    def _result(self, message: Mapping[str, Any], at: str) -> ToolMessage:
+        id = message.get("tool_call_id")
+        if not id:
+            id = self._unnumbered.pop(0) if self._unnumbered else ""
+        id = _string(id, f"{at}.tool_call_id")
+        said = message.get("name") or message.get("tool_name") or ""
+        name = self._names.get(id) or _string(said, f"{at}.name")
+        return ToolMessage(id, name, tuple(_parts(message.get("content"), at)))
 
-    def _legacy_id(self) -> str:
-        return f"function_call_{self._legacy}"
+    def _new_id(self) -> str:
+        """An id for a call without one: of the old `function_call` field, or of a server that gives none."""
+        while (id := f"function_call_{self._given + 1}") in self._names:
+            self._given += 1
+        self._unnumbered.append(id)
+        return id
 
 
 def _parts(content: Any, at: str) -> list[TextPart | ImagePart]:

@@ -29,12 +29,29 @@ from agentkit.models.provider import RemoteModel, offered
 from agentkit.models.rendered_once import Rendered, Taken
 from agentkit.models.server_calls import BlockPlace, sent_blocks
 from agentkit.models.vendors import ANTHROPIC
+from agentkit.models.wire import count_of, mapping_of
 from agentkit.schemas import flavours
 from agentkit.unicode import clean
 
 MAX_TOKENS: Final = 16_384
 """Sent if `max_tokens` is not set: the API requires a number. Enough for a long file in one call; every model from
 Claude 3.7 on accepts it (the smallest limit among them is 32,000)."""
+
+SMALLEST_LIMIT: Final = 32_000
+"""The smallest limit on `max_tokens` of any model that thinks."""
+
+
+def max_tokens_beside(budget: int) -> int:
+    """The `max_tokens` that is sent if none is set: the thinking counts, and leaves as much room as without it.
+
+    Up to `SMALLEST_LIMIT` it is a number that every model accepts, while that leaves 2,000 tokens for the answer.
+
+    Args:
+        budget: the `budget_tokens` of thinking; 0 if it has none.
+    """
+    needed = budget + MAX_TOKENS
+    return min(needed, SMALLEST_LIMIT) if budget <= SMALLEST_LIMIT - 2_000 else needed
+
 
 IDS: Final = fitting.IdRule(limit=64, allowed=lambda id: re.fullmatch("[a-zA-Z0-9_-]+", id) is not None)
 
@@ -185,9 +202,17 @@ class AnthropicModel(RemoteModel):
             request = fitting.output_in_prompt(request, constrained=False)
         body = messages_body(request, self.model, self.provider)
         body["messages"] = (prefill.trimmed if self.continues else prefill.complete)(body["messages"])
-        max_tokens = self._max_tokens(request)
-        body["max_tokens"] = MAX_TOKENS if max_tokens is None else max_tokens
+        body["max_tokens"] = self._max_tokens(request)
         return marked(body) if self.settings.cache else body
+
+    def _complete(self, body: dict[str, Any]) -> None:
+        super()._complete(body)
+        thinking = mapping_of(body.get("thinking"))
+        if body.get("max_tokens") is None:
+            body["max_tokens"] = max_tokens_beside(count_of(thinking.get("budget_tokens")))
+        choice = mapping_of(body.get("tool_choice"))
+        if thinking.get("type") in ("enabled", "adaptive") and choice.get("type") in ("any", "tool"):
+            body["tool_choice"] = {k: v for k, v in choice.items() if k != "name"} | {"type": "auto"}
 
     def _wire(self, body: Mapping[str, Any]) -> MessagesWire:
         return MessagesWire(self.provider, offered(body))

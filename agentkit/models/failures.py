@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, NamedTuple
 
@@ -40,6 +40,7 @@ CODES: Final[Mapping[str, ProviderErrorKind]] = {
     "billing_error": "permission",
     "context_length_exceeded": "too_long",
     "exceed_context_size_error": "too_long",  # llama.cpp
+    "insufficient_quota": "permission",  # waiting does not help
     "invalid_api_key": "authentication",
     "invalid_prompt": "bad_request",
     "invalid_request_error": "bad_request",
@@ -53,7 +54,16 @@ CODES: Final[Mapping[str, ProviderErrorKind]] = {
     "server_error": "server",
     "timeout_error": "timeout",
 }
-"""The kind of each code in an error inside a stream, which has no status. Any other is `stream`."""
+"""The kind of each code or type in an error inside a stream, which has no status; see `kind_of_codes`."""
+
+TEMPORARY: Final[Mapping[ProviderErrorKind, re.Pattern[str]]] = {
+    "rate_limit": re.compile("rate_?limit|too_?many_?requests|throttl|resource_?exhausted", re.IGNORECASE),
+    "overloaded": re.compile("overload|unavailable|capacity|busy", re.IGNORECASE),
+    "timeout": re.compile("time_?out|timed_?out|deadline", re.IGNORECASE),
+    "server": re.compile("server_?error|server_?exception|internal|upstream|bad_?gateway", re.IGNORECASE),
+}
+"""The words in a code or type that says that the failure is temporary, if `CODES` does not have it. Source:
+openai-agents-python#3969, opencode#25884; Kimi's `engine_overloaded_error`; Bedrock's `ThrottlingException`."""
 
 TOO_LONG: Final = re.compile(
     r"""prompt\ is\ too\ long              # Anthropic, Bedrock
@@ -82,11 +92,20 @@ def kind_of_status(status: int) -> ProviderErrorKind:
     return KINDS.get(status, "bad_request" if status < 500 else "server")
 
 
-def kind_of_code(code: str | None) -> ProviderErrorKind:
-    """The kind of an error inside a stream; some servers write an HTTP status as its code."""
-    if code and code.isdecimal() and 400 <= int(code[:4]) < 600:
-        return kind_of_status(int(code))
-    return CODES.get(code or "", "stream")
+def kind_of_codes(codes: Iterable[str]) -> ProviderErrorKind:
+    """The kind of an error inside a stream: what the first of its codes and types says that is known, else `stream`.
+
+    Some servers write an HTTP status as the code.
+    """
+    for code in codes:
+        if code.isdecimal() and 400 <= int(code[:4]) < 600:
+            return kind_of_status(int(code))
+        if (kind := CODES.get(code)) is not None:
+            return kind
+        for temporary, words in TEMPORARY.items():
+            if words.search(code):
+                return temporary
+    return "stream"
 
 
 class Asked(NamedTuple):
@@ -124,7 +143,7 @@ def provider_error(error: Exception, asked: Asked, came: Came | None, request_id
     if isinstance(status, int) and status >= 300:
         kind, shown = kind_of_status(status), f" {status}"
     elif reported is not None:
-        status, kind, shown = None, kind_of_code(reported.code), " inside the stream"
+        status, kind, shown = None, kind_of_codes(reported.codes), " inside the stream"
     else:
         status, kind, shown = None, _kind_of_connection(error), ""
     code = reported.code if reported is not None else None
@@ -153,12 +172,12 @@ def provider_error(error: Exception, asked: Asked, came: Came | None, request_id
 
 
 def broken_off(asked: Asked, came: Came | None, request_id: str | None) -> ProviderError:
-    """A stream that ended properly, but before the response did."""
+    """A stream that ended properly, but before the response did: the same as a connection that broke there."""
     said = "the stream ended before the response did: no finish reason and no closing event came"
     said += f"; {_progress(came, asked.secrets)}" if came is not None else ""
     said += f" ({asked.misplaced})" if asked.misplaced else ""
     provider, request_id = asked.provider, without_secrets(request_id, asked.secrets)
-    return ProviderError(f"{provider}: {said}", kind="stream", provider=provider, request_id=request_id)
+    return ProviderError(f"{provider}: {said}", kind="connection", provider=provider, request_id=request_id)
 
 
 def no_calls(

@@ -143,7 +143,10 @@ class RemoteModel(Closing, ABC):
                 headers = getattr(getattr(error.__cause__, "response", None), "headers", {})
                 wait = None if begun else self._retry.wait(failures, error, self.settings.dice(), headers)
                 if wait is None:
-                    if (said := self._explained(error, request)) is error:
+                    said = self._explained(error, request)
+                    if why := self._retry.gave_up(error, begun=begun):
+                        said.args = (f"{said}; {why}",)
+                    if said is error:
                         raise
                     raise said from error.__cause__
                 attempt = f"attempt {failures + 1} of {self.settings.max_retries + 1} in {wait:.1f} s"
@@ -304,7 +307,13 @@ class RemoteModel(Closing, ABC):
                 own = merged.get(key)
                 both = isinstance(own, Mapping) and isinstance(value, Mapping) and own.keys().isdisjoint(value)
                 merged[key] = {**own, **value} if both else value  # type: ignore[dict-item]
+        self._complete(merged)
         return {key: value for key, value in merged.items() if value is not None}
+
+    def _complete(self, body: dict[str, Any]) -> None:
+        """Set what is not set yet, now that it is known what else is: no default contradicts it."""
+        if not body.get("stream"):
+            body.pop("stream_options", None)  # refused without `stream`, which `extra` may have turned off
 
     def _max_tokens(self, request: ModelRequest) -> int | None:
         return request.max_tokens if request.max_tokens is not None else self.settings.max_tokens

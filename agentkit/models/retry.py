@@ -45,3 +45,19 @@ class Retry:
         if error.retry_after is not None:
             return error.retry_after if error.retry_after <= self.patience else None
         return min(self.longest, self.first * 2.0 ** (failures - 1)) * (1 + dice) / 2
+
+    def gave_up(self, error: ProviderError, *, begun: bool) -> str:
+        """Why a temporary failure was not retried although `times` allows it; empty if there is nothing to say.
+
+        Args:
+            error: the failure.
+            begun: whether a part of the response has been passed on: repeated, it would come twice.
+        """
+        if not (error.retryable and self.times):
+            return ""
+        if begun:
+            return "not retried, because a part of the response had already been passed on"
+        if error.code in HOPELESS:
+            return "not retried, because waiting does not help"
+        long = error.retry_after is not None and error.retry_after > self.patience
+        return f"not retried, because it asks to wait {error.retry_after:g} s" if long else ""

@@ -7,7 +7,7 @@ that object, and end the stream as if nothing had been wrong.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agentkit.models.wire import WireEvent
@@ -86,11 +86,13 @@ class ErrorInStream(Exception):
         message: the provider's message.
         code: its code or type, as it wrote it; None if it named none.
         body: the error object.
+        codes: all its codes and types, the most specific first; the code alone if omitted.
     """
 
-    def __init__(self, message: str, code: str | None, body: object) -> None:
+    def __init__(self, message: str, code: str | None, body: object, codes: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.code = code
+        self.codes = tuple(codes) or ((code,) if code else ())
         self.body = body
 
     @classmethod
@@ -98,12 +100,11 @@ class ErrorInStream(Exception):
         """From an error object as any provider writes it; a text that is too long for an error is cut."""
         error = _unwrapped(error)
         given = error if isinstance(error, Mapping) else {}
-        code = next((given[key] for key in _CODES if given.get(key) and given[key] != "error"), None)
+        codes = [_short(str(given[key]), MAX_CODE) for key in _CODES if given.get(key) and given[key] != "error"]
         message = _short(_reason(error) or NO_REASON, MAX_MESSAGE)
-        code = None if code is None else _short(str(code), MAX_CODE)
         whole = json.dumps(error, ensure_ascii=False, default=str)
         body = error if len(whole) <= MAX_BODY else _short(whole, MAX_MESSAGE)
-        return cls(message, code, body)
+        return cls(message, codes[0] if codes else None, body, codes)
 
 
 MAX_MESSAGE: Final = 4_000

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from agentkit.schemas.dialects import ANTHROPIC, OPENAI
+from agentkit.schemas.folding import with_plain_root
 from agentkit.schemas.rewriting import constrained_schema, strict_schema
 from agentkit.toolspec import OutputSchema, ToolSpec
 
@@ -41,7 +42,8 @@ def openai_strict(spec: ToolSpec) -> tuple[dict[str, Any], tuple[str, ...]]:
 
 def anthropic(spec: ToolSpec) -> dict[str, Any]:
     """A tool of Anthropic's Messages API."""
-    return {"name": spec.name, "description": spec.description, "input_schema": dict(spec.parameters)}
+    description, parameters = _plain(spec)
+    return {"name": spec.name, "description": description, "input_schema": parameters}
 
 
 def mcp(spec: ToolSpec) -> dict[str, Any]:
@@ -53,7 +55,14 @@ def _openai_function(spec: ToolSpec, strict: bool) -> dict[str, Any]:
     if strict:
         function: dict[str, Any] = openai_strict(spec)[0]["function"]
         return function
-    return {"name": spec.name, "description": spec.description, "parameters": dict(spec.parameters)}
+    description, parameters = _plain(spec)
+    return {"name": spec.name, "description": description, "parameters": parameters}
+
+
+def _plain(spec: ToolSpec) -> tuple[str, dict[str, Any]]:
+    """Description and schema for APIs that refuse alternatives at a schema's root: they are in the description."""
+    parameters, lost = with_plain_root(spec.parameters)
+    return "\n\n".join(filter(None, (spec.description, lost))), parameters
 
 
 def _only_strict(spec: ToolSpec) -> dict[str, Any]:

@@ -12,7 +12,18 @@ from typing import Any, Final
 
 from agentkit.schemas.dialects import SILENT, Dialect
 from agentkit.schemas.rewriting import Loss, Path
-from agentkit.schemas.walk import ANNOTATIONS, Schema, alternatives, changed, kind_of, listed, resolve, type_of
+from agentkit.schemas.walk import (
+    ANNOTATIONS,
+    Schema,
+    alternatives,
+    changed,
+    kind_of,
+    listed,
+    references,
+    resolve,
+    type_of,
+    with_all_properties,
+)
 
 _ANY: Final = ("string", "integer", "number", "boolean", "array", "object", "null")
 _NESTED: Final = 16  # alternatives within alternatives; deeper ones contain themselves
@@ -31,6 +42,45 @@ def folded_schema(schema: Schema, dialect: Dialect) -> tuple[dict[str, Any], tup
     """
     folder = _Folder(schema, dialect)
     return folder.whole(), tuple(dict.fromkeys(folder.losses))
+
+
+_AT_NO_ROOT: Final = frozenset(("$ref", "anyOf", "oneOf", "allOf", "not", "enum", "const", "if", "then", "else"))
+
+
+def with_plain_root(schema: Schema) -> tuple[dict[str, Any], str]:
+    """Rewrite a schema of an arguments object for a provider that accepts no alternatives at its root.
+
+    The properties of all alternatives are offered, and those that each of them requires are required. The result allows
+    all that the schema allows. Source: OpenAI's and Anthropic's status 400 for a tool, as in langchain#39271.
+
+    Returns:
+        The schema, and in words what it does not say any more; empty if that is nothing.
+    """
+    lost = {key: value for key, value in schema.items() if key in _AT_NO_ROOT}
+    if not lost and schema.get("type") == "object":
+        return dict(schema), ""
+    kept = {key: value for key, value in with_all_properties(schema).items() if key not in _AT_NO_ROOT}
+    needed = _required(schema, schema, 0)
+    properties = kept.get("properties", {})
+    out = {**kept, "type": "object", "properties": properties, "required": [n for n in properties if n in needed]}
+    if any(ref != "#" and not resolve({"$ref": ref}, out) for ref in references(out)):
+        out |= {"properties": {name: {} for name in properties}}  # it leads into what is left out
+    return out, f"The arguments must satisfy {_json(lost)}" if lost else ""
+
+
+def _required(schema: Any, root: Schema, depth: int) -> set[str]:
+    """The properties that whatever satisfies the schema has."""
+    if not isinstance(schema, Mapping) or depth > _NESTED:
+        return set()
+    found = set(schema.get("required", ()))
+    if "$ref" in schema:
+        found |= _required(resolve(schema, root), root, depth + 1)
+    for inner in schema.get("allOf", ()):
+        found |= _required(inner, root, depth + 1)
+    for key in ("anyOf", "oneOf"):
+        if among := [_required(inner, root, depth + 1) for inner in schema.get(key, ())]:
+            found |= set.intersection(*among)
+    return found
 
 
 class _Folder:
@@ -123,13 +173,14 @@ class _Folder:
     ) -> None:
         """What else a schema says: kept if the dialect has a place for it, told otherwise."""
         several = [option for option in options if option.get("type") != "null"]
-        merged = len(several) == 1 and len(schema.get("allOf", ())) < 2
+        exclusive = "oneOf" in resolve(schema, self.schema) and self._takes_anything(schema)
+        merged = len(several) == 1 and len(schema.get("allOf", ())) < 2 and not exclusive
         if not self.dialect.several and len(several) > 1:
             merged = False
         if not merged:
             whole = self.inlined({key: value for key, value in schema.items() if key not in ANNOTATIONS}, path, ())
             said_by_types = self.dialect.several and not any(o.keys() - _UNSAID - {"type"} for o in options)
-            if not said_by_types or ("oneOf" in whole and self._takes_anything(schema)):
+            if not said_by_types or exclusive:
                 self._tell("anyOf" if len(several) > 1 else "allOf", f"Must satisfy {_json(whole)}", path, said)
             self._items_of_any(out, path)
             return

@@ -6,6 +6,7 @@ Knows no signature: `agentkit.tool.signature` checks that the documented paramet
 from __future__ import annotations
 
 import inspect
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -38,7 +39,7 @@ def read_docstring(text: str | None) -> Docstring:
     from docstring_parser import ParseError, parse
 
     try:
-        parsed = parse(text)
+        parsed = parse(f"\n{_indented(text)}")  # which removes the indentation of all lines after the first one
     except (
         ParseError,
         LookupError,
@@ -54,3 +55,12 @@ def read_docstring(text: str | None) -> Docstring:
         for name in param.arg_name.split(",")
     }
     return Docstring(described if described or documented else text, documented)
+
+
+def _indented(text: str) -> str:
+    """A docstring that is one section and starts with its title: its indentation was taken for that of the code."""
+    from docstring_parser.google import DEFAULT_SECTIONS
+
+    title, _, rest = text.partition("\n")
+    begins = title.rstrip().removesuffix(":") in (section.title for section in DEFAULT_SECTIONS)
+    return f"{title}\n{textwrap.indent(rest, '    ')}" if begins and rest[:1] not in (" ", "-", "\n") else text

@@ -21,6 +21,7 @@ from agentkit.models.failures import retry_after
 from agentkit.models.provider import RemoteModel
 from agentkit.models.retry import Retry
 from agentkit.testing import Recording, Replay
+from agentkit.toolspec import ToolSpec
 
 PREFIXES = ["openai", "responses", "anthropic"]
 REFUSED = {"type": "error", "error": {"type": "some_error", "message": "No."}}
@@ -204,10 +205,34 @@ def test_connection_cut(prefix: str) -> None:
 
 @pytest.mark.parametrize("prefix", PREFIXES)
 def test_stream_that_just_ends(prefix: str) -> None:
-    events, error = answer(Replay([PARTIAL[prefix]]).model(f"{prefix}:m"))
+    events, error = answer(Replay([PARTIAL[prefix]]).model(f"{prefix}:m", max_retries=1))
     assert [e for e in events if not isinstance(e, Usage)] == [Text("Hel")]
     assert error is not None
-    assert error.kind == "stream"
+    assert error.kind == "connection"  # as if the connection had broken there
+    assert str(error).endswith("not retried, because a part of the response had already been passed on")
+
+
+def test_stream_that_ends_before_its_first_event_is_retried() -> None:
+    started = sse('{"choices": [{"index": 0, "delta": {"role": "assistant"}}]}')
+    events, error = answer(Replay([started, GOOD["openai"]]).model("openai:m", max_retries=1, sleep=Sleeps()))
+    assert (events[0], error) == (Text("Hi"), None)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ({"type": "service_unavailable_error", "code": "server_is_overloaded"}, "overloaded"),
+        ({"type": "server_error", "code": "a_new_code"}, "server"),
+        ({"type": "rate_limit_error", "code": "1302"}, "rate_limit"),
+        ({"type": "ThrottlingException"}, "rate_limit"),
+        ({"type": "invalid_request_error", "code": "a_new_code"}, "bad_request"),
+        ({"type": "insufficient_quota", "code": "insufficient_quota"}, "permission"),
+        ({"type": "a_new_type", "code": "a_new_code"}, "stream"),
+    ],
+)
+def test_kind_inside_the_stream_by_code_or_else_by_type(error: dict[str, str], kind: str) -> None:
+    tape = Replay([sse(json.dumps({"error": error | {"message": "No."}}))])
+    assert refusal(tape, "openai", max_retries=0).kind == kind
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
@@ -507,3 +532,17 @@ def test_a_conversation_that_is_too_long_inside_a_stream() -> None:
 def test_other_bounds_are_no_matter_of_the_conversations_length(status: int, message: str, kind: str) -> None:
     said = {"error": {"type": "invalid_request_error", "message": message}}
     assert refusal(Replay([Recording(said, status)]), "openai").kind == kind
+
+
+@pytest.mark.parametrize(("budget", "limit"), [(1_024, 17_408), (20_000, 32_000), (32_000, 48_384)])
+def test_default_of_max_tokens_leaves_room_beside_the_thinking(budget: int, limit: int) -> None:
+    tape = Replay([{"type": "message", "content": [{"type": "text", "text": "Hi"}], "stop_reason": "end_turn"}])
+    answer(tape.model("anthropic:m", extra={"thinking": {"type": "enabled", "budget_tokens": budget}}))
+    assert tape.requests[0]["max_tokens"] == limit
+
+
+def test_a_forced_call_beside_thinking_is_asked_for_as_auto() -> None:
+    tool = ToolSpec("f", "", {"type": "object", "properties": {}})
+    tape = Replay([GOOD["anthropic"]])
+    answer(tape.model("anthropic:m", extra={"thinking": {"type": "adaptive"}}), tools=[tool], tool_choice="required")
+    assert tape.requests[0]["tool_choice"] == {"type": "auto"}

@@ -178,8 +178,8 @@ def test_text_and_parts_that_follow_each_other_are_one_message() -> None:
             "found name, which would be lost: write it in the content, or remove it",
         ),
         (
-            lambda: messages_from([{"role": "tool", "tool_call_id": "c9", "content": "x"}]),
-            "a result must answer a call of an earlier assistant message (none); found 'c9'",
+            lambda: messages_from([{"role": "tool", "tool_call_id": 9, "content": "x"}]),
+            "message 0.tool_call_id: expected a string, found 9",
         ),
         (
             lambda: messages_from({"role": "assistant", "tool_calls": [{"id": "a", "type": "custom"}]}),
@@ -191,6 +191,27 @@ def test_anything_else_is_refused_when_it_is_built(build: Any, words: str) -> No
     with pytest.raises(ConfigError) as raised:
         build()
     assert words in str(raised.value)
+
+
+def test_results_at_the_beginning_of_a_window_of_a_history() -> None:
+    window = [{"role": "tool", "tool_call_id": "c9", "content": "x"}, {"role": "user", "content": "next"}]
+    assert messages_from(window) == [ToolMessage("c9", "", "x"), user("next")]
+    assert Agent(ScriptedModel(["two"])).run_sync(window).text == "two"
+
+
+def test_calls_without_an_id_are_answered_in_order() -> None:
+    calls = [{"function": {"name": name, "arguments": {}}} for name in ("one", "two")]
+    history = [
+        {"role": "assistant", "tool_calls": calls},
+        {"role": "tool", "content": "1"},
+        {"role": "tool", "tool_name": "two", "content": "2"},
+    ]
+    said, *results = messages_from(history)
+    assert isinstance(said, AssistantMessage)
+    assert [(m.call_id, m.name, m.text) for m in results if isinstance(m, ToolMessage)] == [
+        (said.calls[0].id, "one", "1"),
+        (said.calls[1].id, "two", "2"),
+    ]
 
 
 @pytest.mark.parametrize("wrong", ["chart.png", 5, ["x"]])

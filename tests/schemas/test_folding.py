@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from agentkit.schemas.dialects import EARLY_VERL, HINTS, VERL, Dialect
-from agentkit.schemas.folding import folded_schema
+from agentkit.schemas.folding import folded_schema, with_plain_root
 
 ANY = ["string", "number", "boolean", "array", "object", "null"]
 P: dict[str, Any] = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
@@ -36,6 +36,10 @@ P: dict[str, Any] = {"type": "object", "properties": {"x": {"type": "integer"}},
         (
             {"oneOf": [{"type": "string"}, True]},
             {"type": ANY, "description": 'Must satisfy {"oneOf": [{"type": "string"}, true]}'},
+        ),
+        (
+            {"oneOf": [{"type": "null"}, True]},
+            {"type": ["null", *ANY[:-1]], "description": 'Must satisfy {"oneOf": [{"type": "null"}, true]}'},
         ),
         ({"enum": ["a", "b"]}, {"type": "string", "enum": ["a", "b"]}),
         ({"anyOf": [{"const": "a"}, {"type": "null"}]}, {"type": ["string", "null"], "enum": ["a", None]}),
@@ -153,3 +157,33 @@ def test_what_the_result_allows_beyond_the_schema_is_reported(schema: Any, value
     out, losses = folded_schema(whole, dialect)
     if Draft202012Validator(out).is_valid({"a": value}) and not Draft202012Validator(whole).is_valid({"a": value}):
         assert losses
+
+
+def _object(*names: str, required: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {"type": "object", "properties": {n: {"type": "string"} for n in names}, "required": list(required)}
+
+
+@pytest.mark.parametrize(
+    ("root", "plain"),
+    [
+        ({"anyOf": [_object("a", "b", required=("a", "b")), _object("a")]}, _object("a", "b")),
+        ({"oneOf": [_object("a", required=("a",)), _object("a", "b", required=("a",))]},
+         _object("a", "b", required=("a",))),
+        ({"allOf": [_object("a", required=("a",)), _object("b", required=("b",))]},
+         _object("a", "b", required=("a", "b"))),
+        (_object("a") | {"not": {"required": ["a"]}}, _object("a")),
+        (_object("a") | {"enum": [{"a": "x"}]}, _object("a")),
+        ({"anyOf": [_object("a"), {"properties": {"b": {"$ref": "#/anyOf/0"}}}]},
+         {"type": "object", "properties": {"a": {}, "b": {}}, "required": []}),
+    ],
+)  # fmt: skip
+def test_no_alternatives_at_the_root_but_in_words(root: dict[str, Any], plain: dict[str, Any]) -> None:
+    found, words = with_plain_root(root)
+    lost = {k: v for k, v in root.items() if k not in ("type", "properties", "required")}
+    assert found == plain
+    assert words == f"The arguments must satisfy {json.dumps(lost)}"
+
+
+def test_a_reference_at_the_root_is_followed() -> None:
+    found, _ = with_plain_root({"$ref": "#/$defs/P", "$defs": {"P": P}})
+    assert found == {**P, "$defs": {"P": P}}

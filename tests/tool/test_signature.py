@@ -524,6 +524,19 @@ LINES = st.sampled_from(
 )
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Args:\n    a: first\n    b: second",
+        "Parameters\n----------\na : int\n    first\nb : int\n    second",
+        ":param a: first\n:param b: second",
+        "@param a: first\n@param b: second",
+    ],
+)
+def test_docstring_that_begins_with_its_parameters(text: str) -> None:
+    assert read_docstring(text) == Docstring("", {"a": "first", "b": "second"})
+
+
 @given(st.lists(LINES).map("\n".join) | st.text())
 def test_no_docstring_whatever_stops_a_registration_by_an_error_of_the_parser(text: str) -> None:
     docstring = read_docstring(text)
