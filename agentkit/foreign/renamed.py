@@ -272,6 +272,7 @@ OPENAPI_SCHEMA: Final[Words] = {
     "one_at_a_time": "exclusive",
     "sequential": "exclusive",
     "lock": "exclusive",
+    **dict.fromkeys(("same_thread", "check_same_thread", "thread", "worker"), "one_thread"),
     "parallel": "write exclusive=True for one call at a time",
     "strict": "for strict schemas write registry.get_openapi_schemas('strict')",
 }

@@ -13,6 +13,7 @@ from operator import attrgetter
 from time import perf_counter
 from typing import Any, Final
 
+from agentkit.checks.keys import words
 from agentkit.errors import ConfigError, ErrorCode
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, InventedResult, SourceEvent
 from agentkit.formats import Format, Parser, quarantine
@@ -21,7 +22,6 @@ from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.faults import Faults
 from agentkit.processor.intake import CallIds, Intake, OpenCalls
 from agentkit.processor.lost_attempts import attempted
-from agentkit.processor.replies import words
 from agentkit.processor.starting import Breath
 from agentkit.rollout.calling import CallAnswer, TurnCalls
 from agentkit.rollout.policy.generation import Generation, GenerationRequest, Policy, checked, taken_back
