@@ -150,7 +150,7 @@ def provider_error(error: Exception, asked: Asked, came: Came | None, request_id
         retry_after=retry_after(headers, time.time()),
         request_id=without_secrets(getattr(error, "request_id", None) or request_id, secrets),
         body=body,
-        advice={"true": True, "false": False}.get(headers.get("x-should-retry")),
+        advice={"true": True, "false": False}.get(str(headers.get("x-should-retry"))),
     )
 
 
