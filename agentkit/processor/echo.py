@@ -7,8 +7,8 @@ write one. What the provider's own tools return counts like the result of any to
 
 What an earlier reply shows as text is a source as well: a call in it was not run when it could be read, because it was
 quoted, drafted or described. So a quote stays one when its own source is no longer in the conversation: a temporary
-message, the system prompt of an earlier run, the results of a transcript that was imported as text. Calls that were
-made or attempted are no text of a reply, and can be repeated.
+message, the system prompt of an earlier run, the results of a transcript that was imported as text. A call that was
+made or attempted is not a part of that text, and can be repeated.
 
 Sources that follow one another are also compared as one (see `agentkit.processor.seams`): a file that is read page by
 page, messages that a user sent in pieces. But only if the call stands in them whole and in order.
