@@ -92,6 +92,11 @@ class ProviderError(AgentkitError):
         retry_after: seconds to wait, as requested by the provider; None if it requested no delay.
         request_id: the provider's id for the request, for its support team.
         body: the provider's error body as parsed, for diagnosis.
+        advice: whether the provider itself says that the request is worth repeating (`x-should-retry`); None if it does
+            not say.
+
+    Keys and credentials are redacted in all of it, and in the exceptions that caused it, which keep no request and no
+    response.
     """
 
     def __init__(
@@ -105,6 +110,7 @@ class ProviderError(AgentkitError):
         retry_after: float | None = None,
         request_id: str | None = None,
         body: object = None,
+        advice: bool | None = None,
     ) -> None:
         super().__init__(escaped(message))
         self.kind: ProviderErrorKind = kind
@@ -114,6 +120,7 @@ class ProviderError(AgentkitError):
         self.retry_after = retry_after
         self.request_id = request_id
         self.body = body
+        self.advice = advice
 
     @property
     def retryable(self) -> bool:

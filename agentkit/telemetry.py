@@ -140,10 +140,10 @@ class OpenTelemetry:
     # -------------------------------------------------------------- runs
 
     def _begin(self, run: RunStream[Any]) -> None:
-        attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": run.plan.name, **_model(run)}
+        attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": run.agent.name, **_model(run)}
         if run.thread_id is not None:
             attributes["gen_ai.conversation.id"] = run.thread_id
-        span = self._tracer.start_span(f"invoke_agent {run.plan.name}", attributes=attributes)
+        span = self._tracer.start_span(f"invoke_agent {run.agent.name}", attributes=attributes)
         self._runs[run.id] = _Run(span, self._trace.set_span_in_context(span), perf_counter())
 
     def _end(self, run: RunStream[Any], finish: str, usage: Usage, error: BaseException | None) -> None:

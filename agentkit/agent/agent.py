@@ -107,6 +107,8 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
     ) -> None:
         if isinstance(model, str) and not lacking(tools, Model):
             raise ConfigError(f"Agent(model, tools): the model comes first; {model!r} would be name={model!r}")
+        if isinstance(model, list | tuple) and not lacking(tools, Model):
+            raise ConfigError("Agent(model, tools): the model comes first, then the tools")
         limits, settings = limits_in(options)
         given = {"model": model, "system": system, "config": config, "hooks": hooks, "name": name}
         refuse("Agent", given | limits, _BOUNDS)
@@ -230,6 +232,7 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
         spending = Spending(limits.budget, None if above is None else above.spending)
         spending.check(model.name)
         plan = Plan(
+            agent=self,
             model=model,
             registry=self.registry,
             config=config,
@@ -241,7 +244,6 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
             output=self._output if output_type is None else _output(output_type),
             hooks=tuple(dict.fromkeys([*self.hooks, *hooks, *(() if above is None else above.hooks)])),
             cancel=cancel,
-            name=self.name,
         )
         return RunStream(plan, journal)
 

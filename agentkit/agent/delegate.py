@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agentkit.agent.agent_tools import runs
 from agentkit.agent.in_memory import Conversation
 from agentkit.agent.journal import Journal
+from agentkit.checks.keys import words
 from agentkit.errors import ProviderError
 from agentkit.formats.control import restore
 from agentkit.messages import AssistantMessage, SystemMessage, ToolMessage, user
@@ -62,7 +63,7 @@ def delegate(agent: Agent[Any, Any], name: str, description: str) -> BoundTool:
                 await _suspend(caller, context.call_id, journal, sub_run, e)
             if not isinstance(e, ProviderError) or e.result is None or not (last := _last_words(e.result)):
                 raise
-            return ToolResult(error=f"{type(e).__name__}: {e}; until then it said: {last}", metadata=_spent(e.result))
+            return ToolResult(error=f"{words(e)}; until then it said: {last}", metadata=_spent(e.result))
         if caller is not None:
             await _suspend(caller, context.call_id, journal, sub_run)
         whole = str if sub_run.plan.model.format is None else restore  # what it passes on of its tools' results

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentkit.agent.hooks import Hook
 from agentkit.agent.options import AgentLimits
@@ -16,12 +16,16 @@ from agentkit.processor import ProcessorConfig
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.reply import Output
 
+if TYPE_CHECKING:
+    from agentkit.agent.agent import Agent
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The parts and limits of a run.
 
     Args:
+        agent: the agent, whose settings may be overridden here.
         model: the model to ask.
         registry: the tools.
         config: what the calls of a response may do.
@@ -33,9 +37,9 @@ class Plan:
         output: the type of the final reply; None for text.
         hooks: called with each event.
         cancel: ends the run when it is set.
-        name: the agent's name, for traces.
     """
 
+    agent: Agent[Any, Any]
     model: Model
     registry: ToolRegistry
     config: ProcessorConfig
@@ -47,4 +51,3 @@ class Plan:
     output: Output | None = None
     hooks: Sequence[Hook] = ()
     cancel: asyncio.Event | None = None
-    name: str = "agent"

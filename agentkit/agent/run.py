@@ -14,7 +14,7 @@ from functools import partial
 from os import urandom
 from time import monotonic
 from types import AsyncGeneratorType
-from typing import Any, Final, Generic
+from typing import TYPE_CHECKING, Any, Final, Generic
 
 from agentkit.agent.again import kept, lacking
 from agentkit.agent.cancelling import Brake, uncancelled, watch
@@ -29,6 +29,7 @@ from agentkit.agent.progress import Progress
 from agentkit.agent.requests import Requests
 from agentkit.agent.spending import asked
 from agentkit.agent.system import written
+from agentkit.checks.spelling import methods_take
 from agentkit.errors import AgentkitError, ProviderError
 from agentkit.events import (
     ApprovalRequired,
@@ -47,6 +48,9 @@ from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.processor import EventStream, ResponseProcessor, Source, Turn
 from agentkit.tool.result import ToolContext
 
+if TYPE_CHECKING:
+    from agentkit.agent.agent import Agent
+
 _TOOL_EVENTS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
 _FIRST = frozenset((ToolStarted, ApprovalRequired))  # before these, the call is to be in the journal
 
@@ -61,6 +65,7 @@ _EARLY: Final = (
 
 @explain_with({name: _EARLY.format(name) for name in (*RunResult.__annotations__, "new_messages", "output")})
 @explained
+@methods_take
 class RunStream(EventStream[Event], Generic[OutputT]):
     """One run as it happens. Iterate over it once; then `result` has its outcome, also if it ended early or failed.
 
@@ -68,7 +73,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
     and its calls are again counted from 0.
     """
 
-    def __init__(self, plan: Plan, journal: Journal) -> None:
+    def __init__(self, plan: Plan, journal: Journal, call: str = "") -> None:
         self.plan = plan
         self.journal = journal
         self.id = urandom(8).hex()  # as `secrets` does, which would load OpenSSL's hashes
@@ -81,7 +86,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         self._requests = Requests(plan, journal)
         self._turn: Turn | None = None
         self._processor: ResponseProcessor | None = None
-        call = "agent.stream(…)" if journal.thread_id is None else "threads.run_thread(…)"
+        call = call or ("agent.stream(…)" if journal.thread_id is None else "threads.run_thread(…)")
         self._unread = (
             f"{call} was never awaited or iterated over, so nothing was run: write `await {call}` for its "
             f"result, or `async for event in {call}`"
@@ -99,6 +104,11 @@ class RunStream(EventStream[Event], Generic[OutputT]):
                 "the run is not over: iterate over the stream to its end, or leave its `async with` block"
             )
         return self._progress.result(self.journal.all())
+
+    @property
+    def agent(self) -> Agent[Any, Any]:
+        """The agent that runs. A sub-agent's run has its own; that of `run_thread` has one with the call's options."""
+        return self.plan.agent
 
     @property
     def thread_id(self) -> str | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 from agentkit.errors import AgentkitError, ConfigError
 
 T = TypeVar("T", bound=Callable[..., Any])
+C = TypeVar("C", bound=type)
 
 _LONGEST: Final = 100  # characters of a wrong name to compare: difflib is quadratic
 _ALIKE: Final = 0.8  # minimal difflib ratio for another toolkit's name to be suggested
@@ -158,6 +159,15 @@ def takes(
         return checked  # type: ignore[no-any-return]
 
     return decorate
+
+
+def methods_take(cls: C) -> C:
+    """Make all public methods of a class refuse unknown and missing arguments as with `takes`."""
+    for name, method in tuple(vars(cls).items()):
+        own = inspect.isfunction(method) and not hasattr(method, "__wrapped__") and not name.startswith("_")
+        if own and not method.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+            setattr(cls, name, takes()(method))
+    return cls
 
 
 def _checked(function: Any, misuse: Callable[[tuple[Any, ...], Mapping[str, Any]], AgentkitError | None]) -> Any:

@@ -17,6 +17,7 @@ from typing import Any, Final, NoReturn
 
 from agentkit.checks.spelling import did_you_mean, then
 from agentkit.cli import chat, demo, fit, inspect, one_shot, python_server, rollouts, serve_mcp, threads
+from agentkit.cli.flag_words import in_flags
 from agentkit.cli.terminal import plain
 from agentkit.errors import AgentkitError
 from agentkit.foreign.renamed import CHOICES, OPTIONS, STANDARD_INPUT
@@ -49,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         return status
     except AgentkitError as e:
-        complain(f"{name}: {e}")
+        complain(f"{name}: {in_flags(str(e))}")
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         _drop_output()
     except KeyboardInterrupt:

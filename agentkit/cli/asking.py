@@ -96,24 +96,23 @@ def read_arguments(text: str) -> dict[str, Any]:
 
 
 def _edited(call: ToolCall, registry: ToolRegistry, screen: Screen) -> Mapping[str, Any] | None:
-    """Edited arguments that match the tool; None if they were not changed after all."""
+    """Edited arguments that match the tool, asked for until they do; None if they were not changed after all."""
     with suppress(ImportError, ValueError):  # ValueError: an argument that the terminal's encoding cannot represent
         import readline
 
         readline.add_history(json.dumps(dict(call.arguments), default=str))
     screen.note("Enter all arguments as one line of JSON. Arrow up: edit the current ones; empty: keep them.")
-    text = typed("json> ").strip()
-    if not text:
-        return None
-    try:
-        given = read_arguments(text)
-        if (tool := registry.get_tool(call.name)) is not None:
-            tool.validate(given, lenient=False)
-    except (ConfigError, InvalidArguments) as e:
-        for line in str(e).split("\n"):
-            screen.line(screen.style(visible(line), "red"))
-        return None
-    return given
+    while text := typed("json> ").strip():
+        try:
+            given = read_arguments(text)
+            if (tool := registry.get_tool(call.name)) is not None:
+                tool.validate(given, lenient=False)
+        except (ConfigError, InvalidArguments) as e:
+            for line in str(e).split("\n"):
+                screen.line(screen.style(visible(line), "red"))
+        else:
+            return given
+    return None
 
 
 def _forget_typed() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from agentkit.cli.chat_commands import ChatCommands
 from agentkit.cli.conversing import Conversing, conversing
+from agentkit.cli.flag_words import TOOLS
 from agentkit.cli.keyboard import as_argument, as_text, edited_lines, typed, unechoed, unsignalled
 from agentkit.cli.model_choice import add_format, add_model, add_settings
 from agentkit.cli.screen import Screen
@@ -45,7 +46,10 @@ def add_conversation(command: argparse.ArgumentParser) -> None:
     add_settings(command)
     command.add_argument("--system", type=as_argument, help="the system prompt")
     command.add_argument(
-        "--tools", nargs="+", default=[], metavar="MODULE:CLASS", help="such as agentkit_tools.files:Files"
+        "--tools",
+        **TOOLS,
+        default=[],
+        help="such as agentkit_tools.files:Files",
     )
     command.add_argument(
         "--mcp", metavar="FILE", help="also the tools of the MCP servers in this file, such as servers.json"

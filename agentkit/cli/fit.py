@@ -13,6 +13,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
+from agentkit.cli.flag_words import TOOLS
 from agentkit.cli.model_choice import ModelChoice, add_model, add_server, is_reference, temperature, whole
 from agentkit.cli.progress_line import ProgressLine
 from agentkit.cli.table import table
@@ -40,9 +41,8 @@ def add(commands: Any) -> None:
     add_server(command)
     command.add_argument(
         "--tools",
-        nargs="+",
+        **TOOLS,
         default=[],
-        metavar="MODULE:CLASS",
         help="also try these tools; they are never run, only their calls are judged",
     )
     command.add_argument(

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from agentkit.cli.flag_words import TOOLS
 from agentkit.cli.keyboard import whole_input
 from agentkit.cli.screen import Screen
 from agentkit.cli.table import table
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from agentkit.tool.registry import ToolRegistry
     from agentkit.toolspec import ToolSpec
 
-TOOLS = {"nargs": "+", "default": [], "metavar": "MODULE:CLASS"}
-
 
 def add(commands: Any) -> None:
     """Declare the three commands and their options."""
@@ -31,7 +30,7 @@ def add(commands: Any) -> None:
         "errors. Exit status 1 if a call could not be read or does not match its tool.",
     )
     parse.add_argument("--format", action="append", metavar="NAME", help="look only for this format; may be repeated")
-    parse.add_argument("--tools", **TOOLS, help="the available tools, for their tags and parameter types")
+    parse.add_argument("--tools", **TOOLS, default=[], help="the available tools, for their tags and parameter types")
     parse.add_argument("--in-code", action="store_true", help="read calls inside code fences and code spans, too")
     parse.set_defaults(run=run_parse)
 
@@ -39,11 +38,11 @@ def add(commands: Any) -> None:
         "formats", help="list the text formats; with a name, show what a model is told about it"
     )
     formats.add_argument("name", nargs="?", help="show the prompt section that teaches this format")
-    formats.add_argument("--tools", **TOOLS, help="tools to teach; default: a sample tool")
+    formats.add_argument("--tools", **TOOLS, default=[], help="tools to teach; default: a sample tool")
     formats.set_defaults(run=run_formats)
 
     tools = commands.add_parser("tools", help="list tools with their parameters, or their schemas as JSON")
-    tools.add_argument("tools", nargs="+", metavar="MODULE:CLASS", help="such as agentkit_tools.files:Files")
+    tools.add_argument("tools", **TOOLS, help="such as agentkit_tools.files:Files")
     tools.add_argument("--json", metavar="FLAVOUR", help="print the schemas: chat, responses, strict, anthropic or mcp")
     tools.set_defaults(run=run_tools)
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.checks.spelling import did_you_mean, nearest, then
+from agentkit.cli.flag_words import in_flags
 from agentkit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,14 +23,6 @@ if TYPE_CHECKING:
 
 _REFERENCE: Final = re.compile(r"([^\W\d]\w*)(?:\.[^\W\d]\w*)*:[^\W\d][\w.]*")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SPELT: Final[Mapping[str, str]] = {
-    "or pass api_key=": "or name another one with --api-key-env",
-    ", or api_key=": ", or the variable of --api-key-env",
-    "only needs base_url=": "only needs --base-url",
-    "base_url must be": "--base-url must be",
-    "constrained=True": "--constrained",
-}
-"""What errors of `model(…)` say of its arguments, and what the command line says instead."""
 
 
 def add_model(command: argparse.ArgumentParser, *, required: bool = True) -> None:
@@ -139,7 +132,7 @@ class ModelChoice:
                 api_key=key,
             )
         except ConfigError as e:
-            raise ConfigError(_in_options(str(e))) from e
+            raise ConfigError(in_flags(str(e))) from e
 
     def renamed(self, model: str) -> ModelChoice:
         """The same with another model. Another provider's has none of this one's server; an object has options itself.
@@ -256,9 +249,3 @@ def _wrong_string(name: str) -> ConfigError | None:
         f"--model {shown(name)!r}: expected {wanted}, or module:name for a model object of Python"
         f"{meant(name, PROVIDERS, shell=True)}"
     )
-
-
-def _in_options(message: str) -> str:
-    for ours, theirs in _SPELT.items():
-        message = message.replace(ours, theirs)
-    return message

@@ -9,6 +9,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from textwrap import indent
 from typing import TYPE_CHECKING, Final, TextIO
 
+from agentkit.cli.flag_words import in_flags
 from agentkit.cli.printed_lines import PrintedLines
 from agentkit.cli.terminal import plain, visible
 from agentkit.events import (
@@ -169,7 +170,7 @@ class Screen:
 
     def failed(self, error: Exception) -> None:
         """Say what went wrong."""
-        self.problem(f"error: {error}")
+        self.problem(f"error: {in_flags(str(error))}")
 
     def retrying(self, why: str, seconds: float) -> None:
         """Say that a request failed, and is made again.

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentkit.cli.flag_words import TOOLS
 from agentkit.cli.keyboard import typed
 from agentkit.cli.terminal import plain
 from agentkit.errors import ConfigError
@@ -33,7 +34,10 @@ def add(commands: Any) -> None:
         description="Serve tools over the Model Context Protocol: over standard input and output, or with --http.",
     )
     command.add_argument(
-        "--tools", nargs="+", required=True, metavar="MODULE:CLASS", help="such as agentkit_tools.files:Files"
+        "--tools",
+        **TOOLS,
+        required=True,
+        help="such as agentkit_tools.files:Files",
     )
     command.add_argument("--name", default="agentkit", help="the server's name; default: agentkit")
     command.add_argument("--http", action="store_true", help="serve streamable HTTP, at /mcp")

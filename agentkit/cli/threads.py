@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from agentkit.checks.spelling import did_you_mean
+from agentkit.cli.flag_words import TOOLS
 from agentkit.cli.keyboard import as_argument
 from agentkit.cli.screen import Screen
 from agentkit.cli.terminal import as_json, cut, visible, width
@@ -45,7 +46,10 @@ def add(commands: Any) -> None:
         help="json (agentkit's own, lossless), openai, anthropic, or a text format such as hermes",
     )  # fmt: skip
     exported.add_argument(
-        "--tools", nargs="+", default=[], metavar="MODULE:CLASS", help="for a text format: the tools, for their tags"
+        "--tools",
+        **TOOLS,
+        default=[],
+        help="for a text format: the tools, for their tags",
     )
     deleted = _action(actions, "delete", "delete a thread and everything in it", delete)
     deleted.add_argument("--yes", action="store_true", help="do not ask for confirmation")
@@ -60,7 +64,10 @@ def add(commands: Any) -> None:
         help="run it with these arguments instead; the complete JSON object",
     )
     approved.add_argument(
-        "--tools", nargs="+", default=[], metavar="MODULE:CLASS", help="the tools, which check the new arguments"
+        "--tools",
+        **TOOLS,
+        default=[],
+        help="the tools, which check the new arguments",
     )
     denied.add_argument("--reason", type=as_argument, default="", help="the reason, for the model")
 

@@ -57,7 +57,7 @@ DOORS: Final[Mapping[DoorName, Door]] = {
     "tool": Door(
         (
             *("timeout", "terminates", "requires_approval", "idempotent", "reconcile", "max_output", "keep"),
-            "exclusive",
+            *("exclusive", "one_thread"),
         ),
         {},
         "it is set for each tool: @openapi_schema({}=…)",

@@ -155,6 +155,7 @@ AGENTPRESS_CREATE_THREAD: Final[Words] = {
 CREATE_THREAD: Final[Words] = {
     **AGENTPRESS_CREATE_THREAD,
     **dict.fromkeys(("id", "name", "new_id"), "thread_id"),
+    **dict.fromkeys(("exists_ok", "if_not_exists", "get_or_create", "if_exists"), "exist_ok"),
     **dict.fromkeys(("message", "history", "prompt"), "messages"),
     **dict.fromkeys(("title", "user_id"), "pass application data about a thread as metadata={…}"),
     "system_prompt": "a thread does not store it: pass it to run_thread(thread_id, system_prompt)",
@@ -272,6 +273,7 @@ OPENAPI_SCHEMA: Final[Words] = {
     "one_at_a_time": "exclusive",
     "sequential": "exclusive",
     "lock": "exclusive",
+    **dict.fromkeys(("same_thread", "check_same_thread", "thread", "worker"), "one_thread"),
     "parallel": "write exclusive=True for one call at a time",
     "strict": "for strict schemas write registry.get_openapi_schemas('strict')",
 }

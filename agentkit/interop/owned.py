@@ -15,10 +15,10 @@ from functools import lru_cache, partial
 from typing import Any, Final
 from uuid import uuid4
 
+from agentkit.checks.keys import words
 from agentkit.interop.answering import Answered, answered
 from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.processor import ProcessorConfig
-from agentkit.processor.replies import words
 from agentkit.rollout.records.scoring import reward_of, scored
 from agentkit.rollout.samples.sample import PHASES, ToolKwargs
 from agentkit.rollout.tools.offered import hidden_arguments

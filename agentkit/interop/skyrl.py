@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
+from agentkit.checks.keys import words
 from agentkit.interop.answering import LONGEST, Answered
 from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.interop.owned import Owned
 from agentkit.interop.peers import SKYRL, refuse_reserved, require
 from agentkit.processor import ProcessorConfig
-from agentkit.processor.replies import words
 from agentkit.rollout.samples.sample import ToolKwargs
 from agentkit.rollout.tools.decorated import as_rollout_tool
 from agentkit.rollout.tools.per_trajectory import RolloutTool

@@ -134,10 +134,11 @@ def provider_error(error: Exception, asked: Asked, came: Came | None, request_id
         request_id: the provider's id of the request, if it answered.
     """
     secrets = asked.secrets
-    for cause in _chain(error):
-        _blot(cause, secrets)
+    response: Any = getattr(error, "response", None)
+    headers = getattr(response, "headers", {})
+    for one in _related(error):
+        _blot(one, secrets)
     status = getattr(error, "status_code", None)
-    headers = getattr(getattr(error, "response", None), "headers", {})
     body = getattr(error, "body", None)
     reported = _reported(error, body)
     if isinstance(status, int) and status >= 300:
@@ -152,8 +153,8 @@ def provider_error(error: Exception, asked: Asked, came: Came | None, request_id
         said += f"; the error begins {_json_text(without_secrets(reported.body, secrets))[:_SHOWN]}"
     if kind == "bad_request" and (CODES.get(code or "") == "too_long" or TOO_LONG.search(said)):
         kind = "too_long"
-    said = refusals.away(getattr(error, "response", None)) or said
-    if lack := refusals.lack(getattr(error, "response", None)):
+    said = refusals.away(response) or said
+    if lack := refusals.lack(response):
         said += f"; {lack}"
     if reported is None and came is not None and not isinstance(error, json.JSONDecodeError):
         said += f"; {_progress(came, secrets)}"
@@ -168,6 +169,7 @@ def provider_error(error: Exception, asked: Asked, came: Came | None, request_id
         retry_after=retry_after(headers, time.time()),
         request_id=without_secrets(getattr(error, "request_id", None) or request_id, secrets),
         body=body,
+        advice={"true": True, "false": False}.get(str(headers.get("x-should-retry"))),
     )
 
 
@@ -213,15 +215,17 @@ def _progress(came: Came, secrets: Sequence[str]) -> str:
 
 
 def _blot(error: BaseException, secrets: Sequence[str]) -> None:
-    """Remove the secrets from what an exception shows, and control characters from its message."""
+    """Leave of an exception what JSON can express, without secrets, and its message without control characters.
+
+    What else it refers to ends here, such as a request with its headers and URL, or a response that repeats them.
+    """
     shown = tuple(_readable(arg, secrets) for arg in error.args)
     if shown != error.args:
         error.args = shown
-    for name in ("message", "body", "code", "doc", "request_id"):
-        value = getattr(error, name, None)
+    for name, value in vars(error).items():
+        known = isinstance(value, str | int | float | Mapping | list | tuple)
         clean = _readable(value, secrets) if name == "message" else without_secrets(value, secrets)
-        if clean != value:
-            setattr(error, name, clean)
+        vars(error)[name] = clean if known else None
 
 
 def _readable(value: object, secrets: Sequence[str]) -> object:
@@ -247,6 +251,18 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
         return max(0.0, parsedate_to_datetime(asked).timestamp() - now)
     except ValueError:
         return None
+
+
+def _related(error: BaseException) -> Iterator[BaseException]:
+    """The exception, and all that it refers to."""
+    seen: dict[int, BaseException] = {}
+    todo: list[BaseException | None] = [error]
+    while todo:
+        one = todo.pop()
+        if one is not None and id(one) not in seen:
+            seen[id(one)] = one
+            todo += [one.__cause__, one.__context__, *getattr(one, "exceptions", ())]
+    return iter(seen.values())
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

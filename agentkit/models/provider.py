@@ -140,8 +140,7 @@ class RemoteModel(Closing, ABC):
                 return
             except ProviderError as error:
                 failures += 1
-                headers = getattr(getattr(error.__cause__, "response", None), "headers", {})
-                wait = None if begun else self._retry.wait(failures, error, self.settings.dice(), headers)
+                wait = None if begun else self._retry.wait(failures, error, self.settings.dice())
                 if wait is None:
                     said = self._explained(error, request)
                     if why := self._retry.gave_up(error, begun=begun):

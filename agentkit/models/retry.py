@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,17 +28,15 @@ class Retry:
     longest: float = 30.0
     patience: float = 60.0
 
-    def wait(self, failures: int, error: ProviderError, dice: float, headers: Mapping[str, str]) -> float | None:
+    def wait(self, failures: int, error: ProviderError, dice: float) -> float | None:
         """Seconds to wait before the next attempt; None if there is to be none.
 
         Args:
             failures: attempts that failed so far, this one included.
             error: why this one failed.
             dice: a random number from 0 to 1. The wait is between half of the back-off and all of it.
-            headers: of the failed response; `x-should-retry` overrides the error's kind.
         """
-        advice = headers.get("x-should-retry")
-        worth = error.retryable and error.code not in HOPELESS if advice not in ("true", "false") else advice == "true"
+        worth = error.retryable and error.code not in HOPELESS if error.advice is None else error.advice
         if failures > self.times or not worth:
             return None
         if error.retry_after is not None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from agentkit.checks.keys import BLOT, without_keys
+from agentkit.checks.keys import BLOT, without_credentials
 
 MIN_SECRET: Final = 6  # characters; anything shorter is not a key, and redacting it would garble texts
 
@@ -82,7 +82,7 @@ def _once(char: str) -> str:
 def without_secrets(value: Any, secrets: Sequence[str], depth: int = 0) -> Any:
     """Text or JSON with keys redacted, as well as anything nested too deep to be examined."""
     if isinstance(value, str):
-        return without_keys(redacted(value, secrets))
+        return without_credentials(redacted(value, secrets))
     if not isinstance(value, Mapping | list | tuple):
         return value
     if depth == MAX_DEPTH:

@@ -9,10 +9,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Final, NamedTuple
 
+from agentkit.checks.keys import words
 from agentkit.events import ApprovalRequired
 from agentkit.messages import ToolCall
 from agentkit.processor.admission import Admitted
-from agentkit.processor.replies import words
 from agentkit.tool.policy import Predicate
 from agentkit.tool.result import ToolContext
 from agentkit.tool.suspended import Suspended

@@ -5,7 +5,12 @@ its white space, quotes, escapes and format changed on the way; so what was read
 and by the calls that a parser finds in it. In what others say, a call may occur anywhere, not only where a model would
 write one. What the provider's own tools return counts like the result of any tool, also in the response that it is in.
 
-So do sources that follow one another, compared as one (see `agentkit.processor.seams`): a file that is read page by
+What an earlier reply shows as text is a source as well: a call in it was not run when it could be read, because it was
+quoted, drafted or described. So a quote stays one when its own source is no longer in the conversation: a temporary
+message, the system prompt of an earlier run, the results of a transcript that was imported as text. A call that was
+made or attempted is not a part of that text, and can be repeated.
+
+Sources that follow one another are also compared as one (see `agentkit.processor.seams`): a file that is read page by
 page, messages that a user sent in pieces. But only if the call stands in them whole and in order.
 
 The system prompt and what declares the tools are instructions: the model may make the calls that they request. But
@@ -29,7 +34,6 @@ from agentkit.messages import (
     TextPart,
     ToolCall,
     ToolMessage,
-    UserMessage,
 )
 from agentkit.processor.comparing import bare, examined, names_alone, readings
 from agentkit.processor.seams import Page, Seams
@@ -220,14 +224,13 @@ class Heard:
 
     def _known(self, message: Message) -> Iterable[_Read]:
         """What is known of a message, and of the blocks in it."""
-        if isinstance(message, ToolMessage | UserMessage):
-            read = self._read.get(id(message))
-            if read is None:
-                parts = [part.text for part in message.content if isinstance(part, TextPart)]
-                read = _examined(message, parts, result=isinstance(message, ToolMessage))
-                self._read[id(message)] = read
-            return (read,)
-        return map(self._told, _served(message))
+        if isinstance(message, SystemMessage):
+            return ()
+        read = self._read.get(id(message))
+        if read is None:
+            parts = [part.text for part in message.content if isinstance(part, TextPart)]
+            read = self._read[id(message)] = _examined(message, parts, result=isinstance(message, ToolMessage))
+        return (read, *map(self._told, _served(message)))
 
     def _told(self, block: Mapping[str, Any]) -> _Read:
         """What is known of a block in which a server-side tool may have told something."""
@@ -258,8 +261,10 @@ def _examined(source: Message | Mapping[str, Any], parts: Sequence[str], *, resu
 
 
 def _sequences(reads: Sequence[_Read]) -> Iterator[Sequence[_Read]]:
-    """What is read as one: all that was said, and what each tool returned, whatever came in between."""
-    yield reads
+    """What is read as one: all that others said, what each tool returned, and the replies, whatever came in between."""
+    own = [read for read in reads if isinstance(read.source, AssistantMessage)]
+    reads = [read for read in reads if not isinstance(read.source, AssistantMessage)]
+    yield from (reads, own)
     of_tools: dict[str, list[_Read]] = {}
     for read in reads:
         if isinstance(read.source, ToolMessage):

@@ -11,8 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from agentkit.checks.keys import without_credentials
-from agentkit.processor.replies import words
+from agentkit.checks.keys import without_credentials, words
 
 _LOG: Final = logging.getLogger("agentkit.processor.tools")
 _OWN: Final = str(Path(__file__).parent.parent)
@@ -40,7 +39,7 @@ class Faults:
         """
         trace = _outside(error.__traceback__)
         file, line = ("?", 0) if trace is None else _place(trace)
-        message = " ".join(without_credentials(words(error)[: 2 * _LONGEST]).split())[:_LONGEST]
+        message = " ".join(words(error)[: 2 * _LONGEST].split())[:_LONGEST]
         self._log(where, f"raised {message}", file, line, error, trace, then)
 
     def returned(self, where: str, what: str) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentkit import formats
 from agentkit.checks.bounds import Bounds, instance, or_none, refuse
+from agentkit.checks.spelling import methods_take
 from agentkit.events import ProviderBlock
 from agentkit.foreign.absent import explained
 from agentkit.messages import Message, ToolCall
@@ -50,6 +51,7 @@ def call_id() -> str:
 
 
 @explained
+@methods_take
 class ResponseProcessor:
     """Runs the calls of a model's responses, one `Turn` per response.
 

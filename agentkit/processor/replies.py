@@ -8,6 +8,7 @@ from __future__ import annotations
 import traceback
 from typing import Any
 
+from agentkit.checks.keys import without_credentials, words
 from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ErrorCode
 from agentkit.messages import ImagePart, ResultContent, TextPart
@@ -16,7 +17,6 @@ from agentkit.tool.result import ToolResult
 
 _NAMES = 100  # how many tools are named to a model that called one that does not exist
 _TRACEBACK = 10_000  # characters kept in `metadata["traceback"]`: the end, where the cause is
-_MEMBERS = 5  # how many exceptions of a group the model reads
 
 
 def failed(code: ErrorCode, error: str, **metadata: Any) -> ToolResult:
@@ -24,22 +24,15 @@ def failed(code: ErrorCode, error: str, **metadata: Any) -> ToolResult:
     return ToolResult(error=error, code=code, metadata=metadata)
 
 
-def crashed(error: BaseException) -> ToolResult:
-    """An exception as an answer: `ValueError: no`; where it was raised is in `metadata["traceback"]`."""
-    trace = "".join(traceback.format_exception(error))
-    return failed("tool_error", words(error), traceback=trace[-_TRACEBACK:])
+def crashed(error: BaseException, note: str = "") -> ToolResult:
+    """An exception as an answer: `ValueError: no`; where it was raised is in `metadata["traceback"]`.
 
-
-def words(error: BaseException) -> str:
-    """An exception's type and message; for a group also those of its members, since its own message says nothing."""
-    try:
-        message = str(error)
-    except Exception:  # noqa: BLE001 - an exception whose message cannot be built still has a name
-        message = ""
-    described = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    if isinstance(error, BaseExceptionGroup):
-        described += ": " + "; ".join(words(member) for member in error.exceptions[:_MEMBERS])
-    return described
+    Args:
+        error: the exception.
+        note: put after its message.
+    """
+    trace = without_credentials("".join(traceback.format_exception(error))[-2 * _TRACEBACK :])
+    return failed("tool_error", words(error) + note, traceback=trace[-_TRACEBACK:])
 
 
 def capped(parts: ResultContent, limit: int, keep: Keep = "both") -> ResultContent:

@@ -13,12 +13,14 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from agentkit.checks.keys import words
 from agentkit.messages import ResultContent, TextPart
-from agentkit.processor.faults import Faults
-from agentkit.processor.replies import capped, crashed, failed, words
+from agentkit.processor.faults import SENT, Faults
+from agentkit.processor.replies import capped, crashed, failed
 from agentkit.processor.workers import WORKERS, Claim, NoThread, Unraisable
 from agentkit.tool.binding import BoundTool
 from agentkit.tool.output import NO_VALUE, shows_nothing
+from agentkit.tool.own_thread import OwnThread, hint, thread_of
 from agentkit.tool.policy import Keep
 from agentkit.tool.result import ToolContext, ToolResult, result_as_returned, unreadable
 from agentkit.tool.suspended import Suspended
@@ -76,7 +78,8 @@ async def run_tool(
             if type(value) not in _READABLE and waits(value):
                 value = await value
             return returned(tool, value, limit, keep, faults)
-        done = await WORKERS.run(partial(_run_plain, tool, arguments, context, limit, keep, ended, faults), claim)
+        plain = partial(_run_plain, tool, arguments, context, limit, keep, ended, faults)
+        done = await WORKERS.run(plain, claim, _own_thread(tool))
         return done if isinstance(done, Outcome) else returned(tool, await done, limit, keep, faults)
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise
@@ -89,8 +92,16 @@ async def run_tool(
         return outcome(crashed(e.__cause__ or e), limit, keep)
     except BaseException as e:  # noqa: BLE001 - the boundary: a tool's error is data, even sys.exit() and a native panic
         _let_go(e, task)
-        faults.raised(tool.where, e)
-        return outcome(crashed(e), limit, keep)
+        note = hint(e, tool.instance)
+        faults.raised(tool.where, e, note.removeprefix("; ") or SENT)
+        return outcome(crashed(e, note), limit, keep)
+
+
+def _own_thread(tool: BoundTool) -> OwnThread | None:
+    """The thread that its plain functions run in; None for any."""
+    if not tool.policy.one_thread:
+        return None
+    return thread_of(tool.method if tool.instance is None else tool.instance)
 
 
 def _let_go(error: BaseException, task: asyncio.Task[Any] | None) -> None:
@@ -178,7 +189,7 @@ async def ask_outcome(tool: BoundTool, arguments: Mapping[str, Any], context: To
         if inspect.iscoroutinefunction(method):
             told = await method(arguments, context)
         else:
-            told = await WORKERS.run(partial(method, arguments, context))
+            told = await WORKERS.run(partial(method, arguments, context), own=_own_thread(tool))
             told = await told if waits(told) else told
         return None if told is None else ToolResult.of(told)
     except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):

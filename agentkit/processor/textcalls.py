@@ -23,8 +23,8 @@ MADE: Final = (
 )
 
 QUOTED: Final = (
-    "the same call occurs in a tool result or a user message, so it may be a quote and was not run. To make it, "
-    "call the tool natively"
+    "the same call occurs in a tool result, a user message or an earlier reply, so it may be a quote and was not run. "
+    "To make it, call the tool natively"
 )
 
 _Further = Literal["none", "asked", "silent", "joined", "anew"]

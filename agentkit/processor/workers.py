@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Any
 
 from agentkit.checks.forks import starts_anew
+from agentkit.tool.own_thread import OwnThread
 
 LIMIT = 256  # threads; a sleeping one costs some 10 KiB, and a run starts at most `max_calls` at once
 IDLE = 10.0  # seconds after which a thread without work ends
@@ -112,7 +113,7 @@ class Workers:
         given_up = f", {lost} of which were given up" if lost else ""
         return f"{busy} plain tools of this process are running{given_up}"
 
-    async def run(self, function: Callable[[], Any], claim: Claim | None = None) -> Any:
+    async def run(self, function: Callable[[], Any], claim: Claim | None = None, own: OwnThread | None = None) -> Any:
         """Run a function in a thread, with the caller's context variables, and return what it returns.
 
         If the caller is cancelled, it is released immediately; the function, if it has started, runs on unobserved.
@@ -120,6 +121,7 @@ class Workers:
         Args:
             function: what to run.
             claim: taken when it starts; if something takes it before, the function never starts.
+            own: the thread to run it in; None for any of the pool.
 
         Raises:
             NoThread: no thread will ever be free, as far as is known.
@@ -127,7 +129,10 @@ class Workers:
                 says (`StopIteration`, `KeyboardInterrupt`, `GeneratorExit`). Any other exception is raised unchanged.
         """
         job = _Job(function, Claim() if claim is None else claim)
-        self._submit(job)
+        if own is None:
+            self._submit(job)
+        else:
+            own.submit(job.run)
         try:
             value, error = await job.answer
         except asyncio.CancelledError:

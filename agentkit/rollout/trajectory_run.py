@@ -13,13 +13,13 @@ from operator import attrgetter
 from time import perf_counter
 from typing import Final
 
+from agentkit.checks.keys import words
 from agentkit.errors import ConfigError, ErrorCode
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, InventedResult, SourceEvent
 from agentkit.formats import Format, quarantine
 from agentkit.messages import ImagePart, TextPart, ToolMessage, UserMessage, answer_as_made
 from agentkit.processor.intake import CallIds, Intake, OpenCalls
 from agentkit.processor.lost_attempts import attempted
-from agentkit.processor.replies import words
 from agentkit.processor.starting import Breath
 from agentkit.rollout.calling import CallAnswer, TurnCalls
 from agentkit.rollout.policy.generation import Generation, GenerationRequest, checked, ended_by

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from agentkit.agent.decisions import call_hash, denial
 from agentkit.agent.prompts import Prompt, messages_from
-from agentkit.checks.bounds import TEXT, Bounds, instance, or_none, refuse, whole
-from agentkit.checks.spelling import takes
-from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadNotFound
+from agentkit.checks.bounds import TEXT, YES_OR_NO, Bounds, instance, or_none, refuse, whole
+from agentkit.checks.spelling import methods_take, takes
+from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadExists, ThreadNotFound
 from agentkit.foreign import renamed
 from agentkit.messages import Message, ToolCall, ToolMessage
 from agentkit.schemas.words import InvalidArguments
@@ -38,11 +38,13 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NEW: Final[Bounds] = {
     "thread_id": or_none(TEXT, "for a new one"),
     "metadata": instance(Mapping, "a mapping, such as {'title': 'Holidays'}"),
+    "exist_ok": YES_OR_NO,
 }
 _THREAD: Final[Bounds] = {"thread_id": TEXT}
 _PAGE: Final[Bounds] = {"limit": whole(0), "before": or_none(instance(Thread, "a thread from list_threads"))}
 
 
+@methods_take
 class KeptThreads:
     """The threads of a store.
 
@@ -65,6 +67,7 @@ class KeptThreads:
         *,
         metadata: Mapping[str, Any] = _NOTHING,
         messages: Prompt | Iterable[Prompt] = (),
+        exist_ok: bool = False,
     ) -> str:
         """Create a thread and return its id.
 
@@ -72,17 +75,19 @@ class KeptThreads:
             thread_id: its id; a new one by default.
             metadata: the application's data: a JSON object.
             messages: its first messages, in one transaction with the thread itself; see `add_message`.
+            exist_ok: if there is a thread with this id, leave it as it is: its metadata and messages do not change.
 
         Raises:
-            ThreadExists: there is a thread with this id.
+            ThreadExists: there is a thread with this id, and `exist_ok` is false.
             ConfigError: as `add_message`, or the metadata is not a mapping.
             StoreError: the metadata contains a value that JSON cannot represent, or a key that is not a string.
         """
-        refuse("create_thread", {"thread_id": thread_id, "metadata": metadata}, _NEW)
+        refuse("create_thread", {"thread_id": thread_id, "metadata": metadata, "exist_ok": exist_ok}, _NEW)
         id = secrets.token_hex(8) if thread_id is None else thread_id
         if not id:
             raise ConfigError("create_thread(''): a thread's id cannot be empty; omit it for a new one")
-        await asked(self.store.create, id, metadata, entries_of(messages_from(messages)))
+        with suppress(*(ThreadExists,) * exist_ok):
+            await asked(self.store.create, id, metadata, entries_of(messages_from(messages)))
         return id
 
     async def get_thread(self, thread_id: str) -> Thread:

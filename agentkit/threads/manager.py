@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Never, Self, Unpack, overload
 
-from agentkit import models
-from agentkit.agent import Agent, Hook, RunOptions, RunResult, RunStream, checked_hooks
-from agentkit.agent.blocking import blocking, close
+from agentkit.agent import Agent, Hook, RunOptions, RunStream, checked_hooks
 from agentkit.agent.options import ThreadRunOptions, limits_in, spelt_out
 from agentkit.agent.prompts import Prompt
 from agentkit.agent.system import SYSTEM, System
-from agentkit.checks.awaiting import EnteredAsync, waits
-from agentkit.checks.bounds import CALLABLE, PATH, TEXT, Bounds, each, either, instance, like, or_none, refuse
-from agentkit.checks.spelling import takes
+from agentkit.checks.awaiting import EnteredAsync
+from agentkit.checks.bounds import CALLABLE, PATH, TEXT, Bounds, each, either, instance, lacking, like, or_none, refuse
+from agentkit.checks.spelling import refuse_unknown, takes
 from agentkit.checks.type_variables import TypeVar
 from agentkit.errors import ConfigError
 from agentkit.foreign.absent import explained
@@ -27,10 +24,9 @@ from agentkit.models.base import Model
 from agentkit.processor import ProcessorConfig
 from agentkit.threads.compaction import Compaction
 from agentkit.threads.entries import one_message
-from agentkit.threads.kept_threads import KeptThreads
 from agentkit.threads.opening import open_store
 from agentkit.threads.results import StoredResults
-from agentkit.threads.saying import answered_before, put
+from agentkit.threads.saying_threads import SayingThreads
 from agentkit.threads.shortening import READ_RESULT
 from agentkit.threads.store import Store
 from agentkit.threads.summary import Writer
@@ -52,7 +48,7 @@ _BOUNDS: Final[Bounds] = {
     "hooks": each(CALLABLE, "a list of functions, such as hooks=[print]"),
     "compaction": or_none(instance(Compaction, "a Compaction")),
 }
-_ANSWERING: Final[Bounds] = {"agent": or_none(instance(Agent, "an Agent; pass a model as model=…"))}
+_BY_NAME: Final = (*RunOptions.__annotations__, "output_type", "temporary_message", "compaction")
 _RUN: Final[Bounds] = {
     "thread_id": TEXT,
     "agent": instance(Agent, "an Agent"),
@@ -62,7 +58,7 @@ _RUN: Final[Bounds] = {
 
 
 @explained
-class ThreadManager(KeptThreads, EnteredAsync):
+class ThreadManager(SayingThreads, EnteredAsync):
     """Persistent conversations, and the runs on them.
 
     Close it with `aclose`, or use it in `async with`: that closes its store, even one that you passed, and the models
@@ -103,8 +99,6 @@ class ThreadManager(KeptThreads, EnteredAsync):
         values = {"store": store, "registry": registry, "hooks": hooks, "compaction": compaction}
         refuse("ThreadManager", values, _BOUNDS)
         super().__init__(open_store(store), ToolRegistry() if registry is None else registry)
-        self._models: dict[str, Model] = {}  # models that it created, by their strings
-        self._runs: weakref.WeakSet[RunStream[Any]] = weakref.WeakSet()
         self.hooks = checked_hooks("ThreadManager", hooks)
         self.compaction = compaction
         if compaction is not None and READ_RESULT not in self.registry.tools:
@@ -144,18 +138,6 @@ class ThreadManager(KeptThreads, EnteredAsync):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
-
-    async def _close_models(self) -> None:
-        for model in self._models.values():
-            await close(model)
-
-    def _model(self, model: Model | str) -> Model:
-        """The model that a string names: the same one each time, so that its connections are reused."""
-        if not isinstance(model, str):
-            return model
-        if model not in self._models:
-            self._models[model] = models.model(model)
-        return self._models[model]
 
     def add_tool(
         self, tool_class: Any, function_names: FunctionNames | None = None, **kwargs: Any
@@ -216,24 +198,9 @@ class ThreadManager(KeptThreads, EnteredAsync):
             A stream of events; iterate over it, or await its `finished()`. It raises `ThreadBusy` if the thread is
             already being run, and `ThreadNotFound`.
         """
-        if isinstance(model, Agent):
-            raise ConfigError("run_thread(…, model=…) is an Agent; write run_agent(thread_id, agent)")
-        if isinstance(model, str) and not model:
-            misplaced = system_prompt if isinstance(system_prompt, str) and ":" in system_prompt[:40] else None
-            hint = f"; {misplaced!r} is the system prompt here" if misplaced else ""
-            raise ConfigError(f"run_thread(…, model=…) is missing: name a model, such as 'openai:gpt-5'{hint}")
-        limits, rest = limits_in(options)
-        agent = Agent[Any, _OutputT](
-            self._model(model),
-            self.registry,
-            config=processor_config,
-            name=name,
-            output_type=output_type,
-            **limits,
-        )
-        return self.run_agent(
-            thread_id, agent, system_prompt, temporary_message=temporary_message, compaction=compaction, **rest
-        )
+        given = {"processor_config": processor_config, "name": name, "output_type": output_type, **options}
+        given |= {"temporary_message": temporary_message, "compaction": compaction}
+        return self._start_run("run_thread", thread_id, model, None, system_prompt, given)
 
     resume_thread = run_thread
     """The same: every run starts by settling what an interrupted run left open. Use this name to show the intent."""
@@ -243,8 +210,8 @@ class ThreadManager(KeptThreads, EnteredAsync):
         self,
         thread_id: str,
         agent: Agent[_ContextT, Any],
-        system_prompt: System[_ContextT] | None = None,
         *,
+        system_prompt: System[_ContextT] | None = None,
         temporary_message: Prompt | None = None,
         compaction: Compaction | None = None,
         output_type: TypeForm[T],
@@ -255,8 +222,8 @@ class ThreadManager(KeptThreads, EnteredAsync):
         self,
         thread_id: str,
         agent: Agent[_ContextT, _OutputT],
-        system_prompt: System[_ContextT] | None = None,
         *,
+        system_prompt: System[_ContextT] | None = None,
         temporary_message: Prompt | None = None,
         compaction: Compaction | None = None,
         **options: Unpack[RunOptions[_ContextT]],
@@ -266,152 +233,77 @@ class ThreadManager(KeptThreads, EnteredAsync):
         self,
         thread_id: str,
         agent: Agent[_ContextT, Any],
+        *misplaced: Never,
         system_prompt: System[_ContextT] | None = None,
-        *,
         temporary_message: Prompt | None = None,
         compaction: Compaction | None = None,
         output_type: Any = None,
         **options: Unpack[RunOptions[_ContextT]],
     ) -> RunStream[Any]:
-        """`run_thread` with your own agent: its model, its tools, its limits.
+        """`run_thread` with your own agent: its model, its tools, its limits; `system_prompt` in place of its `system`.
 
         Register `StoredResults` with it if its model should be able to read shortened results again.
         """
-        values = {"thread_id": thread_id, "agent": agent, "system_prompt": system_prompt, "compaction": compaction}
-        refuse("run_thread", values, _RUN)
-        if "decisions" in options:
+        if misplaced:
+            raise ConfigError(
+                f"run_agent(thread_id, agent) answers the thread's last message, found {misplaced[0]!r:.60} after them"
+                ": to say something write say(thread_id, message, agent=agent); pass instructions as system_prompt='…'"
+            )
+        given = {"temporary_message": temporary_message, "compaction": compaction, "output_type": output_type}
+        return self._start_run("run_agent", thread_id, None, agent, system_prompt, {**given, **options})
+
+    def _start_run(
+        self,
+        door: str,
+        thread_id: str,
+        model: Model | str | None,
+        agent: Agent[Any, Any] | None,
+        system_prompt: System[Any] | None,
+        options: dict[str, Any],
+    ) -> RunStream[Any]:
+        if agent is None:
+            agent, options = self._agent(door, model, system_prompt, options)
+        rest = dict(options)
+        temporary_message, policy = rest.pop("temporary_message", None), rest.pop("compaction", None)
+        values = {"thread_id": thread_id, "agent": agent, "system_prompt": system_prompt, "compaction": policy}
+        refuse(door, values, _RUN)
+        refuse_unknown(door, rest, _BY_NAME, at("run")())
+        if "decisions" in rest:
             raise ConfigError(
                 "decisions on a thread's calls are stored in it: approve(…) or deny(…), then run the thread"
             )
-        temporary = None
-        if temporary_message is not None:
-            temporary = one_message(temporary_message, {})
-        system = agent.system if system_prompt is None else system_prompt
-        policy = self.compaction if compaction is None else compaction
+        policy = self.compaction if policy is None else policy
         journal = ThreadJournal(
             self.store,
             thread_id,
-            temporary=temporary,
+            temporary=None if temporary_message is None else one_message(temporary_message, {}),
             compaction=policy,
             writer=None if policy is None else _writer(policy, agent, self._model),
             known=self._known,
         )
-        run = agent.begin(journal, system, hooks=self.hooks, output_type=output_type, **options)
+        system = agent.system if system_prompt is None else system_prompt
+        run = agent.begin(journal, system, hooks=self.hooks, **rest)
         self._runs.add(run)
         return run
 
-    @overload
-    async def say(
-        self,
-        thread_id: str,
-        message: Prompt,
-        model: Model | str,
-        system_prompt: System[Any] | None = None,
-        *,
-        client_id: str | None = None,
-        output_type: TypeForm[_OutputT] = str,  # type: ignore[assignment]
-        **options: Unpack[ThreadRunOptions],
-    ) -> RunResult[_OutputT]: ...
-    @overload
-    async def say(
-        self,
-        thread_id: str,
-        message: Prompt,
-        *,
-        agent: Agent[_ContextT, _OutputT],
-        client_id: str | None = None,
-        **options: Unpack[RunOptions[_ContextT]],
-    ) -> RunResult[_OutputT]: ...
-    @waits("threads.say(…)", "threads.say_sync(…)")
-    async def say(
-        self,
-        thread_id: str,
-        message: Prompt,
-        model: Model | str | None = None,
-        system_prompt: System[Any] | None = None,
-        *,
-        agent: Agent[Any, Any] | None = None,
-        client_id: str | None = None,
-        **options: Any,
-    ) -> RunResult[Any]:
-        """Add a message to a thread, and return the result of the run that answers it.
-
-        Args:
-            thread_id: the thread; created if there is none with this id.
-            message: as for `add_message`.
-            model: answers with the registry's tools: a `Model`, or a model string such as `openai:gpt-5`.
-            system_prompt: as for `run_thread`.
-            agent: answers with its own model, tools and limits, in place of `model`.
-            client_id: as for `add_message`: saying it again under the same id adds no second message, and returns the
-                stored answer to it, also if the user has written again since.
-            **options: as for `run_thread` or `run_agent`.
-
-        Raises:
-            ConfigError: neither a model nor an agent is passed, or both are.
-            ThreadBusy: the thread is being run. The message is stored, and answered by that run or by the next one; to
-                say it again, pass a `client_id`.
-            StoreConflict: it was said before under this `client_id`, and got no complete answer before the user wrote
-                again.
-        """
-        _one_answers(model, agent)
-        if agent is not None:
-            run = self.run_agent(thread_id, agent, system_prompt, **options)
-        else:
-            run = self.run_thread(thread_id, system_prompt, model or "", **options)
-        async with run:  # also if the message is refused
-            seq = await put(self, thread_id, message, client_id=client_id)
-            before = None if client_id is None else await answered_before(self, thread_id, seq, run.plan)
-            return await run.finished() if before is None else before
-
-    @overload
-    def say_sync(
-        self,
-        thread_id: str,
-        message: Prompt,
-        model: Model | str,
-        system_prompt: System[Any] | None = None,
-        *,
-        client_id: str | None = None,
-        output_type: TypeForm[_OutputT] = str,  # type: ignore[assignment]
-        **options: Unpack[ThreadRunOptions],
-    ) -> RunResult[_OutputT]: ...
-    @overload
-    def say_sync(
-        self,
-        thread_id: str,
-        message: Prompt,
-        *,
-        agent: Agent[_ContextT, _OutputT],
-        client_id: str | None = None,
-        **options: Unpack[RunOptions[_ContextT]],
-    ) -> RunResult[_OutputT]: ...
-    def say_sync(
-        self,
-        thread_id: str,
-        message: Prompt,
-        model: Model | str | None = None,
-        system_prompt: System[Any] | None = None,
-        *,
-        agent: Agent[Any, Any] | None = None,
-        client_id: str | None = None,
-        **options: Any,
-    ) -> RunResult[Any]:
-        """`say` for code without an event loop: `threads.say_sync("ada", "Hello!", "openai:gpt-5").text`.
-
-        Connections that models opened for it are closed at the end; the store stays open.
-
-        Raises:
-            RuntimeError: an event loop is running in this thread: await `say` there.
-        """
-        _one_answers(model, agent)
-        answering = self._model(model or "") if agent is None else agent.model
-
-        async def end() -> None:
-            await self._close_models()
-            await close(answering)
-
-        told = {"model": model, "system_prompt": system_prompt, "agent": agent, "client_id": client_id, **options}
-        return blocking(lambda: self.say(thread_id, message, **told), end, "say_sync", "threads.say")
+    def _agent(
+        self, door: str, model: Model | str | None, system_prompt: Any, options: Mapping[str, Any]
+    ) -> tuple[Agent[Any, Any], dict[str, Any]]:
+        """The agent of a run with a model and the registry's tools, and the options of the run itself."""
+        for name, value in {"model": model, "system_prompt": system_prompt}.items():
+            if isinstance(value, Agent):
+                instead = "run_agent(thread_id, agent)" if door == "run_thread" else f"{door}(…, agent=agent)"
+                raise ConfigError(f"{door}(…, {name}=…) is an Agent; write {instead}")
+        if not isinstance(system_prompt, str) and not lacking(system_prompt, Model):
+            raise ConfigError(f"{door}(…, system_prompt=…) is a model; write {door}(…, model=model)")
+        if not model:
+            misplaced = system_prompt if isinstance(system_prompt, str) and ":" in system_prompt[:40] else None
+            hint = f"; {misplaced!r} is the system prompt here" if misplaced else ""
+            raise ConfigError(f"{door}(…, model=…) is missing: name a model, such as 'openai:gpt-5'{hint}")
+        limits, rest = limits_in(options)
+        of_agent = {name: rest.pop(name) for name in ("name", "output_type") if name in rest}
+        config = rest.pop("processor_config", None)
+        return Agent(self._model(model), self.registry, config=config, **of_agent, **limits), rest
 
 
 def _writer(policy: Compaction, agent: Agent[Any, Any], made: Callable[[str], Model]) -> Writer:
@@ -431,14 +323,3 @@ def _writer(policy: Compaction, agent: Agent[Any, Any], made: Callable[[str], Mo
     if policy.summary_tokens:
         agent.budget.price(name)
     return Writer(lambda: made(model) if isinstance(model, str) else model)
-
-
-def _one_answers(model: Model | str | None, agent: Agent[Any, Any] | None) -> None:
-    if isinstance(model, Agent):
-        raise ConfigError("say(…, model=…) is an Agent; pass an agent by name: say(thread_id, message, agent=agent)")
-    refuse("say", {"agent": agent}, _ANSWERING)
-    if (model is None) == (agent is None):
-        found = "neither" if agent is None else "both"
-        raise ConfigError(
-            f"say(…) requires either model='openai:gpt-5' or agent=Agent(…); found {found} after thread_id and message"
-        )

@@ -6,14 +6,13 @@ Runs nothing, and writes nothing but the message.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agentkit.agent import RunResult
 from agentkit.agent.final_reply import FinalReply
 from agentkit.agent.prompts import Prompt
-from agentkit.errors import StoreConflict, ThreadExists, ThreadNotFound
+from agentkit.errors import StoreConflict, ThreadNotFound
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage
 from agentkit.threads.conversation import in_order, messages_of, role_of
@@ -33,8 +32,7 @@ async def put(threads: KeptThreads, thread_id: str, message: Prompt, *, client_i
     try:
         return await threads.add_message(thread_id, message, client_id=client_id)
     except ThreadNotFound:
-        with suppress(ThreadExists):  # created by someone else just now
-            await threads.create_thread(thread_id)
+        await threads.create_thread(thread_id, exist_ok=True)  # someone else may have created it just now
         return await threads.add_message(thread_id, message, client_id=client_id)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from agentkit.agent.journal import Ask
 from agentkit.agent.spending import BudgetSpent
+from agentkit.checks.keys import words
 from agentkit.events import Finish, SourceEvent, Text, Usage
 from agentkit.formats.control import restore
 from agentkit.messages import AssistantMessage, ImagePart, MaterialPart, SystemMessage, TextPart, ToolCall, UserMessage
@@ -66,7 +67,7 @@ async def _restored(events: AsyncGenerator[SourceEvent, None]) -> AsyncGenerator
             yield Text(restore(event.text)) if isinstance(event, Text) else event
 
 
-class _Failed(Exception):
+class NoSummary(Exception):
     """A model was asked for a summary, but did not write one."""
 
 
@@ -97,7 +98,7 @@ async def compacted(
         except (Exception, asyncio.CancelledError) as e:
             if isinstance(e, asyncio.CancelledError) and _is_cancelled():
                 raise
-            _LOG.warning("no summary, the oldest turns are dropped: %s: %s", type(e).__name__, e)
+            _LOG.warning("no summary, the oldest turns are dropped: %s", e if isinstance(e, NoSummary) else words(e))
         else:
             return entry_body(chosen, tokens, _introduced(summary, chosen), made)
     chosen = plan(log, policy, tokens, summary=False, readable=readable)
@@ -120,7 +121,7 @@ async def _summarised(chosen: CompactionPlan, policy: Compaction, write: AskSumm
             name, summary, usage = await _asked(summary, part, policy, write)
             spent = spent.plus(usage)
     if not summary:
-        raise _Failed("there was nothing to summarize")
+        raise NoSummary("there was nothing to summarize")
     return cut(summary, 2 * policy.summary_tokens), {"model": name, "usage": list(spent)}
 
 
@@ -144,10 +145,10 @@ async def _asked(summary: str, part: str, policy: Compaction, write: AskSummary)
                     finish = event
     if finish.reason != "stop" and not (finish.reason == "unknown" and finish.raw):
         reason = finish.raw or finish.reason
-        raise _Failed(f"{name} did not finish it" + (f" ({reason})" if reason != "unknown" else ""))
+        raise NoSummary(f"{name} did not finish it" + (f" ({reason})" if reason != "unknown" else ""))
     text = "".join(written).strip()
     if not text:
-        raise _Failed(f"{name} wrote nothing")
+        raise NoSummary(f"{name} wrote nothing")
     return name, text, usage
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal
@@ -18,6 +18,7 @@ from agentkit.foreign.absent import explained
 from agentkit.formats import control
 from agentkit.schemas.walk import words
 from agentkit.schemas.words import InvalidArguments
+from agentkit.tool import own_thread
 from agentkit.tool.arguments import Arguments, offer
 from agentkit.tool.declare import BothSchemas, OpenAPISchema, XMLSchema, declared, schemas_of
 from agentkit.tool.element import element_of, kebab
@@ -272,7 +273,14 @@ def _instance(tool: Any, owner: type, kwargs: Mapping[str, Any]) -> Any:
         ) from e
     except ValueError:
         pass  # a C class without a signature: the call below will show
+    if any(given.get("one_thread") is True for given in _keywords(owner)):
+        return own_thread.constructed(lambda: owner(**kwargs))
     return owner(**kwargs)
+
+
+def _keywords(owner: type) -> Iterator[Mapping[str, Any]]:
+    """The keywords of the decorators of a class's methods."""
+    return (one.keywords for of in declared(owner).values() for one in of if isinstance(one, OpenAPISchema))
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,6 +335,9 @@ def _bind(
     element = element_of(xml, name, made.arguments.schema, where, tag=tag) if xml is not None else None
     spec = ToolSpec(name, made.description, made.arguments.schema, element)
     _refuse_example(spec, made.arguments, where)
+    rules = policy_of({**made.policy, **{k: v for k, v in policy.items() if v is not None}}, instance, where)
+    if rules.one_thread and is_async(source.function):
+        raise SchemaError(f"{where}: one_thread=True is for a plain function: this one runs on the event loop; use def")
     return BoundTool(
         name=name,
         tag=element.tag if element is not None else None,
@@ -336,7 +347,7 @@ def _bind(
         schema=api,
         xml_schema=xml,
         is_async=is_async(source.function),
-        policy=policy_of({**made.policy, **{k: v for k, v in policy.items() if v is not None}}, instance, where),
+        policy=rules,
         where=where,
         arguments=made.arguments,
         context=signature.context,

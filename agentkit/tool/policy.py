@@ -37,6 +37,7 @@ class PolicyKeywords(TypedDict, total=False):
     max_output: int | None
     keep: Keep | None
     exclusive: bool
+    one_thread: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,9 @@ class ToolPolicy:
         exclusive: whether calls of this method run one after another, and never at the same time as another exclusive
             method of the same instance: in all runs of the process, whatever their strategy. Methods that are not
             exclusive may run at the same time.
+        one_thread: whether plain calls of this method run in one thread of the instance, always the same, for a
+            connection that only the thread that opened it may use, such as one of `sqlite3`. It implies `exclusive`. If
+            the tool is passed as a class, its constructor runs in that thread, too.
 
     Raises:
         SchemaError: a value out of range, or both `idempotent` and `reconcile`.
@@ -70,11 +74,14 @@ class ToolPolicy:
     max_output: int | None = None
     keep: Keep | None = None
     exclusive: bool = False
+    one_thread: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("terminates", "idempotent", "exclusive"):
+        for name in ("terminates", "idempotent", "exclusive", "one_thread"):
             if not isinstance(value := getattr(self, name), bool):
                 raise SchemaError(f"{name}={value!r}: expected True or False")
+        if self.one_thread:
+            object.__setattr__(self, "exclusive", True)
         if self.timeout is not None and not (_number(self.timeout) and self.timeout > 0):
             raise SchemaError(f"timeout={self.timeout!r}: expected seconds above 0, or None")
         if self.max_output is not None and not (_whole(self.max_output) and self.max_output >= MIN_OUTPUT):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from agentkit import formats
-from agentkit.checks.spelling import did_you_mean, takes, unknown
+from agentkit.checks.spelling import did_you_mean, methods_take, takes, unknown
 from agentkit.errors import ConfigError, SchemaError
 from agentkit.foreign import renamed
 from agentkit.foreign.absent import explained
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 @explained
+@methods_take
 class ToolRegistry:
     """The tools that a model may call.
 

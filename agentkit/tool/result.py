@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, Generic, Unpack
 
+from agentkit.checks.keys import words
 from agentkit.checks.spelling import ByAttribute, Nothing, refuse_unknown
 from agentkit.checks.type_variables import TypeVar
 from agentkit.errors import ConfigError, ErrorCode
@@ -212,7 +213,7 @@ def _message(error: Any) -> str:
     """An exception's message, preceded by its type."""
     if not isinstance(error, BaseException):
         raise ValueError(f"ToolResult(error=…) expects a message or an exception, found {shown(error)}")
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return words(error)
 
 
 def _as_content(output: Any) -> ResultContent | None:

@@ -290,10 +290,10 @@ RAISED = [
     (122, 'runs(reads(Agent(M).run_sync("hi")))', "this is already the result; for the events write `async for event in agent.stream(…)`, without `await`"),
     (123, "over().text", "'RunStream' object has no attribute 'text': it exists once the run is over: write `await` first, as in `(await threads.run_thread(…)).text`; or iterate over the run with `async for`, and then read .result.text"),
     (124, 'threads.say_sync("t", "hi", "You are brief.", M)', "found 'You are brief.'; for a server that speaks OpenAI's protocol write agentkit.model('openai:NAME', base_url='https://…', api_key=…); pass instructions as a keyword: system='…'"),
-    (125, 'threads.say_sync("t", "hi", Agent(M))', "say(…, model=…) is an Agent; pass an agent by name: say(thread_id, message, agent=agent)"),
+    (125, 'threads.say_sync("t", "hi", Agent(M))', "say_sync(…, model=…) is an Agent; pass an agent by name: say_sync(thread_id, message, agent=agent)"),
     (125, 'threads.say_sync("t", "hi", agent=M)', "expected an Agent; pass a model as model=…"),
     (125, 'threads.run_thread("t", "Be brief.", Agent(M))', "run_thread(…, model=…) is an Agent; write run_agent(thread_id, agent)"),
-    (126, 'threads.say_sync("hi", M)', "say(…) requires either model='openai:gpt-5' or agent=Agent(…); found neither after thread_id and message"),
+    (126, 'threads.say_sync("hi", M)', "say_sync(…) requires either model='openai:gpt-5' or agent=Agent(…); found neither after thread_id and message"),
     # made up by a reader who had seen the guides alone
     (201, "Agent(tools=[add])", "Agent is missing 'model'; for example: Agent('openai:gpt-5', [function])"),
     (203, "Agent(M).as_tool(tool_name='helper', tool_description='Helps.')", "as_tool has no argument 'tool_name'; did you mean 'name'? It takes name, description"),
@@ -358,7 +358,7 @@ RAISED = [
     # made up
     (75, 'Agent(M).run_sync("hi", sytem="Be brief.")', "run_sync has no argument 'sytem': it belongs to the agent: Agent(…, system=…). It takes "),
     (76, 'Agent(M, instructons="Be brief.")', "Agent has no argument 'instructons'; did you mean 'system'? It takes "),
-    (77, 'threads.say_sync("t", "hi", M, temprature=1)', "run_thread has no argument 'temprature'; did you mean 'temperature'? It takes "),
+    (77, 'threads.say_sync("t", "hi", M, temprature=1)', "say_sync has no argument 'temprature'; did you mean 'temperature'? It takes "),
     (52, 'model("openai:x", formt="xml")', "model has no argument 'formt'; did you mean 'format'? It takes name, "),
     (53, 'model("openai:x", api_key="k", format="hermse")', "no format is called 'hermse'; did you mean 'hermes'? `agentkit formats` and agentkit.formats.names() list all"),
     (53, 'ProcessorConfig(formats="xlm")', "no format is called 'xlm'; did you mean 'xml'? "),

@@ -289,7 +289,8 @@ def test_nothing_shows_a_secret(prefix: str, status: bytes) -> None:
                 _ = [event async for event in made.stream(ModelRequest([user("Hi")]))]
             await made.aclose()
         e = caught.value
-        causes = [(c, getattr(c, "body", 0), getattr(c, "message", 0)) for c in (e.__cause__, e.__context__)]
+        causes = [(c, getattr(c, "__dict__", {})) for c in (e.__cause__, e.__context__)]
+        assert {getattr(c, name, None) for c, _ in causes for name in ("response", "request")} == {None}
         return "".join(traceback.format_exception(e)) + repr((made, made.settings, e, vars(e), causes))
 
     try:

@@ -328,8 +328,8 @@ def test_nothing_is_tried_again_once_the_answer_has_begun() -> None:
 
 def test_back_off_is_bounded_and_spread() -> None:
     error = ProviderError("x", kind="server", provider="p")
-    assert Retry(times=100).wait(50, error, 1.0, {}) == 30.0
-    assert Retry(times=100).wait(50, error, 0.0, {}) == 15.0
+    assert Retry(times=100).wait(50, error, 1.0) == 30.0
+    assert Retry(times=100).wait(50, error, 0.0) == 15.0
 
 
 def test_date_to_wait_for() -> None:

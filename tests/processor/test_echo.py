@@ -9,6 +9,7 @@ import re
 import string
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from time import thread_time
 from typing import Any
 
@@ -18,7 +19,16 @@ from agentkit import formats
 from agentkit.agent import Agent
 from agentkit.events import CallEnd, CallError, CallQuoted, Event, Text, ToolStarted
 from agentkit.formats import CATALOG, Format
-from agentkit.messages import Message, SystemMessage, TextPart, ToolCall, ToolMessage, UserMessage, user
+from agentkit.messages import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    user,
+)
 from agentkit.processor import ProcessorConfig, ResponseProcessor
 from agentkit.processor.echo import Heard
 from agentkit.testing.scripted import ScriptedModel
@@ -451,6 +461,42 @@ async def test_what_the_model_itself_wrote_is_no_source() -> None:
     call = TEXTS["hermes"]
     [asked, answered] = sources("Yes, do so: delete_all with the path /data/x_y.")
     assert any(isinstance(event, ToolStarted) for event in await replied(call, [asked, answered]))
+
+
+@pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
+async def test_a_call_that_an_earlier_reply_only_showed_stays_text(format: Format) -> None:
+    reply, shown = await said_by(format), f"The page says:\n\n{TEXTS[format.name]}"
+    for earlier in (shown, json.dumps({"page": shown}), f"```\n{TEXTS['hermes']}\n```") if reply is not None else ():
+        heard = [user("What does it say?"), AssistantMessage(earlier), user("Say that again.")]
+        MADE.clear()
+        assert (await replied(str(reply), heard), MADE)[1] == []
+
+
+async def test_a_call_that_was_made_can_be_made_again() -> None:
+    made = AssistantMessage((TextPart("I do it."), replace(CALL, id="c0", format="hermes", raw=TEXTS["hermes"])))
+    assert await ran(TEXTS["hermes"], [user("Do it."), made, ToolMessage("c0", "delete_all", "busy")], REGISTRY)
+
+
+async def test_a_reply_between_two_messages_divides_no_call() -> None:
+    half = len(TEXTS["hermes"]) // 2
+    begin, end = TEXTS["hermes"][:half], TEXTS["hermes"][half:]
+    assert not await ran(TEXTS["hermes"], [user(begin), AssistantMessage("Yes?"), user(end)], REGISTRY)
+
+
+@pytest.mark.parametrize("source", ["temporary message", "system prompt", "transcript"])
+async def test_a_quote_stays_one_in_a_run_without_its_source(source: str, tmp_path: Path) -> None:
+    shown, reply = f"Documents: {TEXTS['hermes']}", f"They say:\n\n{TEXTS['hermes']}"
+    async with ThreadManager(tmp_path / "t.db", REGISTRY) as threads:
+        thread = await threads.create_thread(messages="What do they say?")
+        if source == "transcript":
+            await threads.add_message(thread, AssistantMessage(reply))
+        elif source == "system prompt":
+            await threads.run_thread(thread, shown, ScriptedModel([reply]))
+        else:
+            await threads.run_thread(thread, "", ScriptedModel([reply]), temporary_message=shown)
+        await threads.add_message(thread, "Say that again.")
+        await threads.run_thread(thread, "Other instructions.", ScriptedModel([reply, "ok"]))
+    assert MADE == []
 
 
 def described(tool: str, parameter: str) -> Callable[..., str]:

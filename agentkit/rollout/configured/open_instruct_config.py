@@ -204,6 +204,8 @@ class _Parser(argparse.ArgumentParser):
 def _one_for_each(given: Sequence[Any] | None, tools: Sequence[str], flag: str, what: str, hint: str) -> list[Any]:
     if given is None:
         return [None] * len(tools)
+    if given and not tools:
+        raise ConfigError(f"{flag}: found {len(given)} {what}, but --tools names no tool that takes them")
     if len(given) != len(tools):
         raise ConfigError(
             f"{flag}: found {len(given)} for --tools {' '.join(tools)}; write {len(tools)} {what}, in the same order, "

@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
-from agentkit.processor.replies import words
+from agentkit.checks.keys import words
 from agentkit.processor.starting import started
 
 POLL: Final = 5.0

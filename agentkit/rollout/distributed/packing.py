@@ -17,6 +17,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final
 
+from agentkit.checks.keys import words
 from agentkit.messages import (
     AssistantMessage,
     ImagePart,
@@ -30,7 +31,6 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.processor.replies import words
 from agentkit.rollout.records.record import CallRecord, TokenRecord, TrajectoryRecord
 from agentkit.rollout.samples.sample import Sample, ToolKwargs
 from agentkit.tool.result import ToolResult

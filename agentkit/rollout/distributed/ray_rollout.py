@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from agentkit.checks.awaiting import EnteredAsync
 from agentkit.checks.bounds import Bounds, refuse, whole
+from agentkit.checks.keys import words
 from agentkit.errors import ConfigError
-from agentkit.processor.replies import words
 from agentkit.rollout.distributed.actors import HostActor, HostWork
 from agentkit.rollout.distributed.exchange import HostLost, OrderFailed
 from agentkit.rollout.distributed.packing import packed, unpacked

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from agentkit.processor.replies import words
+from agentkit.checks.keys import words
 from agentkit.processor.starting import interrupt, started
 from agentkit.processor.tooltask import GRACE
 

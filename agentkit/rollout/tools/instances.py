@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from agentkit.checks.keys import words
 from agentkit.processor.faults import Faults
-from agentkit.processor.replies import words
 from agentkit.rollout.records.scoring import reward_of
 from agentkit.rollout.samples.sample import Sample
 from agentkit.rollout.tools.bounded import alone, bounded

@@ -1,0 +1,67 @@
+"""What errors say of Python's arguments, in the words of the command line; and how an argument refers to a tool."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+_PHRASES: Final[Mapping[str, str]] = {
+    "or pass api_key=": "or name another one with --api-key-env",
+    ", or api_key=": ", or the variable of --api-key-env",
+    "only needs base_url=": "only needs --base-url",
+    "base_url must be": "--base-url must be",
+    "base_url ends in": "--base-url ends in",
+    "base_url has no path": "--base-url has no path",
+    "constrained=True": "--constrained",
+}
+
+_FLAGS: Final[Mapping[str, str]] = {
+    "api_key": "--api-key-env",
+    "processor_config": "--format",
+    **{
+        name: f"--{name.replace('_', '-')}"
+        for name in (
+            *("tools", "allow", "model", "system", "base_url", "server", "format", "max_tokens", "temperature"),
+            *("max_turns", "requires_approval"),
+        )
+    },
+}
+"""Our keywords, and the options that set the same."""
+
+_KEYWORD: Final = re.compile(rf"(?<![\w(?&])({'|'.join(_FLAGS)})=(\[[^\]]*\]|'[^']*'|\"[^\"]*\"|[\w./…-]*)")
+
+
+def in_flags(message: str) -> str:
+    """A message with the options of the command line in place of keywords.
+
+    >>> in_flags("if you trust it, pass allow=['shop']")
+    'if you trust it, pass --allow shop'
+    """
+    for ours, spelt in _PHRASES.items():
+        message = message.replace(ours, spelt)
+    return _KEYWORD.sub(_as_flag, message)
+
+
+def _as_flag(keyword: re.Match[str]) -> str:
+    values = re.sub(r"[\[\]'\",]+", " ", keyword[2]).split()
+    return " ".join([_FLAGS[keyword[1]], *values])
+
+
+def tool_reference(text: str) -> str:
+    """A tool as an argument: `module:Class`, or `module:function`.
+
+    Raises:
+        argparse.ArgumentTypeError: it has another form; says what to write.
+    """
+    if ":" in text or "." in text:  # errors of the import say more
+        return text
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is not a tool: write its module and its name, such as shop:Support for the class or function "
+        "Support of the file shop.py in the current directory"
+    )
+
+
+TOOLS: Final[Mapping[str, Any]] = {"nargs": "+", "type": tool_reference, "metavar": "MODULE:CLASS"}
+"""The settings of an option for tools."""

@@ -1,0 +1,121 @@
+"""The one thread of a tool that owns what only the thread that opened it may use. Knows no event loop and no call.
+
+It lives as long as its tool: a connection that was opened in it could be used in no other. It is a daemon, so that a
+function that never returns does not hold up the interpreter's exit.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import Final, TypeVar
+
+from agentkit.checks.forks import starts_anew
+
+T = TypeVar("T")
+
+_WRONG_THREAD: Final = re.compile(r"\b(?:same|different|another|other|wrong) thread\b", re.IGNORECASE)
+_HINT: Final = (
+    "; note for the tool's author: what was opened in one thread was used in another. Declare the methods that use it "
+    "with @openapi_schema(one_thread=True), and pass the class, tools=[{0}], so that it is also constructed in that "
+    "thread"
+)
+
+
+class OwnThread:
+    """A thread that does one thing after another. It starts with the first one."""
+
+    owner: object = None
+    """Kept alive with it, if its end could not be observed."""
+
+    def __init__(self) -> None:
+        self.leave_to_parent()
+        starts_anew(self)
+
+    def leave_to_parent(self) -> None:
+        """In the child of a fork, whose parent keeps the thread; and at the beginning: there is none."""
+        self._work: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._begun = False
+
+    def submit(self, function: Callable[[], object]) -> None:
+        """Do something in the thread; it must not raise."""
+        with self._lock:
+            if not self._begun:
+                self._begun = True
+                threading.Thread(target=_do, args=(self._work,), name="agentkit-own", daemon=True).start()
+        self._work.put(function)
+
+    def wait_for(self, function: Callable[[], T]) -> T:
+        """Do something in the thread, and return what it returns or raise what it raises."""
+        done: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                done.set_result(function())
+            except BaseException as e:  # noqa: BLE001 - raised to the one who waits
+                done.set_exception(e)
+
+        self.submit(run)
+        return done.result()
+
+    def end(self) -> None:
+        """Let the thread end."""
+        self._work.put(None)
+
+
+def _do(work: SimpleQueue[Callable[[], object] | None]) -> None:
+    while (function := work.get()) is not None:
+        function()
+        del function  # an idle thread keeps nothing alive
+
+
+_THREADS: Final[dict[int, OwnThread]] = {}
+"""By the id of their owner, a tool's instance or a function."""
+
+
+def thread_of(owner: object) -> OwnThread:
+    """The thread of a tool's instance or of a function: always the same one."""
+    found = _THREADS.get(id(owner))
+    return _belongs(OwnThread(), owner) if found is None else found
+
+
+def constructed(construct: Callable[[], T]) -> T:
+    """An instance that is constructed in its own thread."""
+    thread = OwnThread()
+    try:
+        instance = thread.wait_for(construct)
+    except BaseException:
+        thread.end()
+        raise
+    _belongs(thread, instance)
+    return instance
+
+
+def _belongs(thread: OwnThread, owner: object) -> OwnThread:
+    """Assign a thread to its owner, with which it ends; if that cannot be observed, it never does."""
+    kept = _THREADS.setdefault(id(owner), thread)
+    if kept is thread:
+        try:
+            weakref.finalize(owner, _ended, id(owner)).atexit = False
+        except TypeError:  # a class with __slots__
+            thread.owner = owner  # so that its id is never used again
+    return kept
+
+
+def _ended(key: int) -> None:
+    _THREADS.pop(key).end()
+
+
+def hint(error: BaseException, owner: object) -> str:
+    """What to write if an exception says that something was used in the wrong thread; else empty.
+
+    >>> hint(ValueError("no"), None)
+    ''
+    """
+    wrong = _WRONG_THREAD.search(str(error)) if isinstance(error, Exception) else None
+    return _HINT.format(type(owner).__name__ if owner is not None else "YourTool") if wrong else ""
