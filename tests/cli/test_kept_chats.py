@@ -344,6 +344,7 @@ def test_a_chat_goes_on_in_another_process() -> None:
     assert [roles(r) for r in server.requests] == [["system", "user"], ["user", "assistant", "user"]]
 
 
+@pytest.mark.soak
 def test_without_a_terminal_the_chat_ends_with_the_call_that_waits(say: Say, folder: Path) -> None:
     with ReplayServer([called("send", '{"to": "bob"}'), said("Sent.")]) as server:
         done = typed(server, "Send it.\nnever read\n", *POST, "--store", "my threads.db")
@@ -377,6 +378,7 @@ def test_a_denied_call_is_not_run_and_the_model_reads_why(say: Say, folder: Path
     assert sent(folder) == ""
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize(("choice", "effect"), [("always", "bob 1\n"), ("never", "")])
 @pytest.mark.parametrize("thread", [(), ("--thread", "post")], ids=["in memory", "in a thread"])
 def test_a_script_decides_beforehand(folder: Path, choice: str, effect: str, thread: tuple[str, ...]) -> None:
