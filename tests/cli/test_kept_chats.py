@@ -446,6 +446,7 @@ def test_a_thread_that_somebody_else_runs_is_neither_run_nor_deleted(say: Say, f
 QUESTION = "[y]es [n]o [e]dit [l]ater? "
 
 
+@pytest.mark.soak
 def test_only_a_clear_answer_to_the_question_counts(folder: Path) -> None:
     with (
         ReplayServer([called("send", '{"to": "bob"}'), said("Sent.")]) as server,
@@ -510,6 +511,7 @@ def test_ctrl_c_at_the_question_puts_it_off_and_writing_on_withdraws_the_call(fo
     assert roles(server.requests[1]) == ["user", "assistant", "tool", "user"]
 
 
+@pytest.mark.soak
 def test_a_call_that_was_stopped_stays_stopped_when_the_thread_is_opened_again(folder: Path) -> None:
     with ReplayServer([called("wait", "{}"), said("Hello again.")]) as server:
         with Terminal(command(server, *POST)) as terminal:
