@@ -14,6 +14,7 @@ from zlib import crc32
 import pytest
 from command_line import Say
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from agentkit import formats
 from agentkit.cli import main
@@ -24,7 +25,14 @@ NAMES = frozenset(formats.names())
 # every time; a soak by hand draws new data.
 settings.register_profile("soak", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("suite", settings.get_profile("soak"), derandomize=True, database=None)
-settings.load_profile("soak" if "AGENTKIT_EXAMPLES" in os.environ and not os.environ.get("CI") else "suite")
+SOAK = "AGENTKIT_EXAMPLES" in os.environ and not os.environ.get("CI")
+settings.load_profile("soak" if SOAK else "suite")
+
+if not SOAK:
+    # Hypothesis also draws constants of the modules that are imported by then: they depend on which tests ran before
+    # in the same process, and change with any line of the package. There is no setting for it.
+    NO_CONSTANTS = providers.Constants()
+    providers._get_local_constants = lambda: NO_CONSTANTS
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # tests need no network; Hugging Face's libraries read it when they are imported
 
@@ -70,6 +78,7 @@ def pytest_runtest_logfinish(nodeid: str) -> None:
 
 
 MANY = 12  # formats
+ONE_OF = 12  # of so many cases that differ in nothing but the format
 
 
 def _but_for_the_format(item: pytest.Item) -> str:
@@ -88,23 +97,24 @@ def _but_for_the_format(item: pytest.Item) -> str:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of the cases of a test that is marked `share(n)`, all but one of n are for the soak.
 
-    So are three of four that differ in nothing but the format, if those are many. Which ones depends on the test's
-    name, so that each format, say, is in the suite with some of the tests; and on the Python, so that two of them try
-    more than one. A short soak, of fewer than 100 examples, takes one more of n.
+    So are 11 of 12 that differ in nothing but the format, if those are many; `share(1)` takes all. Which ones depends
+    on the test's name alone: each format, say, is in the suite with some of the tests, and with the same ones on every
+    Python. A short soak, of fewer than 100 examples, takes one more of n.
     """
     short = 0 < int(os.environ.get("AGENTKIT_EXAMPLES", "0")) < 100
+    tests = [item.nodeid.partition("[")[0] for item in items]
+    groups = [*map(_but_for_the_format, items)]
+    alike, cases = Counter(groups), Counter(tests)
     places: Counter[str] = Counter()
     left_out: list[pytest.Item] = []
-    groups = [*map(_but_for_the_format, items)]
-    alike = Counter(groups)
-    for item, group in zip(items, groups, strict=True):
-        mark, test = item.get_closest_marker("share"), item.nodeid.partition("[")[0]
-        every = mark.args[0] if mark is not None else 1
+    for item, group, test in zip(items, groups, tests, strict=True):
+        mark, name = item.get_closest_marker("share"), test
+        every = min(mark.args[0], cases[test]) if mark is not None else 1  # one at least
         if mark is None and alike[group] >= MANY:
-            every, test = 4, group
+            every, name = ONE_OF, group
         if every > 1:
-            place = (places[test] + crc32(test.encode()) + sys.version_info.minor // 2) % every
-            places[test] += 1
+            place = (places[name] + crc32(name.encode())) % every
+            places[name] += 1
             if place:
                 item.add_marker(pytest.mark.soak)
             if place > 1 and short:

@@ -124,6 +124,7 @@ WAYS: dict[str, Any] = {
 MOMENTS = [RunStarted, TurnStarted, Text, CallEnd, ToolStarted, ToolCompleted, Finish, TurnEnded, RunEnded, object]
 
 
+@pytest.mark.share(5)
 @pytest.mark.parametrize("moment", MOMENTS, ids=lambda m: m.__name__)
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_run_ends_as_it_would_have(way: str, moment: type, caplog: pytest.LogCaptureFixture) -> None:

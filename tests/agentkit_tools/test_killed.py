@@ -70,6 +70,7 @@ def seen(root: Path) -> dict[str, bytes]:
     return {path: (root / path).read_bytes() for path in paths if not path.endswith("/")}
 
 
+@pytest.mark.share(4)
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # it is multi-threaded; the child starts nothing
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_is_made_as_a_whole_or_not_at_all(

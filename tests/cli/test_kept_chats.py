@@ -344,6 +344,7 @@ def test_a_chat_goes_on_in_another_process() -> None:
     assert [roles(r) for r in server.requests] == [["system", "user"], ["user", "assistant", "user"]]
 
 
+@pytest.mark.soak
 def test_without_a_terminal_the_chat_ends_with_the_call_that_waits(say: Say, folder: Path) -> None:
     with ReplayServer([called("send", '{"to": "bob"}'), said("Sent.")]) as server:
         done = typed(server, "Send it.\nnever read\n", *POST, "--store", "my threads.db")
@@ -377,6 +378,7 @@ def test_a_denied_call_is_not_run_and_the_model_reads_why(say: Say, folder: Path
     assert sent(folder) == ""
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize(("choice", "effect"), [("always", "bob 1\n"), ("never", "")])
 @pytest.mark.parametrize("thread", [(), ("--thread", "post")], ids=["in memory", "in a thread"])
 def test_a_script_decides_beforehand(folder: Path, choice: str, effect: str, thread: tuple[str, ...]) -> None:
@@ -444,6 +446,7 @@ def test_a_thread_that_somebody_else_runs_is_neither_run_nor_deleted(say: Say, f
 QUESTION = "[y]es [n]o [e]dit [l]ater? "
 
 
+@pytest.mark.soak
 def test_only_a_clear_answer_to_the_question_counts(folder: Path) -> None:
     with (
         ReplayServer([called("send", '{"to": "bob"}'), said("Sent.")]) as server,
@@ -508,6 +511,7 @@ def test_ctrl_c_at_the_question_puts_it_off_and_writing_on_withdraws_the_call(fo
     assert roles(server.requests[1]) == ["user", "assistant", "tool", "user"]
 
 
+@pytest.mark.soak
 def test_a_call_that_was_stopped_stays_stopped_when_the_thread_is_opened_again(folder: Path) -> None:
     with ReplayServer([called("wait", "{}"), said("Hello again.")]) as server:
         with Terminal(command(server, *POST)) as terminal:

@@ -44,6 +44,7 @@ def controls_in(text: str) -> set[str]:
 # What no terminal may get
 
 
+@pytest.mark.soak
 def test_no_control_of_any_class_is_left() -> None:
     everything = "".join(map(chr, range(sys.maxunicode + 1)))
     for shown in (plain(everything), visible("".join(CONTROLS)), as_json([everything])):
@@ -277,6 +278,7 @@ def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
     assert (done.returncode, "Traceback" in done.stderr, done.stderr.count("\n")) == (1, False, 1)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("encoding", ["ascii", "utf-8", "ascii:strict"])
 def test_what_is_typed_arrives_whatever_the_environment_says_of_it(tmp_path: Path, encoding: str) -> None:
     with ReplayServer([said("Hello.")]) as server:
@@ -285,6 +287,7 @@ def test_what_is_typed_arrives_whatever_the_environment_says_of_it(tmp_path: Pat
         assert server.requests[-1].body["messages"][-1]["content"] == "caf\u00e9"
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_what_the_output_cannot_hold_is_escaped(tmp_path: Path, encoding: str) -> None:
     call = '<tool_call>{"name": "delete", "arguments": {"path": "\u00e9\U0001f600"}}</tool_call>'

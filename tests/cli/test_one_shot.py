@@ -188,6 +188,7 @@ def noisy() -> str:
 """
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("words", [["run", "Hi"], ["run", "Hi", "--json"], ["chat"]], ids=" ".join)
 def test_what_a_tools_programs_print_is_no_part_of_the_answer(folder: Path, words: list[str]) -> None:
     (folder / "noisy_of_cli_test.py").write_text(NOISY)
@@ -206,6 +207,7 @@ def test_what_a_tools_programs_print_is_no_part_of_the_answer(folder: Path, word
         assert done.stdout == b"Quiet.\n"
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("before", [[], ["-", "--system"]], ids=["message", "system"])
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_an_argument_is_utf_8_or_refused(folder: Path, before: list[str], encoding: str) -> None:

@@ -57,7 +57,7 @@ def check(reads: Format | Sequence[Format], before: str, signs: str, behind: str
             assert source(whole[n + 1 :]).strip() in ("", "<"), (text, event)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("format", JSON, ids=lambda f: f.name)
 def test_no_cutting_changes_what_stands_behind_a_body(format: Format) -> None:
     chance = random.Random(format.name)

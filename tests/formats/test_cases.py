@@ -95,7 +95,7 @@ def test_every_single_case_is_carried(format: Format) -> None:
 SURROGATES = ("\ud800", "a\udfffb", "\udc00\ud800")
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @every_format
 def test_arguments_made_of_markup_are_carried_or_refused(format: Format) -> None:
     calls = list(sample(format))

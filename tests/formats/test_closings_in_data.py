@@ -81,6 +81,7 @@ def test_a_whole_call_with_its_quotes_escaped_is_content_of_a_text(format: Forma
         assert outcomes(read(format, one.call(value), TOOLS)) == [("bash", {"command": value}, ())], value
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("unit", ['["</parameter>', '["</parameter>\n<parameter=deep>\n{"'])
 def test_data_that_does_not_end_is_read_in_linear_time(unit: str) -> None:
     start = "<tool_call>\n<function=keep>\n<parameter=tags>\n"

@@ -158,7 +158,7 @@ def read(text: str, cuts: list[int], given: Any) -> list[Event]:
     return merge([*events, *parser.close()])
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
 def test_damage_in_any_part_raises_nothing_loses_nothing_and_is_read_the_same_in_any_cutting(format: Format) -> None:
     chance = random.Random(format.name)

@@ -61,13 +61,14 @@ def lost(format: Format) -> list[str]:
     return found
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
 def test_a_call_that_is_damaged_in_one_place_beside_a_sound_one_is_read_or_answered_for(format: Format) -> None:
     found = lost(format)
     assert len(found) <= LOST.get(format.name, 0), found[:5]
 
 
+@pytest.mark.share(12)
 @pytest.mark.parametrize("name", ["json_fence", "xlam", "xlam1", "llama3_json"])
 def test_a_damaged_call_in_a_result_is_text(name: str) -> None:
     """Nobody asked for it: what a tool returns is quarantined, also where the model repeats it."""

@@ -46,7 +46,7 @@ def ends(shape: Shape) -> set[str]:
     return found - {"", "]"}  # a bracket is one of the value's own
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @pytest.mark.parametrize(("format", "shape"), [*of_json()], ids=lambda given: getattr(given, "name", ""))
 def test_a_call_whose_end_stands_inside_its_json_never_runs_with_a_part_of_it(format: Format, shape: Shape) -> None:
     before, body, after = call_text(format, shape, ToolCall("", "mixed", GIVEN), 0)

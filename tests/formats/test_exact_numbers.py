@@ -105,7 +105,7 @@ def test_a_number_is_exact_or_an_error(hint: Any, number: str, format: str) -> N
     check(tool, stored, number, lenient=False)
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("format", [f.name for f in CATALOG])
 @pytest.mark.parametrize(
     ("hint", "number", "value"),

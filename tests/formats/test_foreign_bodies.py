@@ -138,7 +138,7 @@ def right(answer: CallEnd | CallError) -> bool:
     return answer.call.name == "move" and answer.call.arguments in ({"src": "AAA"}, {"src": "AAA", "dst": "BBB"})
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @every_opening
 def test_a_call_in_another_style_after_a_formats_own_opening_is_right_or_an_error(
     format: Format, opens: str, closes: str
@@ -150,7 +150,7 @@ def test_a_call_in_another_style_after_a_formats_own_opening_is_right_or_an_erro
             assert all(map(right, found)), text
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @every_opening
 def test_under_auto_as_well(format: Format, opens: str, closes: str) -> None:
     if format not in AUTO:
@@ -162,7 +162,7 @@ def test_under_auto_as_well(format: Format, opens: str, closes: str) -> None:
         assert all(map(right, found)), text
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @every_opening
 def test_what_names_no_tool_after_it_or_only_shows_it_is_text(format: Format, opens: str, closes: str) -> None:
     for body in NAMELESS if format.name not in JOINED else ():

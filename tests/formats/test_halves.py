@@ -91,7 +91,7 @@ def check(text: str, format: Format, written: tuple[ToolCall, ToolCall]) -> list
     return events
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
 def test_half_a_call_lends_nothing_to_the_whole_one_after_it(format: Format) -> None:
     """Every cut of the first, each with the next of what may be written between."""
@@ -101,7 +101,7 @@ def test_half_a_call_lends_nothing_to_the_whole_one_after_it(format: Format) -> 
         check(half[:cut] + BETWEEN[cut % 3] + whole, format, (first, second))
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
 def test_half_a_call_does_not_run_without_the_arguments_that_it_lacks(format: Format) -> None:
     """Its tool needs none of them, so that nothing but what follows says that it is half a call."""

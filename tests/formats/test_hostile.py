@@ -176,7 +176,7 @@ def test_a_lone_surrogate_becomes_the_replacement_character() -> None:
     assert read(BY_PYTHON, '[note(text="a\\ud800")]') == [("note", {"text": "a\ufffd"})]
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(12)
 @pytest.mark.parametrize(
     "value",
     ['__import__("os").system("x")', "open('/etc/passwd')", '"a" * 10**9', "x", "1e999", "9" * 10_000, "[" * 100_000,
@@ -249,7 +249,7 @@ def floods(format: Format) -> list[Callable[[int], str]]:
     ]
 
 
-@pytest.mark.share(8)
+@pytest.mark.share(24)
 @every_format
 @pytest.mark.parametrize("flood", range(6), ids=["openers", "halves", "closers", "angles", "space", "calls"])
 def test_a_flood_twice_as_long_takes_about_twice_as_long(format: Format, flood: int) -> None:
@@ -259,6 +259,7 @@ def test_a_flood_twice_as_long_takes_about_twice_as_long(format: Format, flood: 
     assert_linear(seconds, 8_000, most=2.3)
 
 
+@pytest.mark.share(24)
 @pytest.mark.parametrize(
     "text",
     ["<ask>" * 16_000, "<ask>" * 10_000 + "</ask>" * 10_000, "<ask " * 16_000, '<invoke name="ask">' * 16_000,
@@ -291,7 +292,7 @@ def test_what_cannot_be_written_says_so_to_the_author(format: Format) -> None:
         formats.render_calls(format, [ToolCall("", "note", {"text": "\ud800"})], TOOLS)
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @every_format
 def test_a_flood_of_blank_lines_costs_no_more_than_short_lines(format: Format) -> None:
     """A model that loops writes them by the thousand; where a line may open a call, each was looked over again."""

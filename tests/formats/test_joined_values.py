@@ -34,7 +34,7 @@ def joined(format: Format, text: str, tools: tuple[ToolSpec, ...]) -> list[objec
 # ---------------------------------------------------------------- parameters
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @every_format
 @every_tools
 @pytest.mark.parametrize("name", ["number", "unknown"])

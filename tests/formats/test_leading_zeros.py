@@ -79,7 +79,7 @@ def numbers(value: Any) -> list[Any]:
 CODE = st.from_regex(r"[+-]?0_?[0-9]{1,4}(\.|\.5|\.0|e2)?", fullmatch=True)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("name", TOOLS)
 @settings(max_examples=60, deadline=None)
 @given(code=CODE)

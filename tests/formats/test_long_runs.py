@@ -23,7 +23,7 @@ RUNS = {
 }
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(20)
 @pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
 def test_twice_the_run_takes_about_twice_the_time(format: Format) -> None:
     """Followed by a word, so that the value is damaged."""

@@ -69,7 +69,7 @@ def read(format: Format, text: str, delta: int, start: int = 0) -> list[CallEnd]
     return ends + [event for event in parser.close() if isinstance(event, CallEnd)]
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(14)
 @pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
 def test_a_long_call_takes_a_few_times_its_text(format: Format) -> None:
     """At any moment; an argument that came in pieces of four characters once took twenty times its text."""
@@ -77,6 +77,7 @@ def test_a_long_call_takes_a_few_times_its_text(format: Format) -> None:
         assert fits(format, text, 4)
 
 
+@pytest.mark.share(6)
 @pytest.mark.parametrize("format", KINDS, ids=lambda f: f.name)
 def test_it_grows_with_the_text(format: Format) -> None:
     """Beside the text nothing grows, whatever is in it and however it is cut."""
@@ -106,7 +107,7 @@ def test_a_surrogate_is_found_in_a_long_text(at: int) -> None:
     assert has_surrogate(text[:at] + "\ud800" + text[at + 1 :])
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("format", KINDS, ids=lambda f: f.name)
 @pytest.mark.parametrize("size", [None, 4], ids=["whole", "streamed"])
 def test_a_closed_parser_leaves_nothing_to_the_collector(format: Format, size: int | None) -> None:

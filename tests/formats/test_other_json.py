@@ -151,6 +151,7 @@ def test_other_json_is_shown_as_it_comes(given: str | tuple[Format, ...]) -> Non
     assert not made(parser.close())
 
 
+@pytest.mark.share(24)
 @every_bare_format
 @pytest.mark.parametrize(
     "each", ['{"a": ', "[1, ", '{"a": [', '"', '"{', "{", '{"a": 1 ', "= {", "// ", f"{CALL}, ", '"[{']

@@ -12,7 +12,7 @@ from format_tools import PING, attribute, spec
 from raw_values import LOOK, PARAMETERS, RAW, SAVE, TOOLS, between, holes, made, outcomes, pieces, read, saved
 
 from agentkit import formats
-from agentkit.events import Text
+from agentkit.events import CallError, Text, merge
 from agentkit.formats import CATALOG, Format
 from agentkit.formats.format import Braced, Json, NestedTags, Pairs, PythonCall, Tag, TagParameters, TextArgument
 from agentkit.messages import ToolCall
@@ -246,7 +246,7 @@ def test_content_does_not_take_in_a_call_of_which_the_tag_is_worn() -> None:
     assert made(outcomes(read(format, bare, CALLED))) == []
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("format", RAW, ids=lambda f: f.name)
 def test_content_takes_in_no_call_with_other_quotes_behind_a_closing_that_is_worn_or_missing(format: Format) -> None:
     one = pieces(format, "bash", command="VALUE")
@@ -332,6 +332,7 @@ def test_a_string_with_quotes_inside_takes_in_no_other_call_or_argument(name: st
         assert made(outcomes(read(name, damaged))) == [], damaged
 
 
+@pytest.mark.share(6)
 @pytest.mark.parametrize("format", PYTHON, ids=lambda f: f.name)
 def test_no_string_takes_in_a_parameter_behind_a_stray_quote(format: Format) -> None:
     for value in ("ls", "it's", 'say "x" or y', "f'{x}' or \"\""):
@@ -358,3 +359,18 @@ def test_children_before_the_tag_of_their_tool_make_that_call_ambiguous(name: st
         assert made(got) == [("note", {"title": "T"}, ()), PWD], before
     assert all(isinstance(e, Text) for e in read(name, f"Write {child}.", offered))
     assert made(outcomes(read(name, f"{child}\n{pwd}", offered))) == [PWD]  # no child of that tool
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize("held", ["</invoke>", "</parameter></invoke></function_calls>", "<invoke>"])
+def test_what_stands_in_cdata_ends_no_parameter_however_it_comes(held: str, size: int) -> None:
+    text = (
+        '</function_calls><function_cainvoke name="save">\n'
+        f'<parameter name="path"><![CDATA[{held}]]></parameter>\n</invoke>\n</function_calls>'
+    )
+    parser = formats.Parser("invoke", CALLED)
+    events = merge(
+        [*(e for at in range(0, len(text), size) for e in parser.feed(text[at : at + size])), *parser.close()]
+    )
+    assert events == formats.parse(text, "invoke", CALLED)
+    assert [e.code for e in events if isinstance(e, CallError)] == ["invalid_arguments"]

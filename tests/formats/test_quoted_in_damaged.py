@@ -103,7 +103,7 @@ def test_most_formats_with_values_as_text_can_quote_calls() -> None:
     assert {"xml", "invoke", "qwen3_coder", "glm45", "minicpm5", "step3", "kimi_k3"} <= {f.name for f in RAW}
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("format", RAW, ids=lambda format: format.name)
 def test_no_quoted_call_of_a_damaged_one_runs(format: Format) -> None:
     rng = random.Random(format.name)
@@ -122,6 +122,7 @@ def test_no_quoted_call_of_a_damaged_one_runs_at_any_place(format: Format) -> No
             assert "bash" not in ran(formats.parse(text, format, TOOLS)), text
 
 
+@pytest.mark.share(6)
 @pytest.mark.parametrize("format", ["xml", "cline", "legacy"])
 @pytest.mark.parametrize("quote", ['"', "'"])
 def test_no_call_runs_that_an_attribute_of_a_damaged_tag_quotes(format: str, quote: str) -> None:

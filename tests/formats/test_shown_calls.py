@@ -150,6 +150,7 @@ BESIDE_SPANS = [
 ]
 
 
+@pytest.mark.share(24)
 @pytest.mark.parametrize("format", [f for f in CATALOG if f.name not in FENCED], ids=lambda f: f.name)
 @pytest.mark.parametrize(("before", "lengths"), IN_SPANS)
 def test_a_call_in_a_span_is_text_whatever_backticks_precede_it(

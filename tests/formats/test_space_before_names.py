@@ -57,7 +57,7 @@ def check(events: Sequence[Event], text: str, name: str, arguments: dict[str, An
     assert source(events) == text
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @every_format
 @pytest.mark.parametrize("space", [" ", "\n"], ids=["a space", "a line"])
 def test_white_space_before_a_name_makes_no_other_tool_of_it(format: Format, space: str) -> None:

@@ -69,7 +69,7 @@ def hold(format: Format, tools: Sequence[ToolSpec]) -> None:
                 assert faults(out) == [], out.text
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @every_format
 def test_a_stray_piece_of_a_formats_own_markup_is_in_no_value_with_another_part(format: Format) -> None:
     hold(format, (NOTE,))
@@ -85,7 +85,7 @@ def test_a_stray_piece_of_a_formats_own_markup_costs_no_neighbour(format: Format
     hold(format, (FIND, FIND))
 
 
-@pytest.mark.share(9)
+@pytest.mark.share(6)
 @every_format
 def test_what_strays_in_beside_a_key_is_no_part_of_it_by_half(format: Format) -> None:
     """Not the backslash of an escaped quote, of which the quote is left out."""

@@ -15,6 +15,7 @@ TOOLS = (ToolSpec("move", "Move.", TEXTS),)
 PIPED = ("<|im_end|>", "<|im_start|>", "<｜User｜>", "<|turn>", "<turn|>", '<|"|>', "<tool_call|>")
 
 
+@pytest.mark.share(12)
 @pytest.mark.parametrize("name", {f.result: f.name for f in formats.CATALOG}.values())
 def test_no_token_is_cut_at_a_wrappers_edge(name: str) -> None:
     empty = render_result(name, "move", "c1", "", None, TOOLS)

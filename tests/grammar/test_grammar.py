@@ -63,7 +63,7 @@ def half(first: tuple[Any, ...], second: tuple[Any, ...]) -> list[object]:
 # ---------------------------------------------------------------- the law
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @pytest.mark.parametrize(
     ("format", "choice", "parallel"),
     [
@@ -101,7 +101,7 @@ def test_what_is_accepted_is_what_the_parser_reads(name: str) -> None:
                 validate(call, OFFERED)
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @every_format
 @pytest.mark.parametrize("choice", ["auto", "required"])
 def test_what_is_rendered_is_accepted(format: Format, choice: str) -> None:
@@ -175,7 +175,7 @@ def test_thinking_cannot_have_begun_in_a_format_without_tags_for_it() -> None:
         grammar(own, OFFERED, thinking="begun_thinking")
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @pytest.mark.parametrize(("format", "thinking", "choice"), half(get_args(ThinkingRule), ("required", "none")))
 def test_what_is_written_in_each_way_of_thinking_is_read(format: Format, thinking: ThinkingRule, choice: str) -> None:
     if thinking == "begun_thinking" and not format.thinking:
@@ -226,7 +226,7 @@ def check_tag(node: dict[str, Any]) -> None:
         check_tag(below)
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @pytest.mark.parametrize(("format", "choice", "parallel"), half(("auto", "required", "note", "shapes"), (True, False)))
 def test_structural_tags_are_well_formed(format: Format, choice: str, parallel: bool) -> None:
     tag = grammar(format, WITH_SHAPES, tool_choice=choice, parallel=parallel)
@@ -325,7 +325,7 @@ NODES += [
 ]
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @every_format
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_schema_that_contains_itself_has_a_grammar(format: Format, target: Any) -> None:

@@ -110,6 +110,7 @@ def run_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             assert printed == block.text, f"{page.name}:{block.line} prints something else"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("page", named([p for p in PAGES if is_followed(p)]))
 def test_page_is_followed_literally(page: Path, tmp_path: Path) -> None:
     """Its files are written, its ```console commands run in order; … stands for any text in what they print."""
@@ -170,6 +171,7 @@ def test_hello_world_is_short_and_the_same_everywhere() -> None:
     assert [line for line in (ROOT / "README.md").read_text().splitlines() if line in code] == code
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("page", "options"),
     [("reference/catalogue.md", []), ("own_formats.md", ["--exports"]), ("reading.md", ["--repairs"])],
@@ -180,6 +182,7 @@ def test_the_table_of_formats_is_fresh(page: str, options: list[str]) -> None:
     assert ran.stdout in (ROOT / "docs" / page).read_text(), "run: python docs/formats_table.py --write"
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the line editor of other systems echoes otherwise")
 @pytest.mark.parametrize(
     ("script", "page"),

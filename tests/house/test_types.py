@@ -32,6 +32,7 @@ def test_mypy_finds_the_types() -> None:
     assert checked(*command, "--python-version", "3.11", PROGRAM) == ""
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(PYRIGHT is None, reason="neither pyright nor basedpyright is installed")
 def test_pyright_finds_the_types(tmp_path: Path) -> None:
     config = tmp_path / "pyrightconfig.json"

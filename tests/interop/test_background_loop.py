@@ -85,6 +85,7 @@ def run(*parts: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.share(2)
 @pytest.mark.skipif(not hasattr(sys, "getdlopenflags"), reason="only POSIX systems fork")
 @pytest.mark.parametrize("export", USES)
 def test_what_was_used_before_a_fork_works_in_both_processes(export: str) -> None:

@@ -31,6 +31,7 @@ def old() -> Iterator[ToolRegistry]:
         yield ToolRegistry(tools)
 
 
+@pytest.mark.soak
 def test_512_calls_in_flight_through_one_session_are_all_answered() -> None:
     """Each is held until all have arrived, so all of them are in flight at the same time."""
     calls = 512

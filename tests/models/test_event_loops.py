@@ -71,6 +71,7 @@ for prefix, name, answer in ANSWERS:
 '''
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "answers",
     [

@@ -92,6 +92,7 @@ def ran(wire: str, word: str | None, *, stream: bool) -> bool:
     return added == [3]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("wire", sorted(WIRES))
 def test_a_call_in_the_text_runs_only_after_a_normal_end(wire: str, stream: bool) -> None:

@@ -245,7 +245,7 @@ def some(kinds: Iterable[str]) -> list[Any]:
     return [pytest.param(kind, marks=pytest.mark.soak if n % 4 else ()) for n, kind in enumerate(kinds)]
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("kind", some(CHAT))
 def test_chat(kind: str) -> None:
     def run(count: int) -> float:
@@ -376,6 +376,7 @@ RESPONSES: dict[str, Stream] = {
 }
 
 
+@pytest.mark.share(7)
 @pytest.mark.parametrize("kind", some(RESPONSES))
 def test_responses(kind: str) -> None:
     def run(count: int) -> float:
@@ -483,6 +484,7 @@ MESSAGES: dict[str, Stream] = {
 }
 
 
+@pytest.mark.share(5)
 @pytest.mark.parametrize("kind", some(MESSAGES))
 def test_messages(kind: str) -> None:
     def run(count: int) -> float:

@@ -66,6 +66,7 @@ def exchange(draw: st.DrawFn) -> list[Message]:
 STEPS = st.lists(MESSAGES | exchange() | exchange() | USERS.map(lambda m: [m]) | st.just([user("Go on")]), max_size=8)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(("make", "provider"), FORMS)
 @given(steps=STEPS, system=st.booleans())
 def test_a_conversation_that_grows_is_sent_as_if_it_were_new(

@@ -26,7 +26,7 @@ def rendered(name: str, *, calls: int = 1) -> str:
     return formats.render_calls(name, CALLS[:calls], ADD).strip()
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("name", NAMES)
 def test_an_example_directly_after_a_call_stays_text(name: str) -> None:
     for example in EXAMPLES if name not in BARE_ONES else ():
@@ -48,7 +48,7 @@ def test_a_call_in_the_same_section_counts_whatever_is_said_after_it(name: str) 
         assert told(f"{rendered(name, calls=2)}\nNow I wait.").made == [*ONE, ("add", 3, 4)]
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     "example",
@@ -90,7 +90,7 @@ def test_after_an_example_in_its_line_or_in_quotation_marks_none_counts(call: st
     stays(f'You write "{HERMES}\n{call}')
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("gap", ["\n", " ", "\n\n", ", "])
 def test_two_calls_in_one_pair_of_quotation_marks_stay_text(name: str, gap: str) -> None:

@@ -136,7 +136,7 @@ async def stays_text(reply: str, heard: Message, size: int | None = None, name: 
     assert [(quote.call.name, quote.call_id) for quote in quotes] == [(name, getattr(heard, "call_id", None))]
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("format", CATALOG, ids=lambda format: format.name)
 async def test_however_the_source_was_quoted_the_call_stays_text(format: Format) -> None:
     reply = await said_by(format)
@@ -232,7 +232,7 @@ async def test_wherever_a_result_is_divided_into_parts_the_call_stays_text(text:
         await stays_text(reply, user(text[:at], text[at:]))
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("change", [*TYPESET.values(), *CHANGED.values()], ids=[*TYPESET, *CHANGED])
 async def test_a_call_that_differs_from_what_was_said_is_made(change: Callable[[str], str]) -> None:
     """By a value, or by its tool, as far as a tag's or an attribute's end shows where the name ends."""

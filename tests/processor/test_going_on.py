@@ -141,7 +141,7 @@ def wrong(found: Counter[tuple[str, str]]) -> list[tuple[str, str]]:
     return [seen for seen in found if seen[1] not in ("exact", "told")]
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("continues", [True, False], ids=["continues", "is asked anew"])
 @pytest.mark.parametrize("format", FORMATS)
 async def test_no_call_is_wrong_or_run_twice_or_lost(format: str, continues: bool) -> None:

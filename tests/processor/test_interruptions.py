@@ -81,6 +81,7 @@ CLOSE = [
 ]
 
 
+@pytest.mark.share(12)
 @pytest.mark.parametrize("divide", DIVIDE, ids=["thinking", "block"])
 @pytest.mark.parametrize(("config", "format"), READERS, ids=["native", "hermes", "xml", "auto"])
 @given(st.lists(st.sampled_from([*OPEN, *CLOSE, "CALL", "“", "”", '"']), max_size=8), st.data())
@@ -126,7 +127,7 @@ def test_a_parser_that_is_not_closed_is_followed_by_none() -> None:
         assert "".join(e.text for e in second.close(text) if isinstance(e, Text)) == text
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("blank", ["", "\n", " \n\t"])
 @pytest.mark.parametrize(("config", "format"), READERS, ids=["native", "hermes", "xml", "auto"])
 @given(st.lists(st.sampled_from([*OPEN, *CLOSE, "CALL", "“", "”"]), max_size=8), st.data())
@@ -178,7 +179,7 @@ QUOTED = [
 BEFORE = ("", "So.\n\n", "So: ")
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(12)
 @pytest.mark.parametrize(("config", "format"), READERS, ids=["native", "hermes", "xml", "auto"])
 @pytest.mark.parametrize("sixth", range(6))  # of the marks
 def test_thinking_cuts_no_mark_in_two(config: dict[str, Any], format: str, sixth: int) -> None:

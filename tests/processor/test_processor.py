@@ -1243,6 +1243,7 @@ assert asyncio.run(main()) == "ran"
     assert subprocess.run([sys.executable, "-c", script], timeout=60, check=False).returncode == 0
 
 
+@pytest.mark.share(12)
 @pytest.mark.parametrize("before", ["cold", "warm", "held"])
 def test_in_the_child_of_a_fork_several_threads_may_call_tools_at_once(before: str) -> None:
     """Also if a thread of the parent holds a lock at that moment, or runs the tool."""

@@ -52,7 +52,7 @@ def pieces(text: str, size: int) -> list[SourceEvent]:
     return [Text(text[at : at + size]) for at in range(0, len(text), size)]
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("execute", ["stream", "end"])
 @pytest.mark.parametrize("reason", ["content_filter", "refusal"])
 @pytest.mark.parametrize("format", names())
@@ -114,7 +114,7 @@ def test_a_call_in_a_native_models_text_that_was_cut_stays_text(format: str, rea
     assert ran([[Text(text), Finish("stop")]]) == (["text 0"], 1, 0)
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("execute", ["stream", "end"])
 @pytest.mark.parametrize("most", [1, 2])
 @pytest.mark.parametrize("format", names())

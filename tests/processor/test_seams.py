@@ -86,7 +86,7 @@ BETWEEN: dict[str, Halves] = {
 WAYS = list(BETWEEN.values())
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("format", CATALOG, ids=lambda format: format.name)
 def test_wherever_two_sources_divide_a_call_it_is_heard(format: Format) -> None:
     raw = formats.render_calls(format, [CALL], SPECS)
@@ -130,6 +130,7 @@ OWN = [
 """Sources that, together, name the tool and all values, but show no call."""
 
 
+@pytest.mark.share(6)
 @pytest.mark.parametrize("heard", OWN)
 @pytest.mark.parametrize("format", formats.auto(), ids=lambda format: format.name)
 def test_what_only_names_all_parts_of_a_call_together_is_no_call(format: Format, heard: Sequence[Message]) -> None:

@@ -146,7 +146,7 @@ def put(way: str, call: str) -> str:
     return way % textwrap.indent(call, " " * len(start) if start.isspace() else "").lstrip()
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("name", FORMATS)
 def test_what_is_shown_stays_text(name: str) -> None:
     for way, text in share(WAYS, name).items():
@@ -173,7 +173,7 @@ def test_a_call_below_plain_prose_is_made(name: str) -> None:
         assert ran.made == [("add", 1, 2)], way
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @pytest.mark.parametrize("way", TO_HERE)
 @pytest.mark.parametrize("behind", BEHIND)
 @pytest.mark.parametrize("call", [HERMES, INVOKE, KIMI, ONE_LINE])

@@ -133,7 +133,7 @@ def test_a_closing_inside_a_value_is_the_value(format: Format) -> None:
     assert told > 3 or closer(format) in (rendered(format, (1,)) or "")
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(12)
 @each_format
 def test_damaged_replies_too(format: Format) -> None:
     parser, told = get_tool_parser(format.name), 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -120,7 +120,7 @@ def test_a_row_group_of_a_parquet_file_is_in_memory_not_all_of_it(tmp_path: Path
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    rows = [{"prompt": os.urandom(5000).hex()} for _ in range(20 * BATCH)]
+    rows = [{"prompt": random.Random(n).randbytes(5000).hex()} for n in range(20 * BATCH)]
     parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "train.parquet", row_group_size=BATCH)
     before = pyarrow.total_allocated_bytes()
     samples = read_samples(tmp_path / "train.parquet")

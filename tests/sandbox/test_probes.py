@@ -12,6 +12,7 @@ from agentkit.sandbox.attempts import ATTEMPTS
 NAMES = {*(attempt.__name__ for attempt in ATTEMPTS), "cpu_loop", "daemon"}
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("variant", CONFINED)
 def test_row_31_every_attempt_is_contained(variant: str, user: str) -> None:

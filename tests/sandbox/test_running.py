@@ -306,7 +306,10 @@ def test_a_conversation(box: Sandbox) -> None:
             assert (progress.stdout.text, progress.ended) == ("ready\n", False)
             await shell.write(b"echo $x; echo oops >&2; echo done\n")
             progress = await shell.read(until=b"done\n", timeout=20)
-            assert (progress.stdout.text, progress.stderr.text) == ("1\ndone\n", "oops\n")
+            complaints = progress.stderr.text  # of two pipes, either may be read first
+            while not complaints:
+                complaints += (await shell.read(timeout=0.05)).stderr.text
+            assert (progress.stdout.text, complaints) == ("1\ndone\n", "oops\n")
             assert (await shell.read(timeout=0.05)).stdout.text == ""
             with pytest.raises(TimeoutError):
                 await shell.wait(timeout=0.05)

@@ -65,6 +65,7 @@ def test_s15_all_closing_tags_are_content_in_cdata() -> None:
     assert ran.made == [("create_file", "a", body)]
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("body", ["x <![CDATA[y", "x </parameter> y"])
 @pytest.mark.parametrize("end", ["", "</parameter>", "</parameter></inv"])
 def test_s15_a_file_whose_end_is_not_sure_is_never_written_short(body: str, end: str) -> None:

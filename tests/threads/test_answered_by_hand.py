@@ -95,6 +95,7 @@ CASES = [
 ]
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("moment", ["before", "event", "tool", "end"])
 async def test_who_answers_first_is_told_by_all(tmp_path: Path, moment: Moment) -> None:
     cases = [case for case in CASES if case.moment == moment]

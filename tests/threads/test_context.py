@@ -157,6 +157,7 @@ WRITERS = {
 }
 
 
+@pytest.mark.share(6)
 @pytest.mark.parametrize("why", WRITERS)
 async def test_a_summary_that_fails_leaves_the_oldest_turns_out(
     store: SQLiteStore, why: str, monkeypatch: pytest.MonkeyPatch

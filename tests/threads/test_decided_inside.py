@@ -231,7 +231,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
     return tmp_path / "threads.db" if request.param == "thread" else None
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(9)
 @pytest.mark.parametrize("how", ["cancel", "token", "task"])
 @pytest.mark.parametrize(("depth", "strategy"), [(1, "parallel"), (1, "sequential"), (2, "sequential")])
 async def test_a_run_that_is_ended_at_any_event(path: Path | None, how: How, depth: int, strategy: Strategy) -> None:
@@ -247,7 +247,7 @@ async def test_a_run_that_is_ended_at_any_event(path: Path | None, how: How, dep
     assert where > 8
 
 
-@pytest.mark.share(2)
+@pytest.mark.soak
 async def test_a_run_whose_budget_ends_first(path: Path | None) -> None:
     numbers = count()
     for choices, budget, own in product([("approve",), *PAIRS], [1, 2, 3, None], [1, None]):

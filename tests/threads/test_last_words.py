@@ -229,7 +229,7 @@ CASES = [
 ]
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("kind", ["native", "hermes", "inside"])
 async def test_every_call_of_a_thread_has_one_last_word(tmp_path: Path, kind: Kind, end: End) -> None:

@@ -51,7 +51,7 @@ async def test_in_a_native_models_text(number: str) -> None:
     assert await ran(f"[check(n={number})]", None) == [BIG]
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("number", ["7" * 4_301, "-" + "7" * 20_000, "7e999"])
 @pytest.mark.parametrize("format", CATALOG, ids=lambda format: format.name)
 async def test_one_too_long_to_be_read_is_told_as_such(format: Format, number: str) -> None:

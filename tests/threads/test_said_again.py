@@ -132,6 +132,7 @@ def histories() -> Iterator[list[str]]:
     yield from ([*dice.choices(WAYS, k=6), "answered"] for _ in range(30))
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("ways", list(histories()), ids="-".join)
 async def test_no_message_gets_the_answer_to_another(threads: ThreadManager, ways: list[str]) -> None:
     await threads.create_thread("t")

@@ -52,11 +52,11 @@ def test_one_of_several_processes_gets_the_lease(new_store: NewStore) -> None:
 def test_what_a_killed_process_was_told_is_there_and_nothing_is_half(new_store: NewStore) -> None:
     store = new_store()
     asyncio.run(store.create("t"))
-    told = 0
+    told, chance = 0, random.Random(type(store).__name__)
     for _ in range(KILLS):
         process = begin("write_on", store)
         assert process.stdout is not None
-        for _ in range(random.randrange(1, 60)):
+        for _ in range(chance.randrange(1, 60)):
             told = int(process.stdout.readline().split()[1])
         process.kill()
         rest = process.stdout.read()  # not communicate: it would miss what the reader has taken already
@@ -80,6 +80,7 @@ def test_both_sides_of_a_fork_may_go_on(new_store: NewStore) -> None:
     asyncio.run(store.aclose())
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("before", ["cold", "warm", "busy"])
 def test_in_the_child_of_a_fork_several_threads_may_begin_at_once(new_store: NewStore, before: str) -> None:
     store = new_store()

@@ -88,6 +88,7 @@ def is_applied(hint: Any, value: Any) -> bool:
     return True
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize(("kind", "options"), list(product(TYPES, CONSTRAINTS)), ids=str)
 def test_a_constraint_is_refused_at_registration_or_applied_in_each_call(kind: Any, options: dict[str, Any]) -> None:
     hint = Annotated[kind, Field(**options)]

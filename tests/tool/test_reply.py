@@ -303,6 +303,7 @@ def test_a_number_that_ends_in_its_point_was_cut(text: str) -> None:
         Output(float).read(text)
 
 
+@pytest.mark.share(6)
 @pytest.mark.parametrize(
     "piece", ["{", "{a ", "{'", '{"a":', '{"a":{},', '{"a" ', "```\n{", '{"a":1}', '{"a":"', "```", '"', "{ ["]
 )

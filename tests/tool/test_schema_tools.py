@@ -72,6 +72,7 @@ ID_OR_NAME = [
 ]
 
 
+@pytest.mark.share(10)
 @pytest.mark.parametrize(
     "schema",
     [

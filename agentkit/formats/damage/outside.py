@@ -24,6 +24,7 @@ from agentkit.formats.valueends import ValueEnd, end_of_value
 _SPACE: Final = re.compile(r"\s*").match
 _FAR: Final = 65_536  # characters in which the end of a value is looked for that has a call in it
 _CDATA: Final = re.compile(r"\s*<!\[CDATA\[(?s:.*?)\]\]>").match
+_CDATA_OPENS: Final = re.compile(r"\s*<!\[CDATA\[").match
 _IN_A_NAME: Final = re.compile(r"<[^<>\n]{0,160}\Z").match
 """The beginning of a tag at the end of a text: its name may be a longer one."""
 
@@ -205,7 +206,7 @@ def _behind(end: ValueEnd, begins: Delimiter | None, text: str, *, whole: bool) 
         return False
     at, quotes = first.end(), False
     while True:
-        value = _value(end, text, at)
+        value = _value(end, text, at, whole=whole)
         if value.stop is not None:
             return _Outside("more", _opens_at(text, value.stop, begins), quotes)
         if value.end < 0:
@@ -238,7 +239,7 @@ class _Value(NamedTuple):
     call: re.Match[str] | None = None
 
 
-def _value(end: ValueEnd, text: str, at: int) -> _Value:
+def _value(end: ValueEnd, text: str, at: int, *, whole: bool) -> _Value:
     """The value that starts at this index: it ends at its closing, over whole calls, or over what is in CDATA."""
     assert end.own is not None
     assert end.calls is not None
@@ -246,6 +247,8 @@ def _value(end: ValueEnd, text: str, at: int) -> _Value:
     if cdata := _CDATA(text, at):
         call = end.calls.search(text, cdata.start(), cdata.end())
         at = cdata.end()
+    elif not whole and _CDATA_OPENS(text, at):
+        return _Value(-1)  # what is in it ends nothing once it is closed
     for found in _marks(end.own, end.calls).finditer(text, at):
         if found["own"] is not None:
             if depth == 0:
