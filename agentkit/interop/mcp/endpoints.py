@@ -58,10 +58,19 @@ class LocalServer:
     @property
     def identity(self) -> bytes:
         """What is started: the program as it is found, its arguments, folder and variables, with their values."""
+        return self._identified(self.argv, self.env).encode()
+
+    @property
+    def origin(self) -> str:
+        """The same without what must not be seen."""
+        seen = {name: None if _hides(name, value) else value for name, value in self.env.items()}
+        return self._identified(self.shown or self.argv, seen)
+
+    def _identified(self, argv: Sequence[str], env: Mapping[str, str | None]) -> str:
         folder = os.path.abspath(self.cwd or ".")
         program = shutil.which(self.argv[0], path=self.env.get("PATH", os.environ.get("PATH")))
         found = program and os.path.join(folder, program)
-        return json.dumps([found, self.argv, folder, sorted(self.env.items())]).encode()
+        return json.dumps([found, argv, folder, sorted(env.items())])
 
     @property
     def name(self) -> str:
@@ -104,6 +113,11 @@ class RemoteServer:
         """A name for its tools, from the host."""
         host = self.address.url.partition("://")[2].partition("/")[0]
         return _short(host.rpartition(":")[0] or host)
+
+    @property
+    def origin(self) -> str:
+        """The URL without what must not be seen."""
+        return self.address.url
 
     def __str__(self) -> str:
         return self.address.url

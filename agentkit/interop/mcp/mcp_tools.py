@@ -26,6 +26,7 @@ from agentkit.interop.mcp.server_file import read_server_file
 from agentkit.interop.mcp.session import CallFailed, Reporter, Session
 from agentkit.models.secrets import redacted, watch_logs
 from agentkit.tool import BoundTool, ToolContext, ToolResult, tool_from_schema
+from agentkit.tool.identity import digest_of
 from agentkit.tool.schema_tools import ReadyMadeTool
 from agentkit.unicode import escaped
 
@@ -42,6 +43,12 @@ class ServerTool(ReadyMadeTool):
     def origin(self) -> str:
         """Its name there, and the server."""
         return f"the tool {self.method.args[0]!r} of {self.method.func.__self__!r}"  # type: ignore[attr-defined]
+
+    @property
+    def digest(self) -> str:
+        """What the approval of a call is bound to: the server, its own name for the tool, and the declaration."""
+        server, tool = self.method.func.__self__, self.method.args[0]  # type: ignore[attr-defined]
+        return digest_of(self.spec, self.method, repr((server.origin, tool)))
 
     @property
     def how_renamed(self) -> str:
@@ -112,6 +119,11 @@ class MCPTools:
         self._shown = self._closed = False
         if where.secrets:
             watch_logs(self, where.secrets, _SDK)
+
+    @property
+    def origin(self) -> str:
+        """Which server this is, for approvals of calls of its tools; without secrets."""
+        return self._where.origin
 
     def __repr__(self) -> str:
         return f"MCPTools({str(self._where)!r}, name={self.name!r})"
