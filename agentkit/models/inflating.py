@@ -1,4 +1,4 @@
-"""The body of an HTTP answer, decompressed: everything that agentkit and its tools receive is read by this one function.
+"""The body of an HTTP answer, decompressed: everything that agentkit and its tools receive is read by this function.
 
 A body has at most one content coding, of the two that are asked for. It is read in steps of bounded input and output,
 and other tasks run between them: the caller's limits on bytes and seconds hold however much a few bytes unpack to.
@@ -78,7 +78,7 @@ async def inflated(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
                     break
                 if step:
                     yield step
-                await anyio.sleep(0)
+                await anyio.lowlevel.checkpoint()
     if stream is not None and not stream.whole:
         raise httpx2.RemoteProtocolError("the compressed body breaks off")
 

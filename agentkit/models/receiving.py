@@ -34,6 +34,7 @@ TOO_DEEP: Final = f"JSON in the response is nested deeper than {MAX_DEPTH} array
 HEARTBEATS: Final = frozenset(("ping", "pong", "heartbeat", "keepalive", "keep-alive", "keep_alive"))
 """What proxies and servers send, as a JSON string, so that a connection stays open."""
 
+
 class Unreadable(Exception):
     """A response that is not what was requested: not an event stream, not JSON, or too long."""
 

@@ -5,7 +5,7 @@
 | `planned` | run, unless the user wrote again since: then it is answered `cancelled` |
 | `waiting` for approval | left waiting, unless the user wrote again since: then it is answered `cancelled` |
 | `waiting` for a call in its sub-agent | run again, which continues the sub-agent; unless the user wrote again since |
-| `approved` | handled as planned if tool (its `digest`) and arguments are those that were approved; otherwise as waiting |
+| `approved` | handled as planned if tool (`digest`) and arguments are those that were approved; otherwise as waiting |
 | `started`, its tool `idempotent` then and now | run again, with the same idempotency key |
 | `started`, its tool can `reconcile` | answered with the outcome that the tool reports |
 | `started`, any other tool | answered `interrupted`: at most once, its outcome unknown |

@@ -1,10 +1,9 @@
 """What a tool is, so that an approval of its call holds for this tool alone: a name can come to mean another one. Pure.
 
-| in the digest | not in it |
-|---|---|
-| module (without its package) and name of the function; of a server's tool, the server and its name there | the name under which it is registered, which the call has |
-| description and parameters, as a model sees them | |
-| the function's compiled code, that of what it wraps, and simple default values | what it calls, its instance's state |
+The digest has the function's module (without its package) and name, its compiled code, that of what it wraps, and
+simple default values; of a server's tool, the server and its name there instead; and the description and the parameters that a
+model sees. It has neither the name under which the tool is registered, which the call has, nor what its function calls,
+nor its instance's state.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def _wrapped(method: Any) -> Iterator[Any]:
             method = method.func
         method = getattr(method, "__func__", method)
         if not hasattr(method, "__code__") and not inspect.isbuiltin(method):
-            method = getattr(type(method), "__call__", method)
+            method = type(method).__call__
         yield method
         if (method := getattr(method, "__wrapped__", None)) is None:
             return
@@ -51,7 +50,10 @@ def _wrapped(method: Any) -> Iterator[Any]:
 
 def _function(function: Any) -> list[Any]:
     code = getattr(function, "__code__", None)
-    values = (*(getattr(function, "__defaults__", None) or ()), *(getattr(function, "__kwdefaults__", None) or {}).items())
+    values = (
+        *(getattr(function, "__defaults__", None) or ()),
+        *(getattr(function, "__kwdefaults__", None) or {}).items(),
+    )
     return [
         _module(str(getattr(function, "__module__", ""))),
         getattr(function, "__qualname__", ""),

@@ -14,11 +14,12 @@ import json
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from agentkit.checks.callers import LOOPBACK, refusal
 from agentkit.errors import ConfigError
 from agentkit.sandbox import SandboxError, SandboxLimits, sandbox
 from agentkit_tools.code.worker import Ran, Worker, Workers, signal_name
@@ -165,8 +166,13 @@ def wanted(body: bytes, most_seconds: float) -> tuple[str, float]:
     return request["code"], float(timeout)
 
 
-def app(settings: ServerSettings | None = None) -> Starlette:
-    """The server as an ASGI application."""
+def app(settings: ServerSettings | None = None, names: Sequence[str] | None = None) -> Starlette:
+    """The server as an ASGI application.
+
+    Args:
+        settings: of the server.
+        names: the only ones by which it may be called; None accepts any, as a server for other machines does.
+    """
     from starlette.applications import Starlette
     from starlette.requests import ClientDisconnect
     from starlette.responses import JSONResponse
@@ -176,8 +182,8 @@ def app(settings: ServerSettings | None = None) -> Starlette:
     gone = JSONResponse(None, 499)  # nobody reads it
 
     async def execute(request: Request) -> Response:
-        if "origin" in request.headers:  # a page in a browser on this machine
-            return refused(403, "requests from web pages are refused")
+        if (why := foreign(request, names)) is not None:
+            return refused(*why)
         try:
             body = await bounded(request)
         except ClientDisconnect:
@@ -211,6 +217,13 @@ def app(settings: ServerSettings | None = None) -> Starlette:
 
     routes = [Route("/execute", execute, methods=["POST"]), Route("/", state, methods=["GET"])]
     return Starlette(routes=routes, lifespan=lifespan)
+
+
+def foreign(request: Request, names: Sequence[str] | None) -> tuple[int, str] | None:
+    """Why a request is not one of a client: it comes from a page in a browser, or calls another server."""
+    if "origin" in request.headers:
+        return 403, "requests from web pages are refused"
+    return None if names is None else refusal(request.headers.raw, names)
 
 
 def refused(status: int, why: str, **headers: str) -> Response:
@@ -267,7 +280,11 @@ def serve(settings: ServerSettings, host: str = "127.0.0.1", port: int = 1212) -
     )
     address = f"[{host}]" if ":" in host else host
     config = uvicorn.Config(
-        app(settings), access_log=False, log_level="warning", timeout_graceful_shutdown=5, lifespan="on"
+        app(settings, LOOPBACK if host in LOOPBACK else None),
+        access_log=False,
+        log_level="warning",
+        timeout_graceful_shutdown=5,
+        lifespan="on",
     )
     sys.stdout.write(f"http://{address}:{listening.getsockname()[1]}, sandbox: {box.name}\n")
     sys.stdout.flush()

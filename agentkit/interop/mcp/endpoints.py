@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import shutil
+import urllib.parse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -29,7 +30,7 @@ _DIRECTS: Final = re.compile(
     r"|(?:GCONV|GLIBC|LD|DYLD|JAVA|_JAVA|JDK|MAVEN|GRADLE|NPM_CONFIG|GO|CARGO|RUST|GIT|SSH|UV|PIP|OPENSSL|XDG)_.*"
     r"|(?:PYTHON|NODE|DENO|BUN|PERL|RUBY|GEM|BUNDLE|LUA|PHP|DOTNET|CONDA|GOPATH|GOROOT|GOFLAGS).*)\Z"
 )
-"""Variables that decide which code a program runs. Whoever approves a command sees their values, unless one is a key."""
+"""Variables that decide which code runs. Whoever approves a command sees their values, unless one is a key."""
 _AFFIXES: Final = re.compile(r"\A(?:mcp[-_])?(?:server[-_])?|[-_](?:mcp|server)\Z|(?:\.[a-z]{1,3}|@[\w.^~-]+)\Z")
 
 
@@ -110,9 +111,9 @@ class RemoteServer:
 
     @property
     def name(self) -> str:
-        """A name for its tools, from the host."""
-        host = self.address.url.partition("://")[2].partition("/")[0]
-        return _short(host.rpartition(":")[0] or host)
+        """A name for its tools, from the host; that of an IP address says nothing."""
+        host = urllib.parse.urlsplit(self.address.url).hostname or ""
+        return "mcp" if re.fullmatch(r"[\d.]+|.*:.*", host) else _short(host)
 
     @property
     def origin(self) -> str:

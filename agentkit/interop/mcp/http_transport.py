@@ -107,7 +107,9 @@ class GuardedTransport(EnteredAsync, httpx2.AsyncBaseTransport):
         if request.method == "POST" and status >= 400 and (forgotten or status not in (404, 405)):
             return await self._refused(request, response, forgotten)
         if kind == "text/event-stream":
-            response.stream = _Events(response.stream, self._cap, lambda why: self._error(request, REFUSED, why).content)
+            response.stream = _Events(
+                response.stream, self._cap, lambda why: self._error(request, REFUSED, why).content
+            )
         else:
             response.stream = _Capped(response.stream, self._cap)
         return response

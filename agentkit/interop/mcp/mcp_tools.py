@@ -15,6 +15,7 @@ from typing import Any, Final, Self, Unpack
 
 from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError, FormatError, SchemaError
+from agentkit.foreign import renamed
 from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.interop.mcp.contents import everywhere, result_of
 from agentkit.interop.mcp.declarations import Declaration, is_literal, local_name, refuse_large, spec_of
@@ -56,7 +57,7 @@ class ServerTool(ReadyMadeTool):
         return "give one server another name, MCPTools(…, name='other'), or its tools others, with prefix= or rename="
 
 
-@takes(MCPKeywords, such="MCPTools('https://example.org/mcp')")
+@takes(MCPKeywords, others=renamed.MCP_TOOLS, such="MCPTools('https://example.org/mcp')")
 class MCPTools:
     """The tools of one MCP server.
 
@@ -206,7 +207,9 @@ class MCPTools:
             if declared is None or tool in self.changed or (only is not None and tool not in only):
                 continue
             if owner != tool:
-                self._refuse(tool, f"its tool {owner!r} is called {name!r} here; rename={{{tool!r}: …}} gives it another name")
+                self._refuse(
+                    tool, f"its tool {owner!r} is called {name!r} here; rename={{{tool!r}: …}} gives it another name"
+                )
                 continue
             if len(made) == most:
                 self._refuse(tool, f"it has more than {most} tools (max_tools)")

@@ -30,6 +30,7 @@ PAGES: Final = 100
 
 _BROKEN: Final = ("Failed to parse JSON response", "SSE stream ended without a response")
 
+
 class Reporter(Protocol):
     """Receives a call's progress, its total, and a message."""
 
