@@ -52,7 +52,7 @@ async def inflated(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
 
     Raises:
         DecodingError: it is not compressed as declared, has an unsupported coding, or more than `MEMBERS` members.
-        RemoteProtocolError: a compressed stream breaks off.
+        RemoteProtocolError: a compressed stream is interrupted.
         TransportError: as the transport raises it.
     """
     import anyio
@@ -80,7 +80,7 @@ async def inflated(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
                     yield step
                 await anyio.lowlevel.checkpoint()
     if stream is not None and not stream.whole:
-        raise httpx2.RemoteProtocolError("the compressed body breaks off")
+        raise httpx2.RemoteProtocolError("the compressed body is interrupted")
 
 
 class _Stream:

@@ -1,15 +1,14 @@
 """What a tool is, so that an approval of its call holds for this tool alone: a name can come to mean another one. Pure.
 
 The digest has the function's module (without its package) and name, its compiled code, that of what it wraps, and
-simple default values; of a server's tool, the server and its name there instead; and the description and the parameters that a
-model sees. It has neither the name under which the tool is registered, which the call has, nor what its function calls,
-nor its instance's state.
+simple default values; of a server's tool, the server and its name there instead; and the description and the
+parameters that a model sees. It has neither the name under which the tool is registered, which the call has, nor what
+its function calls, nor its instance's state.
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import inspect
 import json
 import sys
@@ -31,8 +30,10 @@ def digest_of(spec: ToolSpec, method: Callable[..., Any], origin: str = "") -> s
         method: what is called.
         origin: of a tool that is not a function here, where it comes from.
     """
+    from hashlib import sha256
+
     made = [spec.description, spec.parameters, origin or [_function(one) for one in _wrapped(method)]]
-    return hashlib.sha256(json.dumps(made, sort_keys=True, default=dict).encode()).hexdigest()
+    return sha256(json.dumps(made, sort_keys=True, default=dict).encode()).hexdigest()
 
 
 def _wrapped(method: Any) -> Iterator[Any]:

@@ -12,14 +12,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import socket
 import sys
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.checks.callers import LOOPBACK, refusal
 from agentkit.errors import ConfigError
 from agentkit.sandbox import SandboxError, SandboxLimits, sandbox
 from agentkit_tools.code.worker import Ran, Worker, Workers, signal_name
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 MAX_BODY: Final = 4 << 20  # bytes: code, not data
 BACKLOG: Final = 2048  # connections that the kernel accepts before the server does
 USES: Final = 1000  # of one interpreter: its own processor time is limited, too
+
+
+_LOCAL: Final = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])(?::[0-9]{1,5})?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +169,12 @@ def wanted(body: bytes, most_seconds: float) -> tuple[str, float]:
     return request["code"], float(timeout)
 
 
-def app(settings: ServerSettings | None = None, names: Sequence[str] | None = None) -> Starlette:
+def app(settings: ServerSettings | None = None, *, local: bool = False) -> Starlette:
     """The server as an ASGI application.
 
     Args:
         settings: of the server.
-        names: the only ones by which it may be called; None accepts any, as a server for other machines does.
+        local: whether only this machine can reach it, so that no other name than its own can be meant.
     """
     from starlette.applications import Starlette
     from starlette.requests import ClientDisconnect
@@ -182,7 +185,7 @@ def app(settings: ServerSettings | None = None, names: Sequence[str] | None = No
     gone = JSONResponse(None, 499)  # nobody reads it
 
     async def execute(request: Request) -> Response:
-        if (why := foreign(request, names)) is not None:
+        if (why := foreign(request, local)) is not None:
             return refused(*why)
         try:
             body = await bounded(request)
@@ -219,11 +222,14 @@ def app(settings: ServerSettings | None = None, names: Sequence[str] | None = No
     return Starlette(routes=routes, lifespan=lifespan)
 
 
-def foreign(request: Request, names: Sequence[str] | None) -> tuple[int, str] | None:
+def foreign(request: Request, local: bool) -> tuple[int, str] | None:
     """Why a request is not one of a client: it comes from a page in a browser, or calls another server."""
     if "origin" in request.headers:
         return 403, "requests from web pages are refused"
-    return None if names is None else refusal(request.headers.raw, names)
+    hosts = request.headers.getlist("host")
+    if local and not (len(hosts) == 1 and _LOCAL.fullmatch(hosts[0])):  # a page may be reached under a name of its own
+        return 421, f"Host {', '.join(hosts)[:100]!r} is not a name of this server"
+    return None
 
 
 def refused(status: int, why: str, **headers: str) -> Response:
@@ -280,7 +286,7 @@ def serve(settings: ServerSettings, host: str = "127.0.0.1", port: int = 1212) -
     )
     address = f"[{host}]" if ":" in host else host
     config = uvicorn.Config(
-        app(settings, LOOPBACK if host in LOOPBACK else None),
+        app(settings, local=_LOCAL.fullmatch(address) is not None),
         access_log=False,
         log_level="warning",
         timeout_graceful_shutdown=5,

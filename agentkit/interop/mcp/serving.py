@@ -9,9 +9,9 @@ import hmac
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentkit.checks.callers import LOOPBACK, refusal
 from agentkit.errors import ConfigError
 from agentkit.interop.answering import answered
+from agentkit.interop.mcp.callers import LOOPBACK, refusal
 from agentkit.interop.mcp.contents import answer_of
 from agentkit.interop.mcp.sdk import require_sdk
 from agentkit.processor import ProcessorConfig
