@@ -15,17 +15,20 @@ VALUES: Final = 200_000
 ITEMS: Final = 2_000
 """Content items of one result, each of which the SDK validates; a page of search results has some hundreds."""
 
-_TOKEN: Final = re.compile(rb'[,\[{]|"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+_TOKEN: Final = re.compile(rb'([,\[{])|"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _TOKENS: Final = 3 * VALUES  # a comma precedes two strings at most, a key and a value
 
 
 def too_many(message: bytes | bytearray) -> str:
     """What is wrong with the number of values in JSON text, in words; empty if nothing is.
 
-    >>> too_many(b'{"text": "' + b"," * 1_000_000 + b'"}'), too_many(b"[" + b"[]," * 400_000 + b"[]]")
+    >>> too_many(b'{"text": "' + b"," * 1_000_000 + b'"}'), too_many(b"[" + b"[]," * 100_001 + b"[]]")
     ('', 'its answer has more than 200,000 values')
     """
     if sum(map(message.count, (b",", b"[", b"{"))) <= VALUES:  # also those in strings
         return ""
-    found = sum(1 for _ in islice(_TOKEN.finditer(message), _TOKENS + 1))
-    return f"its answer has more than {VALUES:,} values" if found > _TOKENS else ""
+    tokens = marks = 0
+    for token in islice(_TOKEN.finditer(message), _TOKENS + 1):
+        tokens += 1
+        marks += token.lastindex is not None
+    return f"its answer has more than {VALUES:,} values" if marks > VALUES or tokens > _TOKENS else ""
