@@ -40,6 +40,17 @@ def escaped(text: str) -> str:
     return "".join(repr(c)[1:-1] if commands(c) else c for c in text.replace("\r\n", "\n"))
 
 
+def visible(text: str) -> str:
+    r"""A text with U+FFFD for each character that a person would not see and a model reads, such as Unicode's tags.
+
+    >>> visible("a\u200bb\U000e0041\r\n")
+    'a�b�\n'
+    """
+    if text.isprintable():
+        return text
+    return "".join("\ufffd" if commands(c) else c for c in text.replace("\r\n", "\n"))
+
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PART = 1 << 14  # characters that are encoded at once: a copy of a long text would take as much memory again
 

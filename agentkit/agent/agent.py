@@ -184,16 +184,16 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
         from agentkit.agent.prompts import messages_from
 
         checked(options, RunOptions)
-        delegated = _NOTHING
+        delegated = asked_for = _NOTHING
         if isinstance(prompt, RunResult) and prompt.pending:
-            delegated, prompt = prompt.delegated, prompt.messages
+            delegated, asked_for, prompt = prompt.delegated, prompt._asked_for, prompt.messages
         messages = messages_from(prompt)  # type: ignore[arg-type]  # any other result is refused there
         if not messages:
             raise ConfigError(
                 f"the prompt is empty: expected something to answer, such as 'Hello', found {prompt!r:.60}"
             )
         has_system = isinstance(messages[0], SystemMessage)
-        journal = Conversation(messages, options.get("decisions", _NOTHING), delegated)
+        journal = Conversation(messages, options.get("decisions", _NOTHING), delegated, asked_for)
         return self.begin(journal, None if has_system else self.system, output_type=output_type, **options)
 
     def begin(

@@ -20,6 +20,7 @@ from agentkit.tool.result import ToolContext
 
 if TYPE_CHECKING:
     from agentkit.agent.outcome import RunResult
+    from agentkit.tool.binding import BoundTool
     from agentkit.tool.registry import ToolRegistry
 
 
@@ -31,6 +32,7 @@ class Conversation:
             when the run starts, except for those at its end, which wait for a decision.
         decisions: on calls at its end that wait for approval, by call id.
         delegated: what the sub-agents continue from of which calls wait, by the ids of the calls that started them.
+        asked_for: the digests of the tools whose calls wait, by call id: an approval holds for this tool alone.
 
     Raises:
         ConfigError: a decision is for a call that is not waiting.
@@ -43,7 +45,9 @@ class Conversation:
         messages: list[Message],
         decisions: Mapping[str, Decision] = MappingProxyType({}),
         delegated: Mapping[str, RunResult[Any]] = MappingProxyType({}),
+        asked_for: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
+        self._asked_for = asked_for
         self._messages = messages
         self.rendered = Rendered()
         self._decisions = decisions
@@ -180,12 +184,13 @@ class Conversation:
             ConfigError: it lacks the tool of a call to continue, or a tool does not accept what a person wrote.
         """
         for call in self._open:
-            decision = self._decisions.get(call.id)
+            decision, tool = self._decisions.get(call.id), registry.get_tool(call.name)
             if isinstance(decision, Approved) and decision.arguments is not None:
                 _check(call, decision.arguments, registry)
             if call.id not in self._delegated:
+                if tool is not None and isinstance(decision, Approved):
+                    self._same(call, tool)
                 continue
-            tool = registry.get_tool(call.name)
             if tool is None:
                 there = ", ".join(map(repr, registry.tools)) or "none"
                 raise ConfigError(
@@ -194,6 +199,15 @@ class Conversation:
                 )
             if (agent := agent_of(tool)) is not None:
                 self._child(call.id).refuse(agent.registry)
+
+    def _same(self, call: ToolCall, tool: BoundTool) -> None:
+        """Raise ConfigError if an approved call would run another tool than it was made for."""
+        if self._asked_for.get(call.id, digest := tool.digest) != digest:
+            raise ConfigError(
+                f"the call {call.id!r} was approved for another tool: this run's {call.name!r} ({tool.origin}) has "
+                "another function, description or schema; run the agent that made the call, or decide anew with "
+                "agent.run(result.messages, decisions={…})"
+            )
 
     async def close(self) -> None:
         """Nothing to close."""
@@ -215,7 +229,7 @@ class Conversation:
         """The conversation that waits for a person."""
         kept, within = self._delegated[call_id], f"{call_id}/"
         decisions = {id.removeprefix(within): d for id, d in self._decisions.items() if id.startswith(within)}
-        child = Conversation(list(kept.messages), decisions, kept.delegated)
+        child = Conversation(list(kept.messages), decisions, kept.delegated, kept._asked_for)
         child._withdrawn = ("limit", "cancelled")
         return child
 

@@ -49,6 +49,7 @@ class RunResult(ByAttribute, Generic[OutputT]):
     estimated: bool = False
     delegated: Mapping[str, RunResult[Any]] = field(default_factory=dict, repr=False)
     _output: tuple[OutputT, ...] | None = field(default=None, repr=False)  # None: the text; empty: no output
+    _asked_for: Mapping[str, str] = field(default_factory=dict, repr=False)  # the digests of `pending` calls' tools
 
     if not TYPE_CHECKING:
 

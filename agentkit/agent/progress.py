@@ -135,6 +135,7 @@ class Progress:
     def result(self, messages: tuple[Message, ...]) -> RunResult[Any]:
         """The result so far, with the current conversation."""
         spent, reply = self._plan.spending, self._reply
+        tools = {call.id: self._plan.registry.get_tool(call.name) for call in self._pending}
         return RunResult(
             "" if self._last is None else self._last.text,
             messages,
@@ -147,6 +148,7 @@ class Progress:
             spent.estimated,
             self._delegated,
             reply.value,
+            {id: tool.digest for id, tool in tools.items() if tool is not None},
         )
 
 

@@ -414,3 +414,12 @@ OPTIONS: Final[Words] = {
     **dict.fromkeys(("--grammar", "--guided", "--strict"), "--constrained"),
 }
 """Options of other command lines."""
+
+MCP_TOOLS: Final[Words] = {
+    **dict.fromkeys(("args", "arguments"), "the command is one list: MCPTools(['npx', '-y', 'server-time'])"),
+    **dict.fromkeys(("command", "url", "server_params", "transport"), "server"),
+    **dict.fromkeys(("tools", "tool_names", "allowed_tools", "include_tools", "tool_filter"), "only"),
+    **dict.fromkeys(("tool_name_prefix", "tool_prefix"), "prefix"),
+    **dict.fromkeys(("environment", "environ"), "env"),
+    **dict.fromkeys(("read_timeout", "tool_timeout", "timeout_seconds"), "timeout"),
+}

@@ -23,6 +23,7 @@ from agentkit.formats.escapes import attribute
 from agentkit.formats.format import Format
 from agentkit.schemas.walk import words
 from agentkit.toolspec import ToolSpec
+from agentkit.unicode import visible
 
 # ---------------------------------------------------------------- results
 
@@ -170,8 +171,6 @@ def _open(format: Format) -> Format:
 _CLOSING = re.compile(r"</[^\W\d_][\w.:-]*|<!\[CDATA\[|<!--")
 _FENCE = re.compile(r"`{3,}")
 _HEADING = re.compile(r"^([ \t]{0,3}#{1,6})(?=[ \t])", re.MULTILINE)
-_UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that are invisible or change how text is displayed: control characters, reordering, lone surrogates."""
 
 _WORDS = (
     "type", "properties", "required", "description", "title", "items", "string", "integer", "number", "boolean",
@@ -187,7 +186,7 @@ class Declared:
     be read. Words that a model must write back exactly (parameters' names, `enum` and `const`) are not changed: a
     broken spelling would be a second one for the same value, which every format would have to distinguish, and a
     control token cannot be written back in any case, since it ends the reply. If such a word contains a marker, the
-    declaration is refused.
+    declaration is refused. The same holds for characters that nobody sees (`visible`).
     """
 
     def __init__(self, format: str | Format, tools: Sequence[ToolSpec] = ()) -> None:
@@ -201,7 +200,7 @@ class Declared:
         return known
 
     def _broken(self, text: str) -> str:
-        shown = quarantine(_UNSEEN.sub("\ufffd", text), self._format, self._tools).replace(f"<{MARK}", "&lt;")
+        shown = quarantine(visible(text), self._format, self._tools).replace(f"<{MARK}", "&lt;")
         for closing in set(_CLOSING.findall(shown)):
             name = closing.removeprefix("</")
             shown = re.sub(rf"<(?=/?{re.escape(name.lstrip('<'))})", "&lt;", shown)
@@ -233,7 +232,7 @@ class Declared:
         """Refuse a word that a model must write back but that could only be shown in another spelling."""
         if (changed := self.text(word)) != word:
             raise FormatError(
-                f"{where}: {word!r} contains what a prompt or a model's template reads as markup "
+                f"{where}: {word!r} contains what a prompt or a model's template reads as markup, or what nobody sees "
                 f"(it would have to be shown as {changed!r}, and could not be written back); use another word"
             )
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from agentkit.models.anthropic import AnthropicModel
     from agentkit.models.base import ClosableModel, Model, ModelRequest
     from agentkit.models.constraint import check_constraint
+    from agentkit.models.inflating import inflated
     from agentkit.models.model_strings import model
     from agentkit.models.openai import OpenAIModel
     from agentkit.models.responses import ResponsesModel
@@ -25,6 +26,7 @@ __all__ = [
     "ResponsesModel",
     "TextCalling",
     "check_constraint",
+    "inflated",
     "model",
     "redacted",
     "secrets_in",
@@ -37,6 +39,7 @@ explained_module(
         "agentkit.models.anthropic": "AnthropicModel",
         "agentkit.models.base": "ClosableModel Model ModelRequest",
         "agentkit.models.constraint": "check_constraint",
+        "agentkit.models.inflating": "inflated",
         "agentkit.models.model_strings": "model",
         "agentkit.models.openai": "OpenAIModel",
         "agentkit.models.responses": "ResponsesModel",

@@ -24,6 +24,7 @@ from agentkit.models import refusals
 from agentkit.models.base import Closing, ModelRequest
 from agentkit.models.clients import Clients
 from agentkit.models.failures import Asked, Came, broken_off, no_calls, provider_error
+from agentkit.models.inflating import ACCEPT, inflated
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.receiving import ResponseBody, Unreadable
 from agentkit.models.retry import Retry
@@ -194,7 +195,7 @@ class RemoteModel(Closing, ABC):
 
     def _received(self, response: Any) -> ResponseBody:
         settings = self.settings
-        pieces = response.http_response.aiter_bytes()
+        pieces = inflated(response.http_response)
         content_type = response.headers.get("content-type", "")
         return ResponseBody(pieces, content_type, limit=settings.max_response, linger=settings.linger)
 
@@ -221,7 +222,7 @@ class RemoteModel(Closing, ABC):
             api_key=self._api_key,
             base_url=self._usable_url(),
             http_client=http_client,
-            default_headers={**self._address.headers, **(self.settings.headers or {})},
+            default_headers={**ACCEPT, **self._address.headers, **(self.settings.headers or {})},
             default_query=dict(self._address.query),
             max_retries=0,
         )

@@ -34,8 +34,6 @@ TOO_DEEP: Final = f"JSON in the response is nested deeper than {MAX_DEPTH} array
 HEARTBEATS: Final = frozenset(("ping", "pong", "heartbeat", "keepalive", "keep-alive", "keep_alive"))
 """What proxies and servers send, as a JSON string, so that a connection stays open."""
 
-_BIG_PIECE = 256 * 1024  # bytes; unpacked data comes in such pieces without ever waiting for the network
-
 
 class Unreadable(Exception):
     """A response that is not what was requested: not an event stream, not JSON, or too long."""
@@ -134,8 +132,6 @@ class ResponseBody:
             if len(self.head) < HEAD:
                 self.head += piece[: HEAD - len(self.head)]
             yield piece
-            if len(piece) >= _BIG_PIECE:
-                await asyncio.sleep(0)  # let other tasks run: a compressed body may unpack for long without waiting
 
 
 def _events(found: Iterator[ServerEvent]) -> Iterator[WireEvent]:

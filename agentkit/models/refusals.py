@@ -13,6 +13,8 @@ from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
+from agentkit.models.inflating import inflated
+
 if TYPE_CHECKING:
     import httpx2
 
@@ -101,7 +103,7 @@ async def _shorten(response: httpx2.Response) -> None:
     kept = bytearray()
     said = ""
     try:
-        async with asyncio.timeout(WAIT), aclosing(whole.aiter_bytes()) as pieces:
+        async with asyncio.timeout(WAIT), aclosing(inflated(whole)) as pieces:
             async for piece in pieces:
                 room = limit - len(kept)
                 kept += piece[:room]

@@ -11,15 +11,19 @@ from agentkit.agent.prompts import Prompt, messages_from
 from agentkit.errors import ConfigError
 from agentkit.messages import AssistantMessage, Message, MessagePart, SystemMessage, ToolCall, ToolMessage, UserMessage
 from agentkit.threads.store import Append, Body, Call, Entry, NewCall
+from agentkit.tool.binding import BoundTool
 from agentkit.tool.codec import call_to_json, part_to_json, to_json
 
 IDEMPOTENT: Final = "idempotent"
 """In a call's body: that it is started as a call of a tool with `idempotent=True`. Only such a call may start again."""
 
+TOOL: Final = "tool"
+"""In the body of a call that waits for a person: its tool's `digest`. An approval holds for this tool alone."""
+
 OWN: Final = "own"
 """In a user message's body: that a run wrote it, to ask its model again."""
 
-_CALL_KEYS: Final = ("before", "key", IDEMPOTENT)  # what is in a call's body and not in its response
+_CALL_KEYS: Final = ("before", "key", IDEMPOTENT, TOOL)  # what is in a call's body and not in its response
 
 
 def planned_call(call: ToolCall, *, idempotent: bool = False) -> dict[str, Any]:
@@ -31,6 +35,12 @@ def declared(body: Body, idempotent: bool) -> dict[str, Any]:
     """A stored call, to be started as one whose tool is `idempotent` or not."""
     rest = {name: value for name, value in body.items() if name != IDEMPOTENT}
     return {**rest, IDEMPOTENT: True} if idempotent else rest
+
+
+def waits_for(body: Body, tool: BoundTool | None) -> dict[str, Any]:
+    """A stored call that waits for a person, with the tool that it is to call; None for an unknown one."""
+    rest = {name: value for name, value in body.items() if name != TOOL}
+    return rest if tool is None else {**rest, TOOL: tool.digest}
 
 
 def edited_call(body: Body, call: ToolCall) -> dict[str, Any]:

@@ -17,13 +17,14 @@ from agentkit.agent.journal import Response
 from agentkit.events import ApprovalRequired, ToolEvent, ToolSkipped, ToolStarted
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.threads.conversation import answer_of, is_denied
-from agentkit.threads.entries import IDEMPOTENT, PartialBody, declared, planned_call
+from agentkit.threads.entries import IDEMPOTENT, PartialBody, declared, planned_call, waits_for
 from agentkit.threads.resume import may_go_on, may_have_run, not_again, undecided, waits_inside
 from agentkit.threads.store import Append, Body, Call, CallStatus, Change, EntryKind, Move, NewCall, Revise
 from agentkit.tool.codec import call_from_json, to_json
 from agentkit.tool.result import ToolContext
 
 if TYPE_CHECKING:
+    from agentkit.tool.binding import BoundTool
     from agentkit.tool.registry import ToolRegistry
 
 UNANSWERED: Final[tuple[CallStatus, ...]] = ("planned", "waiting", "approved", "started")
@@ -33,11 +34,12 @@ _NEWEST: Final = -1  # a placeholder for the `seq` of an entry until it is writt
 
 
 class _Attempt(NamedTuple):
-    """One of a call: the call's idempotency key, which attempt it is, and whether it has started."""
+    """One of a call: its idempotency key, which attempt it is, whether it has started, and the call as it is stored."""
 
     key: str
     number: int
     started: bool = False
+    body: Body = MappingProxyType({})
 
 
 class OpenResponse:
@@ -76,7 +78,7 @@ class OpenResponse:
         while not id or id in self._open or (id != call.id and id in taken):
             id += f"_{call.seq}_{call.ordinal}"
         self._open[id] = (call.seq, call.ordinal)
-        self._attempts[id] = _Attempt(key, call.attempts + 1 if may_have_run(call) else 1)
+        self._attempts[id] = _Attempt(key, call.attempts + 1 if may_have_run(call) else 1, body=call.body)
         reopened = replace(call_from_json(call.body), id=id)
         self._reopened[id] = call
         if may_go_on(call):
@@ -91,8 +93,11 @@ class OpenResponse:
         """What of a call's note still counts when it waits for a person."""
         return undecided(self._reopened[id]) if id in self._reopened else {}
 
+    def _tool(self, name: str) -> BoundTool | None:
+        return None if self.tools is None else self.tools.get_tool(name)
+
     def _is_idempotent(self, name: str) -> bool:
-        tool = None if self.tools is None else self.tools.get_tool(name)
+        tool = self._tool(name)
         return tool is not None and tool.policy.idempotent
 
     def _declared(self, call: ToolCall) -> Body | None:
@@ -145,13 +150,15 @@ class OpenResponse:
                 assert said is not None
                 return [self._whole(said, read, "partial", now={id: "started"})]
             case ApprovalRequired() if id in self._open:
-                note = dict(self._kept_note(id))
+                note, body = dict(self._kept_note(id)), None
                 self._waits[id] = place = self._open[id]
-                if event.inside:
+                if not event.inside:
+                    body = waits_for(self._attempts[id].body, self._tool(event.call.name))
+                else:
                     note["inside"] = True
                     del self._open[id]
                     self.stays.add(id)  # what waits inside it is in a thread of its own, and may be decided already
-                return [Move(*place, "waiting", _STARTS, note=note)]
+                return [Move(*place, "waiting", _STARTS, body=body, note=note)]
             case ApprovalRequired():
                 assert said is not None
                 whole = self._whole(said, read, "partial", now={id: "waiting"})
@@ -265,9 +272,11 @@ class OpenResponse:
                 continue
             self._written[call.id] = ordinal = len(self._written)
             body = planned_call(call, idempotent=self._is_idempotent(call.name))
+            if now.get(call.id) == "waiting":
+                body = waits_for(body, self._tool(call.name))
             if call.id in before:
                 body["before"] = before[call.id]
-            self._attempts[call.id] = _Attempt(body["key"], 1)
+            self._attempts[call.id] = _Attempt(body["key"], 1, body=body)
             if call.id not in self._held:
                 self._open[call.id] = (seq, ordinal)
                 new.append(NewCall(call.id, body, now.get(call.id, "planned")))

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from agentkit.errors import StoreError
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
-from agentkit.threads.entries import IDEMPOTENT, OWN, joined
+from agentkit.threads.entries import IDEMPOTENT, OWN, TOOL, joined
 from agentkit.threads.store import Body, Call, Entry, Log, Store, asked
 from agentkit.tool.codec import UNREADABLE, call_from_json, from_json
 
@@ -190,7 +190,11 @@ _COMPACTION: Final[_Fields] = {
     "usage": _USAGE,
     "model": _TEXT_OR_NONE,
 }
-_CALL: Final[_Fields] = {"key": _TEXT, IDEMPOTENT: _Field(lambda value: isinstance(value, bool), "true or false")}
+_CALL: Final[_Fields] = {
+    "key": _TEXT,
+    TOOL: _TEXT,
+    IDEMPOTENT: _Field(lambda value: isinstance(value, bool), "true or false"),
+}
 _NOTE: Final[_Fields] = {
     "hash": _TEXT,
     "by": _TEXT_OR_NONE,

@@ -5,7 +5,7 @@
 | `planned` | run, unless the user wrote again since: then it is answered `cancelled` |
 | `waiting` for approval | left waiting, unless the user wrote again since: then it is answered `cancelled` |
 | `waiting` for a call in its sub-agent | run again, which continues the sub-agent; unless the user wrote again since |
-| `approved` | handled as planned if tool and arguments are still those that were approved; otherwise as waiting |
+| `approved` | handled as planned if tool (`digest`) and arguments are those that were approved; otherwise as waiting |
 | `started`, its tool `idempotent` then and now | run again, with the same idempotency key |
 | `started`, its tool can `reconcile` | answered with the outcome that the tool reports |
 | `started`, any other tool | answered `interrupted`: at most once, its outcome unknown |
@@ -20,16 +20,20 @@ attempt did does not know of any key. An older agentkit did not store what the d
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field, replace
 
 from agentkit.agent import RunFinish, call_hash
 from agentkit.errors import ConfigError, ErrorCode
 from agentkit.messages import TextPart, ToolMessage
 from agentkit.threads.conversation import in_order, is_broken_off, role_of
-from agentkit.threads.entries import IDEMPOTENT
+from agentkit.threads.entries import IDEMPOTENT, TOOL, waits_for
 from agentkit.threads.store import Body, Call, Entry, Log
+from agentkit.tool.binding import BoundTool
 from agentkit.tool.codec import call_from_json
 from agentkit.tool.registry import ToolRegistry
+
+_LOG = logging.getLogger("agentkit.threads")
 
 INTERRUPTED = (
     "interrupted while running, and not run again: its effects may have happened; find out before you repeat it"
@@ -77,11 +81,12 @@ def settle(log: Log, registry: ToolRegistry) -> Settlement:
                 plan.answer.append((call, _passed_over(call)))
             case "planned":
                 plan.run.append(call)
-            case _ if waits_inside(call) or _is_approved(call):
+            case _ if waits_inside(call) or _is_approved(call, registry):
                 _refuse_without_tool(call, registry)
                 plan.run.append(call)
             case "approved":
-                plan.wait.append(call)
+                _LOG.warning("the approval of the call %r no longer holds: its tool or its arguments changed", call.id)
+                plan.wait.append(replace(call, body=waits_for(call.body, _tool(call, registry))))
                 waits = True
             case _:
                 waits = True
@@ -95,7 +100,7 @@ def settle(log: Log, registry: ToolRegistry) -> Settlement:
 def _refuse_without_tool(call: Call, registry: ToolRegistry) -> None:
     """Refuse to spend an approval on a call whose tool is not registered."""
     name = str(call.body["name"])
-    if registry.get_tool(name) is not None:
+    if _tool(call, registry) is not None:
         return
     there = ", ".join(map(repr, registry.tools)) or "none"
     done = "waits for one in its sub-agent" if waits_inside(call) else "is approved"
@@ -105,9 +110,15 @@ def _refuse_without_tool(call: Call, registry: ToolRegistry) -> None:
     )
 
 
-def _is_approved(call: Call) -> bool:
-    """Whether it is still the call that was approved."""
-    return call.status == "approved" and call.note.get("hash") == call_hash(call_from_json(call.body))
+def _tool(call: Call, registry: ToolRegistry) -> BoundTool | None:
+    return registry.get_tool(str(call.body["name"]))
+
+
+def _is_approved(call: Call, registry: ToolRegistry) -> bool:
+    """Whether it is still the call that was approved, of the same tool; a tool that is missing is refused elsewhere."""
+    tool, seen = _tool(call, registry), call.body.get(TOOL)
+    same = tool is None or seen is None or tool.digest == seen
+    return call.status == "approved" and same and call.note.get("hash") == call_hash(call_from_json(call.body))
 
 
 def _passed_over(call: Call) -> ToolMessage:
@@ -155,7 +166,7 @@ def _last_said(log: Log) -> int:
 
 
 def _settle_started(plan: Settlement, call: Call, registry: ToolRegistry) -> None:
-    tool = registry.get_tool(str(call.body["name"]))
+    tool = _tool(call, registry)
     if tool is not None and tool.policy.idempotent and call.body.get(IDEMPOTENT):
         plan.run.append(call)
     elif tool is not None and tool.policy.reconcile:
@@ -188,5 +199,5 @@ def finish_of(log: Log, registry: ToolRegistry) -> RunFinish | None:
 
 
 def _terminates(call: Call, registry: ToolRegistry) -> bool:
-    tool = registry.get_tool(str(call.body["name"]))
+    tool = _tool(call, registry)
     return tool is not None and tool.policy.terminates and call.answer is not None and "error" not in call.answer

@@ -372,7 +372,7 @@ def _settled(plan: Settlement, answers: Sequence[tuple[Call, ToolMessage]]) -> l
     """The changes that settle the calls of an interrupted run, except for those that are to be run."""
     changes: list[Change] = [Revise(e.seq, _interrupted(e.body)) for e in plan.close]
     changes += [_answered(call, said) for call, said in answers]
-    changes += [Move(c.seq, c.ordinal, "waiting", ("approved",), note=undecided(c)) for c in plan.wait]
+    changes += [Move(c.seq, c.ordinal, "waiting", ("approved",), body=c.body, note=undecided(c)) for c in plan.wait]
     return changes
 
 

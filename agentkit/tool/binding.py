@@ -22,6 +22,7 @@ from agentkit.tool import own_thread
 from agentkit.tool.arguments import Arguments, offer
 from agentkit.tool.declare import BothSchemas, OpenAPISchema, XMLSchema, declared, schemas_of
 from agentkit.tool.element import element_of, kebab
+from agentkit.tool.identity import digest_of
 from agentkit.tool.not_a_tool import not_a_tool, undecorated
 from agentkit.tool.policy import ToolPolicy, policy_of
 from agentkit.tool.result import ToolContext
@@ -105,6 +106,11 @@ class BoundTool:
     def origin(self) -> str:
         """Where it comes from, for messages in which two tools have the same `where`."""
         return f"{getattr(self.method, '__module__', '?')}.{self.where}"
+
+    @property
+    def digest(self) -> str:
+        """What the approval of a call is bound to, besides its name and its arguments: see `agentkit.tool.identity`."""
+        return digest_of(self.spec, self.method)
 
     @property
     def how_renamed(self) -> str:

@@ -100,11 +100,10 @@ def test_row_27_an_endless_body_is_cut() -> None:
     assert (len(answer.body), answer.cut) == (1_000_000, True)
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "deflate", "gzip, gzip"])
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
 def test_row_27_a_bomb_is_cut_after_decompression(encoding: str) -> None:
     bomb = b"\0" * 100_000_000
-    for one in encoding.split(", "):
-        bomb = gzip.compress(bomb, 1) if one == "gzip" else zlib.compress(bomb, 1)
+    bomb = gzip.compress(bomb, 1) if encoding == "gzip" else zlib.compress(bomb, 1)
     assert len(bomb) < 1_000_000
     answer = from_raw(HEAD + b"content-encoding: " + encoding.encode() + b"\r\n\r\n" + bomb, max_bytes=1_000_000)
     assert (len(answer.body), answer.cut) == (1_000_000, True)
@@ -122,9 +121,8 @@ def raw_deflate(body: bytes) -> bytes:
         ("gzip", gzip.compress(b"one two " * 200) + gzip.compress(b"one two " * 300)),
         ("deflate", zlib.compress(b"one two " * 500)),
         ("deflate", raw_deflate(b"one two " * 500)),
-        ("gzip, deflate", zlib.compress(gzip.compress(b"one two " * 500))),
     ],
-    ids=["gzip", "two members", "deflate", "raw deflate", "twice"],  # gzip writes the time, and workers differ
+    ids=["gzip", "two members", "deflate", "raw deflate"],  # gzip writes the time, and workers differ
 )
 def test_a_compressed_body_is_read_whole_or_its_end_is_missed(encoding: str, packed: bytes) -> None:
     """Whatever the server's `Content-Length` says."""
@@ -132,11 +130,11 @@ def test_a_compressed_body_is_read_whole_or_its_end_is_missed(encoding: str, pac
     assert from_raw(head + packed).body == b"one two " * 500
     whole = len(gzip.compress(b"one two " * 200))  # the first of two members
     for end in set(range(12, len(packed), 7)) - {whole}:
-        with pytest.raises(RequestFailed, match=r"sent a compressed body that breaks off after [\d,]+ bytes"):
+        with pytest.raises(RequestFailed, match="the compressed body is interrupted"):
             from_raw(head + packed[:end])
 
 
-@pytest.mark.parametrize("encoding", ["br", "zstd", "compress", "gzip, gzip, gzip", ",".join(["gzip"] * 5000)])
+@pytest.mark.parametrize("encoding", ["br", "zstd", "compress", "gzip, gzip", ",".join(["gzip"] * 5000)])
 def test_row_27_an_encoding_that_is_not_undone_is_refused(encoding: str) -> None:
     with pytest.raises(RequestFailed, match="unsupported content encoding") as caught:
         from_raw(HEAD + b"content-encoding: " + encoding.encode() + b"\r\n\r\nx")

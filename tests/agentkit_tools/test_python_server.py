@@ -281,6 +281,12 @@ def test_web_pages_are_refused(server: Served) -> None:
     assert response.status_code == 403
 
 
+@pytest.mark.parametrize("host", ["evil.example", "localhost:80@evil.example", "127.0.0.1.evil.example", "127.0.0.1:x"])
+def test_a_name_that_is_not_the_servers_is_refused(server: Served, host: str) -> None:
+    response = server.client.post(f"{server.url}/execute", json={"code": "1"}, headers={"Host": host})
+    assert response.status_code == 421
+
+
 def test_its_state(server: Served) -> None:
     state = server.client.get(server.url).json()
     assert (state["workers"], state["running"], state["waiting"]) == (2, 0, 0)

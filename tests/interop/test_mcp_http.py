@@ -61,6 +61,8 @@ def test_512_calls_in_flight_through_one_session_are_all_answered() -> None:
         ("gzip", "answered in 'gzip', which was not asked for"),
         ("page", "answered with HTTP 503 Service Unavailable"),
         ("large", "the answer is larger than 1,000,000 bytes"),
+        ("values", "its answer has more than 200,000 values"),
+        ("events", "its answer has more than 200,000 values"),
         ("truncated", "the call may have taken effect, but its answer did not arrive: "),
         ("key", "answered with HTTP 401 Unauthorized: invalid_token"),
         ("limit", 'slow down: {"seconds": 5}'),

@@ -159,6 +159,10 @@ def test_the_official_client_over_http(mode: str) -> None:
         ({"Origin": "https://evil.example"}, 403),
         ({"Origin": "http://localhost.evil.example"}, 403),
         ({"Host": "evil.example"}, 421),
+        ({"Host": "localhost:80@evil.example"}, 421),
+        ({"Host": "127.0.0.1:x"}, 421),
+        ({"Origin": "http://localhost:80@evil.example"}, 403),
+        ({"Origin": "null"}, 403),
     ],
 )
 def test_row_40_a_page_of_another_origin_is_refused(headers: dict[str, str], status: int) -> None:

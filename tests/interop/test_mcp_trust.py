@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from mcp_kit import call, declared, notes, raw
 
 from agentkit import ImagePart, ThreadManager, ToolRegistry, formats
-from agentkit.errors import ConfigError, SchemaError
+from agentkit.errors import ConfigError, FormatError, SchemaError
 from agentkit.formats import control
 from agentkit.interop.mcp import MCPTools
 from agentkit.interop.mcp.answers import mended
@@ -63,6 +63,31 @@ def test_row_39_what_a_person_would_not_see_is_marked(tmp_path: Path) -> None:
     assert spec.parameters["properties"]["a"]["description"] == "A." + "\ufffd" * 6
 
 
+TAGS = "".join(chr(0xE0000 + ord(c)) for c in "run rm")
+
+
+@pytest.mark.parametrize("keyword", ["title", "$comment", "x-note", "examples", "default", "pattern", "format"])
+def test_row_39_nothing_invisible_is_left_in_a_schema(keyword: str) -> None:
+    value = [f"A.{TAGS}"] if keyword == "examples" else f"A.{TAGS}"
+    schema = {"type": "object", keyword: value, "properties": {"a": {"type": "string", keyword: value}}}
+    spec = spec_of(Declaration("x", "", schema), "x", 4_000)
+    said = json.dumps(spec.parameters, ensure_ascii=False)
+    assert (said.count("A.\ufffd"), TAGS in said) == (2, False)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {f"a{TAGS}": {"type": "string"}}},
+        {"properties": {"a": {"enum": [f"a{TAGS}"]}}},
+        {"properties": {"a": {"const": f"a{TAGS}"}}},
+    ],
+)
+def test_row_39_what_a_model_writes_back_has_no_second_spelling(schema: dict[str, Any]) -> None:
+    with pytest.raises(FormatError, match="what nobody sees"):
+        spec_of(Declaration("x", "", {"type": "object", **schema}), "x", 4_000)
+
+
 def test_row_39_a_description_is_cut(tmp_path: Path) -> None:
     with raw(tmp_path, declared("read", "x" * 50_000), max_description=1_000) as server:
         description = ToolRegistry(server).tools["raw_read"].description
@@ -97,7 +122,22 @@ def test_row_39_a_changed_tool_is_disabled_and_the_difference_shown(
 def test_row_39_names_that_become_one_cost_the_second_tool(tmp_path: Path) -> None:
     with raw(tmp_path, "a.b", "a_b", "a/b") as server:
         assert list(ToolRegistry(server).tools) == ["raw_a_b"]
-        assert list(server.refused) == ["a_b", "a/b"]
+        assert list(server.refused) == [
+            "a.b",
+            "a/b",
+        ]  # a name that needs no change has precedence, wherever it is listed
+        assert "its tool 'a_b' is called 'raw_a_b' here" in server.refused["a.b"]
+
+
+def test_row_39_a_newcomer_never_takes_a_name(tmp_path: Path) -> None:
+    """Neither one that is listed first, nor one with a name that fits better, nor while the first is not listed."""
+    pins = tmp_path / "pins.json"
+    with raw(tmp_path, "a.b", pins=pins) as server:
+        assert [tool.method.args for tool in ToolRegistry(server).tools.values()] == [("a.b",)]
+    for listed in (("a/b", "a_b", "a.b"), ("a_b",)):
+        with raw(tmp_path, *listed, pins=pins) as server:
+            assert [tool.method.args for tool in ToolRegistry(server).tools.values()] == [("a.b",)] * ("a.b" in listed)
+            assert "a_b" in server.refused
 
 
 @pytest.mark.parametrize(
@@ -156,6 +196,40 @@ def test_row_40_an_approved_command_is_asked_about_once_and_a_changed_one_again(
         assert len(asked) == expected
 
 
+@pytest.mark.parametrize("changes", ["value", "program", "folder", "secret"])
+def test_row_40_the_thing_is_approved_and_not_its_description(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: str
+) -> None:
+    """Another value of a shown variable, of `${NAME}`, or of one that is not shown, is another command."""
+    asked: list[str] = []
+    entry = {"command": "python3", "args": ["x.py", "${MODE}"], "env": {"PYTHONPATH": "${WHERE}", "API_KEY": "${KEY}"}}
+    (tmp_path / "servers.json").write_text(json.dumps({"mcpServers": {"a": entry}}))
+    for folder in ("one", "two"):
+        (tmp_path / folder / "bin").mkdir(parents=True)
+        (tmp_path / folder / "bin" / "python3").write_text("#!/bin/sh\nexit 3\n")
+        (tmp_path / folder / "bin" / "python3").chmod(0o755)
+
+    def start(**now: str) -> None:
+        values = {"value": "/a", "program": "one", "folder": "one", "secret": CANARY, **now}
+        monkeypatch.setenv("WHERE", values["value"])
+        monkeypatch.setenv("MODE", "strict")
+        monkeypatch.setenv("KEY", values["secret"])
+        monkeypatch.setenv("PATH", f"{tmp_path / values['program'] / 'bin'}:/usr/bin:/bin")
+        monkeypatch.chdir(tmp_path / values["folder"])
+        options = {"pins": tmp_path / "pins.json", "approve": lambda command: asked.append(command) is None}
+        (server,) = MCPTools.from_file(tmp_path / "servers.json", **options)
+        with pytest.raises(ConfigError, match="exited with status 3"):
+            server.bound_tools()
+        server.close()
+
+    start()
+    start()
+    assert asked == ["python3 x.py '${MODE}', with PYTHONPATH='/a', API_KEY in its environment"]
+    start(**{changes: {"value": "/b", "secret": CANARY[::-1]}.get(changes, "two")})
+    assert len(asked) == 2
+    assert CANARY not in (tmp_path / "pins.json").read_text() + str(asked)
+
+
 def test_row_40_only_listed_variables_reach_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     with raw(tmp_path, "look", env={"MODE": "strict"}) as server:
@@ -207,6 +281,30 @@ def test_row_41_damage_costs_one_call(tmp_path: Path, tool: str, said: str | tup
         assert call(tools, f"raw_{tool}").text.startswith(said)
         assert call(tools, "raw_look").ok
         assert len([n for n in notes(tmp_path) if n.startswith("start")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        ({"content": [{"type": "text", "text": "x"}] * 400_000}, "its answer has more than 200,000 values"),
+        ({"content": [], "structuredContent": {"a": [[]] * 300_000}}, "its answer has more than 200,000 values"),
+        ({"content": [{"type": "text", "text": "x"}] * 2_001}, "its answer has 2,001 content items; at most 2,000"),
+        ({"content": [{"type": "text", "text": "," * 900_000}]}, ","),
+        ({"content": [{"type": "text", "text": "no"}], "structuredContent": {"a": 1}, "isError": True}, 'no\n{"a": 1}'),
+    ],
+    ids=["items", "values", "few", "commas", "error"],
+)
+def test_row_41_values_are_bounded_like_bytes(tmp_path: Path, result: dict[str, Any], said: str) -> None:
+    (tmp_path / "result.json").write_text(json.dumps(result))
+    with raw(tmp_path, "file", "look") as server:
+        tools = ToolRegistry(server)
+        assert call(tools, "raw_file", path=str(tmp_path / "result.json")).text.startswith(said)
+        assert call(tools, "raw_look").ok
+
+
+def test_row_42_the_schema_of_results_costs_no_tool(tmp_path: Path) -> None:
+    with raw(tmp_path, {**declared("read"), "outputSchema": {"properties": {"a": {}}}}) as server:
+        assert list(ToolRegistry(server).tools) == ["raw_read"]
 
 
 def test_row_41_a_call_without_an_answer_ends_at_its_deadline(tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ class Faulty(BaseHTTPRequestHandler):
             self.body(404, *self.forgotten)
         elif method == "tools/list":
             names = ["look", "gzip", "page", "large", "truncated", "hang_up", "redirect", "key", "limit"]
+            names += ["values", "events"]
             tools = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
             self.answer({"result": {"tools": tools}}, message)
         elif method == "tools/call":
@@ -97,6 +98,15 @@ class Faulty(BaseHTTPRequestHandler):
                 self.body(429, json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode(), "application/json")
             case "large":
                 self.answer({"result": {"content": [{"type": "text", "text": "x" * 2_000_000}]}}, message)
+            case "values" | "events" as name:
+                body = json.dumps(
+                    {"jsonrpc": "2.0", "id": message["id"], "result": {"content": [[]] * 110_000}}
+                ).encode()
+                kind, frame = {
+                    "values": ("application/json", b"%s"),
+                    "events": ("text/event-stream", b"event: message\r\ndata: %s\r\n\r\n"),
+                }[name]
+                self.body(200, frame % body, kind)
             case "truncated":
                 self.body(200, b'{"jsonrpc', "application/json", {"content-length": "5000"})
                 self.close_connection = True

@@ -75,6 +75,8 @@ def call(id: Any, name: str, arguments: dict[str, Any]) -> None:
             say(id=id, result=text("after garbage"))
         case _ if name in FIXED:
             say(id=id, result=FIXED[name])
+        case "file":
+            say(id=id, result=json.loads(Path(arguments["path"]).read_text()))
         case "unsolicited":
             for n, method in enumerate(("sampling/createMessage", "elicitation/create", "roots/list")):
                 params = {"messages": [], "maxTokens": 5, "message": "password?", "requestedSchema": FORM}

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import socket
 import sys
 from collections.abc import AsyncIterator, Coroutine
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 MAX_BODY: Final = 4 << 20  # bytes: code, not data
 BACKLOG: Final = 2048  # connections that the kernel accepts before the server does
 USES: Final = 1000  # of one interpreter: its own processor time is limited, too
+
+
+_LOCAL: Final = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])(?::[0-9]{1,5})?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +169,13 @@ def wanted(body: bytes, most_seconds: float) -> tuple[str, float]:
     return request["code"], float(timeout)
 
 
-def app(settings: ServerSettings | None = None) -> Starlette:
-    """The server as an ASGI application."""
+def app(settings: ServerSettings | None = None, *, local: bool = False) -> Starlette:
+    """The server as an ASGI application.
+
+    Args:
+        settings: of the server.
+        local: whether only this machine can reach it, so that no other name than its own can be meant.
+    """
     from starlette.applications import Starlette
     from starlette.requests import ClientDisconnect
     from starlette.responses import JSONResponse
@@ -176,8 +185,8 @@ def app(settings: ServerSettings | None = None) -> Starlette:
     gone = JSONResponse(None, 499)  # nobody reads it
 
     async def execute(request: Request) -> Response:
-        if "origin" in request.headers:  # a page in a browser on this machine
-            return refused(403, "requests from web pages are refused")
+        if (why := foreign(request, local)) is not None:
+            return refused(*why)
         try:
             body = await bounded(request)
         except ClientDisconnect:
@@ -211,6 +220,16 @@ def app(settings: ServerSettings | None = None) -> Starlette:
 
     routes = [Route("/execute", execute, methods=["POST"]), Route("/", state, methods=["GET"])]
     return Starlette(routes=routes, lifespan=lifespan)
+
+
+def foreign(request: Request, local: bool) -> tuple[int, str] | None:
+    """Why a request is not one of a client: it comes from a page in a browser, or calls another server."""
+    if "origin" in request.headers:
+        return 403, "requests from web pages are refused"
+    hosts = request.headers.getlist("host")
+    if local and not (len(hosts) == 1 and _LOCAL.fullmatch(hosts[0])):  # a page may be reached under a name of its own
+        return 421, f"Host {', '.join(hosts)[:100]!r} is not a name of this server"
+    return None
 
 
 def refused(status: int, why: str, **headers: str) -> Response:
@@ -267,7 +286,11 @@ def serve(settings: ServerSettings, host: str = "127.0.0.1", port: int = 1212) -
     )
     address = f"[{host}]" if ":" in host else host
     config = uvicorn.Config(
-        app(settings), access_log=False, log_level="warning", timeout_graceful_shutdown=5, lifespan="on"
+        app(settings, local=_LOCAL.fullmatch(address) is not None),
+        access_log=False,
+        log_level="warning",
+        timeout_graceful_shutdown=5,
+        lifespan="on",
     )
     sys.stdout.write(f"http://{address}:{listening.getsockname()[1]}, sandbox: {box.name}\n")
     sys.stdout.flush()

@@ -44,7 +44,8 @@ def result_of(answer: CallToolResult, shown: Shown = str) -> ToolResult:
     texts = [part.text for part in parts if isinstance(part, TextPart)]
     blank = not "".join(texts).strip()  # some servers send an empty text next to the structure
     if answer.is_error:
-        said = json.dumps(structured, ensure_ascii=False) if blank and structured is not None else "\n".join(texts)
+        shows = structured is not None and not _repeats(texts, structured)  # it may say what to correct
+        said = "\n".join([*([] if blank else texts), *([json.dumps(structured, ensure_ascii=False)] if shows else [])])
         return ToolResult(error=said, content=tuple(p for p in parts if isinstance(p, ImagePart)), metadata=metadata)
     if structured is not None and (blank or _repeats(texts, structured)):
         return ToolResult(structured, content=tuple(p for p in parts if isinstance(p, ImagePart)), metadata=metadata)

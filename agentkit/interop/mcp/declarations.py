@@ -16,7 +16,6 @@ from agentkit.errors import SchemaError
 from agentkit.formats.quarantined import Declared
 from agentkit.schemas.walk import changed
 from agentkit.toolspec import ToolSpec
-from agentkit.unicode import commands
 
 MAX_DEPTH: Final = 64  # levels of a schema; the deepest of a published server that we know of has 14
 MAX_SCHEMA: Final = 256 * 1024  # characters of a schema as JSON
@@ -56,11 +55,12 @@ def spec_of(declared: Declaration, name: str, max_description: int) -> ToolSpec:
 
     Raises:
         SchemaError: its schema is too large or too deep, or refers to another document.
-        FormatError: a name or a value that the model would have to write contains a control token.
+        FormatError: a name or a value that the model would have to write contains a control token, or a character that
+            nobody sees.
     """
     refuse_large(declared.schema, declared.name)
     schema = _plain(declared.schema, max_description)
-    return Declared("xml").tool(ToolSpec(name, cut(visible(declared.description), max_description), schema))
+    return Declared("xml").tool(ToolSpec(name, cut(declared.description, max_description), schema))
 
 
 def local_name(declared: str, prefix: str) -> str:
@@ -71,18 +71,14 @@ def local_name(declared: str, prefix: str) -> str:
     return f"{name[: MAX_NAME - 9]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
+def is_literal(declared: str) -> bool:
+    """Whether `local_name` only puts the prefix before a name."""
+    return local_name(declared, "") == declared
+
+
 def cut(text: str, size: int) -> str:
     """A text of at most about `size` characters."""
     return text if len(text) <= size else f"{text[:size]} [… cut: {len(text) - size:,} more characters]"
-
-
-def visible(text: str) -> str:
-    r"""A text with U+FFFD for each character that a person would not see and a model reads, such as Unicode's tags.
-
-    >>> visible("a\u200bb\U000e0041")
-    'a�b�'
-    """
-    return text if text.isprintable() else "".join("\ufffd" if commands(c) else c for c in text)
 
 
 def refuse_large(schema: Mapping[str, Any], name: str) -> None:
@@ -113,7 +109,7 @@ def _plain(schema: Any, size: int) -> Any:
     if not isinstance(schema, Mapping):
         return schema
     return {
-        keyword: cut(visible(value), size)
+        keyword: cut(value, size)
         if keyword in ("description", "title") and isinstance(value, str)
         else changed(keyword, value, lambda inner, _: _plain(inner, size))
         for keyword, value in schema.items()

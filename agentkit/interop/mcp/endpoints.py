@@ -5,15 +5,19 @@ Starts and connects to nothing.
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shlex
+import shutil
+import urllib.parse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Final
 
 from agentkit.errors import ConfigError
-from agentkit.models.secrets import MIN_SECRET, Address, is_secret, without_secrets
+from agentkit.models.secrets import MIN_SECRET, Address, is_secret, shown, without_secrets
 
 INHERITED: Final = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 """The only environment variables that a local server inherits by default. Source: the official SDK's list for POSIX."""
@@ -21,6 +25,12 @@ INHERITED: Final = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 _ORDINARY: Final = frozenset(("accept", "accept-language", "content-type", "user-agent"))
 _OPAQUE: Final = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[^\s/\\]{8,}\Z")  # letters and digits, neither a path nor prose
 _LAUNCHERS: Final = frozenset(("npx", "uvx", "uv", "bunx", "node", "bun", "deno", "python", "python3", "run", "exec"))
+_DIRECTS: Final = re.compile(
+    r"(?i)(?:PATH|HOME|SHELL|EDITOR|PAGER|IFS|ENV|BASH_ENV|BASH_FUNC_.*|PROMPT_COMMAND|CLASSPATH|VIRTUAL_ENV"
+    r"|(?:GCONV|GLIBC|LD|DYLD|JAVA|_JAVA|JDK|MAVEN|GRADLE|NPM_CONFIG|GO|CARGO|RUST|GIT|SSH|UV|PIP|OPENSSL|XDG)_.*"
+    r"|(?:PYTHON|NODE|DENO|BUN|PERL|RUBY|GEM|BUNDLE|LUA|PHP|DOTNET|CONDA|GOPATH|GOROOT|GOFLAGS).*)\Z"
+)
+"""Variables that decide which code runs. Whoever approves a command sees their values, unless one is a key."""
 _AFFIXES: Final = re.compile(r"\A(?:mcp[-_])?(?:server[-_])?|[-_](?:mcp|server)\Z|(?:\.[a-z]{1,3}|@[\w.^~-]+)\Z")
 
 
@@ -47,6 +57,23 @@ class LocalServer:
         return _spelled([*(v for name, v in self.env.items() if _hides(name, v)), *(h for h in hidden if len(h) > 7)])
 
     @property
+    def identity(self) -> bytes:
+        """What is started: the program as it is found, its arguments, folder and variables, with their values."""
+        return self._identified(self.argv, self.env).encode()
+
+    @property
+    def origin(self) -> str:
+        """The same without what must not be seen."""
+        seen = {name: None if _hides(name, value) else value for name, value in self.env.items()}
+        return self._identified(self.shown or self.argv, seen)
+
+    def _identified(self, argv: Sequence[str], env: Mapping[str, str | None]) -> str:
+        folder = os.path.abspath(self.cwd or ".")
+        program = shutil.which(self.argv[0], path=self.env.get("PATH", os.environ.get("PATH")))
+        found = program and os.path.join(folder, program)
+        return json.dumps([found, argv, folder, sorted(env.items())])
+
+    @property
     def name(self) -> str:
         """A name for its tools, from the program."""
         for word in (w for w in self.argv if not w.startswith("-")):
@@ -57,7 +84,7 @@ class LocalServer:
 
     def __str__(self) -> str:
         where = f" (in {self.cwd})" if self.cwd else ""
-        names = f", with {', '.join(self.env)} in its environment" if self.env else ""
+        names = f", with {', '.join(map(_said, self.env, self.env.values()))} in its environment" if self.env else ""
         return f"{shlex.join(self.shown or self.argv)}{where}{names}"
 
     __repr__ = __str__
@@ -84,9 +111,14 @@ class RemoteServer:
 
     @property
     def name(self) -> str:
-        """A name for its tools, from the host."""
-        host = self.address.url.partition("://")[2].partition("/")[0]
-        return _short(host.rpartition(":")[0] or host)
+        """A name for its tools, from the host; that of an IP address says nothing."""
+        host = urllib.parse.urlsplit(self.address.url).hostname or ""
+        return "mcp" if re.fullmatch(r"[\d.]+|.*:.*", host) else _short(host)
+
+    @property
+    def origin(self) -> str:
+        """The URL without what must not be seen."""
+        return self.address.url
 
     def __str__(self) -> str:
         return self.address.url
@@ -166,7 +198,12 @@ def _checked(headers: dict[str, str]) -> dict[str, str]:
 
 def _hides(name: str, value: str) -> bool:
     """Whether the value of an environment variable must not be seen."""
-    return is_secret(name) or _OPAQUE.match(value) is not None
+    return is_secret(name) or (_OPAQUE.match(value) is not None and not _DIRECTS.match(name))
+
+
+def _said(name: str, value: str) -> str:
+    """An environment variable as it may be seen."""
+    return name if _hides(name, value) or not _DIRECTS.match(name) else f"{name}={shown(value)!r}"
 
 
 def _spelled(secrets: Sequence[str]) -> tuple[str, ...]:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 import httpx2
 
 from agentkit.checks.awaiting import EnteredAsync
+from agentkit.interop.mcp.amount import too_many
 from agentkit.interop.mcp.endpoints import RemoteServer, safe_words
 
 UNSENT: Final = -32_090
@@ -29,6 +31,7 @@ _METHOD_NOT_FOUND: Final = -32_601
 _SAID: Final = 100_000  # bytes that are read of the body of a refusal
 _ATTEMPTS: Final = 4  # connections tried for one request, with pauses of 0.1 s, 0.2 s, …: a busy server refuses some
 _SECONDS: Final = 10.0  # for one attempt to connect
+_BLANK: Final = re.compile(rb"\n\r?\n|\r\r")  # ends an event
 _IDLE: Final = 300.0  # seconds without a byte after which an answer is given up
 
 
@@ -103,7 +106,11 @@ class GuardedTransport(EnteredAsync, httpx2.AsyncBaseTransport):
         forgotten = status == 404 and "mcp-session-id" in request.headers
         if request.method == "POST" and status >= 400 and (forgotten or status not in (404, 405)):
             return await self._refused(request, response, forgotten)
-        if kind != "text/event-stream":
+        if kind == "text/event-stream":
+            response.stream = _Events(
+                response.stream, self._cap, lambda why: self._error(request, REFUSED, why).content
+            )
+        else:
             response.stream = _Capped(response.stream, self._cap)
         return response
 
@@ -155,23 +162,59 @@ def _reason(said: Any) -> str:
     return ""
 
 
+class _Events(httpx2.AsyncByteStream):
+    """A stream of events, passed on event by event; one with too many values is replaced.
+
+    Args:
+        stream: the body.
+        cap: bytes of an event; the rest of a longer one is passed on at once, and the SDK refuses it.
+        refused: the JSON-RPC message in place of an event, by what is wrong with it.
+    """
+
+    def __init__(self, stream: Any, cap: int, refused: Callable[[str], bytes]) -> None:
+        self._stream = stream
+        self._cap = cap
+        self._refused = refused
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        held = bytearray()
+        async for chunk in self._stream:
+            known = max(len(held) - 3, 0)
+            held += chunk
+            end = max((found.end() for found in _BLANK.finditer(held, known)), default=0)
+            end = end or (len(held) if len(held) > self._cap else 0)
+            if end:
+                yield self._judged(bytes(held[:end]))
+                del held[:end]
+        yield self._judged(bytes(held))
+
+    def _judged(self, events: bytes) -> bytes:
+        why = too_many(events)
+        return b"data: %s\n\n" % self._refused(why) if why else events
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
 class _Capped(httpx2.AsyncByteStream):
-    """A body that raises what the SDK takes as damage of this one answer: if it is too long, or cut."""
+    """A body that raises what the SDK takes as damage of this one answer: if it is too large, or cut."""
 
     def __init__(self, stream: Any, cap: int) -> None:
         self._stream = stream
         self._cap = cap
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
+        body = bytearray()
         try:
             async for chunk in self._stream:
-                size += len(chunk)
-                if size > self._cap:
+                body += chunk
+                if len(body) > self._cap:
                     raise httpx2.StreamError(f"the answer is larger than {self._cap:,} bytes")
-                yield chunk
         except httpx2.TransportError as e:
             raise httpx2.StreamError(f"the answer was interrupted: {type(e).__name__}") from None
+        if why := too_many(body):
+            raise httpx2.StreamError(why)
+        yield bytes(body)
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
+from agentkit.interop.mcp.amount import too_many
 from agentkit.interop.mcp.endpoints import INHERITED, LocalServer, safe_words
 from agentkit.unicode import clean_json, escaped
 
@@ -149,8 +150,8 @@ def _message(line: bytes, cap: int, secrets: Sequence[str]) -> SessionMessage | 
     from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
     from pydantic import ValidationError
 
-    why = f"its answer is larger than {cap:,} bytes"
-    if len(line) <= cap:
+    why = f"its answer is larger than {cap:,} bytes" if len(line) > cap else too_many(line)
+    if not why:
         text = line.decode(errors="replace")
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))

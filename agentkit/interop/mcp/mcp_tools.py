@@ -15,9 +15,10 @@ from typing import Any, Final, Self, Unpack
 
 from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError, FormatError, SchemaError
+from agentkit.foreign import renamed
 from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.interop.mcp.contents import everywhere, result_of
-from agentkit.interop.mcp.declarations import Declaration, local_name, refuse_large, spec_of
+from agentkit.interop.mcp.declarations import Declaration, is_literal, local_name, refuse_large, spec_of
 from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, endpoint, safe_words
 from agentkit.interop.mcp.mcp_options import OUTER, MCPKeywords, MCPOptions, MCPProgress
 from agentkit.interop.mcp.pins import Pins
@@ -26,6 +27,7 @@ from agentkit.interop.mcp.server_file import read_server_file
 from agentkit.interop.mcp.session import CallFailed, Reporter, Session
 from agentkit.models.secrets import redacted, watch_logs
 from agentkit.tool import BoundTool, ToolContext, ToolResult, tool_from_schema
+from agentkit.tool.identity import digest_of
 from agentkit.tool.schema_tools import ReadyMadeTool
 from agentkit.unicode import escaped
 
@@ -44,12 +46,18 @@ class ServerTool(ReadyMadeTool):
         return f"the tool {self.method.args[0]!r} of {self.method.func.__self__!r}"  # type: ignore[attr-defined]
 
     @property
+    def digest(self) -> str:
+        """What the approval of a call is bound to: the server, its own name for the tool, and the declaration."""
+        server, tool = self.method.func.__self__, self.method.args[0]  # type: ignore[attr-defined]
+        return digest_of(self.spec, self.method, repr((server.origin, tool)))
+
+    @property
     def how_renamed(self) -> str:
         """The settings of `MCPTools` that decide about its name here."""
         return "give one server another name, MCPTools(…, name='other'), or its tools others, with prefix= or rename="
 
 
-@takes(MCPKeywords, such="MCPTools('https://example.org/mcp')")
+@takes(MCPKeywords, others=renamed.MCP_TOOLS, such="MCPTools('https://example.org/mcp')")
 class MCPTools:
     """The tools of one MCP server.
 
@@ -113,6 +121,11 @@ class MCPTools:
         if where.secrets:
             watch_logs(self, where.secrets, _SDK)
 
+    @property
+    def origin(self) -> str:
+        """Which server this is, for approvals of calls of its tools; without secrets."""
+        return self._where.origin
+
     def __repr__(self) -> str:
         return f"MCPTools({str(self._where)!r}, name={self.name!r})"
 
@@ -168,14 +181,14 @@ class MCPTools:
         self._closed = False
         if self._shown or not isinstance(self._where, LocalServer):
             return
-        command = escaped(str(self._where))
-        if not self._pins.approved(command):
+        command, identity = escaped(str(self._where)), self._where.identity
+        if not self._pins.approved(identity):
             if self._options.approve is None:
                 _LOG.warning("starts the MCP server %r: %s", self.name, command)
             elif self._options.approve(command) is not True:
                 raise ConfigError(f"MCP server {self.name!r}: not started, because its command was refused: {command}")
             else:
-                self._pins.approve(command)
+                self._pins.approve(identity)
         self._shown = True
 
     def _tools(self) -> tuple[BoundTool, ...]:
@@ -186,15 +199,20 @@ class MCPTools:
                 f"MCP server {self.name!r} has no tool {missing[0]!r}; it has {', '.join(map(repr, self._declared))}"
             )
         made: dict[str, BoundTool] = {}
-        for declared in self._declared.values():
-            name = self._name(declared.name)
-            if declared.name in self.changed or name is None or (only is not None and declared.name not in only):
+        owners: dict[str, str] = {}
+        for tool in self._pins.tools:  # in the order in which they were first used: no newer one takes a name
+            if (name := self._name(tool)) is None:
+                continue
+            owner, declared = owners.setdefault(name, tool), self._declared.get(tool)
+            if declared is None or tool in self.changed or (only is not None and tool not in only):
+                continue
+            if owner != tool:
+                self._refuse(
+                    tool, f"its tool {owner!r} is called {name!r} here; rename={{{tool!r}: …}} gives it another name"
+                )
                 continue
             if len(made) == most:
-                self._refuse(declared.name, f"it has more than {most} tools (max_tools)")
-                continue
-            if name in made:
-                self._refuse(declared.name, f"another of its tools is called {name!r} here, too")
+                self._refuse(tool, f"it has more than {most} tools (max_tools)")
                 continue
             try:
                 made[name] = self._tool(declared, name)
@@ -234,7 +252,8 @@ class MCPTools:
                 continue
             description = self._unseen(tool.description or tool.title or "")
             declared[tool.name] = Declaration(tool.name, description, everywhere(tool.input_schema, self._unseen))
-        changes = self._pins.check(declared.values())
+        # a name that can be kept as it is has precedence over one that is derived
+        changes = self._pins.check(sorted(declared.values(), key=lambda one: not is_literal(one.name)))
         for tool, difference in changes.items():
             if self.changed.get(tool) != difference:
                 self._tell_change(tool, difference)

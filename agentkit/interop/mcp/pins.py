@@ -6,8 +6,10 @@ In memory, or in a JSON file that is shared by the runs of a program.
 from __future__ import annotations
 
 import difflib
+import hashlib
 import json
 import os
+import secrets
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -20,6 +22,7 @@ from agentkit.unicode import escaped
 VERSION: Final = 1
 LINES: Final = 80
 """Lines of a difference that are shown."""
+_ROUNDS: Final = 100_000  # about 50 ms, once per start of a server
 
 
 class Pins:
@@ -35,13 +38,20 @@ class Pins:
         self._server = server
         self._kept: dict[str, Any] = self._read().get(server, {})
 
-    def approved(self, command: str) -> bool:
-        """Whether exactly this command was approved before."""
-        return bool(self._kept.get("command") == command)
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of all tools that were ever pinned, in that order."""
+        return tuple(self._kept.get("tools", ()))
 
-    def approve(self, command: str) -> None:
+    def approved(self, identity: bytes) -> bool:
+        """Whether exactly this command was approved before, see `LocalServer.identity`."""
+        kept = self._kept.get("command")
+        return isinstance(kept, Mapping) and bool(kept["digest"] == _digest(identity, kept["salt"]))
+
+    def approve(self, identity: bytes) -> None:
         """Remember that a command was approved."""
-        self._keep({**self._kept, "command": command})
+        salt = secrets.token_hex(16)
+        self._keep({**self._kept, "command": {"salt": salt, "digest": _digest(identity, salt)}})
 
     def check(self, declared: Iterable[Declaration]) -> dict[str, str]:
         """Pin the tools that are new; the others that have changed, each with its difference."""
@@ -87,6 +97,11 @@ class Pins:
         with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
         os.replace(name, self._path)
+
+
+def _digest(identity: bytes, salt: str) -> str:
+    """A digest that tells nobody the values in it: it is slow, so that short ones cannot be guessed from it."""
+    return hashlib.pbkdf2_hmac("sha256", identity, bytes.fromhex(salt), _ROUNDS).hex()
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:

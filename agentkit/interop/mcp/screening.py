@@ -13,10 +13,14 @@ from types import TracebackType
 from typing import Any, Final
 
 from agentkit.checks.awaiting import EnteredAsync
+from agentkit.interop.mcp.amount import ITEMS
 from agentkit.interop.mcp.answers import mended
 
 Unfit = Callable[[str, str], None]
 """Receives the name of a malformed tool, and what is wrong with it."""
+
+LISTED: Final = 5_000
+"""Tools of a list that are read."""
 
 _VERSION: Final = "2025-11-25"  # the SDK's own assumption before the handshake
 
@@ -122,12 +126,17 @@ class Screened(EnteredAsync):
         elif isinstance(message, JSONRPCResponse):
             if message.id in self._under_way.calls:
                 self._under_way.calls.discard(message.id)
+                content = message.result.get("content")
+                if isinstance(content, list) and len(content) > ITEMS:
+                    said = f"its answer has {len(content):,} content items; at most {ITEMS:,} are read"
+                    message.result = {"content": [{"type": "text", "text": said}], "isError": True}
                 with suppress(RecursionError):  # the SDK refuses it, too
                     message.result = mended(message.result, self._version)
                 return
             self._version = str(message.result.get("protocolVersion", self._version))
             if isinstance(tools := message.result.get("tools"), list):
-                message.result["tools"] = [tool for tool in tools if self._fits(tool)]
+                tools = tools[: max(LISTED + 1 - self._under_way.listed, 1)]  # one too many, which refuses the list
+                message.result["tools"] = [_read(tool) for tool in tools if self._fits(_read(tool))]
 
     def _fits(self, tool: object) -> bool:
         """Whether the SDK accepts it."""
@@ -144,6 +153,11 @@ class Screened(EnteredAsync):
             self._unfit(shown, f"its declaration is malformed: {fault(e, 2)}")
             return False
         return True
+
+
+def _read(tool: object) -> object:
+    """A declaration without the schema of its results, which is not used: a fault in it costs nothing."""
+    return {key: value for key, value in tool.items() if key != "outputSchema"} if isinstance(tool, Mapping) else tool
 
 
 def fault(error: ValueError, skipped: int = 0) -> str:

@@ -44,8 +44,8 @@ def _server(entry: Mapping[str, Any], where: str) -> Endpoint:
     except ConfigError as e:
         raise ConfigError(f"{where}: {e}") from None
     if isinstance(made, LocalServer):
-        words = [entry["command"], *(entry.get("args") or ())]
-        return replace(made, shown=tuple(words))  # with ${NAME} as written, since the values may be secrets
+        words = entry.get("args") or ()
+        return replace(made, shown=(made.argv[0], *words))  # with ${NAME} as written, since the values may be secrets
     return made
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import ConfigError
 from agentkit.interop.answering import answered
+from agentkit.interop.mcp.callers import LOOPBACK, refusal
 from agentkit.interop.mcp.contents import answer_of
 from agentkit.interop.mcp.sdk import require_sdk
 from agentkit.processor import ProcessorConfig
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from mcp.server import Server
     from mcp_types import CallToolResult
     from starlette.applications import Starlette
-
-LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 ASGI = Callable[
     [MutableMapping[str, Any], Callable[..., Awaitable[Any]], Callable[..., Awaitable[Any]]], Awaitable[None]
@@ -91,13 +90,10 @@ def mcp_app(
             f"host {host!r} can be reached from other machines: this needs a token, and the names by which clients "
             "call the server"
         )
-    names = [*(f"[{n}]" if ":" in n else n for n in LOOPBACK), *allowed_hosts]
-    security = TransportSecuritySettings(
-        allowed_hosts=[spelled for name in names for spelled in (name, f"{name}:*")],
-        allowed_origins=[f"{scheme}://{n}{port}" for n in names for scheme in ("http", "https") for port in ("", ":*")],
-    )
-    app = server.streamable_http_app(host=host, transport_security=security)
-    return _from_now(app) if token is None else _guarded(_from_now(app), token)
+    # the official SDK's own check accepts whatever follows a known name and a colon
+    unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    app = server.streamable_http_app(host=host, transport_security=unchecked)
+    return _guarded(_from_now(app), (*LOOPBACK, *allowed_hosts), token)
 
 
 def _from_now(app: Starlette) -> ASGI:
@@ -110,16 +106,21 @@ def _from_now(app: Starlette) -> ASGI:
     return plain
 
 
-def _guarded(app: ASGI, token: str) -> ASGI:
-    """The application, for those who know the token."""
-    expected = f"Bearer {token}".encode()
+def _guarded(app: ASGI, names: Sequence[str], token: str | None) -> ASGI:
+    """The application, for those who call it by one of its names and know the token, if there is one."""
+    expected = None if token is None else f"Bearer {token}".encode()
 
     async def guarded(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
-        given = dict(scope.get("headers", ())).get(b"authorization", b"")
-        if scope["type"] != "http" or hmac.compare_digest(given, expected):
+        headers = scope.get("headers", ())
+        refused = refusal(headers, names) if scope["type"] == "http" else None
+        known = not expected or hmac.compare_digest(dict(headers).get(b"authorization", b""), expected)
+        if refused is None and scope["type"] == "http" and not known:
+            refused = 401, "a token is required"
+        if refused is None:
             await app(scope, receive, send)
             return
-        await send({"type": "http.response.start", "status": 401, "headers": [(b"www-authenticate", b"Bearer")]})
-        await send({"type": "http.response.body", "body": b"a token is required"})
+        more = [(b"www-authenticate", b"Bearer")] if refused[0] == 401 else []
+        await send({"type": "http.response.start", "status": refused[0], "headers": more})
+        await send({"type": "http.response.body", "body": refused[1].encode()})
 
     return guarded

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, safe_words
 from agentkit.interop.mcp.http_transport import LOST, UNSENT, http_streams
 from agentkit.interop.mcp.local_transport import LocalProcess
-from agentkit.interop.mcp.screening import Unfit, fault, screened
+from agentkit.interop.mcp.screening import LISTED, Unfit, fault, screened
 from agentkit.unicode import clean_json
 
 if TYPE_CHECKING:
@@ -29,9 +29,6 @@ PAGES: Final = 100
 """Pages of a list of tools that are read: a server could send them forever."""
 
 _BROKEN: Final = ("Failed to parse JSON response", "SSE stream ended without a response")
-
-LISTED: Final = 5_000
-"""Tools of a list that are read."""
 
 
 class Reporter(Protocol):

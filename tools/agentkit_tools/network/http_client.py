@@ -12,17 +12,16 @@ import random
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.errors import ConfigError
-from agentkit.models import redacted, secrets_in, watch_logs
+from agentkit.models import inflated, redacted, secrets_in, watch_logs
 from agentkit_tools.network.addresses import Guard, RequestFailed, brief, checked_url, denied, shown
-from agentkit_tools.network.inflating import Inflating
 
 if TYPE_CHECKING:
     import ssl
@@ -35,8 +34,6 @@ CONNECT_TIMEOUT: Final = 10.0  # seconds for one connection; a host that does no
 AGAIN: Final = frozenset((429, 500, 502, 503, 504))
 """The statuses after which the same request may succeed."""
 REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
-ENCODINGS: Final = frozenset(("", "identity", "gzip", "deflate"))
-"""The content encodings that can be undone piece by piece with the standard library."""
 _MESSAGES: Final = re.compile("json|text/plain")
 """The types of a body that says what failed; a page does not."""
 _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
@@ -312,28 +309,23 @@ class _Exchange:
 
     async def _read(self, url: URL, answer: Answer, max_bytes: int) -> Response:
         headers = {name.lower(): self._blotted(value) for name, value in answer.headers.items()}
-        coded = [part.strip().lower() for part in headers.get("content-encoding", "").split(",")]
-        if len(coded) > 2 or not ENCODINGS.issuperset(coded):
-            raise RequestFailed(f"{url.host} sent the unsupported content encoding {brief(', '.join(coded))}")
         response = Response(str(url), shown(url), headers)
         if answer.status_code >= 400:
-            raise await self._failure(url, answer, headers, coded)
+            raise await self._failure(url, answer, headers)
         if self.check is not None:
             self.check(response)
-        body, cut = await self._bounded(url, answer, coded, max_bytes)
+        body, cut = await self._bounded(url, answer, max_bytes)
         if self.secrets:
             text = body.decode("utf-8", "surrogateescape")  # other bytes stay as they are
             body = self._blotted(text).encode("utf-8", "surrogateescape")
         return Response(response.url, response.shown_url, headers, body, cut)
 
-    async def _failure(
-        self, url: URL, answer: Answer, headers: Mapping[str, str], coded: Sequence[str]
-    ) -> RequestFailed:
+    async def _failure(self, url: URL, answer: Answer, headers: Mapping[str, str]) -> RequestFailed:
         status = answer.status_code
         said = ""
         if _MESSAGES.search(headers.get("content-type", "text/plain")):
             with suppress(RequestFailed):  # without its words, the status still says what happened
-                body, _ = await self._bounded(url, answer, coded, 2000)
+                body, _ = await self._bounded(url, answer, 2000)
                 said = self._blotted(" ".join(body.decode("utf-8", "replace").split()))[:300]
         name = _PHRASES.get(status, "an unknown status")
         return RequestFailed(
@@ -343,22 +335,20 @@ class _Exchange:
             wait=retry_after(headers.get("retry-after", ""), time.time()),
         )
 
-    async def _bounded(self, url: URL, answer: Answer, coded: Sequence[str], max_bytes: int) -> tuple[bytes, bool]:
+    async def _bounded(self, url: URL, answer: Answer, max_bytes: int) -> tuple[bytes, bool]:
         """The first bytes of a body, decompressed, and whether there were more."""
-        chunks: list[bytes] = []
-        size = 0
-        inflating = Inflating(coded)
-        async for piece in answer.aiter_raw():
-            try:
-                chunks.append(chunk := inflating.read(piece))
-            except ValueError as e:
-                raise RequestFailed(f"{url.host} sent a body that cannot be decompressed: {e}") from e
-            size += len(chunk)
-            if size > max_bytes:
-                return b"".join(chunks)[:max_bytes], True
-        if not inflating.whole:
-            raise RequestFailed(f"{url.host} sent a compressed body that breaks off after {size:,} bytes", retry=True)
-        return b"".join(chunks), False
+        import httpx2
+
+        body = bytearray()
+        try:
+            async with aclosing(inflated(answer)) as pieces:
+                async for piece in pieces:
+                    body += piece
+                    if len(body) > max_bytes:
+                        return bytes(body[:max_bytes]), True
+        except httpx2.DecodingError as e:
+            raise RequestFailed(f"{url.host} sent a body that cannot be decompressed: {e}") from e
+        return bytes(body), False
 
     def _blotted(self, text: str) -> str:
         return redacted(text, self.secrets)

@@ -1,0 +1,86 @@
+"""What a tool is, so that an approval of its call holds for this tool alone: a name can come to mean another one. Pure.
+
+The digest has the function's module (without its package) and name, its compiled code, that of what it wraps, and
+simple default values; of a server's tool, the server and its name there instead; and the description and the
+parameters that a model sees. It has neither the name under which the tool is registered, which the call has, nor what
+its function calls, nor its instance's state.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import PurePath
+from types import CodeType
+from typing import Any, Final
+
+from agentkit.toolspec import ToolSpec
+
+_SIMPLE: Final = (str, int, float, bool, bytes, type(None))
+
+
+def digest_of(spec: ToolSpec, method: Callable[..., Any], origin: str = "") -> str:
+    """What an approval is bound to, as 64 hexadecimal digits (SHA-256). Another version of Python changes it.
+
+    Args:
+        spec: the tool as models see it.
+        method: what is called.
+        origin: of a tool that is not a function here, where it comes from.
+    """
+    from hashlib import sha256
+
+    made = [spec.description, spec.parameters, origin or [_function(one) for one in _wrapped(method)]]
+    return sha256(json.dumps(made, sort_keys=True, default=dict).encode()).hexdigest()
+
+
+def _wrapped(method: Any) -> Iterator[Any]:
+    """The function that is called, and those inside it."""
+    for _ in range(32):  # a longer chain is a cycle
+        while isinstance(method, functools.partial | functools.partialmethod):
+            method = method.func
+        method = getattr(method, "__func__", method)
+        if not hasattr(method, "__code__") and not inspect.isbuiltin(method):
+            method = type(method).__call__
+        yield method
+        if (method := getattr(method, "__wrapped__", None)) is None:
+            return
+
+
+def _function(function: Any) -> list[Any]:
+    code = getattr(function, "__code__", None)
+    values = (
+        *(getattr(function, "__defaults__", None) or ()),
+        *(getattr(function, "__kwdefaults__", None) or {}).items(),
+    )
+    return [
+        _module(str(getattr(function, "__module__", ""))),
+        getattr(function, "__qualname__", ""),
+        repr(tuple(map(_constant, values))),
+        _code(code) if isinstance(code, CodeType) else "",
+    ]
+
+
+def _module(name: str) -> str:
+    """A module's own name; of the program that was started, its file's, since another one may import it."""
+    if name == "__main__":
+        return PurePath(getattr(sys.modules.get(name), "__file__", None) or name).stem
+    return name.rpartition(".")[2]
+
+
+def _code(code: CodeType) -> str:
+    """What a function does, without where it stands."""
+    return repr((code.co_code.hex(), code.co_names, code.co_varnames, *map(_constant, code.co_consts)))
+
+
+def _constant(value: Any) -> Any:
+    """A constant in a form that is the same in each process."""
+    if isinstance(value, CodeType):
+        return _code(value)
+    if isinstance(value, tuple):
+        return tuple(map(_constant, value))
+    if isinstance(value, frozenset):
+        return sorted(map(repr, value))
+    return value if isinstance(value, _SIMPLE) else type(value).__qualname__
