@@ -55,7 +55,7 @@ def tool_reference(text: str) -> str:
     Raises:
         argparse.ArgumentTypeError: it has another form; says what to write.
     """
-    if ":" in text or "." in text:  # errors of the import say more
+    if not text.isidentifier():  # errors of the import say more
         return text
     raise argparse.ArgumentTypeError(
         f"{text!r} is not a tool: write its module and its name, such as shop:Support for the class or function "

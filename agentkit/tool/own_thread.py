@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Final, TypeVar
 
+from agentkit.checks.keys import words
 from agentkit.checks.forks import starts_anew
 
 T = TypeVar("T")
@@ -117,5 +118,5 @@ def hint(error: BaseException, owner: object) -> str:
     >>> hint(ValueError("no"), None)
     ''
     """
-    wrong = _WRONG_THREAD.search(str(error)) if isinstance(error, Exception) else None
+    wrong = _WRONG_THREAD.search(words(error)) if isinstance(error, Exception) else None
     return _HINT.format(type(owner).__name__ if owner is not None else "YourTool") if wrong else ""

@@ -232,7 +232,7 @@ def test_say_asks_an_agent_of_your_own(tmp_path: Path) -> None:
 
 def test_say_wants_one_who_answers(tmp_path: Path) -> None:
     threads = ThreadManager(tmp_path / "chat.db")
-    with pytest.raises(ConfigError, match=r"say\(…\) requires either .* found neither"):
+    with pytest.raises(ConfigError, match=r"say_sync\(…\) requires either .* found neither"):
         threads.say_sync("a", "Hi")  # type: ignore[call-overload]
     with pytest.raises(ConfigError, match="found both"):
         threads.say_sync("a", "Hi", ScriptedModel([]), agent=Agent(ScriptedModel([])))  # type: ignore[call-overload]

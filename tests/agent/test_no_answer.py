@@ -244,15 +244,18 @@ def test_a_thread_answers_the_same_message_once() -> None:
     assert (first.text, again.text) == ("It is 3.", "It is 3.")
 
 
-@pytest.mark.parametrize(
-    ("line", "end"),
-    [(INVENTED, "invented_result"), (f"{INVENTED}\n{FENCED}", "invented_result"), (UNREAD, "unread_call")],
-)
-def test_a_rollout_keeps_no_made_up_result_and_says_how_it_ended(line: str, end: str) -> None:
+@pytest.mark.parametrize("line", [INVENTED, f"{INVENTED}\n{FENCED}"])
+def test_a_rollout_keeps_no_made_up_result_and_says_how_it_ended(line: str) -> None:
     rollout = Rollout([add], Lines(line), format="hermes")
     record = asyncio.run(rollout.run(Sample("s", (UserMessage("What is 1 + 2?"),))))
-    assert (record.end, record.calls) == (end, ())
+    assert (record.end, record.calls) == ("invented_result", ())
     assert "4" not in kept(record.messages)
+
+
+def test_a_rollout_answers_a_call_that_cannot_be_read() -> None:
+    rollout = Rollout([add], Lines(UNREAD), format="hermes")
+    record = asyncio.run(rollout.run(Sample("s", (UserMessage("What is 1 + 2?"),))))
+    assert (record.end, [call.error for call in record.calls]) == ("answered", ["ambiguous_call"])
 
 
 def test_made_up_results_are_events() -> None:
