@@ -14,8 +14,8 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Final, TypeVar
 
-from agentkit.checks.keys import words
 from agentkit.checks.forks import starts_anew
+from agentkit.checks.keys import words
 
 T = TypeVar("T")
 
