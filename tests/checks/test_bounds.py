@@ -130,10 +130,10 @@ def test_of_threads(given: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"model": None}, "Agent(model=None): expected a model"),
+        ({"model": None}, "run_thread(…, model=…) is missing"),
         ({"model": ""}, "run_thread(…, model=…) is missing"),
         ({"thread_id": None}, "run_thread(thread_id=None): expected a string"),
-        ({"system_prompt": MODEL}, "expected a string, or a function of the run's context"),
+        ({"system_prompt": MODEL}, "run_thread(…, system_prompt=…) is a model; write run_thread(…, model=model)"),
         ({"temporary_message": [user("a"), user("b")]}, "expected one message, found 2"),
         ({"compaction": 5}, "compaction=5): expected a Compaction, or None"),
     ],
