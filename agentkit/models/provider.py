@@ -27,6 +27,7 @@ from agentkit.models.failures import Asked, Came, broken_off, no_calls, provider
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.receiving import ResponseBody, Unreadable
 from agentkit.models.retry import Retry
+from agentkit.models.schemes import other_scheme
 from agentkit.models.secrets import MIN_SECRET, Address, is_secret, shown, watch_logs
 from agentkit.models.stream_errors import ErrorInStream
 from agentkit.models.vendors import Vendor
@@ -184,7 +185,10 @@ class RemoteModel(Closing, ABC):
         if not wire.done:
             for event in last if begun else ():  # a request that was interrupted before its first event can be repeated
                 yield event
-            raise self._failure(cause, received, request_id) from cause
+            failure = self._failure(cause, received, request_id)
+            if failure.kind in ("connection", "timeout") and received is None and failure.status is None:
+                failure = await self._wrong_scheme() or failure
+            raise failure from cause
         if not wire.called and (promised := no_calls(self.provider, last, request_id, words=begun)) is not None:
             if not begun:
                 raise promised
@@ -203,6 +207,17 @@ class RemoteModel(Closing, ABC):
         came = Came(received.size, received.head) if received is not None else None
         asked = Asked(self.provider, self._secrets, self.settings.timeout, self._misplaced())
         return broken_off(asked, came, request_id) if cause is None else provider_error(cause, asked, came, request_id)
+
+    async def _wrong_scheme(self) -> ProviderError | None:
+        """The failure to report, and not to retry, if the server answers in the other of http and https."""
+        if self.at_home or self.settings.http_client is not None:
+            return None
+        found, given = await other_scheme(self._address.url), self._address.url
+        if not found:
+            return None
+        spoken, asked = found.partition(":")[0], given.partition(":")[0]
+        said = f"{self.provider}: the server speaks {spoken}, not {asked}; write base_url={found!r}"
+        return ProviderError(said, kind="bad_request", provider=self.provider)
 
     def _misplaced(self) -> str:
         """What may be wrong with the URL, if the server does not know the request; empty if nothing seems to be."""

@@ -93,7 +93,7 @@ def test_a_failure_has_status_1_and_says_why(say: Say) -> None:
     with ReplayServer([refused, refused, (chunk({"content": "Once upon"}) + chunk({}, "length")).encode()]) as server:
         status, out, err = say(*asked(server, "Hi"))
         assert (status, out) == (1, "")
-        assert err.endswith("404: no such model\n")
+        assert err.endswith("404: no such model; the request went to " + f"{server.url}/chat/completions\n")
         status, out, err = say(*asked(server, "Hi", "--json"))
         lines = [json.loads(line) for line in out.splitlines()]
         assert (status, [line["event"] for line in lines]) == (1, ["error", "run_ended"])
