@@ -475,6 +475,8 @@ def test_edited_arguments_must_fit_the_tool(folder: Path) -> None:
         terminal.type("Send it.\n")
         question = QUESTION.replace(" [l]ater", "")
         terminal.wait_for(question)
+        terminal.type("e\n")
+        terminal.wait_for("json> ")
         for given, told in [
             ("{", ["the arguments are not valid JSON"]),
             ('{"to": "eve", "to": "bob"}', ["'to' is given twice, with different values"]),
@@ -482,13 +484,9 @@ def test_edited_arguments_must_fit_the_tool(folder: Path) -> None:
             ('{"to": "eve", "copies": "many"}', ["\n- /copies: expected"]),
             ('{"copies": "many"}', ["\n- /to: expected", "\n- /copies: expected"]),
         ]:
-            terminal.type("e\n")
-            terminal.wait_for("json> ")
             terminal.type(f"{given}\n")
-            shown = terminal.wait_for(question)
+            shown = terminal.wait_for("json> ")
             assert [text for text in told if text not in shown] == []
-        terminal.type("e\n")
-        terminal.wait_for("json> ")
         terminal.type('{"to": "eve", "copies": 2}\n')
         assert "Sent." in terminal.wait_for("you> ")
     assert sent(folder) == "eve 2\n"
