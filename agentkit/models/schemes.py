@@ -1,4 +1,4 @@
-"""Whether a port answers in the other of http and https. Asks only after a failure, and sends nothing of the request."""
+"""Whether a port answers in the other of http and https. Asked after a failure; sends nothing of the request."""
 
 from __future__ import annotations
 
