@@ -8,6 +8,7 @@ here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from operator import add
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
@@ -16,7 +17,7 @@ from agentkit.checks.spelling import no_item
 from agentkit.errors import ErrorCode
 from agentkit.foreign.absent import explained
 from agentkit.foreign.absent_imports import explained_module
-from agentkit.messages import ToolCall
+from agentkit.messages import ImagePart, TextPart, ToolCall
 
 if TYPE_CHECKING:
     from agentkit.tool.result import ToolResult
@@ -337,6 +338,38 @@ def merge(events: Iterable[Event]) -> list[Event]:
     if pieces:
         out[-1] = out[-1]._replace(text="".join(pieces))  # type: ignore[call-arg]
     return out
+
+
+def as_json(event: Event) -> dict[str, Any]:
+    """An event as an object that JSON can express: its name as `event`, and its fields.
+
+    A call has `id`, `name` and `arguments`, and `format` and `raw` if it came as text; a result has `ok`, `text`, if it
+    failed `code`, and `images` if it has some.
+
+    >>> as_json(Text("Hi"))
+    {'event': 'text', 'text': 'Hi'}
+    """
+    name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
+    return {"event": name, **{key: _json(value) for key, value in event._asdict().items()}}
+
+
+def _json(value: Any) -> Any:
+    match value:
+        case ToolCall(id, name, arguments, format, raw):
+            call = {"id": id, "name": name, "arguments": dict(arguments)}
+            return call if format is None else {**call, "format": format, "raw": raw}
+        case TextPart(text):
+            return text
+        case ImagePart():
+            return {"url": value.url} if value.data is None else {"media_type": value.media_type, "data": value.base64}
+        case tuple():
+            return [_json(one) for one in value]
+        case _ if hasattr(value, "ok"):  # a `ToolResult`, which is above this file
+            images = [_json(part) for part in value.content if isinstance(part, ImagePart)]
+            code = {} if value.ok else {"code": value.code}
+            return {"ok": value.ok, "text": value.text, **code, **({"images": images} if images else {})}
+        case _:
+            return value
 
 
 _STREAMED: Final = frozenset((Text, Thinking, Markup, InventedResult, ArgumentDelta))

@@ -130,7 +130,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exit with an error; if a word is missing that an option has taken, with that."""
-        super().error(f"{message}{self._taken()}" if message.startswith(_REQUIRED) else message)
+        super().error(f"{message}{self._taken()}" if message.startswith((_REQUIRED, "argument --tools:")) else message)
 
     def _taken(self) -> str:
         """The words that an option has taken besides its first, in a sentence; empty if none has."""

@@ -158,6 +158,9 @@ def provider_error(error: Exception, asked: Asked, came: Came | None, request_id
         said += f"; {lack}"
     if reported is None and came is not None and not isinstance(error, json.JSONDecodeError):
         said += f"; {_progress(came, secrets)}"
+    url = str(getattr(response, "url", "")).partition("?")[0]
+    if status in (404, 405) and f"://{asked.provider}/" in url:  # not the vendor's own server
+        said += f"; the request went to {url}"
     if asked.misplaced and (status in (404, 405) or (status is None and kind in ("stream", "bad_request"))):
         said += f" ({asked.misplaced})"
     return ProviderError(

@@ -28,6 +28,7 @@ from agentkit.models.inflating import ACCEPT, inflated
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.receiving import ResponseBody, Unreadable
 from agentkit.models.retry import Retry
+from agentkit.models.schemes import other_scheme
 from agentkit.models.secrets import MIN_SECRET, Address, is_secret, shown, watch_logs
 from agentkit.models.stream_errors import ErrorInStream
 from agentkit.models.vendors import Vendor
@@ -185,7 +186,7 @@ class RemoteModel(Closing, ABC):
         if not wire.done:
             for event in last if begun else ():  # a request that was interrupted before its first event can be repeated
                 yield event
-            raise self._failure(cause, received, request_id) from cause
+            raise await self._failure(cause, received, request_id) from cause
         if not wire.called and (promised := no_calls(self.provider, last, request_id, words=begun)) is not None:
             if not begun:
                 raise promised
@@ -199,11 +200,25 @@ class RemoteModel(Closing, ABC):
         content_type = response.headers.get("content-type", "")
         return ResponseBody(pieces, content_type, limit=settings.max_response, linger=settings.linger)
 
-    def _failure(self, cause: Exception | None, received: ResponseBody | None, request_id: str | None) -> ProviderError:
+    async def _failure(
+        self, cause: Exception | None, received: ResponseBody | None, request_id: str | None
+    ) -> ProviderError:
         """Why there was no complete response, in words."""
         came = Came(received.size, received.head) if received is not None else None
         asked = Asked(self.provider, self._secrets, self.settings.timeout, self._misplaced())
-        return broken_off(asked, came, request_id) if cause is None else provider_error(cause, asked, came, request_id)
+        if cause is None:
+            return broken_off(asked, came, request_id)
+        error, url = provider_error(cause, asked, came, request_id), self._address.url
+        silent = came is None and error.status is None and error.kind in ("connection", "timeout")
+        if (
+            self.at_home
+            or self.settings.http_client is not None
+            or not silent
+            or not (found := await other_scheme(url))
+        ):
+            return error
+        said = f"the server speaks {found.partition(':')[0]}, not {url.partition(':')[0]}; write base_url={found!r}"
+        return ProviderError(f"{self.provider}: {said}", kind="bad_request", provider=self.provider)
 
     def _misplaced(self) -> str:
         """What may be wrong with the URL, if the server does not know the request; empty if nothing seems to be."""

@@ -248,6 +248,8 @@ def _problem(located: _Located, arguments: Mapping[str, Any], schema: Mapping[st
     value: Any = arguments
     for step in steps:
         value = value[step]
+    if kind in ("value_error", "assertion_error"):  # the author's own check, in any words
+        return Problem(pointer(steps), "a valid value", f"{shown(value)}: {_own_words(error)}")
     code = kind.endswith("_parsing") and isinstance(value, str) and _BEGINS_WITH_ZEROS(value) is not None
     wanted = _wanted(error, value, steps, schema)
     return Problem(pointer(steps), f"{wanted} without leading zeros" if code else wanted, shown(value))
@@ -258,8 +260,6 @@ _BEGINS_WITH_ZEROS: Final = re.compile(r"\s*[+-]?0_?[0-9][0-9._eE+-]*\s*\Z").mat
 
 def _wanted(error: ErrorDetails, value: Any, steps: Sequence[str | int], schema: Mapping[str, Any]) -> str:
     """What the schema expects; if it would accept the value, also the further constraint."""
-    if error["type"] in ("value_error", "assertion_error"):
-        return _own_words(error)
     options = _at(steps, schema)
     described = _or([describe(option, schema) for option in options])
     spelled = error["type"].endswith(("_parsing", "_format"))

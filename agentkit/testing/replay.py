@@ -75,6 +75,8 @@ class Replay:
     def model(self, name: str, **settings: Any) -> ClosableModel:
         """A model that receives the recordings, regardless of the server in the environment.
 
+        It repeats no failed request, since each recording answers one request: `max_retries` is 0, unless it is passed.
+
         Args:
             name: a model string, such as `openai:gpt-5`.
             settings: the same as for `agentkit.model`.

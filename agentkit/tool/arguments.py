@@ -268,9 +268,14 @@ def _refuse_unhinted(signature: Signature, covered: set[str]) -> None:
                     f"{signature.where}: parameter {parameter.name!r} has no type; to receive what the application "
                     f"passed to the run, annotate it ({parameter.name}: ToolContext) and read {parameter.name}.state"
                 )
+            default = json_default(parameter)
+            known = default is not NOTHING and default is not None
+            hint = type(default).__name__ if known else "str | None" if default is None else "str"
+            written = f"{parameter.name}: {hint}" + ("" if default is NOTHING else f" = {parameter.default!r:.60}")
+            schema = {parameter.name: {"type": type_of(default) if known else "string"}}
             raise SchemaError(
-                f"{signature.where}: parameter {parameter.name!r} has no type; annotate it ({parameter.name}: str), or "
-                f"write its schema: @openapi_schema(parameters={{{parameter.name!r}: {{'type': 'string'}}}})"
+                f"{signature.where}: parameter {parameter.name!r} has no type; annotate it ({written}), or "
+                f"write its schema: @openapi_schema(parameters={schema})"
             )
 
 

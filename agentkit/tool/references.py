@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import pkgutil
 import re
+import sys
 from typing import Any, Final
 
 from agentkit.checks.spelling import did_you_mean
@@ -26,6 +28,13 @@ def _meant(reference: str) -> str:
     return f"; name the module as in an import, not as a file: '{module}:{name or 'name'}'"
 
 
+def _nearby(missing: str) -> str:
+    """The module of the same package, or of the working folder, that was most likely meant, as the end of a message."""
+    package, dot, _ = missing.rpartition(".")
+    folders = getattr(sys.modules.get(package), "__path__", ()) if dot else ["."]
+    return did_you_mean(missing, [f"{package}{dot}{module.name}" for module in pkgutil.iter_modules(folders)])
+
+
 def load(reference: str) -> Any:
     """The object that a reference names.
 
@@ -46,7 +55,8 @@ def load(reference: str) -> Any:
     try:
         found: Any = importlib.import_module(module_name)
     except ImportError as e:
-        raise ConfigError(f"{reference!r}: module {module_name!r} cannot be imported: {e}") from e
+        hint = _nearby(e.name) if e.name and f"{module_name}.".startswith(f"{e.name}.") else ""
+        raise ConfigError(f"{reference!r}: module {module_name!r} cannot be imported: {e}{hint}") from e
     for step in path.split("."):
         if not hasattr(found, step):
             hint = did_you_mean(step, [name for name in dir(found) if not name.startswith("_")])

@@ -93,7 +93,7 @@ def test_a_failure_has_status_1_and_says_why(say: Say) -> None:
     with ReplayServer([refused, refused, (chunk({"content": "Once upon"}) + chunk({}, "length")).encode()]) as server:
         status, out, err = say(*asked(server, "Hi"))
         assert (status, out) == (1, "")
-        assert err.endswith("404: no such model\n")
+        assert err.endswith(f"404: no such model; the request went to {server.url}/chat/completions\n")
         status, out, err = say(*asked(server, "Hi", "--json"))
         lines = [json.loads(line) for line in out.splitlines()]
         assert (status, [line["event"] for line in lines]) == (1, ["error", "run_ended"])
@@ -122,7 +122,7 @@ def test_words_that_an_option_has_taken_are_told(capfd: pytest.CaptureFixture[st
         main(["run", "--model", "openai:m", "--tools", "shop:look", "Say hi"])
     assert ended.value.code == 2
     assert capfd.readouterr().err.endswith(
-        "error: the following arguments are required: MESSAGE; --tools takes all words up to the next option, also "
+        "in the current directory; --tools takes all words up to the next option, also "
         "'Say hi': write the others before --tools, or after --\n"
     )
 

@@ -512,6 +512,7 @@ def test_what_is_no_tool_at_all() -> None:
         ),
         ("no_such_module_at_all:f", "'no_such_module_at_all:f': module 'no_such_module_at_all' cannot be imported"),
         ("json:nothing", "'json:nothing': json has no 'nothing'"),
+        ("agentkit_tools.fils:Files", "No module named 'agentkit_tools.fils'; did you mean 'agentkit_tools.files'?"),
     ],
 )
 def test_a_reference_that_leads_nowhere(reference: str, message: str) -> None:
