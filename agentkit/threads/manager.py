@@ -259,7 +259,7 @@ class ThreadManager(SayingThreads, EnteredAsync):
         model: Model | str | None,
         agent: Agent[Any, Any] | None,
         system_prompt: System[Any] | None,
-        options: Mapping[str, Any],
+        options: dict[str, Any],
     ) -> RunStream[Any]:
         if agent is None:
             agent, options = self._agent(door, model, system_prompt, options)

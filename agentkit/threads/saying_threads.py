@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Final, Generic, Unpack
+from typing import TYPE_CHECKING, Any, Final, Generic, Unpack, overload
 
 from agentkit import models
-from agentkit.agent import Agent, RunResult, RunStream
+from agentkit.agent import Agent, RunOptions, RunResult, RunStream
 from agentkit.agent.blocking import blocking, close
 from agentkit.agent.options import ThreadRunOptions
 from agentkit.agent.outcome import OutputT
@@ -47,14 +47,14 @@ _ANSWERING: Final[Bounds] = {
 }
 
 
-class _Options(ThreadRunOptions[_ContextT], Generic[_ContextT, _OutputT], total=False):
+class _Options(ThreadRunOptions[Any], total=False):
     """What `run_thread` and `run_agent` take by name."""
 
     temporary_message: Any
     compaction: Any
     processor_config: Any
     name: str
-    output_type: TypeForm[_OutputT]
+    output_type: Any
 
 
 class SaidStream(RunStream[OutputT], Generic[OutputT]):
@@ -111,7 +111,7 @@ class SayingThreads(KeptThreads, ABC):
         model: Model | str | None,
         agent: Agent[Any, Any] | None,
         system_prompt: System[Any] | None,
-        options: Mapping[str, Any],
+        options: dict[str, Any],
     ) -> RunStream[Any]:
         """A run on a thread, by an agent, or by a model with the registry's tools; `door` is its name in errors."""
 
@@ -127,6 +127,28 @@ class SayingThreads(KeptThreads, ABC):
         for model in self._models.values():
             await close(model)
 
+    @overload
+    async def say(
+        self,
+        thread_id: str,
+        message: Prompt,
+        model: Model | str,
+        system_prompt: System[Any] | None = None,
+        *,
+        client_id: str | None = None,
+        output_type: TypeForm[_OutputT] = str,  # type: ignore[assignment]
+        **options: Unpack[ThreadRunOptions],
+    ) -> RunResult[_OutputT]: ...
+    @overload
+    async def say(
+        self,
+        thread_id: str,
+        message: Prompt,
+        *,
+        agent: Agent[_ContextT, _OutputT],
+        client_id: str | None = None,
+        **options: Unpack[RunOptions[_ContextT]],
+    ) -> RunResult[_OutputT]: ...
     @waits("threads.say(…)", "threads.say_sync(…)")
     @takes(_Options, others=at("run_thread"), owner="say")
     async def say(
@@ -136,10 +158,10 @@ class SayingThreads(KeptThreads, ABC):
         model: Model | str | None = None,
         system_prompt: System[Any] | None = None,
         *,
-        agent: Agent[_ContextT, _OutputT] | None = None,
+        agent: Agent[Any, Any] | None = None,
         client_id: str | None = None,
-        **options: Unpack[_Options[_ContextT, _OutputT]],
-    ) -> RunResult[_OutputT]:
+        **options: Any,
+    ) -> RunResult[Any]:
         """Add a message to a thread, and return the result of the run that answers it.
 
         Args:
@@ -161,6 +183,28 @@ class SayingThreads(KeptThreads, ABC):
         """
         return await self._said("say", thread_id, message, model, system_prompt, agent, client_id, options)
 
+    @overload
+    def say_stream(
+        self,
+        thread_id: str,
+        message: Prompt,
+        model: Model | str,
+        system_prompt: System[Any] | None = None,
+        *,
+        client_id: str | None = None,
+        output_type: TypeForm[_OutputT] = str,  # type: ignore[assignment]
+        **options: Unpack[ThreadRunOptions],
+    ) -> RunStream[_OutputT]: ...
+    @overload
+    def say_stream(
+        self,
+        thread_id: str,
+        message: Prompt,
+        *,
+        agent: Agent[_ContextT, _OutputT],
+        client_id: str | None = None,
+        **options: Unpack[RunOptions[_ContextT]],
+    ) -> RunStream[_OutputT]: ...
     @takes(_Options, others=at("run_thread"), owner="say_stream")
     def say_stream(
         self,
@@ -169,10 +213,10 @@ class SayingThreads(KeptThreads, ABC):
         model: Model | str | None = None,
         system_prompt: System[Any] | None = None,
         *,
-        agent: Agent[_ContextT, _OutputT] | None = None,
+        agent: Agent[Any, Any] | None = None,
         client_id: str | None = None,
-        **options: Unpack[_Options[_ContextT, _OutputT]],
-    ) -> RunStream[_OutputT]:
+        **options: Any,
+    ) -> RunStream[Any]:
         """`say` as it happens: `async for event in threads.say_stream("ada", "Hello!", "openai:gpt-5")`.
 
         Arguments and errors as for `say`. The message is stored when the iteration begins, before the first event. If
@@ -183,6 +227,28 @@ class SayingThreads(KeptThreads, ABC):
         """
         return self._said("say_stream", thread_id, message, model, system_prompt, agent, client_id, options)
 
+    @overload
+    def say_sync(
+        self,
+        thread_id: str,
+        message: Prompt,
+        model: Model | str,
+        system_prompt: System[Any] | None = None,
+        *,
+        client_id: str | None = None,
+        output_type: TypeForm[_OutputT] = str,  # type: ignore[assignment]
+        **options: Unpack[ThreadRunOptions],
+    ) -> RunResult[_OutputT]: ...
+    @overload
+    def say_sync(
+        self,
+        thread_id: str,
+        message: Prompt,
+        *,
+        agent: Agent[_ContextT, _OutputT],
+        client_id: str | None = None,
+        **options: Unpack[RunOptions[_ContextT]],
+    ) -> RunResult[_OutputT]: ...
     @takes(_Options, others=at("run_thread"), owner="say_sync")
     def say_sync(
         self,
@@ -191,10 +257,10 @@ class SayingThreads(KeptThreads, ABC):
         model: Model | str | None = None,
         system_prompt: System[Any] | None = None,
         *,
-        agent: Agent[_ContextT, _OutputT] | None = None,
+        agent: Agent[Any, Any] | None = None,
         client_id: str | None = None,
-        **options: Unpack[_Options[_ContextT, _OutputT]],
-    ) -> RunResult[_OutputT]:
+        **options: Any,
+    ) -> RunResult[Any]:
         """`say` for code without an event loop: `threads.say_sync("ada", "Hello!", "openai:gpt-5").text`.
 
         Connections that models opened for it are closed at the end; the store stays open.
@@ -223,7 +289,7 @@ class SayingThreads(KeptThreads, ABC):
         system_prompt: System[Any] | None,
         agent: Agent[Any, Any] | None,
         client_id: str | None,
-        options: Mapping[str, Any],
+        options: dict[str, Any],
     ) -> RunStream[Any]:
         """The run that answers a message, and stores it first."""
         _one_answers(door, message, model, agent)
