@@ -13,7 +13,7 @@ NO_BETTER: Final = -0.05
 """The reward of a call that improves nothing: guessing must not pay."""
 
 
-class _Judge(Tool):
+class Judge(Tool):
     r"""What both tools do: keep the answer, say whether it is right, and reward an improvement.
 
     Args:
@@ -40,7 +40,8 @@ class _Judge(Tool):
         """1.0 if the last answer is right, else 0.0."""
         return 1.0 if same_answer(self._given(self.answer), self.ground_truth) else 0.0
 
-    def _judged(self, answer: str) -> ToolResult:
+    def judged(self, answer: str) -> ToolResult:
+        """The reward of one more answer: 0.0 for an improvement, else `NO_BETTER`."""
         self.answer = answer
         reward = self.calc_reward()
         step = 0.0 if reward > self._best else NO_BETTER
@@ -48,7 +49,7 @@ class _Judge(Tool):
         return ToolResult(output=f"Current parsed answer={answer!r:.200} reward={reward}", reward=step)
 
 
-class Geo3k(_Judge):
+class Geo3k(Judge):
     r"""Checks answers to problems of geometry (Geometry3K). Numbers are compared exactly, formulas by `math-verify`.
 
     Args:
@@ -69,10 +70,10 @@ class Geo3k(_Judge):
         Args:
             answer: the answer alone: a number, a formula, or either in LaTeX
         """
-        return self._judged(answer)
+        return self.judged(answer)
 
 
-class Gsm8k(_Judge):
+class Gsm8k(Judge):
     r"""Checks answers to problems of arithmetic (GSM8K): one number, compared exactly.
 
     Args:
@@ -97,4 +98,4 @@ class Gsm8k(_Judge):
         Args:
             answer: the answer alone, a number; it may also follow #### or be in a LaTeX box
         """
-        return self._judged(answer)
+        return self.judged(answer)

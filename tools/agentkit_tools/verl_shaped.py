@@ -16,7 +16,7 @@ from agentkit.interop.verl import BaseTool, OpenAIFunctionToolSchema, ToolRespon
 from agentkit_tools.network.addresses import RequestFailed
 from agentkit_tools.network.http_client import HttpClient
 from agentkit_tools.python import Python
-from agentkit_tools.rewards import Geo3k, Gsm8k
+from agentkit_tools.rewards import Geo3k, Gsm8k, Judge
 from agentkit_tools.search import RetrievalSearch, SerperSearch
 
 Answer = tuple[ToolResponse, float, dict[str, Any]]
@@ -42,11 +42,11 @@ class _Judged(BaseTool):
         tool_schema: its declaration, with the parameter `answer`.
     """
 
-    kind: ClassVar[type[Geo3k | Gsm8k]]
+    kind: ClassVar[type[Judge]]
 
     def __init__(self, config: dict[str, Any], tool_schema: OpenAIFunctionToolSchema | None = None) -> None:
         super().__init__(config, tool_schema)
-        self._instance_dict: dict[str, Geo3k | Gsm8k] = {}
+        self._instance_dict: dict[str, Judge] = {}
 
     async def create(  # type: ignore[override]  # what it needs is found missing before the first trajectory
         self, instance_id: str | None = None, *, ground_truth: str, **kwargs: Any
@@ -55,6 +55,11 @@ class _Judged(BaseTool):
         id = instance_id or str(uuid4())
         self._instance_dict[id] = self.kind(str(ground_truth))
         return id, ToolResponse()
+
+    @rollout_trace_op
+    async def execute(self, instance_id: str, parameters: dict[str, Any], **kwargs: Any) -> Answer:
+        """Check `answer`."""
+        return answered(self._instance_dict[instance_id].judged(text_argument(parameters, "answer")))
 
     async def calc_reward(self, instance_id: str, **kwargs: Any) -> float:
         """1.0 if the last answer is right, else 0.0."""
@@ -70,25 +75,11 @@ class Geo3kTool(_Judged):
 
     kind = Geo3k
 
-    @rollout_trace_op
-    async def execute(self, instance_id: str, parameters: dict[str, Any], **kwargs: Any) -> Answer:
-        """Check `answer`."""
-        judge = self._instance_dict[instance_id]
-        assert isinstance(judge, Geo3k)
-        return answered(judge.calc_geo3k_reward(text_argument(parameters, "answer")))
-
 
 class Gsm8kTool(_Judged):
     """Checks answers to problems of arithmetic (GSM8K); see `agentkit_tools.rewards.Gsm8k`."""
 
     kind = Gsm8k
-
-    @rollout_trace_op
-    async def execute(self, instance_id: str, parameters: dict[str, Any], **kwargs: Any) -> Answer:
-        """Check `answer`."""
-        judge = self._instance_dict[instance_id]
-        assert isinstance(judge, Gsm8k)
-        return answered(judge.calc_gsm8k_reward(text_argument(parameters, "answer")))
 
 
 def _google(key: str, rate: float | None, most: int, timeout: float) -> SerperSearch:

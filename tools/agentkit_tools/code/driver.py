@@ -209,6 +209,8 @@ class Watch:
         self.session: Child | None = None
         self.places = [place for place in PLACES if os.access(place, os.W_OK)]
         self.own, self.found = own(), entries(self.places)
+        folders = {path: os.stat(path) for path, status in self.found.items() if status and stat.S_ISDIR(status[0])}
+        self.times = {path: (status.st_atime_ns, status.st_mtime_ns) for path, status in folders.items()}
         self.lines = os.fdopen(self.inbox, "rb", closefd=False)
 
     def tell(self, answer: dict[str, Any]) -> None:
@@ -254,7 +256,7 @@ class Watch:
         if child.status is not None:
             self.session = None
             left = not self.settled() or own() != self.own
-            left = left or (request["clean"] and entries(self.places, len(self.found)) != self.found)
+            left = left or (request["clean"] and not self.clean())
             child.close()
         return {
             "report": report,
@@ -308,6 +310,18 @@ class Watch:
                     child.cpu = usage.ru_utime + usage.ru_stime
                     child.kill(signal.SIGKILL)  # the rest of its process group
 
+    def clean(self) -> bool:
+        """Whether the files are as they were; then the folders get their times back, since the code could set them."""
+        if entries(self.places, len(self.found)) != self.found:
+            return False
+        try:
+            for folder, times in self.times.items():
+                if os.stat(folder).st_mtime_ns != times[1]:
+                    os.utime(folder, ns=times)
+        except OSError:
+            return False
+        return True
+
     def settled(self) -> bool:
         """Whether all processes are gone; those that were just killed get a moment."""
         deadline = time.monotonic() + SETTLING
@@ -326,25 +340,28 @@ PLACES = (".", os.environ.get("TMPDIR", "/tmp"), "/dev/shm", "/dev/pts")
 """In which code may leave something, where it may write there at all."""
 
 
-def entries(places: list[str], most: int | None = None) -> dict[str, tuple[int, ...] | None]:
+def entries(places: list[str], most: int | None = None) -> dict[str, tuple[Any, ...] | None]:
     """What lies in these folders at any depth, they themselves included, each with what tells that it was changed.
 
-    No code can set the time of a change: also a mode that was set back, or a file that is gone, leaves another one.
+    Of a file that is the time of its last change, which no code can set. A folder's times are left out: a file that was
+    made and removed changes them, too.
 
     Args:
         places: the folders.
         most: how many there may be; one more suffices to see that it is not the same.
     """
-    found: dict[str, tuple[int, ...] | None] = {}
+    found: dict[str, tuple[Any, ...] | None] = {}
     waiting = list(places)
     while waiting and (most is None or len(found) <= most):
         path = waiting.pop()
         found[path] = None
         with suppress(OSError):
             status = os.lstat(path)
-            found[path] = (*status[:7], status.st_mtime_ns, status.st_ctime_ns)
             if stat.S_ISDIR(status.st_mode):
                 waiting += [os.path.join(path, name) for name in os.listdir(path)]
+                found[path] = (*status[:7], *sorted((name, os.getxattr(path, name)) for name in os.listxattr(path)))
+            else:
+                found[path] = (*status[:7], status.st_mtime_ns, status.st_ctime_ns)
     return found
 
 

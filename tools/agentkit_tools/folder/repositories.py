@@ -16,10 +16,11 @@ SHAPES: Final = (("HEAD", "commondir"), ("HEAD", "objects", "refs"))
 def is_repository(folder: int, added: str = "") -> bool:
     """Whether an open folder is a git repository, or would be one with another name in it."""
     new = added.casefold()  # on a file system that ignores case it would be the same name
-    return any(all(new == name.casefold() or _exists(folder, name) for name in shape) for shape in SHAPES)
+    return any(all(new == name.casefold() or exists(folder, name) for name in shape) for shape in SHAPES)
 
 
-def _exists(folder: int, name: str) -> bool:
+def exists(folder: int, name: str) -> bool:
+    """Whether an open folder has an entry of this name."""
     try:
         os.stat(name, dir_fd=folder, follow_symlinks=False)
     except OSError:

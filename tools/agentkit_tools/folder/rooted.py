@@ -17,7 +17,7 @@ from pathlib import Path
 
 from agentkit import ToolResult
 from agentkit_tools.folder.replacing import is_draft, locked
-from agentkit_tools.folder.repositories import is_repository
+from agentkit_tools.folder.repositories import exists, is_repository
 from agentkit_tools.protected import why_protected
 
 MAX_PATH = 4096  # bytes: PATH_MAX of Linux
@@ -89,7 +89,7 @@ class Confined:
         for depth in range(len(names) - 1):
             with self.opened(names[:depth]) as folder:
                 judge(folder, names, depth)
-                if make and not _exists(folder, names[depth]):
+                if make and not exists(folder, names[depth]):
                     with locked(folder):  # others see this entry, or this one sees theirs
                         judge(folder, names, depth)
                         with suppress(FileExistsError):
@@ -162,13 +162,6 @@ def _reached(root: int, names: Sequence[str]) -> int:
         return opener()(root, names)
     except OSError as e:
         raise _blocked(root, names) from e
-
-
-def _exists(folder: int, name: str) -> bool:
-    with suppress(FileNotFoundError):
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-        return True
-    return False
 
 
 def judge(folder: int, names: Sequence[str], depth: int) -> None:
