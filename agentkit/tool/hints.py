@@ -141,11 +141,17 @@ def _built(parameters: tuple[Parameter, ...], signature: Signature) -> ArgumentT
 def _of_what_is_sent() -> type[GenerateJsonSchema]:
     """Pydantic's generator of schemas, without the fields of a dataclass that its constructor does not take.
 
-    The string that a `Decimal` may be is marked as one: its digits count.
+    The string that a `Decimal` may be is marked as one: its digits count. The tag of a tagged union is required even if
+    it has a default: no member is chosen without it.
     """
     from pydantic.json_schema import GenerateJsonSchema
 
     class OfWhatIsSent(GenerateJsonSchema):
+        def generate(self, schema: Any, mode: Any = "validation") -> dict[str, Any]:
+            found = super().generate(schema, mode)
+            _require_tags(found, found)
+            return found
+
         def field_is_present(self, field: Any) -> bool:
             return field.get("init", True) and super().field_is_present(field)
 
@@ -157,6 +163,22 @@ def _of_what_is_sent() -> type[GenerateJsonSchema]:
             return found
 
     return OfWhatIsSent
+
+
+def _require_tags(node: Any, root: dict[str, Any]) -> None:
+    """Make the tag of every tagged union required in each of its members."""
+    for inner in node.values() if isinstance(node, dict) else node:
+        if isinstance(inner, (dict, list)):
+            _require_tags(inner, root)
+    tag = node.get("discriminator") if isinstance(node, dict) else None
+    if not isinstance(tag, dict) or "propertyName" not in tag:
+        return
+    name, options = tag["propertyName"], list(node.get("oneOf", ()))
+    for option in options:  # which grows
+        member = root.get("$defs", {}).get(option.get("$ref", "").removeprefix("#/$defs/"), option)
+        options += member.get("oneOf", ())  # a union of its own with the same tag
+        if name in member.get("properties", {}) and name not in member.get("required", ()):
+            member["required"] = [name, *member.get("required", ())]
 
 
 def _refuse_field(parameter: Parameter) -> None:
