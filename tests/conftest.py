@@ -78,7 +78,7 @@ def pytest_runtest_logfinish(nodeid: str) -> None:
 
 
 MANY = 12  # formats
-ONE_OF = 12  # of so many cases that differ in nothing but the format
+ONE_OF = 24  # of so many cases that differ in nothing but the format
 
 
 def _but_for_the_format(item: pytest.Item) -> str:
@@ -97,9 +97,9 @@ def _but_for_the_format(item: pytest.Item) -> str:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of the cases of a test that is marked `share(n)`, all but one of n are for the soak.
 
-    So are 11 of 12 that differ in nothing but the format, if those are many; `share(1)` takes all. Which ones depends
-    on the test's name alone: each format, say, is in the suite with some of the tests, and with the same ones on every
-    Python. A short soak, of fewer than 100 examples, takes one more of n.
+    Of those that differ in nothing but the format, if they are many, one of 24 stays, or one if they are fewer;
+    `share(1)` takes all. Which ones depends on the test's name alone: each format, say, is in the suite with some of
+    the tests, and with the same ones on every Python. A short soak, of fewer than 100 examples, takes one more of n.
     """
     short = 0 < int(os.environ.get("AGENTKIT_EXAMPLES", "0")) < 100
     tests = [item.nodeid.partition("[")[0] for item in items]
@@ -111,7 +111,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         mark, name = item.get_closest_marker("share"), test
         every = min(mark.args[0], cases[test]) if mark is not None else 1  # one at least
         if mark is None and alike[group] >= MANY:
-            every, name = ONE_OF, group
+            every, name = min(ONE_OF, alike[group]), group
         if every > 1:
             place = (places[name] + crc32(name.encode())) % every
             places[name] += 1

@@ -28,6 +28,7 @@ def timeless(lines: list[str]) -> list[str]:
     return [line if " ms " not in line else "╭─ ✓ look …" for line in lines]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("columns", [40, 80])
 def test_a_chat_is_drawn(folder: Path, columns: int) -> None:
     """An answer with a call; a word for the program; several lines pasted as one message; the end."""

@@ -238,6 +238,7 @@ def program(words: list[str], how: str, folder: Path, stdin: bytes = b"", **envi
 AGENTKIT = [sys.executable, "-m", "agentkit"]
 
 
+@pytest.mark.share(5)
 @pytest.mark.parametrize("words", [["formats"], ["--help"], ["threads", "--help"], ["demo"], ["parse"]], ids=" ".join)
 def test_a_full_disk_behind_the_output_is_told(tmp_path: Path, words: list[str]) -> None:
     status, _, err = program([*AGENTKIT, *words], "> /dev/full", tmp_path, b"text")

@@ -75,7 +75,7 @@ def test_what_once_was_not(name: str, text: str) -> None:
     is_read_the_same(get(name), text)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(14)
 @pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
 @settings(max_examples=EXAMPLES)
 @given(data=st.data())
@@ -87,7 +87,7 @@ def test_any_words_of_a_format_are_read_the_same_however_they_come(format: Forma
     is_read_the_same(format, text)
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(30)
 @pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
 @settings(max_examples=EXAMPLES // 8)
 @given(data=st.data(), limit=st.integers(10_000, 10_100))

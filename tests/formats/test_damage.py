@@ -158,7 +158,7 @@ def read(text: str, cuts: list[int], given: Any) -> list[Event]:
     return merge([*events, *parser.close()])
 
 
-@pytest.mark.share(12)
+@pytest.mark.share(60)
 @pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
 def test_damage_in_any_part_raises_nothing_loses_nothing_and_is_read_the_same_in_any_cutting(format: Format) -> None:
     chance = random.Random(format.name)
@@ -360,6 +360,7 @@ def quoting(format: Format) -> Iterator[str]:
 QUOTING = [(format, text) for format in CATALOG for text in quoting(format)]
 
 
+@pytest.mark.share(8)
 @pytest.mark.parametrize(("format", "text"), QUOTING, ids=[f"{f.name}-{n}" for n, (f, _) in enumerate(QUOTING)])
 def test_what_is_quoted_to_the_letter_is_no_call_wherever_the_text_is_cut(format: Format, text: str) -> None:
     for at in range(len(text)):

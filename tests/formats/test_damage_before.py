@@ -81,6 +81,7 @@ LISTS = [f for f in CATALOG if f.section is not None and isinstance(f.call[0], E
 LISTS = [f for f in LISTS if not weak(f.section.open)]  # type: ignore[union-attr]
 
 
+@pytest.mark.share(12)
 @pytest.mark.parametrize("format", LISTS, ids=lambda f: f.name)
 @pytest.mark.parametrize(
     "between",

@@ -36,6 +36,7 @@ def hold(seeds: range) -> None:
             assert not differs, f"seed {seed}: {declarations.told(format, text)}"
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("share", range(4))
 def test_texts_of_drawn_declarations_are_read_the_same_in_any_cutting(share: int) -> None:
     hold(range(SEED + share * DECLARED // 4, SEED + (share + 1) * DECLARED // 4))

@@ -61,7 +61,7 @@ def queries(format: Format, value: str, quote: str) -> Iterator[str]:
             yield text.replace("'", quote).replace("VALUE", value.replace("?", quote))
 
 
-@pytest.mark.share(12)
+@pytest.mark.share(60)
 @every_format
 @pytest.mark.parametrize("end", ENDS)
 def test_no_call_runs_with_a_value_that_was_cut_at_its_own_quote(format: Format, end: str) -> None:
@@ -93,6 +93,7 @@ BEHIND = (
 )
 
 
+@pytest.mark.share(6)
 @every_format
 @pytest.mark.parametrize("behind", BEHIND)
 def test_a_sound_call_runs_whatever_stands_behind_it(format: Format, behind: str) -> None:

@@ -85,6 +85,7 @@ def check(tool: BoundTool, arguments: Any, number: str, *, lenient: bool) -> Non
     assert Fraction(number) in {Fraction(n) for n in numbers(taken)}
 
 
+@pytest.mark.share(60)
 @pytest.mark.parametrize("hint", HINTS, ids=str)
 @settings(max_examples=150, deadline=None)
 @given(number=NUMBERS, format=st.sampled_from([f.name for f in CATALOG]))

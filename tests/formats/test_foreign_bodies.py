@@ -179,6 +179,7 @@ def test_what_names_no_tool_after_it_or_only_shows_it_is_text(format: Format, op
             assert not answered(read(format, shown)), shown
 
 
+@pytest.mark.share(12)
 @every_opening
 @pytest.mark.parametrize("said", SAID)
 def test_prose_that_mentions_it_and_a_tool_is_text(format: Format, opens: str, closes: str, said: str) -> None:
@@ -187,6 +188,7 @@ def test_prose_that_mentions_it_and_a_tool_is_text(format: Format, opens: str, c
     assert not answered(read(format, said.format(opens, closes))), said
 
 
+@pytest.mark.share(12)
 @every_opening
 @pytest.mark.parametrize("said", MENTIONED)
 def test_a_pair_of_tags_with_a_word_or_an_ellipsis_between_them_is_text(

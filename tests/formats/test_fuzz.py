@@ -43,6 +43,7 @@ def hold(first: int, texts: int, remain: float = 0) -> None:
     assert sum(found.values()) <= remain * texts, told(tally)
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("share", range(4))
 def test_damaged_texts_are_read_without_a_fault(share: int) -> None:
     hold(SEED * fuzz.SEEDS + share * TEXTS // 4, TEXTS // 4)

@@ -30,6 +30,7 @@ def written(events: list[Event]) -> str:
     return "".join(e.text if isinstance(e, said) else e.call.raw if isinstance(e, CallEnd) else "" for e in events)
 
 
+@pytest.mark.share(12)
 @pytest.mark.parametrize("format", CATALOG, ids=lambda format: format.name)
 @pytest.mark.parametrize("family", {f.result: f for f in CATALOG}.values(), ids=lambda family: family.name)
 def test_a_made_up_result_of_any_family_ends_the_reply(format: Format, family: Format) -> None:

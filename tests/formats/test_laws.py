@@ -199,7 +199,7 @@ def test_law_3_nothing_is_lost_doubled_or_moved(format: Format) -> None:
     hold(format, law, text=texts(format))
 
 
-@pytest.mark.share(9)
+@pytest.mark.share(36)
 @every_format
 @pytest.mark.parametrize("piece", ["prose ", "a < b && c > d\n", "<tag> </tag> ", '\\" {[ ', "`x` ", "]]> ", "\n\n"])
 def test_law_4_twice_the_text_takes_about_twice_the_time(format: Format, piece: str) -> None:

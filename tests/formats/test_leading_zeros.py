@@ -97,6 +97,7 @@ def test_no_string_that_begins_with_a_zero_is_a_number(name: str, code: str) -> 
 CODES = ["0644", "-010", "0_1", "01.5", "00700"]
 
 
+@pytest.mark.share(6)
 @pytest.mark.parametrize("format", [f.name for f in CATALOG])
 @pytest.mark.parametrize("kind", [int, float, list[int], int | None])
 def test_a_code_is_an_error_in_every_format(format: str, kind: Any) -> None:

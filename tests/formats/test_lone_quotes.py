@@ -65,6 +65,7 @@ def test_most_formats_are_here() -> None:
     assert {"hermes", "mistral", "jamba", "llama3_json", "harmony", "pythonic", "lfm2"} <= {f.name for f in IN_QUOTES}
 
 
+@pytest.mark.share(12)
 @every_format
 @pytest.mark.parametrize("given", GIVEN)
 def test_no_call_runs_with_what_is_between_two_lone_quotes(

@@ -21,6 +21,7 @@ NO_WORD = {"minimax_m3", "functiongemma"}
 WORDS = ("null", "None", "NULL")
 
 
+@pytest.mark.share(6)
 @pytest.mark.parametrize("required", [("q",), ("q", "text"), ()])
 @pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
 def test_null_and_the_words_for_it_go_round(format: Format, required: tuple[str, ...]) -> None:

@@ -39,6 +39,7 @@ def read(text: str, declared: tuple[Format, ...], pieces: list[str] | None = Non
     return merge([*events, *parser.close()])
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("share", range(4))
 def test_one_step_finds_what_the_parts_find(share: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Law 1 for the two ways of reading: on damaged texts of every format, whole, fed whole, and in large pieces."""

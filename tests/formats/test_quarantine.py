@@ -201,6 +201,7 @@ def test_a_tool_s_name_in_a_result_is_cut_only_where_it_shows_a_call() -> None:
     assert formats.quarantine(text.replace('"x": 2', '"arguments": {}'), "xlam", TOOLS) != text
 
 
+@pytest.mark.share(60)
 @every_format
 def test_breaking_many_empty_lines_takes_no_longer_than_other_text(format: Format) -> None:
     text = "\n" * 200_000

@@ -67,7 +67,7 @@ def test_most_formats_with_sections_are_tried() -> None:
     assert len(SECTIONED) > 20
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(14)
 @every_section
 def test_a_call_whose_opening_in_its_section_is_worn_is_answered_for_and_its_neighbours_are_made(
     format: Format,
@@ -97,6 +97,7 @@ def test_a_call_that_opens_and_ends_and_names_no_tool_does_not_take_its_neighbou
         assert len([e for e in events if isinstance(e, CallEnd | CallError)]) == len(CALLS)
 
 
+@pytest.mark.share(28)
 @every_section
 @pytest.mark.parametrize("quoting", ["hermes", "llama4_pythonic", "invoke"])
 def test_what_is_quoted_behind_damage_at_the_beginning_of_a_section_is_not_made(format: Format, quoting: str) -> None:

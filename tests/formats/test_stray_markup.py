@@ -85,7 +85,7 @@ def test_a_stray_piece_of_a_formats_own_markup_costs_no_neighbour(format: Format
     hold(format, (FIND, FIND))
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(60)
 @every_format
 def test_what_strays_in_beside_a_key_is_no_part_of_it_by_half(format: Format) -> None:
     """Not the backslash of an escaped quote, of which the quote is left out."""

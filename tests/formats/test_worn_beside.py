@@ -137,6 +137,7 @@ DISGUISES = {
 """Other ways in which the brackets of a tag are written."""
 
 
+@pytest.mark.share(12)
 @every_raw_format
 @pytest.mark.parametrize("signs", DISGUISES.values(), ids=DISGUISES)
 def test_a_closing_in_disguise_is_part_of_no_value_and_of_one_that_is_closed(

@@ -42,7 +42,7 @@ def test_every_quotation_mark_of_unicode_is_one() -> None:
     assert {*QUOTATION_MARK, *initial_and_final} <= MARKS
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(24)
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_call_in_quotation_marks_stays_text(name: str) -> None:
     """An eighth of the pairs for each format; all of them for `hermes`."""
@@ -55,7 +55,7 @@ def test_a_call_in_quotation_marks_stays_text(name: str) -> None:
             stays(f"{before}{opening}{touching % rendered(name)}{closing}{after}")
 
 
-@pytest.mark.share(12)
+@pytest.mark.share(48)
 @pytest.mark.parametrize("name", [name for name in FORMATS if name not in BARE_ONES])
 def test_a_call_in_an_element_that_shows_or_quotes_stays_text(name: str) -> None:
     """Two of the elements for each format; all of them for `hermes`."""
@@ -66,7 +66,7 @@ def test_a_call_in_an_element_that_shows_or_quotes_stays_text(name: str) -> None
             assert told(f"He wrote <{element} class='x'>so</{element}>.\n{rendered(name)}").made == ONE
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(24)
 @pytest.mark.parametrize(("opening", "closing"), PAIRS)
 def test_a_call_after_a_closed_quotation_is_made(opening: str, closing: str) -> None:
     said = f"He wrote {opening}good{closing}, and {opening}fine{closing} so"

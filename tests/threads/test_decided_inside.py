@@ -231,7 +231,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
     return tmp_path / "threads.db" if request.param == "thread" else None
 
 
-@pytest.mark.share(9)
+@pytest.mark.share(18)
 @pytest.mark.parametrize("how", ["cancel", "token", "task"])
 @pytest.mark.parametrize(("depth", "strategy"), [(1, "parallel"), (1, "sequential"), (2, "sequential")])
 async def test_a_run_that_is_ended_at_any_event(path: Path | None, how: How, depth: int, strategy: Strategy) -> None:
@@ -262,6 +262,7 @@ async def test_agents_that_run_at_once_on_one_budget(path: Path | None) -> None:
         await play(Case(choices, budget=budget, agents=2), path, number)
 
 
+@pytest.mark.share(2)
 async def test_a_call_whose_time_is_up(path: Path | None) -> None:
     for number, choices in enumerate(PAIRS):
         await play(Case(choices, timeout=0.001, strategy="sequential"), path, number)
