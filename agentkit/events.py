@@ -13,11 +13,12 @@ from collections.abc import Iterable, Mapping
 from operator import add
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
+from agentkit import messages
 from agentkit.checks.spelling import no_item
 from agentkit.errors import ErrorCode
 from agentkit.foreign.absent import explained
 from agentkit.foreign.absent_imports import explained_module
-from agentkit.messages import ImagePart, TextPart, ToolCall
+from agentkit.messages import ImagePart, ToolCall
 
 if TYPE_CHECKING:
     from agentkit.tool.result import ToolResult
@@ -358,7 +359,7 @@ def _json(value: Any) -> Any:
         case ToolCall(id, name, arguments, format, raw):
             call = {"id": id, "name": name, "arguments": dict(arguments)}
             return call if format is None else {**call, "format": format, "raw": raw}
-        case TextPart(text):
+        case messages.TextPart(text):
             return text
         case ImagePart():
             return {"url": value.url} if value.data is None else {"media_type": value.media_type, "data": value.base64}

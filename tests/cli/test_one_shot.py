@@ -122,7 +122,7 @@ def test_words_that_an_option_has_taken_are_told(capfd: pytest.CaptureFixture[st
         main(["run", "--model", "openai:m", "--tools", "shop:look", "Say hi"])
     assert ended.value.code == 2
     assert capfd.readouterr().err.endswith(
-        "in the current directory; --tools takes all words up to the next option, also "
+        "error: the following arguments are required: MESSAGE; --tools takes all words up to the next option, also "
         "'Say hi': write the others before --tools, or after --\n"
     )
 
