@@ -257,14 +257,15 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def _related(error: BaseException) -> Iterator[BaseException]:
-    """The exception, and all that it refers to."""
+    """The exception, and its causes. What was handled meanwhile is detached: it may be the caller's, and stays whole."""
     seen: dict[int, BaseException] = {}
     todo: list[BaseException | None] = [error]
     while todo:
         one = todo.pop()
         if one is not None and id(one) not in seen:
             seen[id(one)] = one
-            todo += [one.__cause__, one.__context__, *getattr(one, "exceptions", ())]
+            one.__context__ = one.__cause__
+            todo += [one.__cause__, *getattr(one, "exceptions", ())]
     return iter(seen.values())
 
 

@@ -25,6 +25,7 @@ from agentkit.models.model_options import ModelSettings
 from agentkit.models.provider import RemoteModel
 from agentkit.models.secrets import watch_logs
 from agentkit.models.sse import EventReader
+from agentkit.testing import Recording, Replay
 
 HI = b'data: {"choices": [{"index": 0, "delta": {"content": "Hi"}}]}\n\n'
 STOP = b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\n'
@@ -263,6 +264,23 @@ def test_events_do_not_depend_on_how_bytes_are_cut(data: st.DataObject) -> None:
 # ---------------------------------------------------------------- secrets
 
 KEY, PASSWORD = "canary-0123456789abcdef", "canary password/77"
+
+
+def test_an_exception_of_the_caller_stays_whole() -> None:
+    class Mine(Exception):
+        payload: object = None
+
+    async def run(given: object) -> object:
+        made = Replay([Recording({"error": {"message": "no"}}, status=400)]).model("openai:m")
+        try:
+            raise Mine
+        except Mine as e:
+            e.payload = given
+            with pytest.raises(ProviderError):
+                _ = [event async for event in made.stream(ModelRequest([user("Hi")]))]
+            return e.payload
+
+    assert asyncio.run(run(given := object())) is given
 
 
 @pytest.mark.parametrize("prefix", ["openai", "responses", "anthropic"])
