@@ -257,7 +257,7 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def _related(error: BaseException) -> Iterator[BaseException]:
-    """The exception, and its causes. What was handled meanwhile is detached: it may be the caller's, and stays whole."""
+    """The exception and its causes. Other exceptions that were being handled are detached: they are the caller's."""
     seen: dict[int, BaseException] = {}
     todo: list[BaseException | None] = [error]
     while todo:
