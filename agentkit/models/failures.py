@@ -109,12 +109,14 @@ def kind_of_codes(codes: Iterable[str]) -> ProviderErrorKind:
 
 
 class Asked(NamedTuple):
-    """A request: the provider, the secrets, the timeout, and what may be wrong with the URL."""
+    """A request: the provider, the secrets, the timeout, what may be wrong with the URL, and the caller's exception."""
 
     provider: str
     secrets: Sequence[str] = ()
     timeout: float = 600.0
     misplaced: str = ""
+    handled: BaseException | None = None
+    """The exception that the caller was handling when it asked. It is no cause of a failure, and stays whole."""
 
 
 class Came(NamedTuple):
@@ -136,7 +138,7 @@ def provider_error(error: Exception, asked: Asked, came: Came | None, request_id
     secrets = asked.secrets
     response: Any = getattr(error, "response", None)
     headers = getattr(response, "headers", {})
-    for one in _related(error):
+    for one in _related(error, asked.handled):
         _blot(one, secrets)
     status = getattr(error, "status_code", None)
     body = getattr(error, "body", None)
@@ -256,16 +258,17 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
         return None
 
 
-def _related(error: BaseException) -> Iterator[BaseException]:
-    """The exception and its causes. Other exceptions that were being handled are detached: they are the caller's."""
+def _related(error: BaseException, handled: BaseException | None) -> Iterator[BaseException]:
+    """The exception, and all that it refers to; what the caller was handling is detached from it."""
     seen: dict[int, BaseException] = {}
     todo: list[BaseException | None] = [error]
     while todo:
         one = todo.pop()
         if one is not None and id(one) not in seen:
             seen[id(one)] = one
-            one.__context__ = one.__cause__
-            todo += [one.__cause__, *getattr(one, "exceptions", ())]
+            if one.__context__ is handled:
+                one.__context__ = None
+            todo += [one.__cause__, one.__context__, *getattr(one, "exceptions", ())]
     return iter(seen.values())
 
 

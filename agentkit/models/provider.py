@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import re
+import sys
 import urllib.parse
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
@@ -160,6 +161,7 @@ class RemoteModel(Closing, ABC):
 
     async def _attempt(self, body: dict[str, Any]) -> AsyncGenerator[SourceEvent, None]:
         """One request, from its first event to its last."""
+        handled = sys.exception()  # if the caller asks while it handles one
         client = await self._clients.get(self._made_client)
         wire = self._wire(body)
         begun = False
@@ -186,7 +188,7 @@ class RemoteModel(Closing, ABC):
         if not wire.done:
             for event in last if begun else ():  # a request that was interrupted before its first event can be repeated
                 yield event
-            raise await self._failure(cause, received, request_id) from cause
+            raise await self._failure(cause, handled, received, request_id) from cause
         if not wire.called and (promised := no_calls(self.provider, last, request_id, words=begun)) is not None:
             if not begun:
                 raise promised
@@ -201,11 +203,15 @@ class RemoteModel(Closing, ABC):
         return ResponseBody(pieces, content_type, limit=settings.max_response, linger=settings.linger)
 
     async def _failure(
-        self, cause: Exception | None, received: ResponseBody | None, request_id: str | None
+        self,
+        cause: Exception | None,
+        handled: BaseException | None,
+        received: ResponseBody | None,
+        request_id: str | None,
     ) -> ProviderError:
         """Why there was no complete response, in words."""
         came = Came(received.size, received.head) if received is not None else None
-        asked = Asked(self.provider, self._secrets, self.settings.timeout, self._misplaced())
+        asked = Asked(self.provider, self._secrets, self.settings.timeout, self._misplaced(), handled)
         if cause is None:
             return broken_off(asked, came, request_id)
         error, url = provider_error(cause, asked, came, request_id), self._address.url

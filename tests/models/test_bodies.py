@@ -276,8 +276,9 @@ def test_an_exception_of_the_caller_stays_whole() -> None:
             raise Mine
         except Mine as e:
             e.payload = given
-            with pytest.raises(ProviderError):
+            with pytest.raises(ProviderError) as failed:
                 _ = [event async for event in made.stream(ModelRequest([user("Hi")]))]
+            assert "Mine" not in str(failed.value)
             return e.payload
 
     assert asyncio.run(run(given := object())) is given

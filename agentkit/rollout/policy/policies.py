@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from inspect import isawaitable
 from typing import Any, Final
@@ -85,6 +86,7 @@ class ServerPolicy(Closing):
         fields = dict(request.sampling)
         keep = {**KEEP_STOP["vllm"], **KEEP_STOP["sglang"]} if request.stop and self._asks else {}
         extra = {**self._asks, **keep, **fields.pop("extra_body", {}), **fields}
+        handled = sys.exception()  # if the caller asks while it handles one
         try:
             with refusals.errors_up_to(refusals.MAX_ERROR):
                 answer = await client.completions.create(
@@ -98,7 +100,8 @@ class ServerPolicy(Closing):
                 )
         except OPENAI.errors() as error:
             secrets = [self._key] if self._key != PLACEHOLDER_KEY else []
-            raise provider_error(error, Asked(self.base_url, secrets, self._timeout), None, None) from error
+            asked = Asked(self.base_url, secrets, self._timeout, handled=handled)
+            raise provider_error(error, asked, None, None) from error
         return self._read(answer.to_dict(), request.stop)
 
     def _read(self, answer: Mapping[str, Any], stop: Sequence[str]) -> Generation:
