@@ -95,7 +95,7 @@ _WORD = re.compile(r"[\w.\s-]*").fullmatch
 class Written:
     """A text, and what it says: the calls as they were meant, and what was damaged of them.
 
-    `values` and `owner` are by the number of a value; `inner` has the number of the value in which one is quoted. `hurt`
+    `values` and `owner` are by the number of a value; `inner` has that of the value in which one is quoted. `hurt`
     are calls, `touched` values, in which something is not as it was meant; `near` are values next to which something is
     not; `inserted` is what damage wrote. With `quotes`, damage may have quoted what follows, or made it reasoning.
     """

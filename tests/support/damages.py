@@ -96,14 +96,14 @@ def _joined(out: Written, own: set[str]) -> bool:
     """Whether two values of a call whose opening is intact are one by now, as nothing of its markup is between them."""
     if not any(isinstance(part, CallBody) and part.raw for part in out.plan.shape.call):
         return False
-    opened, between = False, True
+    opened, last = False, -1
     for token in out.tokens:
         if token.value >= 0:
-            if opened and not between:
+            if opened and last >= 0 and out.owner[last] != out.owner[token.value]:
                 return True
-            between = False
+            last = token.value
         elif token.text in own:
-            opened = between = True
+            opened, last = True, -1
     return False
 
 

@@ -160,7 +160,8 @@ class Judge:
 
     def _inside(self, value: Any, call: ToolCall) -> bool:
         """Whether a value belongs to a call: after the end of an element, it is prose."""
-        return not self._element or any(mark in call.raw for mark in map(str, numbers(value)))
+        own = numbers(value)
+        return not self._element or not own or any(mark.format(own[0]) in call.raw for mark in (BEGIN, "9100{:02d}"))
 
     @property
     def _element(self) -> bool:
@@ -205,7 +206,8 @@ class Judge:
         quoted = {outer for outer in w.inner.values() if w.plan.calls[w.owner[outer][0]].quoting != "half"}
         content = [w.values[n] for n in quoted - w.touched]
         if not self.strict:
-            content += [t.text for t in w.tokens if t.value >= 0] + sorted(w.inserted, key=len, reverse=True)
+            content += [*w.values.values(), *(t.text for t in w.tokens if t.value >= 0)]
+            content += sorted(w.inserted, key=len, reverse=True)
         for text in content:
             value = value.replace(text, "")
         return pieces(w.plan.shape).search(value) is not None
