@@ -23,7 +23,7 @@ SAME = 0.993
 """The least fraction of the real texts of which the same calls are read as before."""
 
 PARTS = 8
-ONE_OF = 8
+ONE_OF = 4
 
 
 def differences(rows: Iterable[tuple[Row, Reading | None]]) -> tuple[Counter[str], list[str]]:
