@@ -10,6 +10,8 @@ SOFT: Final = r"\s{0,1024}"
 """White space skipped inside a literal."""
 KEPT: Final = 4096
 """Literals in a cache: those of the declarations, used again and again, and the tools' names."""
+PROSE: Final = r"(?-i:[^\W\d_a-z])(?:(?!</)[^\n\"'()]){0,512}"
+"""What may follow the end of a call without white space: a new sentence, whose line holds nothing that closes one."""
 _TAG_OR_ATOM: Final = re.compile(r"</?(?:｜\w{1,16}｜ ?)?[a-zA-Z][\w.:-]*(?=[>=\s]|\Z)|\s+|\S")
 
 

@@ -6,17 +6,14 @@ Knows the calls before; what does not have the form of a call is prose.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import replace
-from functools import cache
 from typing import Final
 
 from agentkit.events import Markup, Text, Thinking
-from agentkit.formats.damage.listed import REACH
-from agentkit.formats.damage.lost import goes_on_behind
-from agentkit.formats.edges import begins, edge_of
-from agentkit.formats.format import Envelope, KeyEnvelope, Name, NameTag, PythonCall, Tag, ToolElement
-from agentkit.formats.openers import Opener
+from agentkit.formats.edges import begins, edge_of, is_list
+from agentkit.formats.format import Envelope, KeyEnvelope, Name, NameTag, PythonCall, Shape, Tag, ToolElement
+from agentkit.formats.openers import Opener, Openers
 from agentkit.formats.reader import Delimiter, literal
 from agentkit.formats.sequence import Calls
 
@@ -24,7 +21,6 @@ _FENCE: Final = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}(?:\r?\n|(?=[\[{<]))", r"
 _SEPARATORS: Final = (",", ";")
 _AGAIN: Final = Delimiter(r"[\])}\s]{0,16}[,;][\[\s]{0,64}(?=[^\[\s])", r"[\])}\s]{0,16}(?:[,;][\[\s]{0,64})?")
 """What continues a list."""
-_EMPTY: Final = r"\n[ \t]{0,64}\r?\n"
 _ANY: Final = re.compile(".").match
 
 
@@ -75,7 +71,7 @@ def after_call(calls: Calls) -> Generator[None, None, list[Opener] | None]:
     if found is not None:
         held += calls.prose.consume(found.end())
         held += yield from calls.prose.over_space()
-    entries = yield from _next_in_section(calls, apart=found is not None)
+    entries = yield from _next_in_section(calls)
     line = calls.openers.line
     if not entries and found is not None and line is not None and _listed(calls):
         entries = line.entries if (yield from r.sees(line.opens)) else []
@@ -103,18 +99,28 @@ def _continued(calls: Calls, closed: Opener, held: str) -> Generator[None, None,
         if entries := (yield from _reopens(calls, closed)):
             return (yield from _behind_call(calls, entries, held + between))
         r.unread(between)
-    return [calls.openers.meant(closed).inside] if (yield from goes_on_behind(calls, closed, held)) else None
+    return None
 
 
 def _reopens(calls: Calls, closed: Opener) -> Generator[None, None, list[Opener]]:
     """The next call of a section that was just closed, if one is here: then the section continues."""
     r = calls.r
-    if (listed := calls.openers.meant(closed).listed) is None:
+    if not is_list(closed.shape) or not (yield from r.sees(calls.openers.derived(item_of, closed.shape))):
         return []
-    while (starts := listed.starts(r.buf[r.at : r.at + REACH], whole=r.ended)) is None:
-        yield
-    calls.section = closed if starts else None
-    return [calls.openers.meant(closed).inside] if starts else []
+    calls.section = closed
+    return [calls.openers.meant(closed).inside]
+
+
+def item_of(openers: Openers, shape: Shape) -> Delimiter:
+    """What begins a call of an offered tool in a list."""
+    known, space = openers.table.known, r"\s{0,64}"
+    match shape.call[0]:
+        case PythonCall():
+            return Delimiter(rf"(?:{known}){space}\(", rf"[\w.-]{{0,256}}{space}")
+        case Envelope(name=key):
+            whole = rf'\{{{space}"{re.escape(key)}"{space}:{space}"(?:{known})"'
+            return Delimiter(whole, rf'\{{{space}(?:"\w{{0,64}}(?:"{space}(?::{space}(?:"[\w.-]{{0,256}})?)?)?)?')
+    return Delimiter(rf'\{{{space}"(?:{known})"', rf'\{{{space}(?:"[\w.-]{{0,256}})?')
 
 
 def _listed(calls: Calls) -> bool:
@@ -154,11 +160,8 @@ def _over_closers(calls: Calls, last: Opener, held: str) -> Generator[None, None
     return held
 
 
-def _next_in_section(calls: Calls, *, apart: bool) -> Generator[None, None, list[Opener]]:
-    """What may come next after a call: in a section whose calls are not recognizable alone, a call or its end.
-
-    If what is between two calls sets it `apart`, what has the form of a call is one, regardless of its name.
-    """
+def _next_in_section(calls: Calls) -> Generator[None, None, list[Opener]]:
+    """What may come next after a call: in a section whose calls are not recognizable alone, a call or its end."""
     r = calls.r
     yield from r.more()
     if r.at >= len(r.buf):
@@ -166,8 +169,7 @@ def _next_in_section(calls: Calls, *, apart: bool) -> Generator[None, None, list
     if calls.fenced and (yield from r.sees(literal(calls.fenced))):
         return [replace(calls.prose.opening_fence, kind="fence_end")] if calls.prose.opening_fence else []
     if (entry := calls.section) is None or entry.shape.section is None:
-        entries = [*(yield from calls.prose.entries()), *(yield from _without_opening(calls))]
-        return (yield from _formed(calls, entries)) if apart and _listed(calls) else entries
+        return [*(yield from calls.prose.entries()), *(yield from _without_opening(calls))]
     if (yield from r.sees(edge_of(entry.shape.section.close))):
         return [calls.openers.meant(entry).end]
     if isinstance(entry.shape.call[0], str | NameTag | ToolElement):
@@ -175,19 +177,7 @@ def _next_in_section(calls: Calls, *, apart: bool) -> Generator[None, None, list
     inside = calls.openers.meant(entry).inside
     if not (yield from _starts(calls, inside)):
         return (yield from calls.prose.entries())
-    listed = calls.openers.meant(entry).listed
-    by_form = apart or (listed is not None and listed.strong)
-    return (yield from _formed(calls, [inside])) if by_form else [inside]
-
-
-def _formed(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, list[Opener]]:
-    """The same openers; one is strong if what is here has the form of its calls."""
-    found = []
-    for entry in entries:
-        weak = entry.kind == "call" and entry.weak
-        formed = weak and (yield from calls.r.sees(calls.openers.meant(entry).formed))
-        found.append(calls.openers.meant(entry).strong if formed else entry)
-    return found
+    return [inside]
 
 
 def _without_opening(calls: Calls) -> Generator[None, None, list[Opener]]:
@@ -221,45 +211,6 @@ def token(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
     return True
 
 
-def left_over(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
-    """An opening after a call, with which a paragraph ends, is markup: it was written instead of an end."""
-    r = calls.r
-    for entry in entries:
-        if entry.kind not in ("call", "section") or entry.weak:
-            continue
-        section = entry.shape.section if entry.kind == "section" else None
-        written = section.open if section is not None else entry.shape.call[0]
-        if not isinstance(written, str | Tag):
-            continue
-        found = yield from r.sees(_at_end(written))
-        if found is None and r.ended:
-            found = _at_text_end(written).match(r.buf, r.at)
-        if found is not None:
-            calls.say_before()
-            r.say(Markup, found.end("opening"))
-            calls.section = None if section is not None else calls.section
-            return True
-    return False
-
-
-@cache
-def _at_end(written: str | Tag) -> Delimiter:
-    opening, begun = edge_of(written), edge_of(written).begun
-    rest = r"[^<>\n]{0,64}>" if isinstance(written, Tag) else ""
-    whole = rf"(?P<opening>{opening.whole.pattern}{rest})[ \t]{{0,64}}\r?"
-    return Delimiter(
-        whole + _EMPTY,
-        rf"{begun}|{opening.whole.pattern}[^<>\n]{{0,64}}|{whole}(?:\n[ \t]{{0,64}}\r?)?",
-        re.RegexFlag(opening.whole.flags),
-    )
-
-
-@cache
-def _at_text_end(written: str | Tag) -> re.Pattern[str]:
-    found = _at_end(written).whole
-    return re.compile(found.pattern.removesuffix(_EMPTY) + r"\s*\Z", found.flags)
-
-
 def fence_end(calls: Calls) -> Generator[None, None, bool]:
     """The end of a code fence that wrapped the calls."""
     r = calls.r
@@ -279,6 +230,7 @@ def section_end(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
         return False
     calls.section, calls.reopen = calls.outer, calls.section if calls.outer is None else None
     calls.outer = None
+    calls.settle()
     calls.say_before()
     calls.r.say(Markup, found.end())
     return True

@@ -7,10 +7,9 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from agentkit.checks.decorated import meant
+from agentkit.checks.decorations import meant
 from agentkit.events import CallStart, Markup
 from agentkit.formats.callarguments import CallArguments
-from agentkit.formats.damage.listed import Listed
 from agentkit.formats.format import Format, Shape
 from agentkit.formats.openers import Opener, Openers
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, beginnings, pattern
@@ -93,11 +92,6 @@ class CallReader:
         """The tools' elements, if the format has them."""
         return self.openers.table.elements
 
-    @property
-    def listed(self) -> Listed | None:
-        """What finds the next call of its section, if that is a list."""
-        return self.openers.meant(self.opener).listed
-
     def begin(self, r: Reader, name: str) -> None:
         """The name is known: from here on the call gets an answer.
 
@@ -120,6 +114,17 @@ class CallReader:
         self.arguments.tool = tools.get(name)
         self.lead.say(r)
         r.out.append(CallStart(self.index, name))
+
+    def refuse_none(self, r: Reader) -> None:
+        """Refuse a call in which no argument is written, if its tool requires one: it was broken off.
+
+        Raises:
+            Damage: says which one is required.
+        """
+        required = self.tool.parameters.get("required", ()) if self.tool is not None else ()
+        if required and not self.arguments.by_name:
+            wanted = f"expected the arguments of {self.name!r}, which requires {required[0]!r}"
+            raise Damage("invalid_arguments", wanted, r.offset, got=True)
 
     def repair(self, r: Reader) -> None:
         """Repair arguments that were read, as the tool's schema requires."""

@@ -11,9 +11,8 @@ from typing import Any
 
 from agentkit.formats import values
 from agentkit.formats.exact import exactly, rounded
-from agentkit.formats.literals import keeps_escapes
 from agentkit.formats.reader import Damage, Reader
-from agentkit.formats.repairs import INVALID_ESCAPE, LEADING_ZEROS, QUOTED_VALUE, WRAPPED_ARGUMENTS
+from agentkit.formats.repairs import LEADING_ZEROS, QUOTED_VALUE, WRAPPED_ARGUMENTS
 from agentkit.schemas import walk
 from agentkit.toolspec import UNDECLARED, ToolSpec
 
@@ -67,18 +66,16 @@ class CallArguments:
     """What was read of a call's arguments.
 
     `tool` is the offered tool that is called, None if there is none or its name is not known yet.
-    `plain` names the arguments that were plain text between delimiters, not in CDATA.
     `body` is the offset at which a JSON body starts, -1 before it.
     `doubt` is what makes a value ambiguous, None if nothing does: it is reported when the call is over, so that reading
     continues after it.
     """
 
-    __slots__ = ("body", "by_name", "doubt", "plain", "repairs", "tool")
+    __slots__ = ("body", "by_name", "doubt", "repairs", "tool")
 
     def __init__(self) -> None:
         self.tool: ToolSpec | None = None
         self.by_name: dict[str, Any] = {}
-        self.plain: set[str] = set()
         self.repairs: list[str] = []
         self.body = -1
         self.doubt: Damage | None = None
@@ -136,10 +133,6 @@ class CallArguments:
             if not values.same(dated, value):
                 self.note(LEADING_ZEROS)
                 value = dated
-        if isinstance(value, list | dict) and text.lstrip()[:1] in ("[", "{", "(") and keeps_escapes(text):
-            if INVALID_ESCAPE not in allowed:
-                return text
-            self.note(INVALID_ESCAPE)
         return value
 
     def set(self, r: Reader, parameter: str, value: Any) -> None:

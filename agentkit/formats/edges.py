@@ -11,21 +11,17 @@ from functools import cache, lru_cache
 from typing import Final
 
 from agentkit.formats.format import (
-    CallId,
-    CountedName,
     Envelope,
     Format,
     FormatPart,
     Json,
     KeyEnvelope,
     Name,
-    NameTag,
     PythonCall,
     Section,
     Shape,
     Tag,
 )
-from agentkit.formats.format import edge as edge_text
 from agentkit.formats.reader import Delimiter, any_beginning, any_of, beginnings, literal, pattern
 from agentkit.formats.tags import closing, tag
 
@@ -87,35 +83,9 @@ def _closes(edge: str | Tag) -> bool:
     return not weak(edge) or (fenced(edge) and isinstance(edge, str) and "<" in edge)
 
 
-@cache
-def twice(shape: Shape, others: tuple[Shape, ...]) -> tuple[Delimiter | None, Delimiter | None]:
-    """A section's opening and a call's, each written again; None for one that may begin something else then."""
-    first, *rest = shape.call or ("",)
-    own = first.strip() if isinstance(first, str) else ""
-    longer = (o.call[0] for o in others if isinstance(o.call[0], str))
-    literal = own and not any(text.startswith(own) and text.strip() != own for text in longer)
-    section = _again(shape.section.open, shape.call) if shape.section is not None else None
-    return section, _again(str(first), tuple(rest)) if literal else None
-
-
-def _again(written: str | Tag, following: tuple[FormatPart, ...]) -> Delimiter | None:
-    """An opening after white space; None if it is common in prose, or the part that follows it may begin like it."""
-    own = edge_text(written).strip()
-    first = next((part for part in following if not isinstance(part, str) or part.strip()), None)
-    match first:
-        case str(text) | Name(text) | CountedName(text):
-            begins = text.strip()
-        case NameTag(name):
-            begins = f"<{name}"
-        case Envelope() | KeyEnvelope() | Json():
-            begins = "{"
-        case _:
-            begins = "" if isinstance(first, PythonCall | CallId) else own
-    if weak(written) or (begins and (own.startswith(begins) or begins.startswith(own))):
-        return None
-    delimiter = edge_of(written)
-    part = rf"\s{{0,64}}(?:{delimiter.begun})?"
-    return Delimiter(rf"\s{{0,64}}(?:{delimiter.whole.pattern})", part, re.RegexFlag(delimiter.whole.flags))
+def is_list(shape: Shape) -> bool:
+    """Whether calls of this shape are recognizable only in their section, as JSON objects and Python calls are."""
+    return shape.section is not None and isinstance(shape.call[0], Envelope | KeyEnvelope | PythonCall)
 
 
 @lru_cache(64)
@@ -131,12 +101,13 @@ def opener(edge: str) -> str:
     return found[1] if found and not found[1].isalnum() else word
 
 
+_LABELLED: Final = re.compile(r"```\w*tool").match  # a fence whose label says that it contains calls
 _COMMON: Final = ("", "[", "{", "]", "}", "<tool>")
 
 
 def weak(edge: str | Tag) -> bool:
     """Whether this is common in prose, so that only an offered tool's name makes it the start of a call."""
-    return not isinstance(edge, Tag) and (edge.strip() in _COMMON or fenced(edge))
+    return not isinstance(edge, Tag) and (edge.strip() in _COMMON or (fenced(edge) and not _LABELLED(edge.strip())))
 
 
 @cache

@@ -15,9 +15,8 @@ from agentkit.events import InventedResult, Markup, SourceEvent, Text, Thinking
 from agentkit.foreign import renamed
 from agentkit.formats import between
 from agentkit.formats.catalog import CATALOG
-from agentkit.formats.damage import outside
-from agentkit.formats.damage.lost import answer, worn
 from agentkit.formats.format import Format, Limits
+from agentkit.formats.lost import lost
 from agentkit.formats.nextcall import next_at_once
 from agentkit.formats.openers import Opener, openers_of
 from agentkit.formats.prosereader import ProseReader
@@ -195,6 +194,7 @@ class Parser(Reader):
             try:
                 next(self.run)
             except StopIteration:
+                self.calls.settle()
                 break
             except Exception as fault:  # noqa: BLE001 - any bug costs one call, and ends no run
                 _LOG.exception("agentkit failed to read a model's text, at position %d", self.offset)
@@ -204,6 +204,9 @@ class Parser(Reader):
                 break
             self.run = self._after_too_long()
         events, self.out = self.out, []
+        if self.held >= 0:
+            events, self.out = events[: self.held], events[self.held :]
+            self.hot, self.held = None, 0
         return self._untold(events) if self.told else events
 
     def _untold(self, events: Iterable[SourceEvent]) -> list[SourceEvent]:
@@ -276,12 +279,14 @@ class Parser(Reader):
                 entries = yield from (between.after_call(self.calls) if after_call else self.prose.to_opener())
             if entries is None:
                 return
-            behind, after_call = after_call, False
+            after_call = False
+            if self.held >= 0 and not self.calls.continues(entries):
+                self.calls.settle()
             for entry in entries:
                 if entry.weak and self.prose.other is not None:
                     continue  # in damaged JSON
                 apart = entry.kind == "markup" and self.calls.section is None and self.offset >= 0
-                if apart and (yield from answer(self.calls, entries)):
+                if apart and (yield from lost(self.calls, entries)):
                     after_call = True  # it opens a call or a section, even if the first one is damaged
                     break
                 if self.calls.at_once(entry) or (yield from self._enter(entry)):
@@ -289,12 +294,13 @@ class Parser(Reader):
                     after_call |= entry.kind == "aside" and self.calls.section is not None  # which it does not end
                     break
             else:
-                after_call = yield from self._opens_nothing(entries, behind=behind)
+                after_call = yield from self._opens_nothing(entries)
 
-    def _opens_nothing(self, entries: Sequence[Opener], *, behind: bool) -> Generator[None, None, bool]:
+    def _opens_nothing(self, entries: Sequence[Opener]) -> Generator[None, None, bool]:
         """Nothing that was tried here is a call: at least one character is text; True if a call is answered for."""
-        lost = self.offset >= 0 and (yield from answer(self.calls, entries))
-        if lost or (behind and (yield from between.left_over(self.calls, entries))):
+        if self.held >= 0:
+            self.calls.settle(good=False)
+        if self.offset >= 0 and (yield from lost(self.calls, entries)):
             return True
         self.calls.section = self.calls.outer = None
         if self.calls.before:
@@ -315,11 +321,9 @@ class Parser(Reader):
             case "section" | "call":
                 return self.calls.read(entry)
             case "parameter":
-                return outside.parameter(self.calls, entry)
+                return declined()
             case "thinking" | "answer" | "markup":
                 return between.token(self.calls, entry)
-            case "worn":
-                return worn(self.calls, entry)
             case "aside":
                 return self.prose.aside(entry.aside)
             case "fence":
@@ -330,3 +334,9 @@ class Parser(Reader):
                 return between.section_end(self.calls, entry)
             case _:
                 assert_never(entry.kind)
+
+
+def declined() -> Generator[None, None, bool]:
+    """Nothing that can be read opens."""
+    yield from ()
+    return False

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from agentkit.errors import FormatError
 from agentkit.formats import values
-from agentkit.formats.tags import spelt
-from agentkit.formats.valuetokens import CDATA_CLOSE, CDATA_OPEN
+from agentkit.formats.tags import CDATA_CLOSE, CDATA_OPEN, spelt
 from agentkit.toolspec import ToolSpec
 
 _ATTRIBUTE_ESCAPES: Final = {
@@ -28,9 +27,9 @@ def attribute(text: str) -> str:
     return _ATTRIBUTE_UNSAFE.sub(lambda m: _ATTRIBUTE_ESCAPES[m[0]], text)
 
 
-def raw_value(text: str, hazards: Iterable[str]) -> str:
+def raw_value(text: str, hazards: Iterable[str] = ()) -> str:
     """Text as a raw value: unchanged if it contains no tag of `hazards`, otherwise in CDATA."""
-    if CDATA_AT_START.match(text) or tags(tuple(hazards)).search(text):
+    if CDATA_AT_START.match(text) or (hazards and tags(tuple(hazards)).search(text)):
         return cdata(text)
     return f"\n{text}" if text.startswith(("\n", "\r\n")) else text  # the first newline is not part of a value
 

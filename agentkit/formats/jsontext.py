@@ -10,10 +10,10 @@ import json
 import re
 from collections.abc import Generator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Final
 
 from agentkit.formats import values
+from agentkit.formats.atoms import PROSE
 from agentkit.formats.literals import A_NUMBER
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, text_run
 from agentkit.unicode import has_surrogate, without_surrogates
@@ -39,35 +39,8 @@ GOES_ON: Final = Delimiter(
 """More of an object after the brace that closes it: after a doubled brace, nothing may be lost. Its comma may lack."""
 
 
-_SAID: Final = r"[^\n\"]{0,1024}(?:(?<=\\)\"[^\n\"]{0,1024}){0,64}"  # in which quotes may be escaped
-_AGAIN: Final = rf"[}}\]]{{0,16}}+(?=[^\s<\[{{}}\],])\"?{_SAID}\""
-NOT_OVER: Final = Delimiter(
-    rf'{GOES_ON.whole.pattern}|{_AGAIN}\s{{0,16}}(?:,\s{{0,16}}"|[}}\]])',
-    rf"{GOES_ON.begun[3:-3]}|[}}\]]{{0,16}}+(?:(?=[^\s<\[{{}}\],])\"?{_SAID}|{_AGAIN}\s{{0,16}}(?:,\s{{0,16}})?)?",
-)
-"""The same, or text that is joined to that brace, with no white space between, and ends as a string of an object does.
-
-Then a string was closed too early: `{"code": "print("}") and more"}`. At most a line of such text is examined.
-"""
-
-
-@cache
-def goes_on(keys: tuple[str, ...]) -> Delimiter:
-    """More of a JSON value after what seemed to end it, where its brackets were still open.
-
-    Args:
-        keys: what another call's object begins with, which is not a part of this one.
-    """
-    space = r"\s{0,16}"
-    comma = rf"{space}(?:[}}\]]{space}){{0,16}}+,{space}"
-    item = rf"(?:-?\d[\d.eE+-]{{0,32}}|true|false|null|None|True|False|'[^'\n]{{0,64}}'){space}"
-    no_call = rf'"(?!\w{{0,32}}\Z)(?!(?:{"|".join(keys)})")' if keys else '"'
-    begun = rf"-?[\w.+-]{{0,33}}{space}|'[^'\n]{{0,64}}'?{space}|\{{{space}(?:\"\w{{0,32}})?"
-    return Delimiter(
-        rf"{comma}(?:[\"\[]|{item}[,:}}\]]|\{{{space}(?:[^\s\"]|{no_call}))",
-        rf"{space}(?:[}}\]]{space}){{0,16}}+(?:,{space}(?:{begun})?)?",
-    )
-
+OVER: Final = Delimiter(rf"\s|[<\[`|]|{PROSE}\n", rf"(?:{PROSE})?")
+"""What may follow the brace that closes a call without another end; anything else is more of a string or an object."""
 
 _VALUE, _ITEM, _KEY_OR_END, _KEY, _COLON, _NEXT = range(6)
 _EXPECTED: Final = {
@@ -110,23 +83,24 @@ class Span:
         return self.value
 
 
-def scan(r: Reader, index: int | None = None) -> Generator[None, None, Span]:
+def scan(r: Reader, index: int | None = None, parameter: str | None = None) -> Generator[None, None, Span]:
     """Consume one JSON value, white space before it included.
 
     Args:
         r: the reader, inside a call.
         index: the call whose argument deltas the value's text becomes; None for no deltas.
+        parameter: the one whose value it is; None if it is all arguments.
 
     Raises:
         Damage: `invalid_json` at the first character that JSON does not allow there; `truncated_call` at the text's
         end.
     """
     yield from r.space()
-    span = _whole(r, index)
-    return span if span is not None else (yield from _Scan(r, index).run())
+    span = _whole(r, index, parameter)
+    return span if span is not None else (yield from _Scan(r, index, parameter).run())
 
 
-def _whole(r: Reader, index: int | None) -> Span | None:
+def _whole(r: Reader, index: int | None, parameter: str | None) -> Span | None:
     """The value as read by the C decoder, if all of it has already arrived."""
     if (found := decoded(r, r.at)) is None:
         return None
@@ -135,7 +109,7 @@ def _whole(r: Reader, index: int | None) -> Span | None:
     if index is None:
         r.at = end
     else:
-        r.tell(end, index, None)
+        r.tell(end, index, parameter)
     return span
 
 
@@ -186,27 +160,13 @@ def _decode(buf: str, at: int) -> tuple[Any, int, bool] | None:
         size *= 8
 
 
-def reach_of(text: str) -> tuple[int, bool | None]:
-    """How far the JSON reaches with which a text begins, and whether it is whole; None if the text ends before that."""
-    start = _SPACE.match(text).end()  # type: ignore[union-attr]  # it matches the empty string
-    try:
-        return values.LOOSE.scan_once(text, start)[1], True  # type: ignore[attr-defined]  # as `raw_decode` calls it
-    except json.JSONDecodeError as e:
-        at, cut = e.pos, e.msg.startswith("Unterminated string")
-    except StopIteration as e:  # no value at the index that it has
-        at, cut = e.value, False
-    except (ValueError, RecursionError):
-        return len(text), False
-    return (len(text), None) if cut or at >= len(text) - _CUT else (at, False)
-
-
 class _Scan:
     """The strict scan of one value. `p` is its position in the buffer; the reader's `at` follows when it waits."""
 
-    __slots__ = ("index", "loose", "p", "r", "stack")
+    __slots__ = ("index", "loose", "p", "parameter", "r", "stack")
 
-    def __init__(self, r: Reader, index: int | None) -> None:
-        self.r, self.index = r, index
+    def __init__(self, r: Reader, index: int | None, parameter: str | None) -> None:
+        self.r, self.index, self.parameter = r, index, parameter
         self.p = r.at
         self.stack: list[str] = []
         self.loose = False
@@ -215,7 +175,7 @@ class _Scan:
         if self.index is None:
             self.r.at = self.p
         else:
-            self.r.tell(self.p, self.index, None)
+            self.r.tell(self.p, self.index, self.parameter)
 
     def pause(self, search: Search | None = None) -> None:
         """Consume up to `p` before waiting for more; text in which `search` finds nothing passes without a decision."""
@@ -223,7 +183,7 @@ class _Scan:
         if self.r.ended:
             raise Damage("truncated_call", "the text ended inside the JSON", self.r.offset, ended=True)
         if search is not None and self.index is not None:
-            self.r.heat(search, None, self.index)
+            self.r.heat(search, None, self.index, self.parameter)
 
     def bad(self, state: int) -> Damage:
         return self.refused(_EXPECTED[state])

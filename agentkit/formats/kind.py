@@ -21,12 +21,16 @@ from agentkit.toolspec import ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What a part needs in order to write itself: format, called tool, call, and the call's number among the calls."""
+    """What a part needs in order to write itself: format, called tool, call, and the call's number among the calls.
+
+    `others` are the tags of the other tools, if each has its own.
+    """
 
     format: Format
     tool: ToolSpec
     call: ToolCall
     number: int
+    others: tuple[str, ...] = ()
 
     def schema(self, parameter: str) -> tuple[walk.Schema, walk.Schema]:
         """The schema of a parameter, and the one in which its references are resolved."""

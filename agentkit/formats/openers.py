@@ -6,28 +6,20 @@ Compiled once per parser from the formats' declarations and the tools; knows no 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from typing import Any, Final, Literal
+from functools import cached_property
+from typing import Any, Final, Literal, TypeVar
 
 from agentkit.formats.asides import Aside, Asides
 from agentkit.formats.callarguments import Expected
-from agentkit.formats.damage import unread
-from agentkit.formats.damage.fenced import Fenced
-from agentkit.formats.damage.listed import Listed, at_end, formed
-from agentkit.formats.damage.unread import Unread
-from agentkit.formats.damage.worn_openings import WornOpening, worn_opening
-from agentkit.formats.damage.worn_tokens import Worn
-from agentkit.formats.edges import begins, closers, edge_of, lists_of, one_of, opener, shown, twice, weak
+from agentkit.formats.edges import begins, closers, edge_of, lists_of, one_of, opener, shown, weak
 from agentkit.formats.format import (
     Braced,
     Envelope,
     Format,
-    KeyEnvelope,
     Name,
     NameTag,
-    NestedTags,
     Pairs,
     PythonCall,
     Shape,
@@ -35,12 +27,14 @@ from agentkit.formats.format import (
     TagParameters,
     ToolElement,
 )
-from agentkit.formats.reader import Delimiter, Search, any_of, beginnings, behind, pattern
+from agentkit.formats.reader import Delimiter, Search, beginnings, behind, literal, pattern
 from agentkit.formats.remembered import Remembered
 from agentkit.formats.stops import BLOCK, line_start, line_starts, stops_of
-from agentkit.formats.tags import AFTER_NAME, folded, opening_tag, tag_of
+from agentkit.formats.tags import AFTER_NAME, PREFIX, TAG_PART, folded, spelt, tag, tag_of
 from agentkit.formats.valueends import Elements
 from agentkit.toolspec import Layout, ToolSpec
+
+T = TypeVar("T")
 
 TAG: Final = Delimiter(
     r"<(?P<slash>/?)(?:[^\W\d][\w.-]{0,31}+:)?(?P<name>[^\s<>/:\"'=]{1,160}+)(?=[\s/>])",
@@ -50,6 +44,8 @@ TAG: Final = Delimiter(
 
 _INSIDE: Final[Mapping[type, str]] = {Envelope: behind("[ {"), PythonCall: r"(?!\d{1,4}\])"}
 """What may follow a section's opening of one character, by the part that its calls begin with."""
+_IN_OBJECT: Final = "|".join([behind('{ "'), "[\"'\u201c\u201d\u2018\u2019`n]"])
+"""What may follow the bracket of a call's object, also of one in other quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +56,8 @@ class Opener:
     """
 
     kind: Literal[
-        "call", "section", "parameter", "close", "thinking", "answer", "markup", "fence", "fence_end", "aside", "worn"
-    ]  # fmt: skip
+        "call", "section", "parameter", "close", "thinking", "answer", "markup", "fence", "fence_end", "aside"
+    ]
     format: Format
     shape: Shape
     tool: ToolSpec | None = None
@@ -75,6 +71,7 @@ class Table:
     """Every opener by how it is written; for the openers that letters begin, in order."""
 
     __slots__ = (
+        "__dict__",
         "behind",
         "closers",
         "elements",
@@ -86,7 +83,6 @@ class Table:
         "spelt",
         "tags",
         "words",
-        "worn",
     )
 
     def __init__(self, formats: Sequence[Format], tools: Sequence[ToolSpec]) -> None:
@@ -100,7 +96,6 @@ class Table:
         self.behind: Final[dict[str, set[str]]] = {}  # by an opener's first character, what may follow it
         self.lines: Final[list[Opener]] = []
         self.words: Final[list[str]] = []
-        self.worn: tuple[Worn, list[Opener]] | None = None  # made when one may be here
         self.plain: Final[dict[int, Any]] = {}  # by an opener's identity: what `plaincalls` knows of it
         for format, shape in ((f, shape) for f in formats for shape in (*f.shapes, *lists_of(f))):
             self._add(format, shape, tools)
@@ -119,6 +114,7 @@ class Table:
             self._edge(shape.section.open, opened, _INSIDE.get(type(first), ""))
             if not weak(shape.section.close):
                 self._edge(shape.section.close, Opener("close", format, shape))
+        self._parameters(format, shape)
         match first:
             case ToolElement(layout):
                 elements = self.elements[layout] = Elements()
@@ -132,25 +128,18 @@ class Table:
             case str(text):
                 self._edge(text, Opener("call", format, shape, weak=weak(text)))
             case Envelope() if shape.section is None:
-                self._literal("{", Opener("call", format, shape, weak=True), unread.IN_OBJECT)
+                self._literal("{", Opener("call", format, shape, weak=True), _IN_OBJECT)
             case Name() | PythonCall() if shape.section is None:
                 self.lines.append(Opener("call", format, shape, weak=True))
-        self._parameters(format, shape)
 
     def _parameters(self, format: Format, shape: Shape) -> None:
-        """What begins a parameter outside of any call shows that one was damaged."""
-        entry = Opener("parameter", format, shape)
+        """What begins a parameter, outside of any call."""
         for part in shape.call:
-            match part:
-                case TagParameters(name):
-                    self._edge(f"<{name}" if " " in name else Tag(name), entry)
-                case ToolElement(layout):
-                    for name in self.elements[layout].children:
-                        self._tag(name, False, entry)
-                    for attribute in ('="', "='"):
-                        self._literal(attribute, entry)
-                case Pairs(key=key) | NestedTags(token=key):
-                    self._literal(opener(key), entry, behind(key.strip()))
+            if isinstance(part, TagParameters):
+                tag = f"<{part.name}" if " " in part.name else Tag(part.name)
+                self._edge(tag, Opener("parameter", format, shape))
+            elif isinstance(part, Pairs):
+                self._edge(part.key, Opener("parameter", format, shape))
 
     def _edge(self, edge: str | Tag, entry: Opener, inside: str = "") -> None:
         if isinstance(edge, Tag):
@@ -206,11 +195,37 @@ class Table:
         alike = (e for other, found in self.literals.items() if other.lower() == key.lower() for e in found)
         return [e for e in alike if e.kind not in ("thinking", "answer", "markup")]
 
+    @cached_property
+    def known(self) -> str:
+        """A regular expression for the offered tools' names."""
+        return "|".join(map(re.escape, sorted(self.named, key=len, reverse=True))) or "(?!)"
+
+    @cached_property
+    def parameters(self) -> str:
+        """A regular expression for the names of the offered tools' parameters."""
+        names = {name for tool in self.named.values() for name in tool.parameters.get("properties", {})}
+        return "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or "(?!)"
+
+    @cached_property
+    def plainly(self) -> Search:
+        """Matches what shows that a call of an offered tool is lost: its name, in the same paragraph."""
+        apart = r"(?:(?!\n\s*\n)[\s\S]){0,200}?(?<![\w(-])"
+        over = r"(?=\s*[\"'({}\[\]<:=|]|[ \t]+\w+=|>(?![ \t]+[\w`])|\n|\Z)"
+        quoted = rf"[\s\S]{{0,200}}?[\"'](?:tool_)?name[\"']\s*:\s*[\"'](?:{self.known})[\"']"
+        return re.compile(rf"\s*[\"'{{]?(?:{self.known})(?![ \t]+\w)|{apart}(?:{self.known}){over}|{quoted}").match
+
+    @cached_property
+    def own(self) -> re.Pattern[str]:
+        """Finds what nothing but calls begins with."""
+        return re.compile(self.own_calls() or "(?!)", re.IGNORECASE)
+
     def own_calls(self) -> str:
         """A regular expression for what nothing but calls begins with."""
-        literals = [key for key, entries in self.literals.items() if any(map(_tells, entries))]
-        tags = {name for (name, _), entries in self.tags.items() if any(map(_tells, entries))}
-        return "|".join([any_of(self.spelt[key] for key in literals), *map(opening_tag, tags)])
+        either: dict[str, None] = {}
+        for entry in (entry for found in (*self.literals.values(), *self.tags.values()) for entry in found):
+            if _tells(entry):
+                either[opening_of(entry).whole.pattern] = None
+        return "|".join(either)
 
     def share_beginnings(self) -> None:
         """An opener that is the beginning of another one is tried after it."""
@@ -230,22 +245,12 @@ class Meant:
     @cached_property
     def inside(self) -> Opener:
         """The next call of a section that is open."""
-        return replace(self.entry, kind="call")
+        return replace(self.entry, kind="call", weak=False)
 
     @cached_property
     def end(self) -> Opener:
         """The end of a section."""
         return replace(self.entry, kind="close")
-
-    @cached_property
-    def strong(self) -> Opener:
-        """The same opener if something else shows that a call is meant, regardless of its name."""
-        return replace(self.entry, weak=False)
-
-    @cached_property
-    def twice(self) -> tuple[Delimiter | None, Delimiter | None]:
-        """A section's opening and a call's, each written again; None for one that may begin something else then."""
-        return twice(self.entry.shape, self.entry.format.shapes)
 
     @cached_property
     def unopened(self) -> Opener | None:
@@ -282,70 +287,6 @@ class Meant:
             ),
         )
 
-    @cached_property
-    def formed(self) -> Delimiter:
-        """What has the form of a call here, after its section's opening if that is here, regardless of its name."""
-        of, section = formed(self.entry.shape.call[0]), self.entry.shape.section
-        if self.entry.kind == "section" and section is not None:
-            edge = edge_of(section.open)
-            around = rf"(?:{edge.whole.pattern})\s{{0,64}}"
-            return Delimiter(around + of.whole.pattern, rf"{edge.begun}|{around}(?:{of.begun})?")
-        return of
-
-    @cached_property
-    def listed(self) -> Listed | None:
-        """What finds the next call of a section; None if its calls are recognizable alone."""
-        entry, section, first = self.entry, self.entry.shape.section, self.entry.shape.call[0]
-        if section is None or not isinstance(first, Envelope | KeyEnvelope | PythonCall):
-            return None
-        strong = not entry.weak or _LABELLED(str(section.open)) is not None
-        opened_alike = [o.shape for each in self._table.tags.values() for o in each if o.kind == "call"]
-        shapes = [*(s for s in entry.format.shapes if s.section == section), *opened_alike]
-        alike = [s.call[0] for s in shapes if s.section and s.section.open == section.open and s.call[0] != first]
-        openings = cache(lambda: at_end(self._table.own_calls()))
-        return Listed(section, (first, *alike), self._table.named, openings, strong=strong)
-
-    @cached_property
-    def fenced(self) -> Fenced:
-        """What finds calls after the first object of a code fence."""
-        return Fenced(self.entry.shape, self._table.named)
-
-    @cached_property
-    def worn(self) -> WornOpening | None:
-        """What finds a call after a worn opening in a section; None where that is not looked for."""
-        return worn_opening(self.entry.format, self.entry.shape, self._table.named)
-
-    @cached_property
-    def unread_object(self) -> Unread | None:
-        """The same for an object that is common in prose, also in a code fence; None for anything else."""
-        return unread.object_of(self.entry.shape, self._table.named) if self.entry.weak else None
-
-    @cached_property
-    def unread_inside(self) -> Unread | None:
-        """The same for what stands where the next call of an open section belongs; None if prose has such sections."""
-        if (section := self.entry.shape.section) is None or weak(section.open):
-            return None
-        return unread.inside(self.entry.shape, self._table.named, self._table.own_calls(), self._ends)
-
-    @cached_property
-    def unread(self) -> Unread | None:
-        """What decides that an unreadable call was written here; None if what opens it is common in prose."""
-        entry, table = self.entry, self._table
-        if not _tells(entry):
-            return None
-        if entry.tool is not None and entry.tool.element is not None:
-            return unread.of_element(entry.tool, entry.tool.element)
-        if (opening := unread.opening_of(entry.shape, section=entry.kind == "section")) is None:
-            return None
-        return unread.behind(*opening, table.named, table.own_calls(), self._ends, keyed=unread.keyed(entry.shape))
-
-    @property
-    def _ends(self) -> str:
-        """A regular expression for what closes the call or its section."""
-        section, closers_of = self.entry.shape.section, self._table.closers[self.entry.format.name]
-        own = [section.close] if section is not None and not weak(section.close) else []
-        return "|".join(edge_of(edge).whole.pattern for edge in (*closers_of, *own)) or "(?!)"
-
 
 @dataclass(frozen=True, slots=True)
 class LineStart:
@@ -369,7 +310,7 @@ class Openers:
     """
 
     __slots__ = (
-        "_closing",
+        "_derived",
         "_expected",
         "_meant",
         "asides",
@@ -388,8 +329,8 @@ class Openers:
         self.table = table = Table(formats, tools)
         self._meant: dict[int, Meant] = {}
         self._expected: dict[int, Expected] = {}
+        self._derived: dict[tuple[Any, Any], Any] = {}
         self.following: Final[dict[tuple[int, ...], Any]] = {}  # by the identities of openers: what `nextcall` knows
-        self._closing: dict[tuple[str, str | Tag], Search] = {}
         self.fence = Opener("fence", formats[0], Shape(())) if formats else None
         self.literal = one_of(tuple([table.spelt[key] for key in sorted(table.literals, key=len, reverse=True)]))
         python = any(isinstance(part, PythonCall) for entry in table.lines for part in entry.shape.call)
@@ -411,12 +352,12 @@ class Openers:
             found = self._meant[id(entry)] = Meant(entry, self.table)  # kept here, so that its id is not used again
         return found
 
-    def worn(self) -> tuple[Worn, list[Opener]]:
-        """What finds tokens in the place of an opening, and what is lost after each."""
-        if (found := self.table.worn) is None:
-            worn = Worn(self.formats, self.table.named)
-            found = self.table.worn = worn, [Opener("worn", b.format, b.shape) for b in worn.behind]
-        return found
+    def derived(self, make: Callable[[Openers, Shape], T], shape: Shape) -> T:
+        """What a function makes of a shape with these openers, made once."""
+        if (found := self._derived.get((make, id(shape)))) is None:
+            found = self._derived[make, id(shape)] = make(self, shape), shape  # kept here, so that its id stays its own
+        made: T = found[0]
+        return made
 
     def expected(self, tool: ToolSpec) -> Expected:
         """What the schema of one of the tools says."""
@@ -426,12 +367,27 @@ class Openers:
 
     def closes_again(self, format: Format, own: str | Tag) -> Search:
         """Matches what closes calls of this format, or the beginning of it, except its section's `own` end."""
-        if (found := self._closing.get((format.name, own))) is None:
+        if (found := self._derived.get((format.name, own))) is None:
             edges = [edge_of(edge) for edge in self.table.closers[format.name] if not begins(own, edge)]
             either = [*(e.whole.pattern for e in edges), *(e.begun for e in edges)]
             found = re.compile("|".join(either) or "(?!)", re.IGNORECASE).match
-            self._closing[(format.name, own)] = found
+            self._derived[format.name, own] = found
         return found
+
+
+def opening_of(entry: Opener) -> Delimiter:
+    """How what opens a call or a section is written, as a delimiter."""
+    section, first = entry.shape.section, entry.shape.first
+    if entry.tool is not None and entry.tool.element is not None:
+        return Delimiter(rf"<{PREFIX}{spelt(entry.tool.element.tag)}(?![\w.-])", TAG_PART, re.IGNORECASE)
+    if entry.kind == "section" and section is not None:
+        return edge_of(section.open)
+    match first:
+        case str():
+            return edge_of(first)
+        case NameTag(name):
+            return tag(name, closing=False)
+    return literal("{")
 
 
 def _tells(entry: Opener) -> bool:
@@ -440,7 +396,6 @@ def _tells(entry: Opener) -> bool:
 
 
 _WORD_BEFORE_NAME: Final = re.compile(r"<[^<>]+>(\w+ ?:)").fullmatch
-_LABELLED: Final = re.compile(r"```\w*tool").match  # a fence whose label says that it contains calls
 _made: Remembered[Openers] = Remembered()
 
 

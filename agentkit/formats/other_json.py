@@ -10,7 +10,7 @@ import re
 from typing import Final, Literal
 
 from agentkit.checks.spelling import edits
-from agentkit.formats.damage.otherkeys import NESTED
+from agentkit.formats.otherkeys import NESTED
 from agentkit.formats.reader import Delimiter
 
 Standpoint = Literal["inside", "damaged", "over"]

@@ -14,13 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
+from agentkit.checks.decorations import meant
 from agentkit.events import ArgumentDelta
 from agentkit.formats import jsontext, values
 from agentkit.formats.atoms import exact
 from agentkit.formats.bodies.fixed import ends_of_name, skips
 from agentkit.formats.call import CallReader, Lead
-from agentkit.formats.damage.missing_close import close_values
-from agentkit.formats.edges import edge_of, twice
+from agentkit.formats.edges import edge_of
 from agentkit.formats.format import (
     CallBody,
     CallId,
@@ -37,7 +37,7 @@ from agentkit.formats.format import (
     Tag,
     TagParameters,
 )
-from agentkit.formats.jsontext import NOT_OVER
+from agentkit.formats.jsontext import OVER
 from agentkit.formats.openers import Opener, Openers
 from agentkit.formats.reader import Damage, Reader, literal
 from agentkit.formats.valueends import ValueEnd, end_of_value
@@ -47,7 +47,6 @@ _new = tuple.__new__
 _NAME: Final = r"[A-Za-z0-9_-]{1,128}+"
 _KEY: Final = r"[A-Za-z0-9_.-]{1,128}+"
 _SPACE: Final = r"\s{0,512}+"  # less than any step skips
-_BLANK: Final = re.compile(r"\s*").match
 
 
 class Unlike(Exception):
@@ -92,6 +91,8 @@ def plain_call(r: Reader, opener: Opener, openers: Openers, index: int) -> Found
     if (plain := pair[1]) is None or (head := plain.head(r.buf, r.at)) is None:
         return None
     found = Found(opener, index, head, openers.table.named)
+    if found.tool is None and meant(found.name, openers.table.named):
+        return None
     if not plain.body(r, openers, found, head.end()):
         return None
     return found if found.end - r.at <= r.limits.call and len(found.name) <= r.limits.name else None
@@ -111,7 +112,7 @@ class PlainCall:
     def __init__(self, shape: Shape, *, section: bool) -> None:
         at = next((n for n, part in enumerate(shape.call) if isinstance(part, CallBody)), -1)
         body = shape.call[at]
-        steps = "".join(_step(shape, n) + (_not_again(shape) if not n else "") for n in range(at))
+        steps = "".join(_step(shape, n) for n in range(at))
         head = rf"({_section(shape) if section else ''}){steps}{_into(body)}"
         head += "" if "(?P<id>" in head else "(?P<id>(?!))?"
         if at < 0 or head.count("(?P<name>") != 1:
@@ -163,12 +164,6 @@ def _step(shape: Shape, n: int) -> str:
 
 def _literal(text: str) -> str:
     return rf"\s*+(?>{exact(text.strip())})" if text.strip() else ""
-
-
-def _not_again(shape: Shape) -> str:
-    """Not before the opening written again, where that could be read as a name."""
-    again = twice(shape, (shape,))[1] if re.match(_NAME, str(shape.call[0]).strip()) else None
-    return f"(?!{again.whole.pattern})" if again is not None else ""
 
 
 def _optional(prefix: str) -> str:
@@ -262,13 +257,7 @@ def _more_of_opening(shape: Shape) -> str:
 
 def _goes_on(r: Reader, end: int) -> bool:
     """Whether more of the arguments is after what closes them, or may be; as `Reader.sees` finds it."""
-    if NOT_OVER.match(r.buf, end) is not None:
-        return True
-    if NOT_OVER.part.match(r.buf, end) is None:
-        return False
-    if r.ended:
-        r.cut = r.base + end
-    return not r.ended
+    return OVER.match(r.buf, end) is None and (end < len(r.buf) or not r.ended)
 
 
 # ---------------------------------------------------------------- parameters
@@ -300,8 +289,8 @@ def _pairs(shape: Shape, at: int) -> Read:
             _put(r, call, part, key, text, kind)
             if text.startswith(("[", "{")) and _is_cut(call, key, kind):
                 return False
-        if found.tool is None and end == start:
-            return False  # prose may only mention what opens it
+        if end == start and (found.tool is None or found.tool.parameters.get("required")):
+            return False  # prose may only mention what opens it; or it was broken off
         over = tail(buf, end)
         if over is None or (stop >= 0 and not _is_over(r, edge, stop)):
             return False
@@ -320,7 +309,6 @@ def _trimmed(text: str, stop: int) -> tuple[str, int]:
 def _settles(r: Reader, call: CallReader, found: Found) -> bool:
     """Take the arguments as the tool's schema requires; False if the call is damaged."""
     try:
-        close_values(call, r.base + found.end, allowed=r.repairs)
         call.repair(r)
     except Damage:
         return False
@@ -365,7 +353,6 @@ _NO_KIND: Final = "(?P<kind>(?!))?"
 def _put(r: Reader, call: CallReader, part: Pairs | TagParameters, key: str, text: str, kind: str | None) -> None:
     """Add one argument."""
     arguments, tool = call.arguments, call.arguments.tool
-    arguments.plain.add(key)
     words = call.openers.expected(tool).words if tool is not None and kind is None else ()
     if key in words or kind == ("string" if isinstance(part, Pairs) else "true"):
         arguments.by_name[key] = text
@@ -386,20 +373,5 @@ def _is_cut(call: CallReader, key: str, kind: str | None) -> bool:
 
 def _is_over(r: Reader, edge: ValueEnd, stop: int) -> bool:
     """Whether the closing of the last value, at an index of the buffer, certainly ends the value."""
-    buf, token = r.buf, edge.token
-    found = token.match(buf, stop)
-    if found is None or found.lastgroup != "fit" or found["over"] is None or found.groupdict().get("section"):
-        return False
-    at = found.end("over")
-    while True:
-        at = _BLANK(buf, at).end()  # type: ignore[union-attr]  # it matches nothing too
-        behind = token.match(buf, at)
-        if behind is not None and behind.lastgroup == "call":
-            return True
-        if not r.ended and (at >= len(buf) or token.part.match(buf, at) is not None):
-            return False
-        if behind is None:
-            return True
-        if behind.lastgroup not in ("tail", "section"):
-            return False
-        at = behind.end()
+    found = edge.token.match(r.buf, stop)
+    return found is not None and found.lastgroup == "fit"

@@ -37,19 +37,30 @@ class ProseReader:
     `silent` means that nothing visible was emitted yet, only calls; `opening_fence` is the fence that may wrap
     calls; `block`, the indentation of the line that starts a block of Python; `blocked`, whether this place is in
     that block; `line_tried`, where a call was last looked for at the start of a line; `within`, what reads the rest
-    of a region, an aside or a run of marks that is open; `refused`, whether the call before was, so that its rest
-    may follow; `left`, the first place after all calls at which the text's end decided what is there, if any;
-    `other`, the JSON that is open here, in which a call does not count that nothing marks as one.
+    of a region, an aside or a run of marks that is open; `broken`, whether a call could not be read, after which
+    none runs; `left`, the first place after all calls at which the text's end decided what is
+    there, if any; `other`, the JSON that is open here, in which a call does not count that nothing marks as one.
     """
 
     __slots__ = (
-        "block", "blocked", "left", "line_tried", "openers", "opening_fence", "other", "quoting", "r", "refused",
-        "silent", "within",
+        "block",
+        "blocked",
+        "broken",
+        "left",
+        "line_tried",
+        "openers",
+        "opening_fence",
+        "other",
+        "quote",
+        "quoting",
+        "r",
+        "silent",
+        "within",
     )  # fmt: skip
 
     def __init__(self, r: Reader, openers: Openers, quoting: Quoting, opening_fence: Opener | None) -> None:
         self.r, self.openers, self.quoting, self.opening_fence = r, openers, quoting, opening_fence
-        self.silent, self.refused, self.blocked, self.line_tried = True, False, False, -1
+        self.silent, self.broken, self.blocked, self.line_tried = True, False, False, -1
         self.block: int | None = None
         self.within: Callable[[ProseReader], Wait] | None = None
         self.left: Reached | None = None
@@ -60,11 +71,12 @@ class ProseReader:
         self.quoting = before.quoting.copy()  # several may follow it
         self.within, self.silent = before.within, before.silent
         self.block, self.blocked, self.other = before.block, before.blocked, copy(before.other)
+        self.broken = before.broken
 
     @property
     def here(self) -> Reached:
         """Where this is; it changes as reading continues."""
-        return Reached(self.quoting, self.within, self.silent, self.block, self.blocked, self.other, "")
+        return Reached(self.quoting, self.within, self.silent, self.block, self.blocked, self.other, self.broken, "")
 
     def end_decides(self, taken: str = "") -> None:
         """More text might have decided otherwise what is here, after white space that was taken without an event."""
@@ -219,19 +231,11 @@ class ProseReader:
         entries: list[Opener] = []
         aside = r.buf[r.at : r.at + 1] in _EDGES and not self.quoting.off
         if aside and (found := (yield from r.sees(self.openers.asides.opens))):
-            if worn := (yield from self._worn(aside=True)):
-                return [worn]
-            worn_token = self.openers.worn()[0]
-            section = yield from r.sees(worn_token.before)
-            if section is None or not worn_token.opens_section(section):
-                return [Opener("aside", self.openers.formats[0], Shape(()), aside=self.openers.asides.at(found))]
+            return [Opener("aside", self.openers.formats[0], Shape(()), aside=self.openers.asides.at(found))]
         if found := self.openers.literal.match(r.buf, r.at):
             entries += self.openers.table.at_literal(found[0])
         if r.buf.startswith("<", r.at) and self._tag_may_open(entries) and (found := (yield from r.sees(TAG))):
             entries += self.openers.table.at_tag(found, loose=not entries)
-        may_be = aside and not entries and self.openers.worn()[0].may_be(r.buf, r.at)
-        if may_be and (worn := (yield from self._worn(aside=False))):
-            return [worn]
         return entries if self.other is None else self._that_count(entries, self.other)
 
     def _that_count(self, entries: list[Opener], other: OtherJson) -> list[Opener]:
@@ -257,13 +261,6 @@ class ProseReader:
         quoting = self.quoting
         may_be = quoting.spans.paragraph.waiting != [] or quoting.spans.fence != ""
         return quoting.quoted or (may_be and not quoting.off)
-
-    def _worn(self, *, aside: bool) -> Generator[None, None, Opener | None]:
-        """The call that follows what has the place of an opening token here; what else begins here may be an aside."""
-        worn, openers = self.openers.worn()
-        found = yield from self.r.sees(worn.opens)
-        place = worn.at(found, aside=aside) if found else -1
-        return openers[place] if place >= 0 else None
 
     def _is_quoted(self) -> Generator[None, None, bool]:
         """Whether what is here is quoted, if a call may open here in what may be a code span."""

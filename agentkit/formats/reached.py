@@ -25,4 +25,5 @@ class Reached(NamedTuple):
     block: int | None
     blocked: bool
     other: OtherJson | None
+    broken: bool
     tail: str

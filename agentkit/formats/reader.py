@@ -233,7 +233,7 @@ class Reader:
     """
 
     __slots__ = (
-        "at", "base", "buf", "cut", "ended", "hot", "kept", "limits", "out", "repairs", "rewound", "unclosed",
+        "at", "base", "buf", "cut", "ended", "held", "hot", "kept", "limits", "out", "repairs", "rewound",
     )  # fmt: skip
 
     def __init__(self, limits: Limits, repairs: frozenset[str]) -> None:
@@ -247,7 +247,7 @@ class Reader:
         self.out: list[SourceEvent] = []
         self.kept: Kept | None = None
         self.rewound = 0
-        self.unclosed: set[int] = set()  # offsets of ends of calls before which a value is known not to be closed
+        self.held = -1  # the events of `out` from this index on wait for the end of a list; -1 for none
         self.hot: Heat | None = None
 
     # ------------------------------------------------------------ position
@@ -262,11 +262,6 @@ class Reader:
         """The absolute offset at which the open call starts."""
         assert self.kept is not None
         return self.kept.mark
-
-    @property
-    def all_here(self) -> bool:
-        """Whether no more will arrive: the text has ended, or the open call is as long as a call can be."""
-        return self.ended or (self.kept is not None and bool(self.kept.surplus))
 
     def begin_again(self, tail: str) -> None:
         """Begin with the end of an earlier text, before offset 0."""
@@ -425,6 +420,12 @@ class Reader:
                 self.cut = self.base + self.at
                 return None
             yield
+
+    def follows(self, delimiter: Delimiter) -> Generator[None, None, bool]:
+        """Whether the delimiter, or at the text's end the beginning of it, is at this place."""
+        if (yield from self.sees(delimiter)) is not None:
+            return True
+        return self.ended and delimiter.part.match(self.buf, self.at) is not None
 
     # ------------------------------------------------------------ emitting
 

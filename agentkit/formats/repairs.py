@@ -13,17 +13,10 @@ RAW_NEWLINES: Final = "raw_newlines"
 TRAILING_COMMA: Final = "trailing_comma"
 PYTHON_QUOTES: Final = "python_quotes"
 PYTHON_LITERALS: Final = "python_literals"
-MISSING_BRACE: Final = "missing_brace"
-SURPLUS_BRACE: Final = "surplus_brace"
 DOUBLY_ENCODED: Final = "doubly_encoded"
-INNER_QUOTES: Final = "inner_quotes"
 WRAPPED_ARGUMENTS: Final = "wrapped_arguments"
 QUOTED_VALUE: Final = "quoted_value"
-MISSING_COMMA: Final = "missing_comma"
-MISSING_CLOSE: Final = "missing_close"
 ARITHMETIC: Final = "arithmetic"
-JOINED_STRINGS: Final = "joined_strings"
-INVALID_ESCAPE: Final = "invalid_escape"
 LEADING_ZEROS: Final = "leading_zeros"
 ARGUMENTS_KEY: Final = "arguments_key"
 NULL_ARGUMENTS: Final = "null_arguments"
@@ -35,23 +28,10 @@ REPAIRS: Final[Mapping[str, str]] = MappingProxyType({
     TRAILING_COMMA: "There was a comma after the last value of an object or array.",
     PYTHON_QUOTES: "A string was in single or triple quotes, or in plain quotes in a format that has its own.",
     PYTHON_LITERALS: "Values were written as in Python, such as `True`, `None`, `0x1F` or `.5`.",
-    MISSING_BRACE: "Braces or brackets at the end were missing, after a whole value that nothing follows.",
-    SURPLUS_BRACE: "There was one brace or bracket too many at the end.",
     DOUBLY_ENCODED: "The arguments were a string that contained their JSON.",
-    INNER_QUOTES: "In a Python call, a string contained unescaped quotes of the kind that delimits it.",
     WRAPPED_ARGUMENTS: "The arguments were the value of a single argument that the tool does not have.",
     QUOTED_VALUE: "A number, boolean or other value was in quotes although the schema does not allow a string.",
-    MISSING_COMMA: "In a Python call, there was no comma before the next argument.",
-    MISSING_CLOSE: (
-        "A value's closing tag was missing: at the end of the call, or before a required parameter's opening tag that "
-        "appeared, unbalanced, inside another value."
-    ),
     ARITHMETIC: "A number was written as a calculation that is clearly intended, such as `5*60`; its result was used.",
-    JOINED_STRINGS: "In JSON, a string was written as several strings joined by `+`.",
-    INVALID_ESCAPE: (
-        r"A string had an escape that JSON does not have: `\'` was read as the quote, and any other, such as `\d` or "
-        r"`\a`, kept its backslash."
-    ),
     LEADING_ZEROS: "A two-digit number began with a zero, as in a date: `07` was read as 7.",
     ARGUMENTS_KEY: (
         "An envelope had its arguments under another key (`args`, `input`, …), or next to the name; only one reading "
@@ -67,6 +47,3 @@ REPAIRS: Final[Mapping[str, str]] = MappingProxyType({
     ),
 })  # fmt: skip
 """Every code, with a sentence that says what was found and repaired."""
-
-WHOLE_CALL_REPAIRS: Final = frozenset((WRAPPED_ARGUMENTS, QUOTED_VALUE))
-"""Repairs of a call that has been read, according to its tool's schema."""

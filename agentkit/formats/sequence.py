@@ -11,24 +11,24 @@ from typing import Any, Final
 
 from agentkit.events import CallEnd, CallError, CallStart, Markup
 from agentkit.formats import values
-from agentkit.formats.bodies.fixed import comes_again, over_again, read_loosely, read_opening_tag
+from agentkit.formats.bodies.fixed import read_loosely, read_opening_tag
 from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.call import CallReader, Lead
-from agentkit.formats.damage.completing import doubtful, keys_of, repaired_call
-from agentkit.formats.damage.missing_close import close_values
-from agentkit.formats.damage.resync import resync_at
-from agentkit.formats.edges import edge_of
-from agentkit.formats.format import Shape, Tag
-from agentkit.formats.jsontext import ESCAPED_UNIT, GOES_ON, goes_on
+from agentkit.formats.completing import repaired_call
+from agentkit.formats.damage import over_damage
+from agentkit.formats.edges import edge_of, is_list
+from agentkit.formats.format import PythonCall, Shape, Tag
+from agentkit.formats.jsontext import ESCAPED_UNIT
 from agentkit.formats.openers import Opener, Openers
 from agentkit.formats.plaincalls import Found, plain_call
 from agentkit.formats.prosereader import ProseReader
-from agentkit.formats.reader import Damage, Decline, Reader, Wait
-from agentkit.formats.repairs import LONE_SURROGATE, MISSING_BRACE
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait
+from agentkit.formats.repairs import LONE_SURROGATE
+from agentkit.formats.valueends import rest_of
 from agentkit.messages import ToolCall, call_as_read
 
-_INSIDE: Final = "expected the end of the JSON before the end of the call, after which more of it follows"
-_LACKING: Final = "a parameter comes before the opening of this call: write it after that"
+_NOT_RUN: Final = "not run: a call before it in this reply cannot be read; write both again"
+_LIST_NOT_RUN: Final = "not run: another call of its list cannot be read; write the whole list again"
 _new = tuple.__new__
 _LAST_WORD: Final = re.compile(r"[\w.-]{1,256}\Z").match
 
@@ -39,8 +39,7 @@ class Calls:
     `call` is the open one, `count` how many there were before; `before` is the text between two calls, which is markup
     if the second one is a call; `last` opened the last call, `section` the open section, `reopen` the one that
     was just closed, `outer` the list in which the open section opened. `fenced` ends the fence around the calls:
-    exactly as many backticks as opened it. `lacking` is the offset of a call of which a parameter comes before its
-    opening, -1 for none.
+    exactly as many backticks as opened it.
     """
 
     __slots__ = (
@@ -48,7 +47,6 @@ class Calls:
         "call",
         "count",
         "fenced",
-        "lacking",
         "last",
         "openers",
         "outer",
@@ -64,7 +62,6 @@ class Calls:
         self.count = 0
         self.before = ""
         self.fenced = ""
-        self.lacking = -1
         self.section: Opener | None = None
         self.reopen: Opener | None = None
         self.outer: Opener | None = None
@@ -100,13 +97,13 @@ class Calls:
         call = self.fresh(entry)
         call.arguments.tool, call.known_only = entry.tool, entry.weak
         call.blocked = self.prose.blocked and entry.shape.section is None
+        listed = self.section is not None or entry.kind == "section"
+        listed = listed and entry.shape.section is not None and is_list(entry.shape)
         if inside is None:
             r.open()
         else:
             call.lead.opening = r.raw()
         start = r.offset
-        if start == self.lacking:
-            call.arguments.doubt = Damage("ambiguous_call", _LACKING, start)
         self.call = call
         try:
             if entry.kind == "section":
@@ -114,26 +111,53 @@ class Calls:
             for call.part, part in enumerate(entry.shape.call):
                 yield from KINDS[type(part)].read(r, call, part)
             if (doubt := call.arguments.doubt) is not None:
-                doubt.end = r.offset
                 raise doubt
-            self._repair(call)
+            call.repair(r)
+            yield from self._followed(call, listed=listed)
         except Decline:
             return self._undo(start, inside)
         except Damage as damage:
             if call.known_only and not call.started:  # common characters that open nothing known
                 return self._undo(start, inside)
-            yield from self.damaged(call, damage)
+            yield from self.damaged(call, damage, listed=listed)
         else:
             self._done(call, call.arguments.by_name, r.text(r.mark + call.lead.size, r.offset), call.arguments.repairs)
         self.over(entry)
         return True
 
+    def _followed(self, call: CallReader, *, listed: bool) -> Wait:
+        """Look at what follows a call, which ends only where that may follow it.
+
+        After one of a list that is the next one, or the list's end; after one with raw values, nothing of another
+        value. The calls of a list of Python calls are told when it is over: it is one expression, of which all run, or
+        none.
+
+        Raises:
+            Damage: anything else follows.
+        """
+        r = self.r
+        if not listed:
+            rest = rest_of(call.shape)
+            if rest is not None and (yield from r.sees(rest)):
+                message = "expected no part of a call after its end: close each value and each call once"
+                raise Damage("ambiguous_call", message, r.offset, got=True)
+            return
+        follow = self.openers.derived(_follow, call.shape)
+        if not (yield from r.follows(follow)):
+            raise Damage("invalid_arguments", "expected the next call or the end of the calls", r.offset, got=True)
+        if isinstance(call.shape.call[0], PythonCall) and r.held < 0:
+            r.held = len(r.out)
+
     def at_once(self, entry: Opener) -> bool:
         """Read a whole call in one step; False, with nothing consumed, if its parts must read it."""
         r = self.r
-        if self.lacking >= 0 and r.offset == self.lacking:
-            return False
         if (found := plain_call(r, entry, self.openers, self.count)) is None:
+            return False
+        if is_list(entry.shape) and self.openers.derived(_follow, entry.shape).match(r.buf, found.end) is None:
+            return False
+        if (rest := rest_of(entry.shape)) is not None and (
+            rest.match(r.buf, found.end) or (not r.ended and rest.part.match(r.buf, found.end))
+        ):
             return False
         if self.before:
             r.out.append(Markup(self.before))
@@ -164,7 +188,7 @@ class Calls:
         """The open list, of other calls than those of the section that opens here."""
         if self.section is None or self.section.shape.section == entry.shape.section:
             return None
-        return self.section if self.openers.meant(self.section).listed is not None else None
+        return self.section if is_list(self.section.shape) else None
 
     def _undo(self, start: int, inside: int | None) -> bool:
         """It was not a call: go back to where it seemed to start."""
@@ -179,19 +203,13 @@ class Calls:
         r = self.r
         assert entry.shape.section is not None
         edge = entry.shape.section.open
-        first = tag = ""
         if isinstance(edge, Tag):
             yield from read_opening_tag(r, edge.name)
-            first, tag = "<", edge.name
         elif (found := (yield from r.sees(edge_of(edge)))) is not None:
             r.at = found.end()
-            first = edge.strip()
         else:
             call.id = yield from read_loosely(r, edge)
         yield from r.space()
-        if first and comes_again(r, first) and (again := self.openers.meant(entry).twice[0]) is not None:
-            yield from over_again(r, again, tag)
-            yield from r.space()
         call.lead.opening = r.raw()
 
     def _done(self, call: CallReader | Found, arguments: dict[str, Any], raw: str, repairs: Sequence[str]) -> None:
@@ -199,18 +217,27 @@ class Calls:
         if not raw.isascii() or ESCAPED_UNIT(raw):
             arguments = values.encodable(arguments, raw)
             repairs = (*repairs, LONE_SURROGATE) if values.replaced(arguments, raw) else repairs
-        self.prose.refused = False
         done = call_as_read(call.id, call.name, arguments, call.opener.format.name, raw)
-        self.r.out.append(_new(CallEnd, (call.index, done, tuple(repairs))))
+        if self.prose.broken:
+            self.r.out.append(CallError(call.index, "skipped", _NOT_RUN, done, self.r.offset))
+        else:
+            self.r.out.append(_new(CallEnd, (call.index, done, tuple(repairs))))
 
-    def _repair(self, call: CallReader) -> None:
-        """Repair arguments that were read, as the tool's schema requires."""
+    def settle(self, *, good: bool = True) -> None:
+        """A list of Python calls is over: if it is not `good`, none of them runs."""
         r = self.r
-        close_values(call, r.offset, allowed=r.repairs)
-        call.repair(r)
+        for n in range(r.held, len(r.out)) if r.held >= 0 and not good else ():
+            if isinstance(event := r.out[n], CallEnd):
+                r.out[n] = CallError(event.index, "skipped", _LIST_NOT_RUN, event.call, r.offset)
+        r.held = -1
 
-    def damaged(self, call: CallReader, damage: Damage) -> Wait:
-        """Repair a call that cannot be read as written, or report it, and find where reading continues."""
+    def continues(self, entries: Sequence[Opener] | None) -> bool:
+        """Whether these open the next call of the open list."""
+        section = self.section
+        return section is not None and bool(entries) and entries[0] is self.openers.meant(section).inside  # type: ignore[index]
+
+    def damaged(self, call: CallReader, damage: Damage, *, listed: bool = False) -> Wait:
+        """Repair a call that cannot be read as written, or report it, up to the next edge."""
         r = self.r
         # another shape of the format might have read what the text's end cut off from an earlier place
         nothing_read = call.arguments.body == damage.position
@@ -221,37 +248,56 @@ class Calls:
         if cut and not damage.ended and damage.code != "internal_error":
             at = r.cut if r.cut >= r.mark else damage.position
             damage = Damage("truncated_call", f"the text ended: {damage.message}", at, ended=True, got=damage.got)
-        try:
-            end = yield from resync_at(r, call, damage)
-        except Damage:  # no edge within the length that a call may have
-            end = r.offset
-        raw = r.raw()[: end - r.mark]
-        if r.may_rewind(end):
-            r.back_to(end)
-        else:
-            raw = r.raw()
+        yield from over_damage(r, self.openers, call, damage)
+        raw = r.raw()
         repairable = damage.code == "invalid_json" and not damage.ended
-        if repairable and (yield from r.sees(GOES_ON)):  # what seemed to close the body is inside it
-            repairable = False
-        read = repaired_call(r, call, raw) if repairable else None
-        if read and MISSING_BRACE in read.repairs and (yield from r.sees(goes_on(keys_of(call.shape)))):
-            damage, read, repairable = Damage(damage.code, _INSIDE, damage.position), None, False
-        if read:
-            call.arguments.by_name, call.arguments.repairs = read.arguments, [*read.repairs]
-            self._repair(call)
-            if read.end < len(raw) and r.may_rewind(r.mark + read.end):
-                raw = raw[: read.end]
-                r.back_to(r.mark + read.end)
-            self._done(call, call.arguments.by_name, raw[call.lead.size :], call.arguments.repairs)
+        if repairable and (yield from self._repaired(call, raw, listed=listed)):
             return
-        self.refuse(call, doubtful(r, call, raw, damage) if repairable else damage, raw)
+        self.refuse(call, damage, raw)
+
+    def _repaired(self, call: CallReader, raw: str, *, listed: bool) -> Generator[None, None, bool]:
+        """Read a damaged call as named repairs read it, if they do, and what follows it may follow it."""
+        r = self.r
+        if (read := repaired_call(r, call, raw)) is None:
+            return False
+        call.arguments.by_name, call.arguments.repairs = read.arguments, [*read.repairs]
+        call.repair(r)
+        reached = r.offset
+        if read.end < len(raw):
+            if not r.may_rewind(r.mark + read.end):
+                return False
+            r.back_to(r.mark + read.end)
+        if listed:
+            try:
+                yield from self._followed(call, listed=True)
+            except Damage:
+                r.at = reached - r.base
+                return False
+        self._done(call, call.arguments.by_name, r.text(r.mark + call.lead.size, r.offset), call.arguments.repairs)
+        return True
 
     def refuse(self, call: CallReader, damage: Damage, raw: str) -> None:
-        """Report a call that cannot be executed."""
-        self.prose.refused = True
+        """Report a call that cannot be executed. No later call of the reply runs."""
+        self.settle(good=False)
+        self.prose.broken |= damage.code != "internal_error"  # a fault of ours costs one call
         arguments = values.encodable(call.arguments.by_name, raw) if damage.code == "truncated_call" else {}
         call.lead.say(self.r)
         lost = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.lead.size :])
         self.r.out.append(
             CallError(call.index, damage.code, damage.full_message(raw, self.r.mark), lost, damage.position)
         )
+
+
+def _follow(openers: Openers, shape: Shape) -> Delimiter:
+    """What may follow a call of a list: the next one, the list's end, a token or a tag; or, at its end, nothing."""
+    close = edge_of(shape.section.close) if shape.section is not None else None
+    python = isinstance(shape.call[0], PythonCall)
+    item, begun = (r"[^\W\d][\w.-]{0,255}\s{0,64}\(", r"[\w.-]{1,256}\s{0,64}") if python else (r"\{", "")
+    over = close.whole.pattern if close is not None and close.whole.pattern else "(?!)"
+    part = close.begun[3:-3] if close is not None else ""
+    space = r"\s{0,1024}"
+    return Delimiter(
+        rf"{space}(?:[,;]?{space}(?:{item}|{over})|<[^\s=]|`|\[[A-Z/])",
+        rf"{space}(?:[,;]?{space}(?:{begun}|{part})?|[\[<]?)",
+        re.I,
+    )

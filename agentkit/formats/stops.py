@@ -7,10 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agentkit.formats.damage.listed import BLOCKS
 from agentkit.formats.other_json import ARRAY
 from agentkit.formats.reader import Delimiter, Search, any_beginning, pattern
 
+BLOCKS: Final = (
+    "if", "elif", "else", "for", "while", "def", "class", "with", "try", "except", "finally", "async", "match", "case",
+)  # fmt: skip
+"""What a block of Python begins with."""
 BLOCK: Final = Delimiter(rf"(?:{'|'.join(BLOCKS)})(?=[\s:(])", r"[a-z]{0,8}")
 """What starts a block of Python at the start of a line."""
 

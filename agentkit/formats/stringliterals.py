@@ -13,9 +13,6 @@ from typing import Final
 
 from agentkit.formats.pieces import Pieces
 from agentkit.formats.repairs import (
-    INNER_QUOTES,
-    INVALID_ESCAPE,
-    JOINED_STRINGS,
     PYTHON_LITERALS,
     PYTHON_QUOTES,
     RAW_NEWLINES,
@@ -40,7 +37,6 @@ _SPACE_BEFORE: Final = 128  # characters before a string in which what precedes 
 _JSON_ESCAPES: Final = {
     "n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\", "/": "/",
 }  # fmt: skip
-_NO_JSON_ESCAPE = re.compile(r"(?:[^\\]|\\(?:[\"\\/bfnrt]|u[0-9a-fA-F]{4}))*+\\")
 _PYTHON_ESCAPES: Final = {
     "n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v", '"': '"', "'": "'", "\\": "\\",
     "\n": "", "\r": "", "\r\n": "",
@@ -51,11 +47,6 @@ _ESCAPED = re.compile(r"\r\n|.?", re.DOTALL)
 _HEX = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})")
 
 
-def may_keep_escapes(text: str) -> bool:
-    """Whether there is an escape in this text that JSON does not have."""
-    return "\\" in text and _NO_JSON_ESCAPE.match(text) is not None
-
-
 class NotALiteral(ValueError):
     """The text is not a value of this kind; `position` is where reading failed."""
 
@@ -64,23 +55,17 @@ class NotALiteral(ValueError):
         self.position = position
 
 
-class Doubtful(NotALiteral):
-    """The text can be read as a number, and as something that belongs in quotes."""
-
-
 class Strings:
     """Read strings from `text`, starting at `at`; `at` moves past each.
 
     Args:
         text: the text to read.
         at: where reading starts.
-        after: what must follow a quote that ends a string; any other quote belongs to the string. None: every quote
-            ends one.
         python: the text is Python: adjacent strings are one, and Python's escapes also apply in double quotes.
     """
 
-    def __init__(self, text: str, at: int, *, after: re.Pattern[str] | None, python: bool) -> None:
-        self.text, self.at, self.after, self.python = text, at, after, python
+    def __init__(self, text: str, at: int, *, python: bool) -> None:
+        self.text, self.at, self.python = text, at, python
         self.repairs: dict[str, None] = {}
         self.joined = -1  # where the last string began that consists of several
 
@@ -103,23 +88,20 @@ class Strings:
         return _PREFIXED.match(self.text, self.at)
 
     def strings(self) -> str:
-        """Adjacent strings, or strings joined by `+`, are one, as in Python; in JSON only joined ones are."""
+        """Adjacent strings, or strings joined by `+`, are one in Python."""
         start = self.at
         text = self.one_string()
         while True:
             at = self.at
             if self.text[at : at + 1] in _STRING_OVER:
                 return text
-            joined = self.space() == "+"
-            if joined:
+            if self.space() == "+" and self.python:
                 self.at += 1
                 self.space()
-            if not (joined or self.python) or not self.prefixed():
+            if not self.python or not self.prefixed():
                 self.at = at
                 return text
-            if not self.python:
-                self.repairs[JOINED_STRINGS] = None
-            elif self.at == at and self.text[at - 1] == self.text[at]:
+            if self.at == at and self.text[at - 1] == self.text[at]:
                 raise self.bad("a comma or a space between two strings")  # or one quote inside a string, written twice
             self.joined = start
             text += self.one_string()
@@ -158,17 +140,12 @@ class Strings:
                 self.repairs[RAW_NEWLINES] = None
             piece = self.unbraced(found[0]) if filled else found[0]
             self.at = found.end()
-            if closes := self.text.startswith(quote, self.at):
+            if self.text.startswith(quote, self.at):
                 self.at += len(quote)
-                if self.after is None or self.after.match(self.text, self.at):
-                    self.refuse_two_values(start, len(quote))
-                    return piece if pieces is None else pieces.text() + piece
-                self.repairs[INNER_QUOTES] = None
-                piece += quote
+                self.refuse_two_values(start, len(quote))
+                return piece if pieces is None else pieces.text() + piece
             pieces = pieces or Pieces()
             pieces.add(piece)
-            if closes:
-                continue
             if self.at >= len(self.text):
                 self.at = start
                 raise NotALiteral(f"the string that starts at {start} does not end", start)
@@ -223,7 +200,7 @@ class Strings:
             code = int(found[1] or found[2] or found[3], 16)
             return self.surrogates(code) if code < 0x110000 else "\ufffd"
         if not python:
-            return self.no_escape(c)
+            raise self.bad("a JSON escape")
         if octal := _OCTAL.match(self.text, self.at + 1):
             self.at = octal.end()
             return chr(int(octal[0], 8))
@@ -233,14 +210,6 @@ class Strings:
             raise self.bad("a complete escape")
         self.at += 1 + len(c)
         return "\\" + c
-
-    def no_escape(self, c: str) -> str:
-        """What JSON has no escape for keeps its backslash, except the other quote: a path or a pattern is meant."""
-        self.repairs[INVALID_ESCAPE] = None
-        if _RAW_CONTROL.match(c):
-            self.repairs[RAW_NEWLINES] = None
-        self.at += 1 + len(c)
-        return c if c == "'" else "\\" + c
 
     def named(self, found: re.Match[str]) -> str:
         """A character by its Unicode name."""

@@ -13,6 +13,8 @@ from typing import Final
 
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, beginnings
 
+CDATA_OPEN: Final = "<![CDATA["
+CDATA_CLOSE: Final = "]]>"
 SPACES: Final = r"\s{0,1024}"  # white space skipped before a delimiter; any more is content
 PREFIX: Final = r"(?:[^\W\d][\w.-]{0,31}+:)?"  # a namespace
 TAG_PART: Final = (

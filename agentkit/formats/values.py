@@ -201,13 +201,6 @@ def is_any_text(schema: Schema, root: Schema) -> bool:
     return plain and bool(options) and not accepts_null(schema, root)
 
 
-def is_scalar(schema: Schema, root: Schema) -> bool:
-    """Whether a parameter of this schema can only be a number, a boolean or null."""
-    return not accepts("", schema, root) and all(
-        _kind(option) in ("integer", "number", "boolean", "null") for option in alternatives(schema, root)
-    )
-
-
 def accepts_null(schema: Schema, root: Schema) -> bool:
     """Whether null is one of the values of `schema`, or its default."""
     return schema.get("default", ...) is None or any(_kind(s) == "null" for s in alternatives(schema, root))

@@ -37,7 +37,7 @@ def render_calls(format: str | Format, calls: Sequence[ToolCall], tools: Sequenc
     if not calls:
         return ""
     known = {t.name: t for t in tools}
-    written = [_write(Writing(declared, _spec(declared, call, known), call, n)) for n, call in enumerate(calls)]
+    written = [_write(_writing(declared, call, n, known)) for n, call in enumerate(calls)]
     section = declared.section
     if section is not None and section.each:
         written = [section.start + text + section.end for text in written]
@@ -46,6 +46,15 @@ def render_calls(format: str | Format, calls: Sequence[ToolCall], tools: Sequenc
         text = section.start + text + section.end
     _check(declared, calls, tools, text)
     return text
+
+
+def _writing(format: Format, call: ToolCall, number: int, known: Mapping[str, ToolSpec]) -> Writing:
+    tool = _spec(format, call, known)
+    if not format.tagged:
+        return Writing(format, tool, call, number)
+    layout = next(p.layout for p in format.call if isinstance(p, ToolElement))
+    elements = (other.with_element(layout).element for other in known.values() if other.name != tool.name)
+    return Writing(format, tool, call, number, tuple([element.tag for element in elements if element is not None]))
 
 
 def _write(w: Writing) -> str:

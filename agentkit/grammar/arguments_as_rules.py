@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from agentkit.formats import values
 from agentkit.formats.escapes import attribute
 from agentkit.formats.format import Format, ToolElement
-from agentkit.formats.valuetokens import CDATA_OPEN
+from agentkit.formats.tags import CDATA_OPEN
 from agentkit.grammar import rules
 from agentkit.grammar.from_schema import ATTRIBUTE, JSON, Gap, Refused, SchemaRules, inside
 from agentkit.grammar.rules import Blocked, Chars, Lit, Raw, Repeat, Rule, alt, opt, seq

@@ -17,8 +17,10 @@ from agentkit.formats.edges import fenced, opener, weak
 from agentkit.formats.format import (
     Format,
     NameTag,
+    Pairs,
     Shape,
     Tag,
+    TagParameters,
     ToolElement,
 )
 from agentkit.grammar.parts import PARTS
@@ -49,6 +51,7 @@ def announced(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
             yield Blocked(start)
         else:
             yield from _named(shape, tools)
+    yield from _parameters(shape)
     match shape.first:
         case ToolElement(layout):
             elements = [t.with_element(layout).element for t in tools]
@@ -59,6 +62,15 @@ def announced(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
             yield Blocked(opener(text))
         case _ if shape.section is None:
             yield from _named(shape, tools)
+
+
+def _parameters(shape: Shape) -> Iterator[Blocked]:
+    """What opens a parameter: the parser takes it for one of a call whose opening is missing."""
+    for part in shape.call:
+        if isinstance(part, TagParameters):
+            yield Blocked(f"<{part.name}", tag=" " not in part.name)
+        elif isinstance(part, Pairs):
+            yield Blocked(opener(part.key))
 
 
 def invented(format: Format) -> Iterator[Blocked]:

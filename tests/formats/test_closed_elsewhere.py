@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from damaged_texts import tokens
 from format_tools import spec
-from raw_values import LOOK, PARAMETERS, RAW, SAVE, TOOLS, between, child, made, outcomes, pieces, read, saved
+from raw_values import PARAMETERS, RAW, TOOLS, between, child, made, outcomes, pieces, read
 
 from agentkit import formats
 from agentkit.formats import CATALOG, Element, Format
@@ -51,27 +51,6 @@ def test_a_value_that_holds_a_closing_is_whole_or_refused_where_any_closing_is_m
                 got = made(outcomes(formats.parse(damaged.replace(place, value), format, (SET,))))
                 held = [{key: str(text).strip("\n") for key, text in given.items()} for _, given, _ in got]  # type: ignore[misc]
                 assert held in ([], [meant]), (damaged.replace(place, value), got)
-
-
-@every_format
-def test_a_closing_after_the_calls_end_that_a_sentence_mentions_cuts_nothing(format: Format) -> None:
-    one = pieces(format, "bash", command="VALUE")
-    text = one.call("pwd", closed=False)
-    for behind in (f"\nThe {one.close.strip()} was forgotten.", "\nDone."):
-        assert made(outcomes(read(format, text + behind))) == [("bash", {"command": "pwd"}, ("missing_close",))], behind
-
-
-@every_format
-def test_another_tools_parameter_that_opens_between_two_words_is_part_of_no_value(format: Format) -> None:
-    """All between the two values is missing, but for that opening."""
-    head, close, opening, rest = between(format)
-    theirs = opening.strip().replace("number", "words")
-    tools = (LOOK, spec("other", None, (), words="string"))
-    text = f"{head}{theirs}b{close}{close.join(rest.split(close)[1:])}"
-    assert made(outcomes(read(format, text, tools))) == [], text
-    for quoted in () if format in HEADED else (f"'{theirs}'b", f" {theirs} b", f"`{theirs}`"):
-        text = f"{head}{quoted}{close}{close.join(rest.split(close)[1:])}"
-        assert made(outcomes(read(format, text, tools))) == [("look", {"text": f"ls -a{quoted}"}, ())], text
 
 
 @every_format
@@ -128,11 +107,3 @@ def test_no_key_has_a_quote_token_in_it(format: Format) -> None:
     for damaged in (text.replace(f":{quote}VALUE", f"{quote}VALUE"), text.replace(f"VALUE{quote},", f"VALUE{quote}")):
         for worn in (damaged, damaged.replace(f"VALUE{quote},", f"VALUE{quote}")):
             assert made(outcomes(read(format, worn, (tool,)))) == [], worn
-
-
-@pytest.mark.parametrize("name", ["xml", "legacy", "dr_tulu"])
-def test_content_that_ends_with_the_beginning_of_its_own_opening_tag_is_refused(name: str) -> None:
-    opening, closing = saved(name)
-    begun = opening.split()[0].strip(">")
-    for content in (f"a\n{begun}", f"a{begun}"):
-        assert made(outcomes(read(name, f"{opening}{content}{closing}", (SAVE,)))) == [], content

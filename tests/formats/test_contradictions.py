@@ -45,6 +45,9 @@ def fed(format: str, text: str, size: int) -> list[Event]:
     return merge([*events, *parser.close()])
 
 
+NOT_RUN = "not run: a call before it in this reply cannot be read; write both again"
+
+
 def read(format: str, text: str) -> list[object]:
     """What is read from a text, the same whole and by the character; calls shortened to what they ask for."""
     events = fed(format, text, len(text))
@@ -115,7 +118,7 @@ def test_5_a_raw_newline_and_a_trailing_comma_are_repaired_and_reported() -> Non
     ]
 
 
-def test_5_damage_costs_one_call_and_not_its_neighbour() -> None:
+def test_5_damage_costs_one_call_and_what_follows_is_answered_and_does_not_run() -> None:
     text = (
         '<tool_call>{"name": "write_file", "arguments": {"path" "a"}}</tool_call>\n'
         '<tool_call>{"name": "get_time", "arguments": {}}</tool_call>'
@@ -127,7 +130,7 @@ def test_5_damage_costs_one_call_and_not_its_neighbour() -> None:
         Markup("\n"),
         CallStart(1, "get_time"),
         ArgumentDelta(1, "{}"),
-        End("get_time", {}),
+        Error("get_time", "skipped", NOT_RUN),
     ]
 
 
@@ -163,7 +166,7 @@ def test_7_prose_that_mentions_the_tag_is_prose_for_parameters_too() -> None:
     ]
 
 
-def test_8_closing_and_opening_tags_inside_a_value_are_content() -> None:
+def test_8_tags_of_the_calls_own_kind_inside_a_value_refuse_it_and_it_is_told_how_to_write_them() -> None:
     text = (
         "<tool_call>\n"
         "<function=write_file>\n"
@@ -173,13 +176,9 @@ def test_8_closing_and_opening_tags_inside_a_value_are_content() -> None:
         "</function>\n"
         "</tool_call>"
     )
-    assert read("qwen3_coder", text) == [
-        Markup("<tool_call>\n"),
-        CallStart(0, "write_file"),
-        ArgumentDelta(0, "see </function> and <function=foo> and </parameter> here", "content"),
-        End("write_file", {"content": "see </function> and <function=foo> and </parameter> here"}),
-        Markup("\n</tool_call>"),
-    ]
+    error = next(e for e in read("qwen3_coder", text) if isinstance(e, Error))
+    assert (error.name, error.code) == ("write_file", "ambiguous_call")
+    assert "put text that contains such markup in <![CDATA[ … ]]>" in error.message
 
 
 def test_9_a_call_cut_off_in_a_value_is_an_error_with_what_was_read() -> None:
@@ -207,16 +206,13 @@ def test_9_text_behind_a_call_stays() -> None:
     ]
 
 
-def test_10_the_closing_tag_of_the_call_inside_a_value_is_content() -> None:
+def test_10_the_closing_tag_of_the_call_inside_a_value_refuses_it() -> None:
     text = "<tool_call>write_file\n<arg_key>content</arg_key>\n<arg_value>a </tool_call> b</arg_value>\n</tool_call>"
-    assert read("glm45", text) == [
-        CallStart(0, "write_file"),
-        ArgumentDelta(0, "a </tool_call> b", "content"),
-        End("write_file", {"content": "a </tool_call> b"}),
-    ]
+    codes = [e.code for e in read("glm45", text) if isinstance(e, Error)]
+    assert codes == ["ambiguous_call"]
 
 
-def test_10_the_closing_tag_of_the_invoke_inside_a_value_is_content() -> None:
+def test_10_the_closing_tag_of_the_invoke_inside_a_value_refuses_it() -> None:
     text = (
         "<minimax:tool_call>\n"
         '<invoke name="write_file">\n'
@@ -224,13 +220,8 @@ def test_10_the_closing_tag_of_the_invoke_inside_a_value_is_content() -> None:
         "</invoke>\n"
         "</minimax:tool_call>"
     )
-    assert read("minimax_m2", text) == [
-        Markup("<minimax:tool_call>\n"),
-        CallStart(0, "write_file"),
-        ArgumentDelta(0, "a </invoke> b", "content"),
-        End("write_file", {"content": "a </invoke> b"}),
-        Markup("\n</minimax:tool_call>"),
-    ]
+    codes = [e.code for e in read("minimax_m2", text) if isinstance(e, Error)]
+    assert codes == ["ambiguous_call"]
 
 
 def test_10_a_call_of_an_unknown_tool_is_a_call_and_its_neighbours_stay() -> None:

@@ -18,7 +18,7 @@ from format_tools import ANYTHING, NOTE, PING, TOOLS
 
 from agentkit import formats
 from agentkit.errors import FormatError
-from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Event, SourceEvent, Text, merge
+from agentkit.events import CallEnd, CallError, CallStart, Event, SourceEvent, Text, merge
 from agentkit.formats import CATALOG, Format, Limits, Parser, between, engine, parse, render_calls, sequence, valueends
 from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.format import (
@@ -245,24 +245,6 @@ def test_two_damaged_calls_with_a_sentence_between_them_are_not_one_value(
     assert not [arguments for arguments in made if "zzz" in arguments and "yyy" in arguments]
 
 
-def test_half_a_quoted_element_and_another_tools_opening_tag_are_not_one_value() -> None:
-    events = read('<note>a<note>b</note>\n<ping x="1</note>2"></ping>\n<ping/>', [], "legacy")
-    assert [e.code for e in events if isinstance(e, CallError)] == ["ambiguous_call"]
-    assert [e.call.name for e in events if isinstance(e, CallEnd)] == ["ping"]
-    whole = read("<note>a<note>b</note> <ping/> <ping>c</ping></note>", [], "legacy")
-    assert [dict(e.call.arguments) for e in whole if isinstance(e, CallEnd)] == [
-        {"text": "a<note>b</note> <ping/> <ping>c</ping>"}
-    ]
-
-
-def test_a_number_ends_with_the_first_closing_tag_and_takes_no_neighbour_with_it() -> None:
-    text = '<function name="anything"><param name="number">1</param>\n<x>y</x>\nfunction>\n'
-    quoted = '<function name="note"><param name="text">a</function>b</param></function>'
-    events = read(text + quoted, [], "minicpm5")
-    assert [e.text for e in events if isinstance(e, ArgumentDelta)] == ["1"]
-    assert [e.code for e in events if isinstance(e, CallError)] == ["invalid_arguments"]
-
-
 # ---------------------------------------------------------------- a fault of ours
 
 
@@ -299,7 +281,7 @@ def test_a_fault_of_ours_costs_the_call_in_which_it_shows(
     ("owner", "where"),
     [
         (sequence, "repaired_call"),
-        (sequence, "resync_at"),
+        (sequence, "over_damage"),
         (sequence, "plain_call"),
         (engine, "next_at_once"),
         (engine, "get"),

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 from damaged_texts import CALLED, call_text, shapes
 
-from agentkit.events import CallEnd, CallError, Event, SourceEvent, Text, merge
+from agentkit.events import CallEnd, CallError, Event, SourceEvent, merge
 from agentkit.formats import CATALOG, Format, Parser, get
 from agentkit.formats.format import Braced, Envelope, Json, KeyEnvelope, Shape, edge
 from agentkit.messages import ToolCall
@@ -75,29 +75,6 @@ def test_nor_does_one_whose_arguments_are_in_braces_outside_of_its_strings(name:
         assert events == read(format, text, 7)
         assert any(isinstance(e, CallError) for e in events), text
         assert not any(isinstance(e, CallEnd) and e.call.name == "mixed" for e in events), text
-
-
-@pytest.mark.parametrize(
-    ("body", "behind"),
-    [
-        ('{"name": "find", "arguments": {"text": "x"}', ""),
-        ('{"name": "find", "arguments": {"text": "x"', ", and then\n"),
-        ('{"name": "find", "arguments": {"text": "x"', "}"),
-        ('{"name": "find", "arguments": {"text": "x"}', ", true as it is."),
-    ],
-)
-@pytest.mark.parametrize("size", [1, 5, 1000])
-def test_a_forgotten_brace_is_added_where_nothing_of_the_value_follows(body: str, behind: str, size: int) -> None:
-    text = f"<tool_call>{body}</tool_call>{behind}"
-    end, *rest = [e for e in read("hermes", text, size) if isinstance(e, CallEnd | CallError | Text)]
-    assert isinstance(end, CallEnd)
-    assert (end.call.arguments, end.repairs) == ({"text": "x"}, ("missing_brace",))
-    assert rest == ([Text(behind)] if behind else [])
-
-
-def test_an_object_that_another_call_begins_with_is_not_the_rest_of_a_value() -> None:
-    text = '<tool_call>{"name": "find", "arguments": {"text": "x"}</tool_call>, {"name": "ping", "arguments": {}}'
-    assert [e.call.name for e in read("hermes", text, 3) if isinstance(e, CallEnd)][:1] == ["find"]
 
 
 @pytest.mark.parametrize("half", ['{"text": "x", ', '{"text": "x", "items": [', '{"text": "x", "object": {'])

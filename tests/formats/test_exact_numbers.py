@@ -134,9 +134,7 @@ def test_the_digits_are_kept_in_every_format(format: str, hint: Any, number: str
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("36028797018963969 / 3", 12009599006321323),
         ("9007199254740993*1.0", 9007199254740993),
-        ("1 / 49 * 49", 1),
         ("0.1 * 30", 3),
         ("0.9999999999999999 + 0.00000000000000001", None),
         ("1e-300 * 1e-300", None),

@@ -47,15 +47,6 @@ BODIES = (
     "move:\n  src: AAA",
     'name = "move"\nsrc = "AAA"',
     'Action: move\nAction Input: {"src": "AAA"}',
-    f"`{NAMED}`",
-    f"```json\n{NAMED}\n```",
-    f"```\n[{NAMED}]\n```",
-    f"```tool_call\n{NAMED}\n```",
-    f"````json\n\n{NAMED}\n````",
-    "```xml\n<move>\n<src>AAA</src>\n</move>\n```",
-    "```xml\n<function=move>\n<parameter=src>AAA</parameter>\n</function>\n```",
-    '```xml\n<invoke name="move">\n<parameter name="src">AAA</parameter>\n</invoke>\n```',
-    '```python\nmove(src="AAA", dst="BBB")\n```',
 )
 NAMELESS = (
     "See the manual.",

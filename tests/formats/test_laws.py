@@ -298,18 +298,24 @@ def test_law_8_calls_before_the_damage_survive(format: Format) -> None:
 
 @settings(max_examples=500, deadline=None)
 @given(text=plain.filter(lambda t: "<" not in t), where=st.floats(0, 1), slip=st.sampled_from(["", '"', "}", ",", "x"]))
-def test_law_8_behind_damaged_json_the_next_call_survives(text: str, where: float, slip: str) -> None:
-    """Raw bodies have no such law: an unclosed raw value cannot be told from one that contains calls."""
+def test_law_8_behind_damaged_json_the_next_call_is_answered_and_does_not_run(
+    text: str, where: float, slip: str
+) -> None:
+    """It runs if the first one is read after all, or is text."""
     body = json.dumps({"name": "note", "arguments": {"text": text}})
     at = 1 + int(where * (len(body) - 2))
     damaged = f'<tool_call>{body[:at]}{slip}{body[at + 1 :]}</tool_call>\n<tool_call>{{"name": "ping"}}</tool_call>'
-    assert calls_of(formats.parse(damaged, "hermes", TOOLS))[-1] == ("ping", {})
+    events = formats.parse(damaged, "hermes", TOOLS)
+    if any(isinstance(e, CallError) for e in events):
+        assert [e.call.name for e in events if isinstance(e, CallEnd)] == []
+    else:
+        assert calls_of(events)[-1] == ("ping", {})
 
 
 def test_a_parser_over_all_formats_reads_each_and_obeys_the_cut_law() -> None:
     known = [f for f in CATALOG if f.name != "legacy"]  # its tags are read as those of `xml`
-    # "and" behind a bare call would be Python's
-    text = " then ".join(written(f, ToolCall("", "note", {"text": "x"})) for f in known)
+    # a call on a line ends with its line
+    text = "\nThen:\n".join(written(f, ToolCall("", "note", {"text": "x"})) for f in known)
     whole = formats.parse(text, known, TOOLS)
     assert calls_of(whole) == [("note", {"text": "x"})] * len(known)
     for size in (1, 4, 7):

@@ -9,8 +9,7 @@ import tracemalloc
 import pytest
 
 from agentkit.events import CallEnd
-from agentkit.formats import CATALOG, Format, Parser, ToolSpec, get, render_calls
-from agentkit.formats.damage.near_openings import NO_SPACE
+from agentkit.formats import CATALOG, Format, Parser, ToolSpec, render_calls
 from agentkit.messages import ToolCall
 from agentkit.toolspec import Element, Node
 from agentkit.unicode import has_surrogate
@@ -84,19 +83,6 @@ def test_it_grows_with_the_text(format: Format) -> None:
     for line in (PROSE, CODE, HALF):
         text = written(format, line, 400_000)
         assert fits(format, text, 40)
-
-
-def test_held_text_is_not_kept_twice() -> None:
-    """A value that quotes half a call is held to its end."""
-    format = get("qwen3_coder")
-    text = written(format, PROSE, 100_000).replace(PROSE, "<function=create_file>\n<parameter=contents>\n" + PROSE, 1)
-    text = text.replace("</parameter>", "</parameter>\n</function>\n" + PROSE * 1000 + "</parameter>")
-    assert fits(format, text, 4)
-
-
-def test_white_space_that_is_removed_is_all_that_there_is() -> None:
-    """As `str.split` has it."""
-    assert set(NO_SPACE) == {code for code in range(sys.maxunicode) if chr(code).isspace()}
 
 
 @pytest.mark.parametrize("at", [0, 1, 16_383, 16_384, 40_000, 99_999])

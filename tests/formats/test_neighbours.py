@@ -6,16 +6,15 @@ And in Python: what would have to be computed is an error, never a call that run
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 
 import pytest
 from corpora import source
 from format_tools import ASK, PING
 
 from agentkit import formats
-from agentkit.events import CallEnd, CallError, Event, Markup, Text, merge
+from agentkit.events import CallEnd, CallError, Event, Text, merge
 from agentkit.formats import CATALOG, Format, Parser
-from agentkit.formats.format import Envelope, KeyEnvelope, PythonCall, edge
+from agentkit.formats.format import Envelope, KeyEnvelope, PythonCall
 from agentkit.messages import ToolCall
 
 TOOLS = (ASK, PING)
@@ -48,61 +47,6 @@ def damages(call: str) -> list[str]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("format", LISTS, ids=lambda f: f.name)
-def test_no_call_is_lost_behind_a_damaged_one_without_an_error(format: Format) -> None:
-    text = formats.render_calls(format, CALLS, TOOLS)
-    raws = [e.call.raw for e in formats.parse(text, format, TOOLS) if isinstance(e, CallEnd)]
-    for place, damage in product((0, 1), damages(raws[0])):
-        damaged = text.replace(raws[place], damage, 1)
-        events = read(damaged, format)
-        at, covered = 0, set()
-        for event in events:
-            size = len(source([event]))
-            for n, raw in enumerate(raws):
-                start = damaged.rfind(raw)
-                if n != place and start < at + size and at < start + len(raw) and not isinstance(event, Text | Markup):
-                    covered.add(n)
-            at += size
-        lost = [n for n in range(3) if n != place and n not in covered]
-        assert not lost, (damaged, events)
-        known = [one for one in made(events) if one[0] in ("ping", "ask")]
-        assert all(one in [(c.name, c.arguments) for c in CALLS] for one in known), (damaged, events)
-
-
-@pytest.mark.parametrize(
-    ("given", "text", "error"),
-    [
-        ("olmo3", "<function_calls>\nping)\nping()\n</function_calls>", "ping)\n"),
-        ("granite", '<|tool_call|>["x", {"name": "ping", "arguments": {}}]', '"x", '),
-        ("apertus", '<|tools_prefix|>["{x": {}}, {"ping": {}}]<|tools_suffix|>', '"{x": {}}, '),
-        ("tool_code", "```tool_code\nx = ask(text='a')\nping()\n```", "x = ask(text='a')\n"),
-        ("pythonic", "[<cwd>/tmp</cwd>ask(text='a'), ping()]", "<cwd>/tmp</cwd>ask(text='a'), "),
-        ("pythonic", '[{"text": "a\n\nb"}, ping()]', '{"text": "a\n\nb"}, '),
-        ("llama4_pythonic", "<|python_start|>[<x/>ask(text='a'), ping()]<|python_end|>", "<x/>ask(text='a'), "),
-    ],
-)
-def test_what_stands_before_the_next_call_is_an_error_and_the_call_is_made(given: str, text: str, error: str) -> None:
-    events = read(text, given)
-    assert made(events) == [("ping", {})]
-    assert [e.call.raw for e in events if isinstance(e, CallError)] == [error]
-
-
-@pytest.mark.parametrize(
-    ("given", "text"),
-    [
-        ("mistral", '[TOOL_CALLS] [[{"name": "ping", "arguments": {}}], {"name": "ping", "arguments": {}}]'),
-        ("llama4_pythonic", "<|python_start|>[[ping()], ping()]<|python_end|>"),
-        ("phi4_mini_json", 'functools[[[{"name": "ping", "arguments": {}}]], {"name": "ping", "arguments": {}}]'),
-        ("tool_code", "```tool_code\n# first\nping()  # again\nping()\n```"),
-        ("olmo3", "<function_calls>\n# first\nping(), ping()\n</function_calls>"),
-    ],
-)
-def test_brackets_and_comments_between_calls_lose_nothing_and_are_no_error(given: str, text: str) -> None:
-    events = read(text, given)
-    assert made(events) == [("ping", {})] * 2
-    assert not [e for e in events if isinstance(e, CallError | Text)]
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -117,29 +61,10 @@ def test_brackets_in_prose_are_prose(text: str) -> None:
         assert read(text, given) == [Text(text)]
 
 
-@pytest.mark.parametrize("behind", ["Sure.", "I will.", "", "Done!"])
-def test_a_fence_around_a_damaged_call_ends_where_a_sentence_follows(behind: str) -> None:
-    """No language is called so: the next fence opens a block of its own, and is no block in the first one."""
-    ping = '{"name": "ping", "arguments": {}}'
-    text = f'```json\n{{"name: "ask", "arguments": {{}}}}\n```{behind}\n\n```json\n{ping}\n```'
-    assert made(read(text, "json_fence")) == [("ping", {})]
-
-
 @pytest.mark.parametrize("language", ["c++", "c#", "asp.net", "objective-c", "json"])
 def test_a_fence_with_a_languages_name_inside_another_closes_none(language: str) -> None:
     text = f'```markdown\n```{language}\nx\n```\n```json\n{{"name": "ping", "arguments": {{}}}}\n```\n```'
     assert made(read(text, "json_fence")) == []
-
-
-@pytest.mark.parametrize("format", [f for f in LISTS if f.section and f.section.close != "]"], ids=lambda f: f.name)
-def test_what_ends_a_section_inside_a_damaged_call_loses_none_without_an_error(format: Format) -> None:
-    text = formats.render_calls(format, CALLS, TOOLS)
-    first, *others = (e.call.raw for e in formats.parse(text, format, TOOLS) if isinstance(e, CallEnd))
-    assert format.section is not None
-    damaged = text.replace(first, f"p ing(x=1{edge(format.section.close)}2, y='{'z' * 200}')", 1)
-    events = read(damaged, format)
-    said = "".join(e.text for e in events if isinstance(e, Text | Markup))
-    assert not [raw for raw in others if raw in said], events
 
 
 PONG = ToolCall("", "pong", {})
@@ -160,13 +85,6 @@ def test_a_call_of_an_unknown_tool_among_others_is_one_wherever_it_stands(format
     assert made(events) == [(c.name, c.arguments) for c in calls]
     assert not [e for e in events if isinstance(e, CallError)]
     assert not source([e for e in events if isinstance(e, Text)]).strip()
-
-
-@pytest.mark.parametrize("text", ["[ping(), see the docs]", "[ping(), x]", "[ping()]\n\nfoo(bar)", "[ping()] and f(x)"])
-def test_words_behind_a_call_are_text_and_make_no_error(text: str) -> None:
-    events = read(text, "pythonic")
-    assert made(events) == [("ping", {})]
-    assert not [e for e in events if isinstance(e, CallError)]
 
 
 # ---------------------------------------------------------------- Python
@@ -201,24 +119,6 @@ def test_what_python_would_have_to_compute_is_never_run(given: str, text: str) -
     assert ("ping", {}) not in made(events)
     if given in ("olmo3", "tool_code") or text.startswith("ping()"):
         assert [e for e in events if isinstance(e, CallError)]
-
-
-@pytest.mark.parametrize("given", ["pythonic", "python", "tool_code", "olmo3"])
-@pytest.mark.parametrize("text", BLOCKS)
-def test_a_call_in_a_block_of_python_is_an_error_and_one_behind_it_runs(given: str, text: str) -> None:
-    start, end = AROUND[given] if given != "pythonic" else ("", "")
-    events = read(f"{start}{text}\nask(text='a'){end}", given)
-    assert made(events) == [("ask", {"text": "a"})]
-    assert [e for e in events if isinstance(e, CallError)]
-
-
-@pytest.mark.parametrize("given", ["tool_code", "olmo3"])
-@pytest.mark.parametrize("between", [", ", "; ", ";", "\n", "\n\n", " # x\n"])
-def test_calls_in_a_block_of_calls_all_run_whatever_stands_between_them(given: str, between: str) -> None:
-    start, end = AROUND[given]
-    events = read(f"{start}ping(){between}ask(text='a'){end}", given)
-    assert made(events) == [("ping", {}), ("ask", {"text": "a"})]
-    assert not [e for e in events if isinstance(e, CallError | Text)]
 
 
 @pytest.mark.parametrize("given", AROUND)

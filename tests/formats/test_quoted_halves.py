@@ -9,7 +9,7 @@ import re
 from itertools import product
 
 import pytest
-from raw_values import LOOK, PARAMETERS, RAW, SAVE, TOOLS, between, holes, made, outcomes, pieces, read, saved
+from raw_values import LOOK, PARAMETERS, RAW, TOOLS, between, holes, made, outcomes, pieces, read
 
 from agentkit import formats
 from agentkit.formats import Format
@@ -38,15 +38,6 @@ def test_a_quoted_call_whose_parameter_is_damaged_ends_no_value(format: Format) 
         value = f"a{inner.replace(opening, left)}z"
         got = outcomes(formats.parse(f"{one.call(value)}\n{one.call('pwd')}", format, TOOLS))
         assert [g for g in made(got) if g != PWD] in ([], [("bash", {"command": value}, ())]), (left, got)
-
-
-@every_format
-def test_half_a_quoted_call_is_content_where_nothing_is_left_behind_the_call(format: Format) -> None:
-    one = pieces(format, "bash", command="VALUE")
-    value = f"a{one.head.replace(opening_of_value(format), '')}z"
-    for then in ("", "\nDone.", f"\n{one.call('pwd')}"):
-        got = outcomes(read(format, f"{one.call(value)}{then}"))
-        assert got == [("bash", {"command": value}, ()), *([PWD] if "pwd" in then else [])], then
 
 
 @every_format
@@ -131,21 +122,6 @@ def test_no_call_runs_that_opens_in_a_value_of_which_the_end_is_ambiguous(format
 # ---------------------------------------------------------------- content
 
 
-@pytest.mark.parametrize("name", ["dr_tulu", "legacy"])
-def test_a_tag_that_opens_inside_another_one_begins_no_call_with_its_rest(name: str) -> None:
-    opening, closing = saved(name)
-    other = saved(name, text="910002")[0]
-    for cut in range(1, other.index('"')):  # in a value it would be a part of it
-        for rest in (other[cut:], other[cut:].replace('2"', "2")):  # a quote of it may be missing, too
-            got = outcomes(read(name, f"{other[:cut]}{opening}{rest}b01{closing}\n{opening}b02{closing}", (SAVE,)))
-            assert [g for g in made(got) if g[1] not in ({"more": "b01"}, {"more": "b02"})] == [], got  # type: ignore[index]
-
-
-def test_content_that_ends_inside_another_tag_is_refused() -> None:
-    text = '<save>b01\n<bash command="91</save>">b02</bash>\n<save>b03</save>'
-    assert outcomes(read("legacy", text, (*TOOLS, SAVE))) == ["ambiguous_call", ("save", {"more": "b03"}, ())]
-
-
 # ---------------------------------------------------------------- lists of Python calls
 
 
@@ -157,16 +133,6 @@ def test_a_python_string_with_a_quote_written_twice_takes_in_no_next_call(name: 
     own = '"' if '"LAST"' in text else "'"
     text = text.replace(f"{own}VALUE{own}", f"{quote}ls{quote}{quote}").replace(f"{own}LAST{own}", f"pwd{quote}")
     assert made(outcomes(read(name, text))) == [], text
-
-
-@pytest.mark.parametrize("name", ["pythonic", "llama4_pythonic", "olmo3"])
-@pytest.mark.parametrize("instead", ["\x00", "}", "<", "|", "&", "~", "^"])
-def test_no_list_is_lost_for_a_character_after_its_first_name(name: str, instead: str) -> None:
-    calls = [ToolCall("", "bash", {"command": "ls"}), ToolCall("", "bash", {"command": "pwd"})]
-    text = formats.render_calls(name, calls, TOOLS).replace("bash(", f"bash{instead}", 1)
-    got = outcomes(read(name, text))
-    assert made(got) == [PWD]
-    assert isinstance(got[0], str)
 
 
 def test_a_comment_between_a_call_and_the_end_of_its_section_ends_nothing() -> None:

@@ -104,7 +104,7 @@ def test_most_formats_with_values_as_text_can_quote_calls() -> None:
 
 
 @pytest.mark.share(12)
-@pytest.mark.parametrize("format", RAW, ids=lambda format: format.name)
+@pytest.mark.parametrize("format", [f for f in RAW if not f.tagged], ids=lambda format: format.name)
 def test_no_quoted_call_of_a_damaged_one_runs(format: Format) -> None:
     rng = random.Random(format.name)
     texts = [damaged for whole in quoting(format) for damaged in damages(*whole)]
@@ -115,7 +115,7 @@ def test_no_quoted_call_of_a_damaged_one_runs(format: Format) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("format", RAW, ids=lambda format: format.name)
+@pytest.mark.parametrize("format", [f for f in RAW if not f.tagged], ids=lambda format: format.name)
 def test_no_quoted_call_of_a_damaged_one_runs_at_any_place(format: Format) -> None:
     for whole in quoting(format):
         for text in damages(*whole):
@@ -123,7 +123,7 @@ def test_no_quoted_call_of_a_damaged_one_runs_at_any_place(format: Format) -> No
 
 
 @pytest.mark.share(6)
-@pytest.mark.parametrize("format", ["xml", "cline", "legacy"])
+@pytest.mark.parametrize("format", ["xml", "cline"])
 @pytest.mark.parametrize("quote", ['"', "'"])
 def test_no_call_runs_that_an_attribute_of_a_damaged_tag_quotes(format: str, quote: str) -> None:
     quoted = formats.render_calls(format, [QUOTED], TOOLS)
@@ -157,17 +157,6 @@ def test_no_call_runs_whose_quotes_are_not_escaped_in_a_string(format: Format) -
                 assert any(isinstance(e, CallError) for e in events) or ran(events), text
                 for size in (1, 5):
                     assert read(format, text, size) == merge(events), text
-
-
-@pytest.mark.parametrize("format", [*RAW, *ESCAPED], ids=lambda format: format.name)
-def test_a_call_after_one_that_quotes_and_is_damaged_still_runs(format: Format) -> None:
-    """Where the damaged call ends as it should, what follows is not inside it."""
-    for text, start, _ in quoting(format):
-        key = text[:start].rfind("content")
-        damaged = f"{text[:key]}contemt{text[key + 7 :]}"
-        after = formats.render_calls(format, [ToolCall("", "bash", {"command": "pwd"})], TOOLS)
-        events = formats.parse(f"{damaged}\n{after}", format, TOOLS)
-        assert [e.call.arguments for e in events if isinstance(e, CallEnd)][-1:] == [{"command": "pwd"}], damaged
 
 
 PARAMETERS = ["<path>a <bash x ", "<path>a <bash> ", "<path>a <bash><command>b"]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from format_tools import ADD, ASK, CREATE_FILE, NOTE, PING, spec
 
-from agentkit.events import CallEnd, CallError, Event, Markup, SourceEvent, Text, merge
+from agentkit.events import CallEnd, CallError, Event, SourceEvent, Text, merge
 from agentkit.formats import Parser, ToolSpec
 
 WEATHER = spec("weather", None, ("city", "state"), city="string", state="string", unit="string", days="integer")
@@ -47,26 +46,8 @@ def codes(format: str, text: str, **how: Any) -> list[str]:
 # ---------------------------------------------------------------- Python calls
 
 
-def test_quotes_inside_a_string_belong_to_it_where_no_argument_ends_at_them() -> None:
-    text = """[bash(command='python -c "print(f(x, sep=\\'\\'))" && echo 'done, really'', timeout=5)]"""
-    assert call("pythonic", """[bash(command='echo 'done, really' && ls', timeout=5)]""") == (
-        "bash",
-        {"command": "echo 'done, really' && ls", "timeout": 5},
-        ("inner_quotes",),
-    )
-    assert call("pythonic", text)[1]["timeout"] == 5
-
-
 def test_quotes_inside_a_string_are_damage_where_that_is_not_to_be_mended() -> None:
     assert codes("pythonic", "[bash(command='echo 'done' && ls')]", repairs=()) == ["invalid_arguments"]
-
-
-def test_a_comma_may_be_missing_before_the_next_argument() -> None:
-    assert call("pythonic", '[weather(city="Paris"state="F" days=3)]') == (
-        "weather",
-        {"city": "Paris", "state": "F", "days": 3},
-        ("missing_comma",),
-    )
 
 
 def test_parentheses_around_one_value_are_no_list() -> None:
@@ -79,56 +60,6 @@ def test_parentheses_around_one_value_are_no_list() -> None:
 
 
 # ---------------------------------------------------------------- parameters between tags
-
-
-def test_a_required_parameter_is_taken_out_of_a_value_that_was_not_closed() -> None:
-    text = (
-        "<tool_call>\n<function=weather>\n<parameter=city>\nDallas\n<parameter=state>\nTX\n</parameter>\n"
-        "<parameter=days>\n3\n</parameter>\n</function>\n</tool_call>"
-    )
-    assert call("qwen3_coder", text) == (
-        "weather",
-        {"city": "Dallas", "state": "TX", "days": 3},
-        ("missing_close",),
-    )
-    tags = '<invoke name="weather">\n<parameter name="city">Dallas\n<parameter name="state">TX</parameter>\n</invoke>'
-    assert call("invoke", tags) == ("weather", {"city": "Dallas", "state": "TX"}, ("missing_close",))
-
-
-@pytest.mark.parametrize(
-    "value",
-    ["<parameter=nothing>\nC", "<parameter=unit>\nC\n</parameter>"],
-    ids=["undeclared", "optional, and closed again"],
-)
-def test_what_is_not_missing_stays_in_the_value(value: str) -> None:
-    text = (
-        f"<function=weather>\n<parameter=state>\nTX\n</parameter>\n<parameter=city>\n{value}\n</parameter>\n</function>"
-    )
-    assert call("qwen3_coder", text) == ("weather", {"state": "TX", "city": value}, ())
-
-
-def test_a_parameter_that_opens_in_its_own_value_and_closes_once_is_ambiguous() -> None:
-    """The closing that follows may be that of the inner one, and that of the outer one missing."""
-    text = (
-        "<function=weather>\n<parameter=state>\nTX\n</parameter>\n"
-        "<parameter=city>\n<parameter=city>\nC\n</parameter>\n</function>"
-    )
-    (error,) = (e for e in read("qwen3_coder", text) if isinstance(e, CallError))
-    assert error.code == "ambiguous_call"
-    assert "what opens and closes in it does not balance" in error.message
-
-
-def test_a_parameter_that_may_be_left_out_and_begins_in_a_value_is_ambiguous() -> None:
-    text = (
-        "<function=weather>\n<parameter=state>\nTX\n</parameter>\n"
-        "<parameter=city>\nDallas\n<parameter=unit>\nC\n</parameter>\n</function>"
-    )
-    (error,) = (e for e in read("qwen3_coder", text) if isinstance(e, CallError))
-    assert error.code == "ambiguous_call"
-    assert error.message == (
-        "'unit' starts inside the value of 'city': close each value, and put one that contains such markup in "
-        "<![CDATA[ … ]]> at position 120"
-    )
 
 
 def test_json_escaped_once_more_is_read_where_a_list_is_wanted() -> None:
@@ -203,52 +134,12 @@ def test_calls_whose_opening_was_forgotten_are_read_one_after_the_other() -> Non
 # ---------------------------------------------------------------- damage inside an element's own tag
 
 
-def test_damage_in_an_opening_tag_costs_the_whole_call_and_nothing_else() -> None:
-    bad = '<create-file file_path="a" file_path="b">print(1)</create-file>'
-    events = [e for e in read("xml", f"one {bad} two <ping/>") if isinstance(e, Text | CallError | CallEnd)]
-    first, error, between, last = events
-    assert isinstance(error, CallError)
-    assert isinstance(last, CallEnd)
-    assert (first, error.call.raw, between, last.call.name) == (Text("one "), bad, Text(" two "), "ping")
-
-
-@pytest.mark.parametrize(
-    ("bad", "rest"),
-    [
-        ('<add a="1" a="2"/>', Text(" two ")),
-        ('<add a="1" "junk" b="2"/>', Text(" two ")),
-        ('<create-file file_path="a" "x">y <b/> z</create-file>', Text(" two ")),
-        ('<add a="1" "x">y', None),  # the next call ends it
-    ],
-)
-def test_a_damaged_tag_ends_where_it_closes_itself_or_its_element_ends(bad: str, rest: Text | None) -> None:
-    events = read("xml", f"{bad}{' two ' if rest else ''}<ping/>")
-    assert [e for e in events if isinstance(e, Text)] == ([rest] if rest else [])
-    assert [e.call.raw for e in events if isinstance(e, CallError | CallEnd)] == [bad, "<ping/>"]
-
-
-def test_a_quote_that_runs_over_the_next_call_costs_one_call() -> None:
-    events = read("xml", '<add a="1/>\n<add a="1" b="2"/> bye')
-    assert [e.call.raw for e in events if isinstance(e, CallError | CallEnd)] == ['<add a="1/>', '<add a="1" b="2"/>']
-    assert [e for e in events if isinstance(e, Text | Markup)] == [Markup("\n"), Text(" bye")]
-
-
 def test_a_call_that_is_cut_off_says_that_it_must_be_written_again() -> None:
     (error,) = (e for e in read("hermes", '<tool_call>{"name": "note", "argu') if isinstance(e, CallError))
     assert (error.code, error.message) == (
         "truncated_call",
         "the text ended inside the JSON at position 33; write the whole call again",
     )
-
-
-@pytest.mark.parametrize("tag", ['<parameter name="unit">', '<PARAMETER NAME="UNIT">'])
-def test_a_parameter_that_starts_inside_another_ones_value_makes_it_ambiguous_in_any_case_of_its_letters(
-    tag: str,
-) -> None:
-    text = f'<invoke name="weather"><parameter name="city">Oslo{tag}C</parameter><parameter name="state">N</parameter>'
-    assert codes("invoke", f"<function_calls>{text}</invoke></function_calls>") == ["ambiguous_call"]
-    text = f'<invoke name="note"><parameter name="text">Oslo {tag} C</parameter></invoke>'
-    assert codes("invoke", f"<function_calls>{text}</function_calls>") == ["note"]  # no parameter of this tool
 
 
 def test_the_last_value_of_a_call_that_another_parameter_of_other_case_ends_is_not_taken_for_its_own() -> None:

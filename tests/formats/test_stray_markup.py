@@ -62,19 +62,6 @@ def test_a_part_of_an_opening_before_it_is_not_that_opening_twice(name: str) -> 
 
 
 @every_format
-def test_an_opening_instead_of_an_end_does_not_show(format: Format) -> None:
-    for text, opens, instead in twice(format):
-        for end in (
-            f"{text}\n{opens}",
-            f"{text}{opens}\n\nDone.",
-            *([instead, f"{instead}\n\nDone."] if instead else ()),
-        ):
-            said, made = shown(end, format)
-            assert said.split() == ["Done."] * (end.endswith("Done.") and made == ["note"]), end
-            assert len(made) == 1
-
-
-@every_format
 def test_an_opening_of_which_text_after_a_call_speaks_shows(format: Format) -> None:
     for text, opens, _ in twice(format):
         assert shown(f"{text}\n\n{opens} is what opens it.", format)[0].strip() == f"{opens} is what opens it."

@@ -13,6 +13,8 @@ from agentkit.events import CallError, Text
 
 BROKEN: Mapping[str, str] = {
     "tool_chat_template_toolace": "prints strings without quotes: `city=Paris`",
+    "tool_chat_template_gemma3_pythonic": "prints no commas between arguments",
+    "tool_chat_template_llama4_pythonic": "prints strings with unescaped quotes of their own kind",
 }
 """Templates whose history is in no syntax at all; no model that writes the format writes this."""
 
@@ -28,9 +30,7 @@ OTHERWISE: Mapping[str, str] = {
     "gptoss": "the recipient before the channel; ours behind it, and both are read",
     "lfm2_2_5": "an object as JSON within Python; ours all Python",
     "tool_chat_template_functiongemma": "prints an object as Python does; ours as JSON",
-    "tool_chat_template_gemma3_pythonic": "no commas between its arguments",
     "tool_chat_template_llama4_json": "nothing between its calls; ours `; `, and both are read",
-    "tool_chat_template_llama4_pythonic": "every value as a string, quotes in it not escaped",
     "tool_chat_template_mistral_parallel": "prints the calls' ids too, which the server gives",
 }
 """Templates whose history is not written as ours is, and how it differs."""

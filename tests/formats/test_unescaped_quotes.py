@@ -113,27 +113,6 @@ def test_no_call_of_another_format_in_unescaped_quotes_runs(format: Format) -> N
             assert "delete" not in ran(formats.parse(text, every, TOOLS)), text
 
 
-@every_format
-def test_a_call_after_one_that_quotes_another_runs(format: Format) -> None:
-    own = quote(format)
-    call = written(format)[0]
-    text = noted(format, GIVEN[0], f"Write {own}{call}{own} to delete.")
-    events = formats.parse(f"{text}\n{noted(format, GIVEN[0], 'b')}", format, TOOLS)
-    assert [e.call.arguments for e in events if isinstance(e, CallEnd)][-1:] == [{"text": "b"}], text
-
-
-@pytest.mark.parametrize("format", APART, ids=lambda format: format.name)
-@pytest.mark.parametrize("between", ["", "\n", "\n\nAgain:\n"])
-def test_a_call_after_one_that_is_broken_off_after_a_string_runs(format: Format, between: str) -> None:
-    """Nothing ends the first one, also if the second one is closed twice."""
-    text = noted(format, GIVEN[0], "a")
-    broken = text[: text.rindex(f"a{quote(format)}") + 1] + quote(format)
-    call = formats.render_calls(format, [QUOTED], TOOLS)
-    for count in (1, 2):
-        whole = broken + between + "\n".join([call] * count)
-        assert ran(formats.parse(whole, format, TOOLS)) == ["delete"] * count, whole
-
-
 def test_calls_that_are_broken_off_after_a_string_are_read_in_linear_time() -> None:
     unit = '<tool_call>{"name": "note", "arguments": {"text": "a"'
     assert_linear(lambda count: seconds(unit * count), 500)

@@ -14,9 +14,9 @@ from growth import assert_linear, reading_seconds
 from raw_values import BASH, LOOK, PARAMETERS, RAW, TOOLS, between, made, outcomes, pieces, read
 
 from agentkit import formats
-from agentkit.events import ArgumentDelta, CallEnd, CallError, Text, merge
-from agentkit.formats import Format, Parser, ToolSpec, values
-from agentkit.formats.format import NestedTags, Pairs, TagParameters, ToolElement
+from agentkit.events import CallEnd
+from agentkit.formats import Format, ToolSpec, values
+from agentkit.formats.format import Pairs, TagParameters, ToolElement
 from agentkit.formats.valueends import end_of_value
 from agentkit.messages import ToolCall
 
@@ -47,69 +47,6 @@ def quoted(format: Format, what: str) -> str:
 FOLLOWS = ("nothing", "a call", "text", "text and a call")
 CERTAIN = ("nothing", "a whole call", "two whole calls", "its own call", "one closing", "another format's call")
 """What a value may quote so that everything is told: of the rest, some is an error, and nothing else."""
-
-
-@every_format
-def test_a_value_is_whole_or_the_call_is_an_error_and_no_neighbour_is_lost_in_silence(format: Format) -> None:
-    main, next_call = pieces(format, "write", path="a", content="VALUE"), pieces(format, "bash", command="VALUE")
-    for what, closed, follow in product(QUOTES, (True, False), FOLLOWS):
-        value = f"see\n{quoted(format, what)}\nend"
-        after = {"nothing": "", "a call": "\n" + next_call.call("pwd"), "text": "\nDone."}.get(
-            follow, "\nDone.\n" + next_call.call("pwd")
-        )
-        got = outcomes(read(format, main.call(value, closed=closed) + after))
-        repairs = () if closed else ("missing_close",)
-        wanted: list[object] = [("write", {"path": "a", "content": value}, repairs)]
-        if "call" in follow:
-            wanted.append(("bash", {"command": "pwd"}, ()))
-        made = [g for g in got if not isinstance(g, str)]
-        where = (what, closed, follow, got)
-        if what == "closings":  # cannot be told from a call and the rest of a damaged one, which must not cost it
-            continue
-        assert all(call in wanted for call in made), where
-        assert got == wanted or any(isinstance(g, str) for g in got), where
-        if (
-            closed
-            and what in CERTAIN
-            and not (any(isinstance(p, NestedTags) for p in format.call) and what == "one closing")
-        ):
-            assert got == wanted, where
-        if not closed and what in ("nothing", "a whole call", "its own call", "two whole calls"):
-            assert got == wanted, where
-
-
-@every_format
-def test_closings_that_stand_together_are_refused_as_nothing_tells_which_are_content(format: Format) -> None:
-    main, next_call = pieces(format, "write", path="a", content="VALUE"), pieces(format, "bash", command="VALUE")
-    if any(isinstance(p, NestedTags) for p in format.call):
-        return  # its tags are no text
-    value = f"see\n{main.close}{main.tail}"
-    got = outcomes(read(format, f"{main.call(value)}\n{next_call.call('pwd')}"))
-    assert made(got) == [("bash", {"command": "pwd"}, ())]
-    assert len(got) == 2
-    marked = f"<![CDATA[{value}]]>"
-    assert outcomes(read(format, main.call(marked))) == [("write", {"path": "a", "content": value}, ())]
-
-
-@pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
-def test_a_closing_that_ends_a_line_as_closings_do_makes_the_value_ambiguous_and_one_elsewhere_is_content(
-    format: Format,
-) -> None:
-    one, pwd = pieces(format, "bash", command="VALUE"), ("bash", {"command": "pwd"}, ())
-    alone = one.close[:1].isspace()  # here each closing has a line of its own
-    for end in ("\n", "\r\n", " \n\n"):
-        got = outcomes(read(format, f"{one.call(f'ls{one.close.strip()}{end}-a')}\n{one.call('pwd')}"))
-        assert got == (["ambiguous_call", pwd] if not alone else [("bash", got[0][1], ()), pwd])  # type: ignore[index]
-    for value in (
-        f"a\n{one.close.strip()}\nb",
-        f"a {one.close.strip()}\nb",
-        f"a{one.close.strip()} b",
-        f"`{one.close.strip()}`\nb",
-    ):
-        assert outcomes(read(format, f"{one.call(value)}\n{one.call('pwd')}")) == [
-            ("bash", {"command": value}, ()),
-            pwd,
-        ]
 
 
 @pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
@@ -145,38 +82,12 @@ def test_a_text_that_is_cut_off_in_a_value_that_quotes_a_call_makes_no_call_whil
 
 
 @every_format
-@pytest.mark.parametrize("follows", ["a call", "nothing"])
-def test_two_values_without_their_ends_are_two_calls(format: Format, follows: str) -> None:
-    one = pieces(format, "bash", command="VALUE")
-    text = "\n".join([one.call("ls", closed=False), one.call("pwd", closed=False)])
-    wanted = [("bash", {"command": c}, ("missing_close",)) for c in ("ls", "pwd")]
-    if follows == "a call":
-        text, wanted = f"{text}\n{one.call('id')}", [*wanted, ("bash", {"command": "id"}, ())]
-    assert outcomes(read(format, text)) == wanted
-
-
-@every_format
 @pytest.mark.parametrize("newline", ["\r\n", "\r", "\n\r", "\n"])
 def test_line_ends_of_any_kind_obey_the_cut_law(format: Format, newline: str) -> None:
     one = pieces(format, "bash", command="VALUE")
     text = one.head.rstrip("\n") + f"{newline}ls{newline}" + one.close.lstrip("\n") + one.tail
     ((_, arguments, _),) = outcomes(read(format, text))  # type: ignore[misc]
     assert "ls" in arguments["command"]
-
-
-@every_format
-@pytest.mark.parametrize("junk", ["x", "</s>", "NaN", '"', "[", "<cwd>/tmp</cwd>"])
-def test_no_repair_runs_a_value_that_holds_its_own_closing(format: Format, junk: str) -> None:
-    one = pieces(format, "bash", command="VALUE")
-    text = f"{one.head}ls{one.close}\n{junk}\n{one.tail.lstrip()}"
-    after = f"\n{one.call('pwd')}"
-    made = [g for g in outcomes(read(format, text + after)) if not isinstance(g, str)]
-    assert ("bash", {"command": "pwd"}, ()) in made
-    assert all(g in (("bash", {"command": c}, ()) for c in ("ls", "pwd")) for g in made)
-    assert [g for g in outcomes(read(format, text)) if not isinstance(g, str)] in (
-        [],
-        [("bash", {"command": "ls"}, ())],
-    )
 
 
 @every_format
@@ -206,21 +117,6 @@ def test_no_value_takes_in_its_neighbour_where_a_delimiter_between_them_is_not_w
         for e in formats.parse(head + middle + tail, format, (LOOK,))
         if isinstance(e, CallEnd) and e.call.arguments not in sound
     ]
-    assert wrong == []
-
-
-@pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
-@pytest.mark.parametrize("closed", [True, False], ids=["closed", "not closed"])
-def test_no_value_takes_in_its_neighbour_whose_opening_is_misspelt_or_gone(format: Format, closed: bool) -> None:
-    head, close, opening, tail = between(format)
-    wrong = []
-    for i, c in enumerate(opening):
-        for other in ')x,"\n' if not c.isspace() else ")x,(/":
-            misspelt = [opening[:i] + other + opening[i + 1 :], *([other] if c.isspace() and closed else [])]
-            for text in (head + (close if closed else "") + piece + tail for piece in misspelt):
-                made = [e.call.arguments for e in formats.parse(text, format, (LOOK,)) if isinstance(e, CallEnd)]
-                given = [str(v) for found in made for v in found.values()]
-                wrong += [(text, v) for v in given if v not in ("ls -a", "912", f"{other}912")]
     assert wrong == []
 
 
@@ -284,31 +180,6 @@ def test_no_value_holds_a_quote_of_which_the_other_one_is_gone(value: str) -> No
     assert outcomes(read("gemma4", text)) == ["invalid_json"]
 
 
-@pytest.mark.parametrize("name", ["glm45", "hy_v3", "k2_horizon"])
-def test_no_value_begins_with_the_tag_of_a_value(name: str) -> None:
-    format = formats.get(name)
-    one = pieces(format, "bash", command="VALUE")
-    tag = one.head[one.head.rindex("<") :]
-    for other in (tag, f"{tag}<ifm|arg_type>string</ifm|arg_type>{tag}"):
-        text = one.call("ls").replace(tag, f"{tag}{other}", 1)
-        assert outcomes(read(format, f"{text}\n{one.call('pwd')}"))[1:] == [("bash", {"command": "pwd"}, ())]
-        assert not [g for g in outcomes(read(format, text)) if not isinstance(g, str)]
-
-
-@every_format
-def test_no_value_takes_in_the_same_one_written_again_where_its_closing_is_missing(format: Format) -> None:
-    one = pieces(format, "bash", command="VALUE")
-    opening = "<command>"
-    if format in PARAMETERS:
-        opening = between(format)[2].strip().replace("number", "command").replace("integer", "string")
-    elif any(isinstance(p, NestedTags) for p in format.call):
-        return  # its tags are no text
-    for between_them in ("\n", "", ", ", "\n\n"):
-        got = outcomes(read(format, f"{one.call(f'ls{between_them}{opening}ls')}\n{one.call('pwd')}"))
-        made = [g for g in got if not isinstance(g, str)]
-        assert [g[1] for g in made] in ([{"command": "pwd"}], [{"command": "ls"}, {"command": "pwd"}]), made  # type: ignore[index]
-
-
 @pytest.mark.parametrize("format", PARAMETERS, ids=lambda f: f.name)
 def test_values_that_cross_are_one_another_s_and_no_value(format: Format) -> None:
     """One closes that nothing opens, and behind it one opens, which nothing closes, or which another one crosses."""
@@ -317,19 +188,6 @@ def test_values_that_cross_are_one_another_s_and_no_value(format: Format) -> Non
     for crossed in (f"ls{one.close} , {opening}pwd", f"ls{one.close} , {opening}pwd{one.close}\n{opening[:3]}pwd"):
         text = one.call(crossed)
         assert [g for g in outcomes(read(format, text, (BASH,))) if not isinstance(g, str)] == []
-
-
-def test_what_stands_behind_a_value_s_closing_is_named() -> None:
-    text = "<function=bash>\n<parameter=command>\nls\n</parameter>\n<cwd>/tmp</cwd>\n</function>"
-    events = read("qwen3_coder", f"{text}\nDone.")
-    (error,) = (e for e in events if isinstance(e, CallError))
-    assert error.code == "invalid_arguments"
-    assert error.message == (
-        "expected a parameter or the end of the call after </parameter> of 'command', "
-        "got '\\n<cwd>/tmp</cwd>\\n</f' at position 51"
-    )
-    assert error.call.raw == text
-    assert events[-1] == Text("\nDone.")
 
 
 @every_format
@@ -380,39 +238,7 @@ def test_a_carriage_return_before_the_newline_of_the_format_belongs_to_the_forma
     assert outcomes(read("qwen3_coder", text)) == [("bash", {"command": "ls"}, ())]
 
 
-def test_a_value_is_emitted_while_it_streams_up_to_what_only_later_text_decides() -> None:
-    parser = Parser("qwen3_coder", TOOLS)
-    told = merge(
-        parser.feed("<function=bash>\n<parameter=command>\necho a\necho b </function> c\ncat x\n</function>\nls")
-    )
-    assert told[1:] == [ArgumentDelta(0, "echo a\necho b </function> c\ncat x", "command")]
-    told = merge(parser.feed("\n</parameter>\n</function>") + parser.close())
-    assert told[0] == ArgumentDelta(0, "\n</function>\nls", "command")
-    assert outcomes(told) == [("bash", {"command": "echo a\necho b </function> c\ncat x\n</function>\nls"}, ())]
-
-
 # ---------------------------------------------------------------- elements
-
-
-@pytest.mark.parametrize(
-    ("text", "position"),
-    [
-        ("<bash><command>ls</command><cwd>/tmp</cwd></bash>", 27),
-        ("<bash><cwd>/tmp</cwd><command>ls</command></bash>", 6),
-    ],
-)
-@pytest.mark.parametrize("after", ["\n<ping/>\nDone.", "\n<bash><command>pwd</command></bash>\nDone."])
-def test_an_unknown_child_element_is_named_and_costs_nothing_else(text: str, position: int, after: str) -> None:
-    events = read("xml", text + after)
-    (error,) = (e for e in events if isinstance(e, CallError))
-    assert error.code == "invalid_arguments"
-    assert error.message == (
-        f"<cwd> is not a parameter of 'bash', expected <command> or </bash>, got {text[position:][:20]!r} "
-        f"at position {position}"
-    )
-    assert [e.call.name for e in events if isinstance(e, CallEnd)] == ["ping" if "ping" in after else "bash"]
-    assert error.call.raw == text
-    assert events[-1] == Text("\nDone.")
 
 
 NESTED = spec(
@@ -429,13 +255,6 @@ def nested(body: str) -> list[object]:
 def test_an_empty_element_is_the_empty_value_of_its_type() -> None:
     body = "".join(f"{TOKEN}<{name}>{TOKEN}</{name}>" for name in ("items", "object", "text"))
     assert nested(body) == [("nested", {"items": [], "object": {}, "text": ""}, ())]
-
-
-@pytest.mark.parametrize("element", ["text", "items", "object"])
-@pytest.mark.parametrize("cut", ["<k>a{}</k>", "a{}</text>", ""])
-def test_an_element_that_goes_on_behind_the_end_of_its_call_is_an_error(element: str, cut: str) -> None:
-    body = f"{TOKEN}<{element}>{TOKEN}</invoke>{cut or '<n>'}".replace("{}", TOKEN)
-    assert nested(body) == ["invalid_arguments"]
 
 
 @pytest.mark.parametrize("body", ["a{}<item>b{}</item>", "{}<item>b{}</item>a"])

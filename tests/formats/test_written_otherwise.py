@@ -12,9 +12,9 @@ from format_tools import spec
 from agentkit import formats
 from agentkit.events import CallEnd, CallError, Event, Markup, SourceEvent, Text, merge
 from agentkit.formats import CATALOG, Format, Parser
-from agentkit.formats.damage.otherkeys import OTHER_ARGUMENTS
 from agentkit.formats.edges import lists_of
 from agentkit.formats.format import Envelope, Json, Tag
+from agentkit.formats.otherkeys import OTHER_ARGUMENTS
 from agentkit.messages import ToolCall
 
 BASH = spec("bash", None, ("command",), command="string", timeout="integer")
@@ -186,20 +186,6 @@ def test_calls_that_stand_bare_are_all_made(given: str | None, separator: str) -
     one = ONE if given == "llama3_json" else "ping()"
     events = read(f"{one}{separator}{one}{separator}{one}", given or formats.auto())
     assert (made(events), shown(events).strip()) == ([MADE] * 3, "")
-
-
-@pytest.mark.parametrize(
-    ("given", "call", "rest"),
-    [
-        ("pythonic", "ping()", ", and then wait"),
-        ("pythonic", "ping()", "; not ping"),
-        ("llama3_json", ONE, ', {"x": 1}'),
-        ("hermes", f"<tool_call>{ONE}</tool_call>", ", and so on"),
-    ],
-)
-def test_what_separates_a_call_from_text_is_text(given: str, call: str, rest: str) -> None:
-    events = read(call + rest, given)
-    assert (made(events), shown(events)) == ([MADE], rest)
 
 
 @pytest.mark.parametrize(

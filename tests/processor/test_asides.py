@@ -215,7 +215,7 @@ def test_a_tag_that_means_something_here_begins_no_aside() -> None:
 
     specs = ToolRegistry(run).specs()
     text = "<run><code>1</run>\n<code>\n<run><code>2</code></run>"
-    assert [call.arguments for call in formats.calls(formats.parse(text, "xml", specs))][-1:] == [{"code": "2"}]
+    assert len([e for e in formats.parse(text, "xml", specs) if isinstance(e, CallError)]) == 2  # neither is text
 
 
 def test_execute_counts_calls_wherever_they_stand() -> None:

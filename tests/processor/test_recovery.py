@@ -353,11 +353,11 @@ def test_damaged_calls_stay_text(text: str) -> None:
     stays(text)
 
 
-def test_damage_costs_the_neighbours_nothing() -> None:
+def test_what_follows_a_damaged_call_does_not_run() -> None:
     bad = '<tool_call>\n{"name": "add", "arguments": {"a": 1, "b": ]}\n</tool_call>'
-    for text in (f"{HERMES} {bad} {HERMES}", f"{bad} {HERMES} {HERMES}"):
+    for text, before in ((f"{HERMES} {bad} {HERMES}", 1), (f"{bad} {HERMES} {HERMES}", 0)):
         ran = told(text)
-        assert ran.made == [("add", 1, 2)] * 2
+        assert ran.made == [("add", 1, 2)] * before
         assert bad in ran.text
 
 

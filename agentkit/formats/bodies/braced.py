@@ -6,7 +6,7 @@ Knows the call in progress, the reader and the declarations.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -17,9 +17,9 @@ from agentkit.formats.format import Braced, FormatPart
 from agentkit.formats.kind import PartKind, Writing
 from agentkit.formats.literals import PYTHON_WORDS, Literals
 from agentkit.formats.reader import Damage, Reader, Search, Wait, may_begin, token
-from agentkit.formats.repairs import INVALID_ESCAPE, PYTHON_QUOTES
+from agentkit.formats.repairs import PYTHON_QUOTES
 from agentkit.formats.stringliterals import NotALiteral
-from agentkit.toolspec import ToolSpec
+from agentkit.formats.valueends import pieces
 
 _KEY = re.compile(r"\s*([^\s:{}\[\],]+)\s*:\s*")
 _PLAIN = re.compile(r"[^,{}\[\]]*")
@@ -71,27 +71,12 @@ def read_braced(r: Reader, call: CallReader, part: Braced) -> Wait:
     call.complete = True
 
 
-def _crossed(text: str, parts: tuple[FormatPart, ...]) -> int:
-    """The index after the first end of a call in a text that nothing there opens, if a call opens after it; else -1.
-
-    A brace precedes such an end, and after such an opening comes a name with one.
-
-    Args:
-        text: a string between quote tokens.
-        parts: those of a call.
-    """
-    if not isinstance(parts[0], str) or not isinstance(parts[-1], str) or not (last := parts[-1].strip()):
-        return -1
-    token = _TOKEN(parts[0].strip())
-    if token is None or last not in text:
-        return -1
-    depth, behind = 0, -1
-    for found in re.finditer(rf"{re.escape(token[0])}[^<>{{}}]{{1,512}}\{{|\}}\s{{0,64}}({re.escape(last)})", text):
-        if found[1] is None and behind >= 0:
-            return behind
-        depth += -1 if found[1] else 1
-        behind = found.end() if depth < 0 and behind < 0 else behind
-    return -1
+@cache
+def marks_of(quote: str, parts: tuple[FormatPart, ...]) -> Search:
+    """A search for what opens or ends a call of these parts, or a string in it, or for a piece of that."""
+    edges = [edge.split()[0] for edge in (parts[0], parts[-1]) if isinstance(edge, str) and edge.strip()]
+    tokens = [found[0] if (found := _TOKEN(edge)) else edge for edge in edges]
+    return pieces((quote, *tokens))
 
 
 _TOKEN: Final = re.compile(r"<[^<>\s]+>").match
@@ -104,66 +89,12 @@ def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], reade
         raise Damage("invalid_json", f"expected {part.quote!r} around strings, not {plain_quotes}", r.offset)
     if plain_quotes:
         call.arguments.note(PYTHON_QUOTES)
-    if reader.odd_escapes and INVALID_ESCAPE not in r.repairs:
-        raise Damage("invalid_json", "expected only escapes that JSON has", r.offset)
-    if reader.odd_escapes:
-        call.arguments.note(INVALID_ESCAPE)
-    if name := _swallowed(call.tool, part.quote, read):
-        message = f"{name!r} starts inside a string: write {part.quote} at the start and at the end of each string"
-        call.arguments.doubt = Damage("ambiguous_call", message, r.offset)
     for key, value in read.items():
         declared = call.tool is not None and call.tool.declares(key)
         if (isinstance(value, _Bare) and (declared or not part.typed)) or (isinstance(value, str) and not part.typed):
             call.arguments.put(r, key, str(value), nulls=True)
         else:
             call.arguments.set(r, key, _settled(value))
-
-
-def _swallowed(tool: ToolSpec | None, quote: str, read: Mapping[str, Any]) -> str:
-    """The first parameter that was not passed, and whose beginning is in a string, with what is left of a quote token.
-
-    Or with the whole token in another case, or with all of a number or a word as its value, at the string's end: the
-    token may have been meant before it. Empty if there is none.
-    """
-    known = tool.parameters.get("properties", {}) if tool is not None else {}
-    missing = "|".join(map(re.escape, sorted(known.keys() - read.keys())))
-    for text in _strings(read) if missing else ():
-        other_case = quote.lower() in text.lower()
-        worn = other_case or any(piece in text for piece in _worn(quote))
-        few, scalar = "|".join(_few(quote)), r"(?:-?[\d.]{1,32}|true|false|null)\Z"
-        begun = rf"(?<!\w)({missing})\s?:" if worn else rf",({missing}):(?:{scalar}|{few})|(?:{few}),({missing}):"
-        if found := re.search(begun, text, re.IGNORECASE if other_case else 0):
-            return str(next(filter(None, found.groups())))
-    return ""
-
-
-def _strings(value: Any) -> Iterator[str]:
-    """Every string between quote tokens in a value."""
-    match value:
-        case _Bare():
-            return
-        case str():
-            yield value
-        case Mapping():
-            for inner in value.values():
-                yield from _strings(inner)
-        case list():
-            for inner in value:
-                yield from _strings(inner)
-
-
-@cache
-def _worn(quote: str) -> tuple[str, ...]:
-    """What is left of a quote token in which characters are missing at one place; at least three."""
-    size = len(quote)
-    holes = {quote[:start] + quote[end:] for start in range(size) for end in range(start + 1, size + 1)}
-    return tuple(sorted(piece for piece in holes if len(piece) > 2))
-
-
-@cache
-def _few(quote: str) -> tuple[str, ...]:
-    """One or two characters of a quote token's beginning or end, as regular expressions."""
-    return tuple(re.escape(piece) for n in (2, 1) for piece in (quote[:n], quote[-n:]) if not piece.isalnum())
 
 
 class _Bare(str):
@@ -191,7 +122,6 @@ class _Braced:
         self.text, self.quote, self.offset, self.parts, self.at = text, quote, offset, parts, 0
         self.end = parts[-1].strip() if isinstance(parts[-1], str) else ""
         self.plain_quotes = ""  # quotes of another language that were found around a string
-        self.odd_escapes = False  # whether such a string has escapes that JSON does not have
 
     def bad(self, wanted: str) -> Damage:
         return Damage("invalid_json", f"expected {wanted}", self.offset + self.at, got=True)
@@ -251,11 +181,13 @@ class _Braced:
         if end < 0:
             raise self.bad("the end of the string")
         self.at = end + len(self.quote)
-        text = self.text[start:end]
-        if self.ends_in(text) and (behind := _crossed(text, self.parts)) >= 0:
-            message = f"a string has the end of a call, and another call after it: write {self.quote} after each string"
-            at = self.offset + start + behind
-            raise Damage("ambiguous_call", message, at, end=at)
+        return self.whole(self.text[start:end], start)
+
+    def whole(self, text: str, start: int) -> str:
+        """A string, unless it contains markup of its own kind of call."""
+        if found := marks_of(self.quote, self.parts)(text):
+            message = f"a string contains {found[0]!r}: write {self.quote} at both ends of each string"
+            raise Damage("ambiguous_call", message, self.offset + start)
         return text
 
     def value(self) -> Any:
@@ -297,7 +229,6 @@ class _Braced:
         except NotALiteral as e:
             raise self.bad(f"the end of the string in {quote}") from e
         self.at, self.plain_quotes = literals.at, quote
-        self.odd_escapes = self.odd_escapes or INVALID_ESCAPE in literals.repairs
         return value
 
 
@@ -307,10 +238,6 @@ class _Braced:
 def write_braced(w: Writing, part: Braced) -> str:
     """All arguments between braces, keys without quotes."""
     arguments: Mapping[str, Any] = w.call.arguments
-    if name := _swallowed(w.tool, part.quote, arguments):
-        raise FormatError(f"{w.tool.name}: a string has a part of {part.quote!r}, and {name!r} as if it started there")
-    if any(_crossed(text, w.format.call) >= 0 for text in _strings(arguments)):
-        raise FormatError(f"{w.tool.name}: a string has the end of a call, and another call after it")
     if not part.typed:
         arguments = {k: values.write(v, *w.schema(k), nulls=v is None) for k, v in arguments.items()}
     return _braced(arguments, part.quote)

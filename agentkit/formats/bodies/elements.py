@@ -6,25 +6,22 @@ Knows the call in progress, the reader and the declarations.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from agentkit.errors import FormatError
 from agentkit.events import ArgumentDelta
-from agentkit.formats import tags, valueends, values
-from agentkit.formats.bodies.pairs import noted, refuse_strays, value_of
+from agentkit.formats import tags, values
+from agentkit.formats.bodies.pairs import refuse_strays
 from agentkit.formats.call import CallReader
-from agentkit.formats.damage.childless import refuse_behind
-from agentkit.formats.damage.crossing import crossing, refuse_crossing
-from agentkit.formats.damage.doubtful import doubt_of
-from agentkit.formats.damage.missing_close import unsure
 from agentkit.formats.escapes import attribute, cdata, raw_value, reads_as_null, text_of
 from agentkit.formats.format import NameTag, Tag, TextArgument, ToolElement
 from agentkit.formats.kind import OTHERS_AS_JSON, PartKind, Writing
 from agentkit.formats.listing import listed
-from agentkit.formats.rawvalue import Value
-from agentkit.formats.reader import Damage, Decline, Reader, Wait
-from agentkit.formats.worn import doubtful_end
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait
+from agentkit.formats.value import read_value
+from agentkit.formats.valueends import Elements, end_of_content, end_of_element
 from agentkit.toolspec import Element, Node, ToolSpec
 
 
@@ -87,27 +84,13 @@ def read_text_argument(r: Reader, call: CallReader, part: TextArgument) -> Wait:
         return
     names = call.tool.first_required if call.tool else ("text",)
     closing = next(p for p in call.shape.call[call.part + 1 :] if isinstance(p, Tag))
-    value = Value(r, call.index, names[0] if names else "text", valueends.end_of_content(closing.name))
-    yield from value.read()
-    tag = next(p for p in call.shape.call if isinstance(p, NameTag))
-    yield from _refuse_doubtful(r, call, value, tag.name, (tag.attribute,))
+    key = names[0] if names else "text"
+    text, verbatim = yield from read_value(r, call, key, end_of_content(closing.name), is_text=True)
+    _refuse_unlike(r, call, key, text, verbatim=verbatim)
     required = call.tool.parameters.get("required", ()) if call.tool else ()
-    if value.text().strip() or (names and names[0] in required):
-        call.arguments.put(r, value.key, value.text(), nulls=not value.verbatim)
+    if text.strip() or (names and names[0] in required):
+        call.arguments.put(r, key, text, nulls=not verbatim)
     call.complete = True
-
-
-def _refuse_doubtful(r: Reader, call: CallReader, value: Value, tag: str, attributes: Iterable[str]) -> Wait:
-    """Refuse content of which it is ambiguous whether it is all of the value, and nothing else."""
-    if value.verbatim and not value.bare():
-        return
-    doubt = doubt_of(value.bare(), call.tool, tag, attributes)
-    if not doubt and call.tool is not None and (yield from value.closed_again()):
-        again = f"</{tag}> comes again after it: write the call again"
-        doubt = f"is closed, and {again}" if value.text().strip() else f"is empty, and {again}"
-    if doubt:
-        message = f"the value of {value.key!r} {doubt}, or put it in <![CDATA[ … ]]>"
-        raise Damage("ambiguous_call", message, r.offset, end=r.offset)
 
 
 class _ElementAttributes(tags.Attributes):
@@ -153,30 +136,51 @@ def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
     for key, text in opening.attributes.items():
         _attribute(r, call, attributes.parameter(key), text)
     content, elements = element.of("content"), call.elements[part.layout]
-    if opening.empty:
-        yield from refuse_behind(r, element.tag, _missing(call, {} if content else _group_of(tool, elements)))
-    elif content:
-        value = Value(r, call.index, content[0].parameter, valueends.end_of_content(element.tag))
-        yield from value.read()
-        yield from refuse_crossing(r, value, elements.others(element.tag))
-        yield from _refuse_doubtful(r, call, value, element.tag, tool.parameters.get("properties", {}))
-        call.arguments.put(r, content[0].parameter, _stripped(element, value.text(), value), nulls=not value.verbatim)
-    else:
-        group = _group_of(tool, elements)
+    if content and not opening.empty:
+        key = content[0].parameter
+        end = end_of_content(element.tag, elements.others(element.tag))
+        text, verbatim = yield from read_value(r, call, key, end, is_text=True)
+        _refuse_unlike(r, call, key, text, verbatim=verbatim)
+        call.arguments.put(r, key, _stripped(element, text, verbatim=verbatim), nulls=not verbatim)
+    group = {} if content else _group_of(tool, elements)
+    if not (opening.empty or content):
         yield from _Children(r, call, tool, elements).read((element.tag,), group)
-        yield from refuse_behind(r, element.tag, _missing(call, group))
+    if (yield from r.sees(_rest_of(element.tag, tuple(name for name in group if name not in elements.tags)))):
+        message = f"<{element.tag}> is closed before its last part: close it once, after all of it"
+        raise Damage("invalid_arguments", message, r.offset)
 
 
-def _missing(call: CallReader, group: Group) -> set[str]:
-    """The names of child elements, as `folded`, whose parameters were not passed."""
-    taken = call.arguments.by_name
-    nodes = ((name, node) for name, node in group.items() if isinstance(node, Node))
-    return {tags.folded(name) for name, node in nodes if node.parameter not in taken}
+def _refuse_unlike(r: Reader, call: CallReader, key: str, text: str, *, verbatim: bool) -> None:
+    """Refuse content that begins with a piece of the tag before it, or is the call's arguments in another style.
+
+    Raises:
+        Damage: it is not meant as this parameter's value, or that is ambiguous.
+    """
+    if verbatim or ((first := text.lstrip()[:1]) not in ("{", ">", "<") and not text.rstrip().endswith(">")):
+        return
+    read = values.read(text, {"type": "object"}, {}) if first == "{" else None
+    known = call.tool.parameters.get("properties", {}) if call.tool is not None else {}
+    like = isinstance(read, dict) and read and read.keys() <= known.keys()
+    names = [name for found in _EDGE_TAGS(text) if (name := found[1] or found[2]) in known]
+    torn = len(names) > 1 or any(text.count(f"<{name}") != text.count(f"</{name}>") for name in names)
+    if text[0] == ">" or like or torn:
+        message = f"the value of {key!r} is not its text alone: write that, or put it in <![CDATA[ … ]]>"
+        raise Damage("ambiguous_call", message, r.offset)
 
 
-def _stripped(element: Element, text: str, value: Value) -> str:
+_EDGE_TAGS: Final = re.compile(r"\A\s*</?([\w.-]+)[\s/>]|</?([\w.-]+)\s*>\s*\Z").finditer
+
+
+@lru_cache(4096)
+def _rest_of(tag: str, children: tuple[str, ...]) -> Delimiter:
+    """What may not follow an element that is closed: its own end, or one more of its child elements."""
+    either = "|".join([tags.closing_tag(tag), *map(tags.opening_tag, children)])
+    return Delimiter(rf"\s{{0,64}}(?:{either})", r"\s{0,64}(?:</?[^\s<>/\"'=]{0,160}\s{0,64})?", re.IGNORECASE)
+
+
+def _stripped(element: Element, text: str, *, verbatim: bool) -> str:
     """Its text; white space around it is stripped if the element says so and the value is not marked as literal."""
-    return text.strip() if element.strip and not value.verbatim else text
+    return text.strip() if element.strip and not verbatim else text
 
 
 Group = dict[str, "Group | Node"]
@@ -201,7 +205,7 @@ def group_of(tool: ToolSpec) -> Group:
     return root
 
 
-def _group_of(tool: ToolSpec, elements: valueends.Elements) -> Group:
+def _group_of(tool: ToolSpec, elements: Elements) -> Group:
     """The same, made once as long as the elements are used."""
     if (found := elements.groups.get(id(tool))) is None:
         found = elements.groups[id(tool)] = (tool, group_of(tool))  # kept here, so that its id is not used again
@@ -212,7 +216,7 @@ def _group_of(tool: ToolSpec, elements: valueends.Elements) -> Group:
 class _Children:
     """The child elements of a tool's element."""
 
-    def __init__(self, r: Reader, call: CallReader, tool: ToolSpec, elements: valueends.Elements) -> None:
+    def __init__(self, r: Reader, call: CallReader, tool: ToolSpec, elements: Elements) -> None:
         self.r, self.call, self.tool, self.elements = r, call, tool, elements
 
     def read(self, parents: tuple[str, ...], group: Group) -> Wait:
@@ -252,12 +256,9 @@ class _Children:
         """The value of an open element."""
         r, call, element = self.r, self.call, self.tool.element
         assert element is not None
-        value = value_of(r, call, parameter, self.elements.end(self.tool, name, group, parents))
-        yield from value.read()
-        text = noted(call, value)
-        if swallowed := _swallowed(text, call, group, name, unclosed=value.unclosed):
-            raise unsure(parameter, swallowed, r.offset, -1)
-        call.arguments.put(r, parameter, _stripped(element, text, value), nulls=not value.verbatim)
+        end = self.elements.end(self.tool, name, group, parents)
+        text, verbatim = yield from read_value(r, call, parameter, end)
+        call.arguments.put(r, parameter, _stripped(element, text, verbatim=verbatim), nulls=not verbatim)
 
 
 def _allowed(group: Group, parent: str) -> str:
@@ -270,24 +271,6 @@ def _unknown(call: CallReader, name: str, wanted: str, position: int) -> Damage:
     return Damage(
         "invalid_arguments", f"<{name}> is not a parameter of {call.name!r}, expected {wanted}", position, got=True
     )
-
-
-def _swallowed(text: str, call: CallReader, group: Group, own: str, *, unclosed: bool) -> str:
-    """The first sibling, not set so far, that starts in a value whose own end was missing; empty if none does.
-
-    In one that is closed, where an element of its own name ends before the sibling, and that is not closed.
-    """
-    if "<" not in text:
-        return ""
-    taken = call.arguments.by_name
-    begins = "" if unclosed else rf"{tags.closing_tag(own)}\s{{0,64}}"
-    ends = "" if unclosed else r"[^<>]*>[^<>]*\Z"
-    names = (n for n, below in group.items() if isinstance(below, Node) and below.parameter not in taken)
-    return next((n for n in names if n != own and _found(f"{begins}{tags.opening_tag(n)}{ends}", text)), "")
-
-
-def _found(written: str, text: str) -> bool:
-    return re.search(written, text, re.IGNORECASE) is not None
 
 
 # ---------------------------------------------------------------- written
@@ -315,9 +298,8 @@ def write_text_argument(w: Writing, part: TextArgument) -> str:
         return ""
     value = w.call.arguments[names[0]]
     text = text_of(value, names[0], w.tool, nulls=value is None) or ""
-    tag = next(p for p in w.format.call if isinstance(p, NameTag))
-    unlike = reads_as_null(value) or doubt_of(text, w.tool, tag.name, (tag.attribute,))
-    return cdata(text) if unlike else raw_value(text, (closing,))
+    unlike = reads_as_null(value) or end_of_content(closing).marks(text) or _is_unlike(text)
+    return cdata(text) if unlike else raw_value(text)
 
 
 def write_element(w: Writing, part: ToolElement) -> str:
@@ -338,19 +320,25 @@ def write_element(w: Writing, part: ToolElement) -> str:
                 raise FormatError(f"{tool.name}: {name!r} cannot be the name of an attribute of <{element.tag}>")
             attributes.append(f" {name}" if text is None else f' {name}="{attribute(text)}"')
         elif node.kind == "content":
-            own = tool.parameters.get("properties", {})
-            marked = _to_the_letter(value, element) or doubt_of(text, tool, element.tag, own) or crossing(text)
-            content = cdata(text) if marked else raw_value(text, (element.tag,))
+            marked = (
+                _to_the_letter(value, element) or end_of_content(element.tag, w.others).marks(text) or _is_unlike(text)
+            )
+            content = cdata(text) if marked else raw_value(text)
         else:
-            hazards = (*node.path, element.tag)
-            doubtful = doubtful_end(text, f"</{node.path[-1]}>")
-            elements[key] = cdata(text) if doubtful or _to_the_letter(value, element) else raw_value(text, hazards)
+            end = end_of_element(node.path[-1], (), (*node.path[-2::-1], element.tag), w.others)
+            marked = _to_the_letter(value, element) or end.marks(text)
+            elements[key] = cdata(text) if marked else raw_value(text)
     if elements:
         body = _child_texts(group_of(tool), elements)
     start = f"<{element.tag}{''.join(attributes)}"
     if content is None and not elements:
         return f"{start}/>"
     return f"{start}>{content if content is not None else body}</{element.tag}>"
+
+
+def _is_unlike(text: str) -> bool:
+    """Whether content may look like markup or arguments in another style; see `_refuse_unlike`."""
+    return text.lstrip()[:1] in ("{", ">", "<") or text.rstrip().endswith(">")
 
 
 def _child_texts(group: Mapping[str, Any], elements: Mapping[str, str]) -> str:

@@ -15,7 +15,6 @@ from agentkit.checks.spelling import nearest
 from agentkit.errors import ErrorCode
 from agentkit.formats import tags
 from agentkit.formats.call import CallReader, ended, until
-from agentkit.formats.damage.otherkeys import BESIDE
 from agentkit.formats.escapes import attribute
 from agentkit.formats.format import (
     CallBody,
@@ -30,7 +29,8 @@ from agentkit.formats.format import (
     edge,
 )
 from agentkit.formats.kind import PartKind, Writing, only_read
-from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, literal
+from agentkit.formats.otherkeys import BESIDE
+from agentkit.formats.reader import Damage, Decline, Reader, Search, Wait, literal
 
 
 def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
@@ -43,9 +43,6 @@ def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
         return
     if found := (yield from r.sees(literal(wanted))):
         r.at = found.end()
-        begun = not call.part and comes_again(r, wanted)
-        if begun and (again := call.openers.meant(call.opener).twice[1]) is not None:
-            yield from over_again(r, again)
     elif not call.started:
         call.id = yield from read_loosely(r, wanted)
     elif (closing := tags.in_tag(wanted)) and (found := (yield from r.sees(tags.closing(closing[0][1:])))):
@@ -58,28 +55,6 @@ def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
         raise Damage("truncated_call", f"the text ended before {wanted!r}", r.offset, ended=True)
     else:
         raise Damage("invalid_json", f"expected {wanted!r}", r.offset, got=True)
-
-
-def comes_again(r: Reader, opening: str) -> bool:
-    """Whether an opening may be written again here: what is here begins like it, or is still to come."""
-    begun = opening[:2].lower()
-    return begun.startswith(r.buf[r.at : r.at + _SOON].lstrip()[: len(begun)].lower())
-
-
-def over_again(r: Reader, again: Delimiter, tag: str = "") -> Wait:
-    """Consume an opening that is written `again`, directly after itself; it may be a tag of this name."""
-    for _ in range(_AGAIN):
-        if (found := (yield from r.sees(again))) is None:
-            return
-        if tag:
-            yield from r.space()
-            yield from read_opening_tag(r, tag)
-        else:
-            r.at = found.end()
-
-
-_SOON: Final = 66  # characters in which an opening written again begins: it may have 64 of white space before it
-_AGAIN: Final = 4  # times that an opening may be repeated: each of more is examined again
 
 
 def read_loosely(r: Reader, wanted: str) -> Generator[None, None, str]:
@@ -141,7 +116,7 @@ def read_tag(r: Reader, call: CallReader, part: Tag) -> Wait:
         return
     yield from r.space()
     found = yield from r.sees(tags.tag(part.name, closing=part.closing))
-    if found is None and (yield from _close_forgotten(r, call)):
+    if found is None and call.arguments.by_name and (yield from _close_forgotten(r, call)):
         return
     if found is None:
         what = f"</{part.name}>" if part.closing else f"<{part.name}>"

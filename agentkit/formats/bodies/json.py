@@ -10,13 +10,12 @@ from collections.abc import Generator
 from typing import Any, Final
 
 from agentkit.events import ArgumentDelta
-from agentkit.formats import jsontext, values
+from agentkit.formats import jsontext, otherkeys, values
 from agentkit.formats.call import CallReader
-from agentkit.formats.damage import otherkeys
-from agentkit.formats.damage.otherkeys import BESIDE, NESTED
 from agentkit.formats.edges import marked
 from agentkit.formats.format import Envelope, Json, KeyEnvelope
 from agentkit.formats.kind import IN_JSON_STRINGS, PartKind, Writing
+from agentkit.formats.otherkeys import BESIDE, NESTED
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, literal
 from agentkit.formats.repairs import DOUBLY_ENCODED, RAW_NEWLINES
 from agentkit.unicode import without_surrogates
@@ -54,10 +53,13 @@ def read_json(r: Reader, call: CallReader, part: Json) -> Wait:
     ):  # if nothing follows, it is unknown whether there are arguments
         raise Damage("invalid_json", "expected '{'", r.offset, got=True)
     else:
+        if call.tool is not None and call.tool.parameters.get("properties"):
+            wanted = f"expected the arguments of {call.name!r}, {{}} for none"
+            raise Damage("invalid_json", wanted, r.offset, got=True)
         return  # only what closes the call says that it has none: before another call it was broken off
     if fenced:
         yield from _out_of_fence(r, fenced)
-    elif call.part == len(call.shape.call) - 1 and (yield from r.sees(jsontext.NOT_OVER)):
+    elif call.part == len(call.shape.call) - 1 and not (yield from r.follows(jsontext.OVER)):
         raise Damage("invalid_arguments", "expected the arguments to end at their closing brace", r.offset, got=True)
     call.complete = True
 

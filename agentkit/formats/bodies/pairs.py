@@ -7,33 +7,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Generator, Iterable
-from functools import cache
 from typing import Any
 
 from agentkit.errors import ErrorCode, FormatError
-from agentkit.formats import tags, valueends, values
+from agentkit.formats import tags, values
 from agentkit.formats.bodies.fixed import strays
 from agentkit.formats.bodies.json import read_json
 from agentkit.formats.call import CallReader, ended, until
-from agentkit.formats.damage.crossing import headless
 from agentkit.formats.escapes import CDATA_AT_START, attribute, cdata, raw_value, reads_as_null, text_of
-from agentkit.formats.format import Json, NameTag, Pairs, Shape, Tag, TagParameters
+from agentkit.formats.format import Json, Pairs, Shape, TagParameters
 from agentkit.formats.kind import OTHERS_AS_JSON, STRINGS_AS_MEANT, PartKind, Writing
-from agentkit.formats.rawvalue import Accepts, Value
-from agentkit.formats.reader import Damage, Reader, Search, Wait, literal, pattern
-from agentkit.formats.repairs import MISSING_CLOSE
-from agentkit.formats.worn import doubtful_end, torn_closing
+from agentkit.formats.reader import Damage, Reader, Wait, literal
+from agentkit.formats.value import read_value
+from agentkit.formats.valueends import end_of_value
 from agentkit.schemas import walk
 
 
 def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wait:
     """Repeated `<parameter name="key">value</parameter>`."""
-    end = valueends.end_of_value(call.shape, part)
+    end = end_of_value(call.shape, part)
     while not call.complete:
         yield from r.space()
         found = yield from r.sees(tags.tag(part.name, closing=False))
         if found is None:
             yield from _maybe_json(r, call)
+            call.refuse_none(r)
             return
         r.at = found.end()
         attributes = tags.Attributes(r, part.name, (part.attribute,))
@@ -47,56 +45,13 @@ def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wai
             call.arguments.put(r, key, None)
             continue
         kind = opening.attributes.get(part.kind) if part.kind else None
-        value = value_of(r, call, key, end, is_text=True if kind == "true" else None)
-        yield from value.read()
-        text = noted(call, value)
+        text, verbatim = yield from read_value(r, call, key, end, is_text=True if kind == "true" else None)
         if kind == "true":
             call.arguments.set(r, key, text)
         elif kind == "false" and not (call.tool and call.tool.declares(key)):
             call.arguments.set(r, key, values.read(text, {}, {}))
         else:
-            call.arguments.put(r, key, text, nulls=not value.verbatim)
-
-
-def value_of(r: Reader, call: CallReader, key: str, end: valueends.ValueEnd, *, is_text: bool | None = None) -> Value:
-    """One of the call's raw values, before it is read; `is_text` is whether it is written to be, None if it is not."""
-
-    def missing(name: str) -> bool:
-        properties = call.tool.parameters.get("properties", {}) if call.tool is not None else {}
-        return name in properties and name not in call.arguments.by_name and name != key
-
-    def kind() -> Accepts:
-        if values.is_scalar(*call.arguments.schema(key)):
-            return "scalar"
-        data = call.arguments.is_data(key) if is_text is None else not is_text
-        return "data" if data else "text"
-
-    return Value(r, call.index, key, end, missing, kind)
-
-
-def noted(call: CallReader, value: Value) -> str:
-    """The text of a value that has been read; how it was written is noted with the call's arguments."""
-    arguments, text = call.arguments, value.text()
-    if value.unclosed:
-        arguments.note(MISSING_CLOSE)
-    if not value.verbatim:
-        arguments.plain.add(value.key)
-    bare = value.bare() if value.verbatim else text
-    if bare and arguments.doubt is None and (doubt := _doubt_of(bare, value)):
-        message = f"{value.end.what} is {doubt}, and put a value that contains it in <![CDATA[ … ]]>"
-        arguments.doubt = Damage("ambiguous_call", message, value.r.offset)
-    return text
-
-
-def _doubt_of(text: str, value: Value) -> str:
-    """What makes it doubtful that a value is all of one, and nothing else, in words; empty if nothing does."""
-    if "<" not in text and value.end.what.startswith("<"):  # as in most: it contains no part of a closing
-        return ""
-    if value.end.doubled(text):
-        return f"the first or the last thing in the value of {value.key!r}, and nothing there opens it: write it once"
-    if torn_closing(text, value.end.what):
-        return f"written in part inside the value of {value.key!r}: write all of it after each value"
-    return ""
+            call.arguments.put(r, key, text, nulls=not verbatim)
 
 
 def _maybe_json(r: Reader, call: CallReader) -> Wait:
@@ -108,53 +63,25 @@ def _maybe_json(r: Reader, call: CallReader) -> Wait:
 
 def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
     """Repeated key and value between literals."""
-    end = valueends.end_of_value(call.shape, part)
+    end = end_of_value(call.shape, part)
     while True:
         yield from tags.layout(r)
         found = yield from r.sees(literal(part.key.strip()))
         if found is None:
             yield from _maybe_json(r, call)
+            call.refuse_none(r)
             return
         r.at = found.end()
         if part.key[-1].isspace():  # all of it, also what has not arrived yet
             yield from r.space()
         key, kind = yield from _key_and_kind(r, part)
-        value = value_of(r, call, key, end, is_text=kind == "string" if kind else None)
-        yield from value.read()
-        text = noted(call, value)
-        if not value.verbatim and (_opens_again(text, part) or (not kind and _begins_with_type(text, part))):
-            message = f"the value of {key!r} begins with what opens a value and does not close it"
-            raise Damage("ambiguous_call", message, value.start)
+        text, verbatim = yield from read_value(r, call, key, end, is_text=kind == "string" if kind else None)
         if kind == "string":
             call.arguments.set(r, key, text)
         elif kind:
             call.arguments.put_typed(r, key, text, kind)
         else:
-            call.arguments.put(r, key, text, nulls=not value.verbatim)
-
-
-def _opens_again(text: str, part: Pairs) -> bool:
-    """Whether a value begins with a tag or token that opens or precedes a value, in any case, and is unbalanced."""
-    if not text.lstrip().startswith("<"):
-        return False
-    close, middle = part.close.strip().lower(), part.middle.rstrip().lower()
-    own = f"<{close.removeprefix('</')}" if close.startswith("</") and middle.endswith(close[2:]) else ""
-    before = (own, *map(str.lower, part.kind[:1])) if own else (middle, *(edge.rstrip().lower() for edge in part.kind))
-    tags = tuple({edge[edge.rfind("<") :] for edge in before if "<" in edge and edge.endswith(">")})
-    if not tags or not text.lstrip()[: max(map(len, tags))].lower().startswith(tags):
-        return False
-    return not own or text.lower().count(own) > text.lower().count(close)
-
-
-def _begins_with_type(text: str, part: Pairs) -> bool:
-    """Whether a value begins with the type that belongs before it, and what precedes and follows the type."""
-    return bool(part.kind) and part.kind[1] in text and _type(part.kind)(text) is not None
-
-
-@cache
-def _type(kind: tuple[str, ...]) -> Search:
-    before = re.sub(r"^\W+", "", kind[0].strip())
-    return re.compile(rf"\W{{0,8}}{pattern(before)}\w{{1,16}}{pattern(kind[1].strip())}").match
+            call.arguments.put(r, key, text, nulls=not verbatim)
 
 
 def _key_and_kind(r: Reader, part: Pairs) -> Generator[None, None, tuple[str, str]]:
@@ -209,7 +136,7 @@ def refuse_strays(name: str, attributes: Iterable[str], own: Collection[str], po
 
 def write_tag_parameters(w: Writing, part: TagParameters) -> str:
     """One element per argument, each on a separate line."""
-    hazards = tuple(p.name for p in w.format.call if isinstance(p, Tag | NameTag | TagParameters))
+    end = end_of_value(w.format.shapes[0], part)
     out = []
     for key, value in w.call.arguments.items():
         start = f'<{part.name} {part.attribute}="{attribute(key)}"'
@@ -218,8 +145,8 @@ def write_tag_parameters(w: Writing, part: TagParameters) -> str:
             start += f' {part.kind}="{"true" if isinstance(value, str) else "false"}"'
         else:
             text = text_of(value, key, w.tool)
-        marked = reads_as_null(value) or (text is not None and doubtful_end(text, f"</{part.name}>"))
-        raw = text if text is None else cdata(text) if marked else raw_value(text, hazards)
+        marked = reads_as_null(value) or (text is not None and end.marks(text))
+        raw = text if text is None else cdata(text) if marked else raw_value(text)
         out.append(f"{start}/>\n" if raw is None else f"{start}>{raw}</{part.name}>\n")
     return "".join(out)
 
@@ -253,11 +180,7 @@ def _kind(value: Any, part: Pairs) -> str:
 def _paired(text: str, part: Pairs, shape: Shape) -> str:
     """A value between literals: in CDATA if it contains text that opens or closes something in a call."""
     both = part.newlines == "both"
-    edges = [p for p in shape.call if isinstance(p, str) and p.strip()]
-    marked = any(re.search(pattern(mark.strip()), text) for mark in (part.close, part.key, edges[0], edges[-1]))
-    marked = marked or _opens_again(text, part) or headless(text, valueends.end_of_value(shape, part), part) != ""
-    marked = marked or doubtful_end(text, part.close.strip())
-    if CDATA_AT_START.match(text) or marked or (both and text.endswith("\r")):
+    if CDATA_AT_START.match(text) or end_of_value(shape, part).marks(text) or (both and text.endswith("\r")):
         return cdata(text)
     dropped = part.newlines != "none" and not part.middle.endswith("\n")
     start = "\n" if dropped and text.startswith(("\n", "\r\n")) else ""

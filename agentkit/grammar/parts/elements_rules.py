@@ -38,7 +38,7 @@ def _text_argument(w: CallRules, part: TextArgument) -> Rule:
 
 def _content(w: CallRules, name: str, start: str, tag: str) -> Rule:
     """An element's own text up to and including its closing tag."""
-    blocked = (Blocked(f"</{tag}", tag=True), Blocked(f"<{tag}", tag=True))
+    blocked = (Blocked(f"</{tag}", tag=True), Blocked(f"<{tag}", tag=True), Blocked(">", start=True))
     return value(w, name, start, f"</{tag}>", blocked)
 
 
@@ -74,7 +74,7 @@ def _children(w: CallRules, group: Mapping[str, Any], parents: tuple[str, ...]) 
     needed = False
     for name, below in group.items():
         if isinstance(below, Node):
-            tags = (f"<{name}", f"<{parents[-1]}", *(f"</{n}" for n in (name, *parents)))
+            tags = tuple(f"{slash}{n}" for n in (name, *parents) for slash in ("<", "</"))
             blocked = tuple(Blocked(text, tag=True) for text in tags)
             make = lambda n=below.parameter, b=blocked, t=name: value(w, n, f"<{t}>", f"</{t}>\n", b)  # noqa: E731
             out.append(w.optional(below.parameter, make))

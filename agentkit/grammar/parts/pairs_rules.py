@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from agentkit.formats.escapes import attribute
 from agentkit.formats.format import (
     NameTag,
     Pairs,
     TagParameters,
 )
+from agentkit.formats.valueends import end_of_value
 from agentkit.grammar.arguments_as_rules import CallRules, typed_value, value
 from agentkit.grammar.part_rules import KEY, PartRules
 from agentkit.grammar.rules import Blocked, Rule, seq
 
 
+def _pieces(w: CallRules, part: TagParameters | Pairs) -> tuple[Blocked, ...]:
+    """What the reader refuses in a value: each literal of its kind of call."""
+    marks = end_of_value(w.format.shapes[0], part).heads
+    return tuple(Blocked(m.removesuffix(">"), tag=True) if _TAG(m) else Blocked(m, cases=True) for m in marks)
+
+
+_TAG: Final = re.compile(r"</?[^\W\d][\w.:-]*>?").fullmatch
+
+
 def _tag_parameters(w: CallRules, part: TagParameters) -> Rule:
     names = (p.name for p in w.format.call if isinstance(p, NameTag | TagParameters))
-    blocked = tuple(Blocked(f"{start}{name}", tag=True) for name in names for start in ("</", "<"))
+    tags = tuple(Blocked(f"{start}{name}", tag=True) for name in names for start in ("</", "<"))
+    blocked = (*tags, *_pieces(w, part))
     close = f"</{part.name}>\n"
 
     def one(name: str) -> Rule:
@@ -35,7 +49,7 @@ def _pairs(w: CallRules, part: Pairs) -> Rule:
     opening = part.close.strip().replace("</", "<", 1)
     marks |= {opening: None} if opening in part.middle else {}
     # the parser reads a close in other letters as the close, wherever a parameter may be missing after it
-    blocked = (Blocked(part.close.strip(), cases=True), *(Blocked(mark) for mark in marks))
+    blocked = (Blocked(part.close.strip(), cases=True), *(Blocked(mark) for mark in marks), *_pieces(w, part))
     close = f"{part.close}\n"
 
     def one(name: str) -> Rule:

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agentkit.formats.call import CallReader
-from agentkit.formats.damage.otherkeys import (
+from agentkit.formats.format import Envelope, KeyEnvelope
+from agentkit.formats.jsontext import GOES_ON
+from agentkit.formats.literals import Literals, repaired
+from agentkit.formats.otherkeys import (
     BESIDE,
     NESTED,
     NoReading,
@@ -20,12 +23,9 @@ from agentkit.formats.damage.otherkeys import (
     either,
     id_of,
 )
-from agentkit.formats.format import Envelope, KeyEnvelope, Shape
-from agentkit.formats.jsontext import GOES_ON
-from agentkit.formats.literals import Literals, repaired
 from agentkit.formats.reader import Damage, Decline, Reader, pattern
-from agentkit.formats.repairs import DOUBLY_ENCODED, MISSING_BRACE
-from agentkit.formats.stringliterals import Doubtful, NotALiteral
+from agentkit.formats.repairs import DOUBLY_ENCODED
+from agentkit.formats.stringliterals import NotALiteral
 from agentkit.formats.values import load
 from agentkit.unicode import without_surrogates
 
@@ -63,32 +63,9 @@ def repaired_call(r: Reader, call: CallReader, raw: str) -> Repaired | None:
             arguments, repairs = load(arguments), (*repairs, DOUBLY_ENCODED)
         except ValueError:
             return None
-    if not isinstance(arguments, dict) or (MISSING_BRACE in repairs and _misplaced(call, arguments)):
+    if not isinstance(arguments, dict):
         return None
     return Repaired(arguments, repairs, end)
-
-
-def _misplaced(call: CallReader, arguments: dict[str, Any]) -> bool:
-    """Whether a parameter that was not passed is inside another one: the missing brace belongs before it."""
-    missing = (call.tool.parameters.get("properties", {}) if call.tool else {}).keys() - arguments.keys()
-    return any(isinstance(value, dict) and missing & value.keys() for value in arguments.values())
-
-
-def keys_of(shape: Shape) -> tuple[str, ...]:
-    """What the object of another call may begin with, if its calls are objects."""
-    return tuple(part.name for part in shape.call if isinstance(part, Envelope))
-
-
-def doubtful(r: Reader, call: CallReader, raw: str, damage: Damage) -> Damage:
-    """The error for a call that was not repaired: the number in it that is doubtful; otherwise, the damage itself."""
-    if call.arguments.body >= 0 and r.repairs:
-        try:
-            Literals(raw, call.arguments.body - r.mark).value()
-        except Doubtful as e:
-            return Damage(damage.code, str(e), r.mark + e.position)
-        except (NotALiteral, RecursionError):
-            pass
-    return damage
 
 
 def _repaired_body(

@@ -1,0 +1,146 @@
+"""Calls that are lost: an opening that only calls have, or a known tool's own tag, which cannot be read as a call.
+
+It is markup if the same opening follows, or nothing does; an error if an offered tool's name follows in the paragraph,
+or the text ends inside it; and else text, as prose may mention one. A parameter of an offered tool that
+opens outside of any call is an error, too: what opens the call is missing, or comes after it. Knows the calls before,
+the openers and the reader.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from agentkit.events import Markup
+from agentkit.formats.format import Envelope, Pairs, Shape, TagParameters, edge
+from agentkit.formats.openers import Opener, Openers, opening_of
+from agentkit.formats.otherkeys import OTHER_ARGUMENTS
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, any_beginning, beginnings, pattern
+from agentkit.formats.sequence import Calls
+from agentkit.formats.tags import opening_tag
+
+_REACH: Final = 256  # characters after an opening in which a tool's name shows that a call is lost
+_CUT: Final = re.compile(r"(?:\r?\n)?[\w{\[<|\"'](?:(?!</)\S){0,254}(?<![.!?:)\]>}])\Z").match
+_OBJECT: Final = Delimiter(
+    r"(?:`{3,8}\w{0,16}\s{0,8})?[\[\s]{0,64}\{[\s{]{0,64}[\"'\u201c\u2018`n]",
+    r"`{0,8}\w{0,16}\s{0,8}[\[\s]{0,64}(?:\{[\s{]{0,64})?",
+)
+"""What begins an object in which a call may be lost that no token marks."""
+_LOST: Final = "a call starts here and cannot be read"
+
+
+def lost(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+    """Answer for what opens here and is not a readable call; False, with nothing consumed, if it is text."""
+    r = calls.r
+    if calls.prose.quoting.quoted:
+        return False
+    if (yield from _is_parameter(calls, entries)):
+        return True
+    opened = [entry for entry in entries if entry.kind in ("call", "section")]
+    found: list[tuple[bool, int, Opener]] = []
+    for entry in opened:
+        match = yield from r.sees(opening_of(entry))
+        found += [(not entry.weak, match.end() - r.at, entry)] if match else []
+    if not found:
+        return False
+    strong, size, entry = max(found, key=lambda one: one[:2])
+    if not strong and (yield from r.sees(_OBJECT)) is None:
+        return False
+    while not r.ended and len(r.buf) - r.at - size < _REACH:
+        yield
+    rest = _rest(calls.openers, entry, r.buf[r.at + size : r.at + size + _REACH])
+    again = (length for sure, length, opener in found if sure and _is_markup(r, opener, length))
+    if markup := max(again, default=0):
+        calls.say_before()
+        r.say(Markup, r.at + markup)
+        return True
+    in_tag = entry.tool is not None and _IN_TAG_CUT(rest) is not None
+    cut = (
+        (strong or in_tag) and r.ended and r.at + size + len(rest) == len(r.buf) and (in_tag or _CUT(rest) is not None)
+    )
+    if not (cut or _names_a_tool(calls.openers, entry, rest)):
+        return False
+    yield from _refuse(calls, entry, size, cut=cut)
+    return True
+
+
+def _rest(openers: Openers, entry: Opener, text: str) -> str:
+    """What follows an opening, up to the next one or the end of its section."""
+    if another := openers.table.own.search(text):
+        text = text[: another.start()]
+    section = entry.shape.section
+    close = edge(section.close).strip() if section is not None else ""
+    return text.partition(close)[0] if close else text
+
+
+def _parameter(openers: Openers, shape: Shape) -> Delimiter:
+    """The opening of a parameter of an offered tool, which stands outside of any call."""
+    names, space = openers.table.parameters, r"\s{0,64}"
+    for part in shape.call:
+        match part:
+            case TagParameters(name, attribute):
+                whole = rf"{opening_tag(name)}{space}{re.escape(attribute)}{space}={space}[\"']?(?:{names})[\"'\s>]"
+                return Delimiter(whole, r"<[^<>]{0,512}", re.IGNORECASE)
+            case Pairs(key=key, middle=middle, kind=kind):
+                ends = "|".join(pattern(text.split()[0]) for text in (middle, *kind[:1]))
+                begun = rf"{pattern(key.strip())}[^<\n]{{0,256}}{any_beginning((middle, *kind[:1]))}"
+                begun = rf"{beginnings(key.strip())}|{begun}"
+                return Delimiter(rf"{pattern(key.strip())}{space}(?:{names}){space}(?:{ends})", begun)
+    return Delimiter("(?!)", "(?!)")
+
+
+def _is_markup(r: Reader, entry: Opener, size: int) -> bool:
+    """Whether the same opening follows this one, or nothing does."""
+    bare = r.buf[r.at + size : r.at + size + _REACH].lstrip(" \t\r\n>")
+    return (not bare and r.ended) or opening_of(entry).match(bare) is not None
+
+
+def _is_parameter(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+    """Answer for a parameter of an offered tool that opens here, outside of any call."""
+    for entry in entries:
+        if entry.kind == "parameter":
+            found = yield from calls.r.sees(calls.openers.derived(_parameter, entry.shape))
+            if found is not None:
+                yield from _refuse(calls, replace(entry, kind="call"), found.end() - calls.r.at, cut=False)
+                return True
+    return False
+
+
+def _names_a_tool(openers: Openers, entry: Opener, rest: str) -> bool:
+    """Whether an offered tool's name is where a call has it."""
+    if entry.tool is not None:
+        return _IN_TAG(rest) is not None
+    if not entry.weak:
+        return "`" not in rest and openers.table.plainly(rest) is not None
+    part = next((p for p in entry.shape.call if isinstance(p, Envelope)), None)
+    if part is None:
+        return False
+    keys = "|".join(dict.fromkeys((*part.arguments, *OTHER_ARGUMENTS)))
+    quote = "[\"'\u201c\u2018`]?"
+    named = rf"[\s{{\[]*{quote}{part.name}[\"'\u201d\u2019`]?\s*[:=]\s*{quote}(?:{openers.table.known})(?![\w.])"
+    return re.match(rf"{named}[\"'\u201d\u2019`]?\s*,\s*{quote}(?:{keys})\b(?!{_SCHEMA})", rest) is not None
+
+
+_SCHEMA: Final = r"[\"'\u201d\u2019`]?\s*:\s*\{\s*[\"'](?:type|properties|required|\$)"  # which describes the tool
+_IN_TAG_CUT: Final = re.compile(r"[\s,;/][^<>`\n]{0,254}\Z").match
+_IN_TAG: Final = re.compile(r"[^<>`\n]{0,256}[=\"'>]|[ \t,;]{0,64}\n\s{0,64}<|[\s,;]{0,64}\Z").match
+
+
+def _refuse(calls: Calls, entry: Opener, size: int, *, cut: bool) -> Wait:
+    """The error for a call that cannot be read from its opening on."""
+    r = calls.r
+    r.open()
+    call = calls.fresh(entry)
+    call.arguments.tool = entry.tool
+    if entry.kind == "section":
+        try:
+            yield from calls.section_start(entry, call)
+        except Decline:  # it is too malformed to be one
+            r.back_to(r.mark)
+    start = r.mark
+    r.at = max(r.at, start + size - r.base)
+    damage = Damage("truncated_call" if cut else "invalid_json", _LOST, r.offset, got=True, ended=cut)
+    yield from calls.damaged(call, damage)
+    calls.over(entry)

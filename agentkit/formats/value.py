@@ -1,0 +1,200 @@
+"""Reads one raw value as it streams: entities in it are not decoded, and it ends only where what follows may follow it.
+
+A whole quoted call is content. Any other markup of the value's own kind of call refuses the call, and the model is
+told to write the value in CDATA: nothing is held to find a second reading. Knows the call in progress and the reader.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from typing import Final
+
+from agentkit.formats import jsontext
+from agentkit.formats.call import CallReader
+from agentkit.formats.reader import Damage, Delimiter, Reader
+from agentkit.formats.tags import CDATA_CLOSE, CDATA_OPEN, SPACES
+from agentkit.formats.valueends import ValueEnd
+
+_CDATA = Delimiter(rf"{SPACES}<!\[CDATA\[", rf"{SPACES}(?:<(?:!(?:\[(?:C(?:D(?:A(?:T(?:A)?)?)?)?)?)?)?)?")
+_CDATA_STOP = re.compile("]").search
+_NEWLINE = Delimiter(r"\r?\n", r"\r?")
+_JSON = Delimiter(r"(\s{0,64})[\[{]", r"\s{0,64}")
+_REMEDY: Final = f"close each value once, and put text that contains such markup in {CDATA_OPEN} … {CDATA_CLOSE}"
+
+
+def read_value(
+    r: Reader, call: CallReader, key: str, end: ValueEnd, *, is_text: bool | None = None
+) -> Generator[None, None, tuple[str, bool]]:
+    """Consume one value and its closing, as deltas of `key`.
+
+    Args:
+        r: the reader, at the value's start.
+        call: the call that it is an argument of.
+        key: the parameter.
+        end: where such a value ends.
+        is_text: whether the call says that it is text; None if only the tool's schema does.
+
+    Returns:
+        The value, byte-exact except for the newlines and CDATA marks that are not part of it; and whether it was in
+        CDATA, and so is meant to the letter.
+
+    Raises:
+        Damage: `truncated_call` if the text ends first; `ambiguous_call` if the value contains markup of its own kind
+            of call, or if what follows its closing may not follow it.
+    """
+    if r.at >= len(r.buf) or (first := r.buf[r.at]).isspace() or first == "<":  # what may precede the value
+        if end.newline and (newline := (yield from r.sees(_NEWLINE))):
+            r.at = newline.end()
+        if (yield from r.sees(_CDATA)) is not None:
+            return (yield from _cdata(r, call, key, end)), True
+    start, quoted = r.offset, []
+    data = call.arguments.is_data(key) if is_text is None else not is_text
+    if data and (found := (yield from r.sees(_JSON))):
+        r.tell(r.at + len(found[1]), call.index, key)
+        quoted = yield from _json(r, call, key, end)
+    return (yield from _Plain(r, call, key, end, start, quoted).read()), False
+
+
+def _json(r: Reader, call: CallReader, key: str, end: ValueEnd) -> Generator[None, None, list[tuple[int, int]]]:
+    """JSON as the value of a parameter that accepts no text: its strings may contain any markup."""
+    start = r.offset
+    try:
+        yield from jsontext.scan(r, call.index, key)
+    except Damage as damage:
+        if damage.ended:
+            raise _truncated(r, key, end) from None
+        return []  # it is written in another way
+    return [(start, r.offset)]
+
+
+def _truncated(r: Reader, key: str, end: ValueEnd) -> Damage:
+    return Damage("truncated_call", f"the text ended inside {key!r}, before {end.what}", r.offset, ended=True)
+
+
+def _cdata(r: Reader, call: CallReader, key: str, end: ValueEnd) -> Generator[None, None, str]:
+    """One CDATA section after another, and the value's closing."""
+    text = ""
+    while (found := (yield from r.sees(_CDATA))) is not None:
+        r.at = found.end()
+        start = r.offset
+        while (over := r.buf.find(CDATA_CLOSE, r.at)) < 0:
+            # "]" and "]]" at the end may begin the mark
+            held = 2 if r.buf.endswith("]]") else 1 if r.buf.endswith("]") else 0
+            r.tell(max(len(r.buf) - held, r.at), call.index, key)
+            if r.ended:
+                raise _truncated(r, key, end)
+            if not held:
+                r.heat(_CDATA_STOP, None, call.index, key)
+            yield
+        r.tell(over, call.index, key)
+        text += r.text(start, r.offset)
+        r.at += len(CDATA_CLOSE)
+    yield from r.space()
+    if (found := (yield from r.sees(end.close))) is None:
+        if r.at >= len(r.buf):
+            raise _truncated(r, key, end)
+        raise Damage("ambiguous_call", f"expected {end.what} after {CDATA_CLOSE} in {key!r}", r.offset, got=True)
+    r.at = found.end()
+    return text
+
+
+class _Plain:
+    """Text up to a closing that ends it. `stack` is what is open in a quoted call, `quoted` what is content whole."""
+
+    __slots__ = ("call", "end", "key", "quoted", "r", "since", "stack", "start")
+
+    def __init__(
+        self, r: Reader, call: CallReader, key: str, end: ValueEnd, start: int, quoted: list[tuple[int, int]]
+    ) -> None:
+        self.r, self.call, self.key, self.end, self.start, self.quoted = r, call, key, end, start, quoted
+        self.stack: list[str] = []
+        self.since = start
+
+    def read(self) -> Generator[None, None, str]:
+        """Consume the value and its closing."""
+        r, end, index, key = self.r, self.end, self.call.index, self.key
+        while True:
+            found = end.stops(r.buf, r.at)
+            r.tell(found.start() if found else len(r.buf), index, key)
+            if found is None:
+                if r.ended:
+                    raise _truncated(r, key, end)
+                r.heat(end.stops, None, index, key)
+                yield
+                continue
+            token = yield from r.sees(end.token)
+            while token and token["close"] and (token["fit"] is None or end.whole) and not r.ended and self.undecided():
+                yield
+                token = end.token.match(r.buf, r.at)
+            if token is None:
+                r.tell(r.at + 1, index, key)
+            elif not self.stack and token["close"] and self.fits(token):
+                text = self.sound(r.offset)
+                r.at = token.end("close")
+                return text
+            else:
+                self.nest(token)
+                r.tell(token.end(), index, key)
+
+    def undecided(self) -> bool:
+        """Whether what follows a closing here has not arrived yet."""
+        return self.end.token.part.match(self.r.buf, self.r.at) is not None
+
+    def fits(self, token: re.Match[str]) -> bool:
+        """Whether what follows a closing may follow it: at the text's end, also the beginning of the call's end."""
+        return token["fit"] is not None or (self.r.ended and self.end.begun(self.r.buf, token.end()) is not None)
+
+    def nest(self, token: re.Match[str]) -> None:
+        """What opens or closes in the value: a part of a quoted call, or damage.
+
+        Raises:
+            Damage: it belongs to no whole quoted call.
+        """
+        stack, kind = self.stack, token.lastgroup or ""
+        opens = kind in ("open", "call") and (stack or kind == "call" or self.end.whole)
+        if opens:
+            self.since = self.since if stack else self.r.offset
+            stack.append(kind)
+        elif stack and stack[-1] == ("call" if kind == "over" else "open") and kind not in ("open", "call"):
+            stack.pop()
+            over = self.r.base + token.end()
+            if not stack and not self.end.is_whole(self.r.text(self.since, over)):
+                raise self.refused(token, kind)
+            if not stack:
+                self.quoted.append((self.since, over))
+        else:
+            raise self.refused(token, kind)
+
+    def refused(self, token: re.Match[str], kind: str) -> Damage:
+        """The error for a token that neither belongs to the value nor ends it."""
+        r, end, key = self.r, self.end, self.key
+        if kind in ("close", "fit") and not self.stack:
+            if r.ended and self.undecided():
+                r.at = len(r.buf)
+                return Damage(
+                    "truncated_call", f"the text ended after {key!r}, before {end.over}", r.offset, ended=True
+                )
+            wanted = f"expected a parameter or {end.over} after {end.what} of {key!r}"
+            return Damage("ambiguous_call", f"{wanted}: {_REMEDY}", r.offset)
+        what = "another one opens" if kind == "open" else f"{end.over} is"
+        return Damage("ambiguous_call", f"{what} inside {key!r}, before {end.what}: {_REMEDY}", r.offset)
+
+    def sound(self, stop: int) -> str:
+        """The value, unless a piece of markup of its own kind of call is in it, outside of whole quoted calls.
+
+        Raises:
+            Damage: one is.
+        """
+        r, at, rest = self.r, self.start, []
+        if not self.quoted:
+            text = r.text(at, stop)
+            if not any(c in text for c in self.end.firsts):  # as in most
+                return text
+        for first, last in self.quoted:
+            rest.append(r.text(at, first))
+            at = last
+        rest.append(r.text(at, stop))
+        if found := self.end.piece(self.end.around.sub("\0", "\0".join(rest))):
+            raise Damage("ambiguous_call", f"{found[0]!r} is inside {self.key!r}: {_REMEDY}", stop)
+        return r.text(self.start, stop)
