@@ -38,7 +38,6 @@ class WhichCall:
         self._open: dict[int, NativeCall] = {}  # those that are incomplete, and some that are complete now
         # those that started in another's place, after that, and whether both have ids of their own
         self._displaced: list[tuple[NativeCall, NativeCall, bool]] = []
-        self._rivals: dict[int, NativeCall] = {}  # by their numbers: the incomplete call in whose place each started
         self._last: NativeCall | None = None
         self._before: NativeCall | None = None  # the call that the next piece does not continue, as it starts another
 
@@ -112,12 +111,7 @@ class WhichCall:
             if not apart:
                 call.doubt = call.doubt or before.doubt
             if not before.ended and before.values is None and not (before.pieces.blank and before.told):
-                if apart:  # they are told apart if each piece has its id
-                    self._rivals[call.index] = before
-                else:
-                    before.doubt = call.doubt = MIXED
-        if not id and (rival := self._rivals.pop(call.index, None)) is not None and rival.values is None:
-            rival.doubt = call.doubt = MIXED
+                before.doubt = call.doubt = MIXED
         if id:
             call.id = call.id or clean(id)
             self._ids[id] = call

@@ -474,9 +474,7 @@ def chat_streams(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
         following = [*(call.name for call in calls[1:]), ""]
         calls = [call for call, name in zip(calls, following, strict=True) if call.arguments or call.name != name]
     threads = [draw(pieces(call, at, style)) for at, call in enumerate(calls)]
-    whole = style.name in ("once", "again")  # fragments of several names at one place may make up another name
-    apart = style.index == "own" or (style.id == "own" and style.id_again and whole)
-    events = draw(woven(threads)) if apart else [event for thread in threads for event in thread]
+    events = draw(woven(threads)) if style.index == "own" else [event for thread in threads for event in thread]
     return calls, [*events, chunk(finish="tool_calls")]
 
 
@@ -497,12 +495,17 @@ def test_chat(stream: tuple[list[Said], list[WireEvent]]) -> None:
 
 @st.composite
 def odder_chat_streams(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
-    """Everything at once: ids that change under repeated names, several calls under one id, woven or not."""
+    """Everything at once: ids that change under repeated names, several calls under one id.
+
+    Calls are woven where each piece has its call's index: no server is known that weaves others.
+    """
     calls, style = draw(CALLS), draw(STYLES)
     if style.id in ("one", "changing") or (style.id != "own" and style.given == "twice"):
         style = style._replace(given="once")
+    if style.id == "one" and style.index != "own":  # what is said twice of one call is one call
+        calls = list({call.name: call for call in calls}.values())
     threads = [draw(pieces(call, at, style)) for at, call in enumerate(calls)]
-    mixed = style.given == "once" and draw(st.booleans())
+    mixed = style.index == "own" and style.given == "once" and draw(st.booleans())
     events = draw(woven(threads)) if mixed else [event for thread in threads for event in thread]
     return calls, [*events, chunk(finish="tool_calls")]
 
