@@ -29,7 +29,7 @@ _SAYS: Final[dict[str, str]] = {
     "empty": "Your reply was empty. Answer, or call a tool.",
     "no_call": "You must call {wanted}. Reply with the call only.",
     "unread_call": "Your call of {name} could not be read, and no tool ran. {how}",
-    "unnamed": "A call of yours names no tool, and did not run. Call the tool by its name.",
+    "unnamed": "A call of yours could not be read, and did not run. Call the tool by its name, with JSON as arguments.",
 }
 _NATIVELY: Final = "Call {name} as a tool, not in the text of your reply."
 
@@ -76,7 +76,7 @@ def request(
 
     Args:
         what: what the reply lacks.
-        name: the tool of a call that could not be read; empty if it names none.
+        name: the tool of a call that could not be read; empty if it is unknown.
         choice: the `tool_choice` of its request.
         format: how the model calls; None natively.
         tools: the offered tools.
@@ -104,7 +104,7 @@ class Asking:
         self.message: UserMessage | None = None
         """The message that asks again."""
         self.beside: UserMessage | None = None
-        """What to say with the answers of a reply's calls about one that names no tool."""
+        """What to say with the answers of a reply's calls about one that could not be read."""
         self._retries = retries
         self._emptied = False  # whether it was asked again after an empty reply
 

@@ -70,6 +70,6 @@ def test_a_call_without_a_name_is_answered_in_words_and_not_kept(beside: list[Pi
     calls = [part for message in run.messages for part in getattr(message, "content", ()) if isinstance(part, ToolCall)]
     assert [call.name for call in calls] == ["get_a"] * bool(beside)
     assert [m.text for m in run.messages if isinstance(m, UserMessage)] == ["x"]
-    words = "A call of yours names no tool, and did not run. Call the tool by its name."
+    words = "A call of yours could not be read, and did not run. Call the tool by its name, with JSON as arguments."
     last = tape.requests[1]["messages"][-1]
     assert (last["role"], last["content"].removeprefix("x\n\n")) == ("user", words)
