@@ -103,7 +103,7 @@ class Asking:
     def __init__(self, retries: int) -> None:
         self.message: UserMessage | None = None
         """The message that asks again."""
-        self.beside: UserMessage | None = None
+        self.with_answers: UserMessage | None = None
         """What to say with the answers of a reply's calls about one that could not be read."""
         self._retries = retries
         self._emptied = False  # whether it was asked again after an empty reply
