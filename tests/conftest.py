@@ -21,10 +21,10 @@ from agentkit.cli import main
 
 NAMES = frozenset(formats.names())
 
-# No deadline: the machine is shared, and one slow example says nothing about the code. The suite draws the same data
-# every time; a soak by hand draws new data.
+# No deadline: the machine is shared, and one slow example says nothing about the code. The suite draws the same 25
+# examples of each law every time; a soak by hand draws new ones, and as many as it is told.
 settings.register_profile("soak", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("suite", settings.get_profile("soak"), derandomize=True, database=None)
+settings.register_profile("suite", settings.get_profile("soak"), derandomize=True, database=None, max_examples=25)
 SOAK = "AGENTKIT_EXAMPLES" in os.environ and not os.environ.get("CI")
 settings.load_profile("soak" if SOAK else "suite")
 
