@@ -1,4 +1,4 @@
-"""`python -m agentkit` forked off a process that has made its imports: a program of its own without their second of CPU.
+"""`python -m agentkit`, forked off a process that has made its imports: a program of its own, a second of CPU cheaper.
 
 It has its own session, streams, folder and environment, as if it were started; only the interpreter and the modules are
 there already. A test of what depends on Python's start, as encodings do, or on the imports starts a Python.
