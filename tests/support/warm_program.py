@@ -1,7 +1,7 @@
-"""`python -m agentkit`, forked off a process that has made its imports: a program of its own, a second of CPU cheaper.
+"""`python -m agentkit` and examples, forked off a process that has made their imports: a second of CPU cheaper each.
 
-It has its own session, streams, folder and environment, as if it were started; only the interpreter and the modules are
-there already. A test of what depends on Python's start, as encodings do, or on the imports starts a Python.
+They have a session, streams, a folder and an environment of their own, as if started; only the interpreter and
+the modules are there already. A test of what depends on Python's start, as encodings do, or on imports starts a Python.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ import subprocess
 import sys
 import tempfile
 import termios
+import warnings
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TextIO
 
 PROGRAM = [sys.executable, "-m", "agentkit"]
+STRICT = [sys.executable, "-W", "error"]
 LOADED = (
     "agentkit.agent.agent", "agentkit.agent.in_memory", "agentkit.agent.unanswered", "agentkit.cli.asking",
     "agentkit.cli.keeping", "agentkit.models.model_strings", "agentkit.models.openai", "agentkit.threads.manager",
@@ -75,17 +77,17 @@ def start(
     words: list[str], streams: tuple[int, int, int], *, folder: Path | None = None,
     environment: Mapping[str, str] | None = None, terminal: bool = False,
 ) -> Started:  # fmt: skip
-    """Start `python -m agentkit`.
+    """Start `python -m agentkit`, or `python -W error` with a file.
 
     Args:
-        words: `PROGRAM` and its arguments.
+        words: `PROGRAM` and its arguments, or `STRICT` and the file.
         streams: file descriptors of its input, its output and its complaints.
         folder: where it runs; here unless given.
         environment: all its variables; those of this process unless given.
         terminal: its input is a terminal that becomes its own.
     """
-    assert words[:3] == PROGRAM
-    asked = [words[3:], str(folder or Path.cwd()), dict(os.environ if environment is None else environment), terminal]
+    assert words[:3] in (PROGRAM, STRICT)
+    asked = [words[1:], str(folder or Path.cwd()), dict(os.environ if environment is None else environment), terminal]
     control, (told, theirs) = _server(), socket.socketpair()
     message = json.dumps(asked).encode()
     with theirs:
@@ -105,7 +107,7 @@ def begin(words: list[str], typed: str) -> Started:
 
 
 def run(words: list[str], typed: str) -> subprocess.CompletedProcess[str]:
-    """Run `python -m agentkit` on an input in a pipe, for at most a minute."""
+    """Run a program to its end on an input in a pipe, for at most a minute."""
     read, write = os.pipe()
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         running = start(words, (read, out.fileno(), err.fileno()))
@@ -168,7 +170,7 @@ def _serve(control: socket.socket) -> None:
                 pass
 
 
-def _keep(fds: list[int], arguments: list[str], folder: str, environment: dict[str, str], terminal: bool) -> None:
+def _keep(fds: list[int], words: list[str], folder: str, environment: dict[str, str], terminal: bool) -> None:
     """Run the program in a child, and tell its pid and its status."""
     *streams, told = fds
     if pid := os.fork():
@@ -184,13 +186,18 @@ def _keep(fds: list[int], arguments: list[str], folder: str, environment: dict[s
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    sys.path[0] = folder  # as `-m` has it
-    sys.argv[1:] = arguments
     sys.stdin = _text(io.BufferedReader(io.FileIO(0, closefd=False)), sys.stdin)
     sys.stdout = _text(io.BufferedWriter(io.FileIO(1, "w", closefd=False)), sys.stdout, lines=os.isatty(1))
     sys.stderr = _text(io.BufferedWriter(io.FileIO(2, "w", closefd=False)), sys.stderr, lines=True)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    runpy.run_module("agentkit", run_name="__main__", alter_sys=True)
+    match words:
+        case ["-m", module, *arguments]:
+            sys.path[0], sys.argv[1:] = folder, arguments
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+        case [*_, file]:
+            warnings.simplefilter("error")
+            sys.path[0], sys.argv = str(Path(file).parent), [file]
+            runpy.run_path(file, run_name="__main__")
 
 
 def _text(stream: io.BufferedReader | io.BufferedWriter, like: TextIO, *, lines: bool = False) -> io.TextIOWrapper:
