@@ -8,6 +8,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -35,6 +36,8 @@ if not SOAK:
     providers._get_local_constants = lambda: NO_CONSTANTS
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # tests need no network; Hugging Face's libraries read it when they are imported
+# For the same reason one authority will do: to load those of the world takes 70 ms of CPU, for each HTTP client.
+os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "support" / "authority.pem")
 
 
 @pytest.hookimpl(wrapper=True)
