@@ -133,6 +133,7 @@ def _server() -> socket.socket:
 
     @atexit.register
     def end() -> None:
+        ours.shutdown(socket.SHUT_RDWR)  # a process that a test forked and left may have it open, too
         ours.close()
         server.wait(10)
 
