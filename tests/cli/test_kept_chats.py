@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,6 +13,7 @@ import pytest
 from command_line import Say, called, command, roles, said, typed
 from replay_server import ReplayServer
 from terminal import Terminal
+from warm_program import PROGRAM, begin
 
 from agentkit.cli.terminal import arguments, block, cells, cut, folded, visible
 from agentkit.cli.transcript import age, transcript
@@ -262,7 +261,7 @@ def test_delete_needs_a_yes(say: Say) -> None:
 
 def test_delete_asks_at_a_terminal(say: Say) -> None:
     kept("t", ["Hello."], "Hi")
-    words = [sys.executable, "-m", "agentkit", "threads", "delete", "t"]
+    words = [*PROGRAM, "threads", "delete", "t"]
     with Terminal(words) as terminal:
         assert "delete t with its 2 entries? [y/N] " in terminal.wait_for("[y/N] ")
         terminal.type("\n")
@@ -402,10 +401,7 @@ def test_every_tool_may_be_made_to_wait() -> None:
 
 def test_what_a_killed_chat_left_is_settled_when_it_is_opened_again(folder: Path) -> None:
     with ReplayServer([called("wait", "{}"), said("It was interrupted.")]) as server:
-        chat = subprocess.Popen(command(server, *POST), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
-        assert chat.stdin is not None
-        chat.stdin.write(b"Wait.\n")
-        chat.stdin.close()
+        chat = begin(command(server, *POST), "Wait.\n")
         until(folder / "begun")
         chat.send_signal(signal.SIGKILL)
         chat.wait()
@@ -425,10 +421,7 @@ def until(file: Path) -> None:
 
 def test_a_thread_that_somebody_else_runs_is_neither_run_nor_deleted(say: Say, folder: Path) -> None:
     with ReplayServer([called("wait", "{}")]) as server:
-        chat = subprocess.Popen(command(server, *POST), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
-        assert chat.stdin is not None
-        chat.stdin.write(b"Wait.\n")
-        chat.stdin.close()
+        chat = begin(command(server, *POST), "Wait.\n")
         until(folder / "begun")
         status, out, err = say("threads", "delete", "post", "--yes")
         other = typed(server, "", *POST)

@@ -29,7 +29,7 @@ from agentkit.tool.result import ToolResult
 NEEDED = "\u200c\u200d" + "".join(map(chr, [*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD]))
 CONTROLS = [
     c
-    for c in map(chr, range(sys.maxunicode + 1))
+    for c in map(chr, (*range(0x2_0000), *range(0xE_0000, 0xE_0100)))  # the soak looks at all
     if category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") and c not in "\n\t" and c not in NEEDED
 ]
 HOSTILE = "a" + "b".join(c for c in CONTROLS if not "\ud801" <= c <= "\udfff") + "z\x1b]0;OWNED\x07\x9b2J\u061cend"

@@ -16,6 +16,7 @@ from command_line import Say
 from mcp_kit import SUPPORT, declared
 from rollout_records import record
 from terminal import Terminal
+from warm_program import PROGRAM, Started, begin
 
 from agentkit.rollout import RecordFile, read_records
 
@@ -175,7 +176,7 @@ def test_the_command_of_an_mcp_entry_is_approved_once_at_a_terminal(here: Path, 
     words = [*options("look.json"), "--tools", "verl.yaml", "--limit", "1"]
     status, _, err = say(*words, stdin="")
     assert (status, "mcp_raw.py tools.json' was never approved, and nobody can be asked here" in err) == (1, True), err
-    with Terminal([sys.executable, "-m", "agentkit", *words], columns=400) as terminal:
+    with Terminal([*PROGRAM, *words], columns=400) as terminal:
         terminal.wait_for("start it? (y/n) ")
         terminal.type("y\n")
         terminal.wait_for("1 trajectory: answered 1")
@@ -195,11 +196,8 @@ def test_what_is_missing_is_named(here: Path, capsys: pytest.CaptureFixture[str]
 # killed
 
 
-def started(*more: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "agentkit", *options("adder:slow", "--concurrency", "3", *more)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+def started(*more: str) -> Started:
+    return begin([*PROGRAM, *options("adder:slow", "--concurrency", "3", *more)], "")
 
 
 def size_of(path: Path) -> int:
@@ -216,13 +214,12 @@ def killed_and_continued(seed: int, times: int) -> None:
         while process.poll() is None and size_of(Path("run.jsonl")) < size + more:
             time.sleep(0.005)
         process.kill()
-        process.communicate()
+        process.wait(60)
         found = Path("run.jsonl").read_bytes()
         assert found.startswith(kept)
         kept = found[: found.rfind(b"\n") + 1]
     process = started("--repeats", "4")
     assert process.wait(60) == 0
-    process.communicate()
     assert Path("run.jsonl").read_bytes().startswith(kept)
     assert sorted(ids()) == sorted(f"s{n}#{repeat}" for n in range(12) for repeat in range(4))
 
