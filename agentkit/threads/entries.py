@@ -9,7 +9,16 @@ from typing import Any, Final
 
 from agentkit.agent.prompts import Prompt, messages_from
 from agentkit.errors import ConfigError
-from agentkit.messages import AssistantMessage, Message, MessagePart, SystemMessage, ToolCall, ToolMessage, UserMessage
+from agentkit.messages import (
+    AssistantMessage,
+    Message,
+    MessagePart,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    shown,
+)
 from agentkit.threads.store import Append, Body, Call, Entry, NewCall
 from agentkit.tool.binding import BoundTool
 from agentkit.tool.codec import call_to_json, part_to_json, to_json
@@ -148,4 +157,7 @@ def _answer(entries: list[Append], said: ToolMessage) -> None:
                 calls = [*entries[at].calls[:n], answered, *entries[at].calls[n + 1 :]]
                 entries[at] = replace(entries[at], calls=calls)
                 return
-    raise ConfigError(f"the result {said.call_id!r} does not answer an earlier call")
+    raise ConfigError(
+        f"a thread keeps a result with its call, and no earlier call without a result has the id {said.call_id!r}: "
+        f"leave out the result {shown(said.text)}"
+    )
