@@ -229,9 +229,8 @@ class ChatReader:
         if id not in self._names:
             fitting = [one for one, own in self._open.items() if not (id and own)]
             if self._open and not fitting:
-                raise ConfigError(
-                    f"{at}: no call has the tool_call_id {id!r}; without a result are {', '.join(map(repr, self._open))}"
-                )
+                waiting = ", ".join(map(repr, self._open))
+                raise ConfigError(f"{at}: no call has the tool_call_id {id!r}; without a result are {waiting}")
             id = fitting[0] if fitting else id
         self._open.pop(id, None)
         said = message.get("name") or message.get("tool_name") or ""

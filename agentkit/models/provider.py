@@ -144,7 +144,7 @@ class RemoteModel(Closing, ABC):
                         yield event
                 return
             except ProviderError as error:
-                if not called and (reply := refused_reply(error)):
+                if request.tools and not called and (reply := refused_reply(error)):
                     _LOG.info("%s; the reply is read from the error", error)
                     for event in reply:
                         yield event

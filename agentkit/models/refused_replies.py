@@ -12,9 +12,6 @@ from typing import Final
 from agentkit.errors import ProviderError
 from agentkit.events import Finish, SourceEvent, Text, UnreadCall
 
-_FIELD: Final = "failed_generation"
-"""The field of the error that has the reply, without what was streamed before it. Source: Groq, pydantic-ai#4350."""
-
 _REST: Final = re.compile(r"Failed to parse input at pos \d+: (.+)", re.DOTALL)
 """The rest of the reply, from where it could not be read. Source: llama.cpp#23838, #24644."""
 
@@ -23,13 +20,23 @@ _ARGUMENTS: Final = re.compile(r"error parsing tool call: raw='(.*)', err=", re.
 
 
 def refused_reply(error: ProviderError) -> tuple[SourceEvent, ...]:
-    """The events of the reply that a server refused; none if the error is another one."""
-    body = error.body
-    given = body if isinstance(body, Mapping) else {}
-    said = given.get("message") if given else body
-    said = said if isinstance(said, str) else ""
-    rest, arguments, end = _REST.search(said), _ARGUMENTS.search(said), Finish("stop", error.code or "refused")
-    if arguments is not None:
+    """The events of the reply that a server refused; none if the error is another one.
+
+    Read are the field `failed_generation` of an error with the code `tool_use_failed`, without what was streamed before
+    (Source: Groq, pydantic-ai#4350), and messages that begin as those of llama.cpp and Ollama do.
+    """
+    if not isinstance(error.body, Mapping) or error.status not in (None, 400, 500):
+        return ()
+    said, end = str(error.body.get("message")), Finish("stop", error.code or "refused")
+    if (arguments := _ARGUMENTS.match(said)) is not None:
         return UnreadCall(arguments[1], ""), end
-    reply = given.get(_FIELD) if rest is None else rest[1]
-    return (Text(reply), UnreadCall(reply, ""), end) if isinstance(reply, str) else ()
+    rest = _REST.match(said)
+    reply = rest[1] if rest is not None else error.body.get("failed_generation")
+    if not isinstance(reply, str) or (rest is None and error.code != "tool_use_failed"):
+        return ()
+    pieces = (Text(reply[at : at + _PIECE]) for at in range(0, len(reply), _PIECE))
+    return *pieces, UnreadCall(reply, ""), end
+
+
+_PIECE: Final = 1_000
+"""Characters in one event: other tasks run between two."""

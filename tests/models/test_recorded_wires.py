@@ -25,6 +25,7 @@ from agentkit.processor import ResponseProcessor
 from agentkit.testing import Replay
 from agentkit.testing.replay import Chunks
 from agentkit.tool.registry import ToolRegistry
+from agentkit.toolspec import ToolSpec
 
 ROWS = rows("wire.jsonl")
 ERRORS = rows("wire_errors.jsonl")
@@ -46,6 +47,10 @@ def pieces_of_any_size(body: bytes) -> Iterator[bytes]:
 CHUNKS: dict[str, Chunks] = {"bytes": 1, "random": pieces_of_any_size, "lines": "lines"}
 
 
+FINAL = ToolSpec("final_result", "", {})
+"""The tool of the rows in which a server refuses the model's reply."""
+
+
 class Read(NamedTuple):
     """What a response says, whoever reads it."""
 
@@ -57,7 +62,8 @@ class Read(NamedTuple):
 def run(row: dict[str, Any], chunks: Chunks) -> tuple[list[Event], ProviderError | None]:
     """Our events of a row, and the error in which they end."""
     model = Replay([recording(row)], chunks=chunks).model(f"{PREFIXES[row['api']]}:m")
-    return answer(model, stream="sse" in row["response"])
+    tools = [FINAL] if "failed_generation" in json.dumps(row["response"]) else []
+    return answer(model, stream="sse" in row["response"], tools=tools)
 
 
 def ours(events: Iterable[Event]) -> Read:

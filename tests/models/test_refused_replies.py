@@ -100,3 +100,27 @@ def test_a_reply_that_has_begun_a_call_is_not_read_a_second_time() -> None:
     tape = Replay([streamed(begun, groq(HERMES))])
     with pytest.raises(ProviderError, match="tool_use_failed"):
         Agent(tape.model("openai:m", base_url="http://127.0.0.1:1/v1"), [read]).run_sync([user("x")])
+
+
+ECHOED = "<read>\n<path>a</path>\n</read>"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Recording({"error": {"message": f"invalid content: Failed to parse input at pos 0: {HERMES}"}}, status=400),
+        Recording(f"<html>Failed to parse input at pos 0: {HERMES}</html>".encode(), status=502),
+        Recording(groq(HERMES), status=401),
+        Recording({"error": {"message": "no", "failed_generation": HERMES}}, status=400),
+    ],
+)
+def test_another_error_that_contains_a_call_is_an_error(error: Recording) -> None:
+    tape = Replay([error])
+    with pytest.raises(ProviderError):
+        Agent(tape.model("openai:m", base_url="http://127.0.0.1:1/v1"), [read]).run_sync("x")
+
+
+def test_a_model_that_calls_in_text_has_no_native_call_to_refuse() -> None:
+    tape = Replay([Recording(llama(ECHOED), status=500)])
+    with pytest.raises(ProviderError):
+        Agent(tape.model("openai:m", base_url="http://127.0.0.1:1/v1", format="xml"), [read]).run_sync(ECHOED)

@@ -199,7 +199,7 @@ def test_text_and_parts_that_follow_each_other_are_one_message() -> None:
         ),
         (
             lambda: messages_from({"role": "user", "content": [{"type": "input_audio"}]}),
-            "message 0.content[0]: expected a content part of type text, refusal or image_url (with {'url': '…'}), found dict",
+            "message 0.content[0]: expected a content part of type text, refusal or image_url (with {'url': '…'})",
         ),
         (
             lambda: messages_from({"role": "user", "content": "x", "name": "Ada"}),
