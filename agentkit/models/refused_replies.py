@@ -34,9 +34,4 @@ def refused_reply(error: ProviderError) -> tuple[SourceEvent, ...]:
     reply = rest[1] if rest is not None else error.body.get("failed_generation")
     if not isinstance(reply, str) or (rest is None and error.code != "tool_use_failed"):
         return ()
-    pieces = (Text(reply[at : at + _PIECE]) for at in range(0, len(reply), _PIECE))
-    return *pieces, UnreadCall(reply, ""), end
-
-
-_PIECE: Final = 1_000
-"""Characters in one event: other tasks run between two."""
+    return Text(reply), UnreadCall(reply, ""), end
