@@ -8,8 +8,8 @@ from __future__ import annotations
 import traceback
 from typing import Any
 
-from agentkit.checks.keys import without_credentials, words
 from agentkit.checks.decorated import meant
+from agentkit.checks.keys import without_credentials, words
 from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ErrorCode
 from agentkit.messages import ImagePart, ResultContent, TextPart
