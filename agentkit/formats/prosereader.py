@@ -12,9 +12,10 @@ from typing import Final
 
 from agentkit.events import InventedResult, Markup, Text, Thinking
 from agentkit.formats.asides import Aside, end_of, mention
+from agentkit.formats.edges import unclosed
 from agentkit.formats.format import Shape
 from agentkit.formats.openers import TAG, LineStart, Opener, Openers
-from agentkit.formats.other_json import OTHER_JSON, OtherJson, wraps_calls
+from agentkit.formats.other_json import JSON_REPLY, OTHER_JSON, OtherJson, wraps_calls
 from agentkit.formats.quoting import Quoting
 from agentkit.formats.reached import Reached
 from agentkit.formats.reader import Delimiter, Reader, Search, Wait, may_begin, token
@@ -98,6 +99,9 @@ class ProseReader:
 
     def to_opener(self) -> Generator[None, None, list[Opener] | None]:
         """Visible text up to something that may open; None at the text's end."""
+        if self.silent and self.other is None and not (self.openers.stops.bare or self.quoting.off):
+            found = yield from self.r.sees(JSON_REPLY)
+            self.other = OtherJson(reply=True) if found is not None and not wraps_calls(found["key"]) else None
         while True:
             if self.openers.line is not None and (entries := (yield from self._at_line_start(self.openers.line))):
                 return entries
@@ -248,7 +252,7 @@ class ProseReader:
         may_be = self.openers.stops.bare and r.buf[r.at] in "{[" and not (self.other or quoting.off or quoting.quoted)
         found = (yield from r.sees(OTHER_JSON)) if may_be else None
         if found is not None and not wraps_calls(found["key"]):
-            self.other = OtherJson()
+            self.other = OtherJson(reply=self.silent)
         self.look_back()
         self.plain(r.at + 1)
 
@@ -256,7 +260,7 @@ class ProseReader:
         """Whether this is quoted, or in a span or fence of an earlier line if that is ever closed."""
         quoting = self.quoting
         may_be = quoting.spans.paragraph.waiting != [] or quoting.spans.fence != ""
-        return quoting.quoted or (may_be and not quoting.off)
+        return quoting.quoted or (may_be and not quoting.off) or (self.other is not None and self.other.quotes)
 
     def _worn(self, *, aside: bool) -> Generator[None, None, Opener | None]:
         """The call that follows what has the place of an opening token here; what else begins here may be an aside."""
@@ -268,7 +272,7 @@ class ProseReader:
     def _is_quoted(self) -> Generator[None, None, bool]:
         """Whether what is here is quoted, if a call may open here in what may be a code span."""
         r, quoting = self.r, self.quoting
-        if quoting.fence or quoting.spans.closing:
+        if quoting.fence or quoting.spans.closing or (self.other is not None and self.other.quotes):
             return True
         while not r.ended and self.openers.literal.part.match(r.buf, r.at):
             yield
@@ -291,7 +295,9 @@ class ProseReader:
         if found is None and in_line:
             spans.closing = max(spans.closers) if len(r.buf) < r.at + _SPAN else 0  # to the text's last line
             return True
-        if found is None or found["run"] is None:
+        ends = self.openers.table.closers
+        line = not in_line and quoting.blank and found  # a span ends in no call that begins its line. Source: q27#30
+        if found is None or found["run"] is None or (line and unclosed(r.buf[r.at : line.start()], ends)):
             quoting.no_span()
             return (yield from self._is_in_fence())
         if in_line:

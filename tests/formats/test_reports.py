@@ -240,15 +240,15 @@ def test_nested_thinking(format: str, text: str, wanted: list[str]) -> None:
 
 DATE = '<tool_call>{"name": "bash", "arguments": {"command": "echo `date`"}}</tool_call>'
 QWEN = "<tool_call>\n<function=bash>\n<parameter=command>\n{}\n</parameter>\n</function>\n</tool_call>"
-SPAN = "a code span ends outside of the calls in it"
 
 
 @rows(
-    later(SPAN, "hermes", f"Press the ` key.\n{DATE}", "bash(command='echo `date`')"),
-    later(SPAN, "qwen3_coder", f"Use the ` sign:\n{QWEN.format('echo `date`')}", "bash(command='echo `date`')"),
+    row("hermes", f"Press the ` key.\n{DATE}", "bash(command='echo `date`')"),
+    row("qwen3_coder", f"Use the ` sign:\n{QWEN.format('echo `date`')}", "bash(command='echo `date`')"),
     row("hermes", f"Press the ` key.\n{hermes('bash')}", LS),
     row("hermes", 'Like `<tool_call>{"name": "bash", "arguments": {"command": "ls"}}</tool_call>` this.'),
     row("hermes", "Like ``" + DATE + "`` this."),
+    row("hermes", f"Press the ` key.\n{hermes('bash')}` is how.", ASKED),
 )
 def test_a_code_span_that_would_end_inside_a_call(format: str, text: str, wanted: list[str]) -> None:
     """Source: q27#30."""
@@ -264,7 +264,7 @@ GLM = "<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value>{}</arg_value>\n<
     row("glm45", GLM.format("x"), "bash(command='x')"),
     row("qwen3_coder", QWEN.format("\n  x\n"), "bash(command='\\n  x\\n')"),
     later("line breaks next to the tags are dropped in families whose template writes none", "minimax_m2",
-          '<invoke name="bash">\n<parameter name="command">\n  x\n</parameter>\n</invoke>', "bash(command='\\n  x\\n')"),
+          '<invoke name="bash">\n<parameter name="command">\n  x</parameter>\n</invoke>', "bash(command='\\n  x')"),
 )  # fmt: skip
 def test_the_layout_of_a_family_is_not_that_of_another(format: str, text: str, wanted: list[str]) -> None:
     """Sources: vllm#48846, vllm#49567."""
@@ -276,14 +276,14 @@ def test_a_value_is_written_without_line_breaks_of_another_family(value: str) ->
     assert render_calls("glm45", [ToolCall("", "bash", {"command": value})], TOOLS) == GLM.format(value)
 
 
-JSON = "a reply that is JSON is followed to its end, and its strings quote"
-
-
 @rows(
-    later(JSON, "qwen3_coder", '{"summary": "it wrote <function=bash><parameter=command>ls</parameter></function>"}'),
-    later(JSON, "qwen3_coder", '[1, {"a": "<tool_call><function=bash><parameter=command>ls</parameter></function>"}]'),
-    later(JSON, "invoke", """{"quote": "<invoke name='bash'><parameter name='command'>ls</parameter></invoke>"}"""),
-    later(JSON, "hermes", '{"summary": "<tool_call>{\\"name\\": \\"bash\\", \\"arguments\\": {}}</tool_call>"}'),
+    row("qwen3_coder", '{"summary": "it wrote <function=bash><parameter=command>ls</parameter></function>"}'),
+    row("qwen3_coder", '[1, {"a": "<tool_call><function=bash><parameter=command>ls</parameter></function>"}]'),
+    row("invoke", """{"quote": "<invoke name='bash'><parameter name='command'>ls</parameter></invoke>"}"""),
+    row("hermes", '{"summary": "<tool_call>{\\"name\\": \\"bash\\", \\"arguments\\": {}}</tool_call>"}'),
+    row("auto", '\n{"summary": "it wrote <function=bash><parameter=command>ls</parameter></function>"}'),
+    row("qwen3_coder", '{"summary": "it called bash"}\n' + QWEN.format("ls"), LS),
+    row("qwen3_coder", '{"summary": ' + QWEN.format("ls"), LS),
     row("hermes", '{"summary": "it called bash"}\n' + hermes("bash"), LS),
 )
 def test_a_reply_that_is_json_and_quotes_a_call(format: str, text: str, wanted: list[str]) -> None:
@@ -328,7 +328,8 @@ def test_a_mention_in_prose_does_not_take_the_rest(format: str, text: str, wante
 @rows(
     row("deepseek_v4",
         '<｜DSML｜invoke name="get_weather">\n<｜DSML｜parameter name="location" string="true">Paris '
-        '<｜DSML｜parameter name="date" string="true">tomorrow</｜DSML｜parameter>\n</｜DSML｜invoke>', "ambiguous_call"),
+        '<｜DSML｜parameter name="date" string="true">tomorrow</｜DSML｜parameter>\n</｜DSML｜invoke>',
+        "ambiguous_call"),
     row("qwen3_coder", "<function=get_weather>\n<parameter=location>\nParis <parameter=date>\ntomorrow\n</parameter>\n"
         "</function>", "ambiguous_call"),
     row("invoke", '<invoke name="get_weather"><parameter name="location">Paris <parameter name="date">x</parameter>'
