@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Sequence
 from copy import copy
 from typing import Final
 
-from agentkit.events import InventedResult, Markup, Text, Thinking
+from agentkit.events import InventedResult, Markup, Text
 from agentkit.formats.asides import Aside, end_of, mention
 from agentkit.formats.edges import unclosed
 from agentkit.formats.format import Shape
@@ -18,7 +18,7 @@ from agentkit.formats.openers import TAG, LineStart, Opener, Openers
 from agentkit.formats.other_json import JSON_REPLY, OTHER_JSON, OtherJson, wraps_calls
 from agentkit.formats.quoting import Quoting
 from agentkit.formats.reached import Reached
-from agentkit.formats.reader import Delimiter, Reader, Search, Wait, may_begin, token
+from agentkit.formats.reader import Delimiter, Reader, Search, Wait
 
 _LANGUAGE: Final = Delimiter(r"[\w+#.-]{0,23}[\w+#][ \t]{0,8}\r?\n", r"[\w+#.-]{0,24}[ \t]{0,8}\r?")
 """The name of a language after a fence: it does not end with a full stop, as a sentence does."""
@@ -353,29 +353,6 @@ class ProseReader:
         r = self.r
         taken, r.at = r.buf[r.at : end], end
         return taken
-
-    def region(self, kind: type[Text] | type[Thinking], close: str) -> Wait:
-        """Thinking, or an answer, up to its closing token or the text's end; nothing in it is a call."""
-        r = self.r
-        close = close.rstrip()  # white space after it would be markup or text, depending on the chunks
-        delimiter = token(close)
-        stop = re.compile(may_begin(close)).search
-        self.within = lambda reader: reader.region(kind, close)
-        while True:
-            found = stop(r.buf, r.at)
-            r.say(kind, found.start() if found else len(r.buf))
-            if found is None:
-                if r.ended:
-                    return
-                r.heat(stop, kind)
-                yield
-            elif end := (yield from r.sees(delimiter)):
-                r.say(Markup, end.end())
-                self.within = None
-                return
-            else:
-                self.look_back()
-                r.say(kind, r.at + 1)
 
     def aside(self, aside: Aside | None) -> Generator[None, None, bool]:
         """An aside, with its edges, as visible text; nothing in it is a call. A made-up result ends the reply."""

@@ -222,16 +222,14 @@ def test_a_call_that_is_cut_after_a_parameter_is_not_cut_inside_it(format: str, 
     assert "inside 'command'" not in error.message
 
 
-DEPTH = "thinking ends at its own closing, of which each opening in it needs one"
-
-
 @rows(
-    later(DEPTH, "hermes", f"<think>a <think>b</think> maybe {hermes('bash')}</think>"),
-    later(DEPTH, "hermes", f"<think>a <think>b</think> maybe {hermes('bash')}</think>\n{hermes('read_file')}",
+    row("hermes", f"<think>a <think>b</think> maybe {hermes('bash')}</think>"),
+    row("hermes", f"<think>a <think>b</think> maybe {hermes('bash')}</think>\n{hermes('read_file')}",
           "read_file(command='ls')"),
-    later(DEPTH, "qwen3_coder", "<think><think>x</think><function=bash>\n<parameter=command>\nls\n</parameter>\n"
+    row("qwen3_coder", "<think><think>x</think><function=bash>\n<parameter=command>\nls\n</parameter>\n"
           "</function></think>"),
     row("hermes", f"<think>a</think>\n{hermes('bash')}", LS),
+    row("hermes", f"<think>The tag `<think>` opens it.</think>\n{hermes('bash')}", LS),
 )  # fmt: skip
 def test_nested_thinking(format: str, text: str, wanted: list[str]) -> None:
     """Source: inspect_ai#4385."""
