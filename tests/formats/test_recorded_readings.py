@@ -18,7 +18,7 @@ from recordings import ABSENT
 
 ACCEPTED: Mapping[str, str] = {
     "directed 419 glm45": "the family's template writes no line break around a value: it is the value's",
-    "vectors_vllm.jsonl:54[34]*": "the opening's first token belongs to the prompt (vllm#51977), and vLLM reads the call",
+    "vectors_vllm.jsonl:54[34]*": "the first token of the opening belongs to the prompt (vllm#51977); vLLM reads it",
     "directed 118[3-6] *": "a decorated name is that of the only offered tool that it fits",
 }
 """Texts in which a call is made that was not: the row's id (`*` for anything), and why it is right."""

@@ -77,8 +77,8 @@ def test_an_opening_whose_first_token_belongs_to_the_prompt(format: str, text: s
 
 
 @rows(
-    row("gemma4", 'call:bash{command:"ls"}', LS),
-    row("gemma4", "I look.\ncall:bash{command:ls}", LS),
+    row("gemma4", 'call:bash{command:"ls"}', ASKED),
+    row("gemma4", "I look.\ncall:bash{command:ls}", ASKED),
     row("gemma4", "call: the bash {x}"),
     row("functiongemma", "call:bash{command:ls}", ASKED),
     row("kimi_k2", 'functions.bash:0{"command":"ls"}', ASKED),
