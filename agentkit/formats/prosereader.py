@@ -156,6 +156,10 @@ class ProseReader:
         r = self.r
         if not self.quoting.blank or self.quoting.quoted or self.other is not None:
             return []
+        while r.at >= len(r.buf) and not r.ended:
+            yield
+        if line.block is None and (c := r.buf[r.at : r.at + 1]).strip() and c not in line.firsts:
+            return []
         while len(held := (yield from self.over_space())) >= _SPACE_RUN:
             self.show(held)  # more is never held back; a call may still open after it
         named = r.at < len(r.buf) and (yield from r.sees(line.opens)) is not None
