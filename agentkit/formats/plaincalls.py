@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from agentkit.checks.decorated import meant
+from agentkit.checks.tool_names import meant
 from agentkit.events import ArgumentDelta
 from agentkit.formats import jsontext, values
 from agentkit.formats.atoms import exact
