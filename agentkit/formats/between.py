@@ -18,7 +18,6 @@ from agentkit.formats.edges import begins, edge_of
 from agentkit.formats.format import Envelope, KeyEnvelope, Name, NameTag, PythonCall, Tag, ToolElement
 from agentkit.formats.openers import Opener
 from agentkit.formats.reader import Delimiter, literal
-from agentkit.formats.regions import region
 from agentkit.formats.sequence import Calls
 
 _FENCE: Final = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}(?:\r?\n|(?=[\[{<]))", r"`{0,16}[\w+-]{0,24}[ \t]{0,8}\r?")
@@ -218,7 +217,7 @@ def token(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
     calls.say_before()
     r.say(Markup, found.end() if found else r.at)
     if entry.close:
-        yield from region(calls.prose, Thinking if entry.kind == "thinking" else Text, entry.close)
+        yield from calls.prose.region(Thinking if entry.kind == "thinking" else Text, entry.close)
     return True
 
 

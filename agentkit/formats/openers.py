@@ -395,8 +395,8 @@ class Openers:
         python = any(isinstance(part, PythonCall) for entry in table.lines for part in entry.shape.call)
         block = BLOCK if python and tools else None
         begun = line_start(table.words, [tool.name for tool in tools]) if table.lines else None
-        first = {text.strip()[:1] for text in (*table.words, *(tool.name for tool in tools))}
-        self.line = LineStart(begun, table.lines, block, first) if begun is not None else None
+        letters = {text.strip()[:1] for text in (*table.words, *(tool.name for tool in tools))}
+        self.line = LineStart(begun, table.lines, block, letters) if begun is not None else None
         self.asides = Asides(table.taken(tools), table.literals.keys(), [format.result.mark for format in formats])
         for first, following in self.asides.behind():
             table.behind.setdefault(first, set()).add(following)

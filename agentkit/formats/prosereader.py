@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Sequence
 from copy import copy
 from typing import Final
 
-from agentkit.events import InventedResult, Markup, Text
+from agentkit.events import InventedResult, Markup, Text, Thinking
 from agentkit.formats.asides import Aside, end_of, mention
 from agentkit.formats.edges import unclosed
 from agentkit.formats.format import Shape
@@ -18,7 +18,7 @@ from agentkit.formats.openers import TAG, LineStart, Opener, Openers
 from agentkit.formats.other_json import JSON_REPLY, OTHER_JSON, OtherJson, wraps_calls
 from agentkit.formats.quoting import Quoting
 from agentkit.formats.reached import Reached
-from agentkit.formats.reader import Delimiter, Reader, Search, Wait
+from agentkit.formats.reader import Delimiter, Reader, Search, Wait, may_begin, token
 
 _LANGUAGE: Final = Delimiter(r"[\w+#.-]{0,23}[\w+#][ \t]{0,8}\r?\n", r"[\w+#.-]{0,24}[ \t]{0,8}\r?")
 """The name of a language after a fence: it does not end with a full stop, as a sentence does."""
@@ -114,10 +114,7 @@ class ProseReader:
                 continue
             if entries := self._to_try((yield from self.entries()), c):
                 return entries
-            if c in _MARKS:
-                yield from self.ticks(c)
-            else:
-                yield from self.opens_nothing()
+            yield from self.ticks(c) if c in _MARKS else self.opens_nothing()
 
     def _to_try(self, entries: list[Opener], c: str) -> list[Opener]:
         """What may open at this character, of what is written so: no call does where the text is read once more."""
@@ -287,7 +284,8 @@ class ProseReader:
     def _is_in_span(self) -> Generator[None, None, bool]:
         """Whether the code span or fence in which this may be is ever closed; otherwise its marks are only characters.
 
-        If the text ends first, or long text follows, a span counts as closed if it opens in this line.
+        If the text ends first, or long text follows, a span counts as closed if it opens in this line. One of another
+        line does not end inside a call that begins its line. Source: q27#30.
         """
         r, quoting, spans = self.r, self.quoting, self.quoting.spans
         in_line = quoting.quoted
@@ -299,8 +297,7 @@ class ProseReader:
         if found is None and in_line:
             spans.closing = max(spans.closers) if len(r.buf) < r.at + _SPAN else 0  # to the text's last line
             return True
-        ends = self.openers.table.closers
-        line = not in_line and quoting.blank and found  # a span ends in no call that begins its line. Source: q27#30
+        line, ends = not in_line and quoting.blank and found, self.openers.table.closers
         if found is None or found["run"] is None or (line and unclosed(r.buf[r.at : line.start()], ends)):
             quoting.no_span()
             return (yield from self._is_in_fence())
@@ -312,12 +309,11 @@ class ProseReader:
 
     def _is_in_fence(self) -> Generator[None, None, bool]:
         """Whether a fence that text precedes in its line is one, as another one closes it."""
-        quoting = self.quoting
-        mark = quoting.spans.fence
+        mark = self.quoting.spans.fence
         if not mark:
             return False
         found = yield from self._ahead(re.compile(rf"\n[ \t]{{0,64}}{mark}{mark[0]}*(?P<more>[^\n]*)"))
-        return quoting.settle(closes=found is not None and not found["more"].strip())
+        return self.quoting.settle(closes=found is not None and not found["more"].strip())
 
     def _ahead(self, over: re.Pattern[str]) -> Generator[None, None, re.Match[str] | None]:
         """What is found in the text from here on, unless long text is before it."""
@@ -354,9 +350,31 @@ class ProseReader:
 
     def consume(self, end: int) -> str:
         """Consume up to `end` without an event; returns what was consumed."""
-        r = self.r
-        taken, r.at = r.buf[r.at : end], end
+        taken, self.r.at = self.r.buf[self.r.at : end], end
         return taken
+
+    def region(self, kind: type[Text] | type[Thinking], close: str) -> Wait:
+        """Thinking, or an answer, up to its closing token or the text's end; nothing in it is a call."""
+        r = self.r
+        close = close.rstrip()  # white space after it would be markup or text, depending on the chunks
+        delimiter = token(close)
+        stop = re.compile(may_begin(close)).search
+        self.within = lambda reader: reader.region(kind, close)
+        while True:
+            found = stop(r.buf, r.at)
+            r.say(kind, found.start() if found else len(r.buf))
+            if found is None:
+                if r.ended:
+                    return
+                r.heat(stop, kind)
+                yield
+            elif end := (yield from r.sees(delimiter)):
+                r.say(Markup, end.end())
+                self.within = None
+                return
+            else:
+                self.look_back()
+                r.say(kind, r.at + 1)
 
     def aside(self, aside: Aside | None) -> Generator[None, None, bool]:
         """An aside, with its edges, as visible text; nothing in it is a call. A made-up result ends the reply."""

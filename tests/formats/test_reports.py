@@ -222,11 +222,14 @@ def test_a_call_that_is_cut_after_a_parameter_is_not_cut_inside_it(format: str, 
     assert "inside 'command'" not in error.message
 
 
+DEPTH = "thinking that opens again in itself closes as often; a grammar must not let it open again, then"
+
+
 @rows(
-    row("hermes", f"<think>a <think>b</think> maybe {hermes('bash')}</think>"),
-    row("hermes", f"<think>a <think>b</think> maybe {hermes('bash')}</think>\n{hermes('read_file')}",
+    later(DEPTH, "hermes", f"<think>a <think>b</think> maybe {hermes('bash')}</think>"),
+    later(DEPTH, "hermes", f"<think>a <think>b</think> maybe {hermes('bash')}</think>\n{hermes('read_file')}",
           "read_file(command='ls')"),
-    row("qwen3_coder", "<think><think>x</think><function=bash>\n<parameter=command>\nls\n</parameter>\n"
+    later(DEPTH, "qwen3_coder", "<think><think>x</think><function=bash>\n<parameter=command>\nls\n</parameter>\n"
           "</function></think>"),
     row("hermes", f"<think>a</think>\n{hermes('bash')}", LS),
     row("hermes", f"<think>The tag `<think>` opens it.</think>\n{hermes('bash')}", LS),
