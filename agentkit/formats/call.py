@@ -7,6 +7,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
+from agentkit.checks.tool_names import meant
 from agentkit.events import CallStart, Markup
 from agentkit.formats.callarguments import CallArguments
 from agentkit.formats.damage.listed import Listed
@@ -100,8 +101,7 @@ class CallReader:
     def begin(self, r: Reader, name: str) -> None:
         """The name is known: from here on the call gets an answer.
 
-        Some models write a tool's name twice, `search.search`, once as the name of its server, or with white space
-        around it where it is in quotes.
+        A name with decoration around it is that of the only offered tool that it fits; see `meant`.
 
         Raises:
             Damage: the name contains a control character, which an escape in it may have produced.
@@ -110,8 +110,7 @@ class CallReader:
             name = str(without_surrogates(name))
         tools = self.openers.table.named
         if name not in tools:
-            server, _, own = (bare := name.strip()).partition(".")
-            name = next((meant for meant in (bare, own if server == own else "") if meant in tools), name)
+            name = meant(name, tools) or name
         if self.known_only and not self.knows(name):
             raise Decline
         if not name.isprintable() and _CONTROL(name):

@@ -68,12 +68,14 @@ def _check_tools(tools: Iterable[object]) -> None:
     """Refuse tools of another type.
 
     Raises:
-        FormatError: one is not a `ToolSpec`; says what was found.
+        FormatError: one is not a `ToolSpec`, or has no name; says what was found.
     """
     for tool in tools:
         if not isinstance(tool, ToolSpec):
             found = f"{type(tool).__name__} {tool!r:.60}"
             raise FormatError(f"tools are a sequence of ToolSpec, such as registry.offered(None); found {found}")
+        if not tool.name:
+            raise FormatError(f"a tool has no name: {tool!r:.60}")
 
 
 _MARK: Final = "\ufeff"  # a byte order mark, which does not belong to the first line
@@ -126,7 +128,7 @@ class Parser(Reader):
             _check_settings(self.repairs, in_code)
         try:
             openers = openers_of(declared, tools)
-        except (AttributeError, TypeError):
+        except (AttributeError, TypeError, IndexError):
             _check_tools(tools)
             raise
         fence = openers.fence if in_code == "reply" else None

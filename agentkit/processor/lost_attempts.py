@@ -30,6 +30,7 @@ def _shown() -> re.Pattern[str]:
     return re.compile(
         r"^[ \t]*(?P<ticks>`{3,}|~{3,})[^\n]*\n(?P<inside>.*?)(?:^[ \t]*(?P=ticks)[`~]*[ \t]*$|\Z)"
         r"|(?<!`)(?P<run>`{1,2})(?!`)[^\n`]{1,2000}(?P=run)(?!`)|^[ \t]*>[^\n]*"
+        r"|(?<!`)``(?!`)(?:[^\n`]|(?<!`)`(?!`)){1,2000}``(?!`)"
         r"|(?:(?<=\n\n)|\A)(?:(?:    |\t)[^\n]*(?:\n|\Z))+"
         rf"|<(?P<shows>{'|'.join(SHOWN)})\b[^<>]{{0,256}}>.*?(?:</(?P=shows)>|\Z)"
         r"|[\"'“„«](?=[<\[{]).{1,4000}?[>\]})][\"'”“»]",
@@ -45,7 +46,7 @@ _DESCRIBES: Final = re.compile(
 _KEYS: Final = "name|tool|tool_name|toolName|function|function_name|action|recipient_name"
 _VALUES: Final = "arguments|parameters|args|input|params|action_input|kwargs|tool_input"
 _QUOTE: Final = r"\\?[\"']"
-_CALL: Final = r"(?:tool|function)[\s_▁-]?(?:call|use|sep)"
+_CALL: Final = r"(?:tool|function)[\s_▁-]?(?:call|use|sep|name)"
 _TOKEN: Final = rf"(?<![\"'“”‘’«„(])[<\[{{|｜][^\s<>\[\]{{}}]{{0,24}}{_CALL}[^<>\[\]{{}}\n]{{0,80}}[>\]}}|｜]"
 """A token that only calls have around them, of any family: `<tool_call>`, `[TOOL_CALL]`, `<|tool_call_begin|>`.
 
@@ -122,8 +123,10 @@ def _patterns(spellings: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
     tag = r"(?:\w{1,24}[=:]|\w{1,24}[^<>\n]{0,64}?\b(?:name|tool|function)=[\"']?)?"
     either = (
         rf"(?P<anywhere>{_TOKEN}){_BETWEEN}{name}(?=\W|command|arg)",  # `<tool_call>bashcommand`: vllm#47190
-        rf"(?<!\w){name}[:\d\s]{{0,16}}(?P<anywhere>{_TOKEN})",
-        rf"(?P<anywhere>(?<!\w)(?:to=|call:)\s?){name}(?=\s*(?:<\||\{{|\())",
+        rf"(?<!\w){name}[:\d\s]{{0,16}}(?P<anywhere>{_TOKEN}|\[ARGS\]\s*\{{)",
+        rf"(?P<anywhere>(?<!\w)(?:to=|call:)\s?){name}(?=\s*(?:json|code)?\s*(?:<\||\{{|\())",
+        rf"(?P<anywhere>(?<!\w)functions\.){name}(?=(?::\d{{1,4}})?\s*(?:json)?\s*\{{\s*{_QUOTE})",  # stripped tokens
+        rf"^[ \t]*(?:function\s)?{name}(?=(?:\[ARGS\]|json|\s+```json)?\s*\{{\s*{_QUOTE}|\s*<arg_key>)",
         rf"(?P<anywhere>^[ \t]*<{tag}){name}(?=[\"'\s/>])[^<>\n]{{0,256}}>?\s*(?:<\w|[\[{{])",
         rf"[{{,]\s*{key}[^\0]{{0,2000}}?{values}",
         rf"[{{,]\s*{_QUOTE}(?!name\b)(?:{_KEYS}){_QUOTE}\s*:\s*{_QUOTE}{name}{_QUOTE}",

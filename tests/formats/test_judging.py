@@ -1,4 +1,4 @@
-"""The fuzz's judge, held itself: readings that are wrong in a known way, of which it must report every one."""
+"""The fuzz's judge, itself tested: readings that are wrong in a known way, of which it must report every one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from damaged_texts import MIXED, Plan, Planned, Written
 from damages import damaged
 from format_tools import CREATE_FILE, NOTE
 from judging import Judge
-from meanings import balanced, readings
 
 from agentkit.events import CallEnd, CallError, CallStart, Event, Text
 from agentkit.formats import CATALOG
@@ -26,8 +25,8 @@ ARGUMENTS: dict[str, Wrong] = {
     "a value is another one": lambda a: {**a, "text": "rm -rf /"},
     "a character is another one": lambda a: {**a, "text": a["text"].replace("a", "o", 1)},
     "quotes stand around a value": lambda a: {**a, "text": f'"{a["text"]}"'},
-    "markup stands behind a value": lambda a: {**a, "text": a["text"] + "</parameter>"},
-    "JSON stands behind a value": lambda a: {**a, "text": a["text"] + '", "number": 910002'},
+    "markup stands after a value": lambda a: {**a, "text": a["text"] + "</parameter>"},
+    "JSON stands after a value": lambda a: {**a, "text": a["text"] + '", "number": 910002'},
     "a number is another one": lambda a: {**a, "number": 7},
     "a number has lost its last digit": lambda a: {**a, "number": a["number"] // 10},
     "a word is another one": lambda a: {**a, "flag": False},
@@ -37,108 +36,102 @@ ARGUMENTS: dict[str, Wrong] = {
     "null is a word": lambda a: {**a, "object": {**a["object"], "n": "None"}},
     "two values have changed places": lambda a: {**a, "text": a["items"][0], "items": [a["text"], a["items"][1]]},
 }
+FORMATS = ("hermes", "qwen3_coder", "pythonic", "gemma4", "cline", "glm45")
 
 
-def written(*damages: str, tools: Sequence[Any] = (MIXED, NOTE), format: str = "hermes") -> tuple[Written, list[Event]]:
-    """A text of a call of each tool, and what is read of it: without fault."""
+def written(*damages: str, tools: Sequence[Any] = (MIXED, NOTE), format: str = "hermes", seed: int = 1) -> Written:
+    """A text of a call of each tool, with these damages."""
     declared = next(f for f in CATALOG if f.name == format)
     calls = tuple(Planned(tool, ("a b",) * 4) for tool in tools)
     prose = ("I look.\n", *("" for _ in tools[1:]), "Done.\n")
-    for seed in range(2000):
-        out = damaged(Plan(declared, declared.shapes[0], calls, prose, "", False, tuple(damages), seed))
-        assert out is not None
-        events = fuzz.read(out.text, (declared,), [out.text])
-        made = [e.call for e in events if isinstance(e, CallEnd)]
-        blank = all(piece.isspace() for piece in out.inserted)  # a damage that may not be taken for what is wrong
-        if (
-            [c.arguments for c in made] == [c.arguments for c in out.calls]
-            and blank
-            and (0 in out.hurt) == bool(damages)
-        ):
-            assert not list(Judge(out, events).faults())
-            return out, events
-    raise AssertionError("no such text")
+    out = damaged(Plan(declared, declared.shapes[0], calls, prose, "", False, tuple(damages), seed))
+    assert out is not None
+    return out
 
 
-def calls(events: Sequence[Event]) -> list[int]:
-    """Where the finished calls are."""
-    return [i for i, event in enumerate(events) if isinstance(event, CallEnd)]
+def read(out: Written) -> list[Event]:
+    """What is read of a text in its own format."""
+    return fuzz.read(out.text, (out.plan.format,), [out.text])
 
 
-def changed(events: Sequence[Event], at: int, **how: Any) -> list[Event]:
-    """The events, with another call in one of them."""
+def names(events: Sequence[Event]) -> list[str]:
+    """The names of the finished calls."""
+    return [e.call.name for e in events if isinstance(e, CallEnd)]
+
+
+def faults(out: Written, events: Sequence[Event], *, strict: bool = False) -> list[str]:
+    """The kinds of fault that the judge finds."""
+    return [kind for kind, _ in Judge(out, events, strict=strict).faults()]
+
+
+def changed(events: Sequence[Event], number: int, **how: Any) -> list[Event]:
+    """The events, with another call in the finished call of this number."""
+    at = [i for i, event in enumerate(events) if isinstance(event, CallEnd)][number]
     event = events[at]
     assert isinstance(event, CallEnd)
     return [*events[:at], event._replace(call=replace(event.call, **how)), *events[at + 1 :]]
 
 
-FORMATS = ("hermes", "qwen3_coder", "pythonic", "gemma4", "cline", "glm45")
-
-
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("damages", [(), ("stray",), ("no_space",)], ids=["sound", "stray", "no space"])
+@pytest.mark.parametrize("damages", [(), ("mentioned",), ("layout",)], ids=["sound", "mentioned", "layout"])
 def test_wrong_arguments_are_reported(format: str, damages: tuple[str, ...]) -> None:
-    """Of a sound call, and of one that damage touched elsewhere."""
-    try:
-        out, events = written(*damages, format=format)
-    except AssertionError:
-        pytest.skip(f"{format} has nothing of the kind")
-    at = calls(events)[0]
-    given = dict(events[at].call.arguments)  # type: ignore[union-attr]
-    passed = [
-        name
-        for name, wrong in ARGUMENTS.items()
-        if not list(Judge(out, changed(events, at, arguments=wrong(given))).faults())
-    ]
+    """Of a sound call, and of one near which something is damaged."""
+    texts = (written(*damages, format=format, seed=seed) for seed in range(300))
+    out, events = next((out, events) for out in texts if names(events := read(out)) == ["mixed", "note"])
+    assert faults(out, events) == []
+    given = next(dict(e.call.arguments) for e in events if isinstance(e, CallEnd))
+    passed = [name for name, wrong in ARGUMENTS.items() if not faults(out, changed(events, 0, arguments=wrong(given)))]
     assert passed == []
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_wrong_calls_are_reported(format: str) -> None:
-    out, events = written(tools=(CREATE_FILE, MIXED), format=format)
-    first, second = calls(events)
-    a, b = events[first].call, events[second].call  # type: ignore[union-attr]
-    alone = [e for e in events if getattr(e, "index", 0) == 0 or not isinstance(e, CallStart | CallEnd)]
-    invented = [
-        *alone[: first + 1],
-        CallStart(1, "find"),
-        CallEnd(1, ToolCall("", "find", {}, None, "")),
-        *alone[first + 1 :],
-    ]
+    out = written(tools=(CREATE_FILE, MIXED), format=format)
+    events = read(out)
+    a, b = (e.call for e in events if isinstance(e, CallEnd))
     lost = [Text(e.call.raw) if isinstance(e, CallEnd) and e.index == 1 else e for e in events]
     wrong: dict[str, Sequence[Event]] = {
-        "another tool": changed(events, first, name="find", arguments={"text": a.arguments["file_path"]}),
-        "a name that is not written": changed(events, first, name="delete_all"),
-        "without arguments": changed(events, second, arguments={}),
-        "the neighbour's arguments": changed(events, first, name=b.name, arguments=b.arguments),
+        "another tool": changed(events, 0, name="find", arguments={"text": a.arguments["file_path"]}),
+        "without arguments": changed(events, 1, arguments={}),
+        "the neighbor's arguments": changed(events, 0, name=b.name, arguments=b.arguments),
         "lost": [e for e in lost if getattr(e, "index", 0) == 0],
-        "not written": invented,
+        "not written": [*events, CallStart(2, "find"), CallEnd(2, ToolCall("", "find", {}, None, ""))],
+        "twice": [*events, CallStart(2, a.name), CallEnd(2, replace(a, raw=""))],
         "begun under another name": [e._replace(name="x") if isinstance(e, CallStart) else e for e in events],
         "a fault of ours": [*events, CallError(2, "internal_error", "", ToolCall("", ""))],
+        "not the text": [*events, Text("x")],
     }
-    assert [name for name, reading in wrong.items() if not list(Judge(out, reading).faults())] == []
+    assert [name for name, reading in wrong.items() if not faults(out, reading)] == []
 
 
-@pytest.mark.parametrize(
-    ("written", "meaning"),
-    [
-        (r'a" + "C:\\\\new', r"aC:\new"),  # two strings, joined, in JSON that is itself a string
-        (r'a" + "C:\\new', r"aC:\new"),
-        (f"&#10;&#1{'9' * 20};", f"\n&#1{'9' * 20};"),  # no character has such a number
-        ("&#10;&#x1f642;", "\n🙂"),
-    ],
-)
-def test_what_a_damaged_value_may_mean_has_no_other_way_of_writing_it(written: str, meaning: str) -> None:
-    assert meaning in readings(written)
-    assert meaning[1:] not in readings(written)
+def test_what_is_refused_in_a_sound_text_is_a_fault_and_in_a_damaged_one_is_not() -> None:
+    for out in (written(), written("dropped")):
+        events = [
+            CallError(e.index, "invalid_json", "", e.call) if isinstance(e, CallEnd) else e
+            for e in read(out)
+            if not isinstance(e, CallStart)
+        ]
+        assert bool(faults(out, events)) == (not out.done)
 
 
-def test_a_list_may_hold_a_line_end_in_a_string() -> None:
-    assert "a\n  b" in readings('["a\n  b",]')
-    assert "a\r\nb" in readings("['a\r\nb']")
+def test_a_damaged_call_whose_opening_and_name_are_there_is_no_text() -> None:
+    texts = (written("token_limit", tools=(NOTE,), seed=seed) for seed in range(300))
+    out = next(out for out in texts if out.text.startswith('I look.\n<tool_call>\n{"name": "note"'))
+    assert faults(out, [Text(out.text)]) == ["lost"]
 
 
-def test_a_tag_that_closes_itself_is_balanced() -> None:
-    assert balanced('<ask>a</ask> <ping/> <note text="b"/> <ask>c</ask>')
-    assert not balanced("<ask>a <ping/>")
-    assert not balanced("<ping/></ask>")
+def test_nothing_runs_after_a_damaged_call_where_the_judge_is_strict() -> None:
+    out = written(format="qwen3_coder")
+    out.done, out.hurt = ["dropped"], {0}
+    events = [
+        CallError(0, "invalid_json", "", e.call) if isinstance(e, CallEnd) and e.index == 0 else e for e in read(out)
+    ]
+    assert (faults(out, events), faults(out, events, strict=True)) == ([], ["runs after damage"])
+
+
+def test_no_raw_value_has_markup_where_the_judge_is_strict() -> None:
+    texts = (written("mentioned_in_value", tools=(NOTE,), format="qwen3_coder", seed=seed) for seed in range(300))
+    out = next(out for out in texts if any("</parameter>" in t.text for t in out.tokens if t.value >= 0))
+    value = next(t.text for t in out.tokens if t.value >= 0)
+    events = [CallStart(0, "note"), CallEnd(0, ToolCall("", "note", {"text": value}, None, out.text))]
+    assert (faults(out, events), faults(out, events, strict=True)) == ([], ["markup in a value"])

@@ -175,9 +175,9 @@ def test_a_list_is_over_with_the_token_behind_its_bracket_if_that_is_missing(for
         ("xlam", '[{"name": "functions.ask", "arguments": {"text": "a"}}]'),
     ],
 )
-def test_a_tools_name_behind_a_modules_is_a_call_of_an_unknown_tool(format: str, text: str) -> None:
+def test_a_tools_name_after_a_modules_is_that_of_the_tool(format: str, text: str) -> None:
     first, *_ = [e for e in read(text, format) if isinstance(e, CallEnd)]
-    assert first.call.name in ("tools.ask", "functions.ask")
+    assert first.call.name == "ask"
     assert not [e for e in read(text, format) if isinstance(e, Text)]
 
 

@@ -8,7 +8,7 @@ import pytest
 from format_tools import PING
 
 from agentkit.errors import FormatError
-from agentkit.formats import Parser
+from agentkit.formats import Parser, ToolSpec
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,7 @@ from agentkit.formats import Parser
         ({"tools": [{"type": "function", "function": {"name": "w"}}]}, "ToolSpec, .* found dict {'type': 'function'"),
         ({"tools": "w"}, "tools are a sequence of ToolSpec, such as .* found str 'w'"),
         ({"tools": [PING, None]}, "found NoneType None"),
+        ({"tools": [PING, ToolSpec("", "", {"type": "object", "properties": {}})]}, "a tool has no name: ToolSpec"),
     ],
 )
 @pytest.mark.parametrize("format", ["hermes", "xml", "legacy", "python"])

@@ -329,3 +329,31 @@ def samples() -> tuple[Sample, ...]:
             found.append(Sample(f"{file}:{n}", format, specs(row["tools"]), text, tuple(row.get("chunks", ()))))
     found += [Sample(e.template, declared(e.format) or formats.CATALOG[0], e.tools, e.text) for e in emissions()]
     return tuple(found)
+
+
+# ---------------------------------------------------------------- answers to the leaderboard's cases
+
+ANSWERED_IN: Mapping[str, str] = {
+    "granite-20b": "granite-20b-fc",
+    "granite-20b <function_call>": "granite-20b-fc",
+    "xlam-json": "xlam1",
+    "glm4 name-newline-json": "glm4",
+    "json/pythonic list": "xlam",
+}
+"""The format of ours in which a model answered, where it has another name; `hermes` where it is in none of ours."""
+
+
+def answers() -> Iterator[Sample]:
+    """What models answered to the leaderboard's cases, and damaged outputs of them, each in its model's format."""
+    cases = {case["id"]: case for case in rows("bfcl_cases.jsonl")}
+    for row in rows("bfcl_recorded.jsonl"):
+        tools = cases[row["bfcl_id"]]["tools"]
+        yield _answer(f"{row['model']} {row['bfcl_id']}", row, tools, dots=not row["dots_as_underscores"])
+    for row in rows("raw_malformed.jsonl"):
+        yield _answer(f"malformed {row['bfcl_id']}", row, row["tools"], dots=False)
+
+
+def _answer(id: str, row: Mapping[str, Any], tools: Sequence[Mapping[str, Any]], *, dots: bool) -> Sample:
+    format = declared(ANSWERED_IN.get(row["format"], row["format"])) or formats.get("hermes")
+    offered = specs([{**t, "name": t["name"] if dots else t["name"].replace(".", "_")} for t in tools])
+    return Sample(id, format, offered, row["text"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -83,13 +84,21 @@ class Token:
 
     @property
     def edge(self) -> bool:
-        """Whether it is a delimiter of some length, or a bracket: no word, no white space."""
-        return self.value < 0 and not self.text.isspace() and not self.text.isalnum()
+        """Whether it is a delimiter, or a bracket: no word, no white space."""
+        return self.value < 0 and _WORD(self.text) is None
+
+
+_WORD = re.compile(r"[\w.\s-]*").fullmatch
 
 
 @dataclass(slots=True)
 class Written:
-    """A text, and what it says: the calls as they were meant, and what was damaged of them."""
+    """A text, and what it says: the calls as they were meant, and what was damaged of them.
+
+    `values` and `owner` are by the number of a value; `inner` has that of the value in which one is quoted. `hurt`
+    are calls, `touched` values, in which something is not as it was meant; `near` are values next to which something is
+    not; `inserted` is what damage wrote. With `quotes`, damage may have quoted what follows, or made it reasoning.
+    """
 
     plan: Plan
     tokens: list[Token]
@@ -99,9 +108,8 @@ class Written:
     inner: dict[int, int] = field(default_factory=dict)
     hurt: set[int] = field(default_factory=set)
     touched: set[int] = field(default_factory=set)
+    near: set[int] = field(default_factory=set)
     inserted: list[str] = field(default_factory=list)
-    rekeyed: set[int] = field(default_factory=set)
-    rebodied: set[int] = field(default_factory=set)
     quotes: bool = False
     done: list[str] = field(default_factory=list)
 
@@ -110,15 +118,49 @@ class Written:
         """The text as a model would have written it."""
         return "".join(t.text for t in self.tokens)
 
-    def hurts(self, token: Token) -> None:
-        """Something at this token is no longer as it was meant; at a code fence, nor is what fences behind it hold."""
-        self.quotes = self.quotes or (token.value < 0 and "`" in token.text)
-        if token.call == -2:
-            self.hurt.update(range(len(self.calls)))
-        elif token.call >= 0:
-            self.hurt.add(token.call)
-        if token.value >= 0:
-            self.touched.add(token.value)
+    def hurts(self, *tokens: Token) -> None:
+        """Something at these tokens is no longer as it was meant; at a code fence, nor is what fences after it hold."""
+        for token in tokens:
+            self.quotes = self.quotes or (token.value < 0 and "`" in token.text)
+            self.hurts_calls([token.call])
+            if token.value >= 0:
+                self.touched.add(token.value)
+
+    def hurts_calls(self, numbers: Iterable[int]) -> None:
+        """These calls are no longer as they were meant; -2 for all of them."""
+        for call in numbers:
+            self.hurt.update(range(len(self.calls)) if call == -2 else [call] if call >= 0 else ())
+
+    def change(self, at: int, new: str | Callable[[str], str], piece: str | None = None) -> bool:
+        """Write something else for a token, or a `piece` into it; False if there is no token."""
+        if at < 0:
+            return False
+        token = self.tokens[at]
+        self.hurts(token)
+        token.text = new if isinstance(new, str) else new(token.text)
+        self.inserted += [text for text in [token.text if piece is None else piece] if text]
+        return True
+
+    def insert(self, at: int, text: str, call: int) -> bool:
+        """Write a token more."""
+        self.tokens.insert(at, Token(text, call))
+        self.hurts_calls([call])
+        self.inserted.append(text)
+        return True
+
+    def cut(self, at: int, size: int) -> None:
+        """End the text in token number `at`, of which so many characters stay."""
+        self.hurts(*(t for t in self.tokens[at:] if t.text))
+        self.tokens[at].text = self.tokens[at].text[:size]
+        del self.tokens[at + 1 :]
+
+    def rewrite(self, call: int, text: str) -> bool:
+        """Write another text for the body of a call; False if it has none."""
+        body = [i for i, t in enumerate(self.tokens) if t.call == call and t.body]
+        if body:
+            self.tokens[body[0] : body[-1] + 1] = tokenised(text, call, True, self.inner)
+            self.hurt.add(call)
+        return bool(body)
 
 
 # ---------------------------------------------------------------- writing
@@ -178,7 +220,7 @@ class _Writer:
         if planned.quoting:
             body = self.quote(body, number, planned)
         for part, is_body in ((head, False), (body, True), (foot, False)):
-            self.tokenise(part, number, is_body)
+            self.out.tokens += tokenised(part, number, is_body, self.out.inner)
 
     def arguments(self, number: int, planned: Planned) -> dict[str, Any]:
         given: dict[str, Any] = {}
@@ -236,17 +278,6 @@ class _Writer:
         self.out.calls[number].arguments[key] = new  # type: ignore[index]
         return body[:at] + new + body[at + len(value) :]
 
-    def tokenise(self, text: str, number: int, body: bool) -> None:
-        at = 0
-        for found in VALUE.finditer(text):
-            id = int(found[1] or found[2])
-            if id in self.out.inner:
-                continue
-            self.out.tokens += [Token(t, number, body=body) for t in tokens(text[at : found.start()])]
-            self.out.tokens.append(Token(found[0], number, id, body))
-            at = found.end()
-        self.out.tokens += [Token(t, number, body=body) for t in tokens(text[at:])]
-
 
 VALUE = re.compile(r"b(\d\d)x.*?x\1e|9100(\d\d)", re.DOTALL)
 _TOKENS = re.compile(
@@ -257,6 +288,19 @@ _TOKENS = re.compile(
 def tokens(text: str) -> list[str]:
     """The delimiters, words and single characters of a text between values."""
     return _TOKENS.findall(text)
+
+
+def tokenised(text: str, call: int, body: bool, inner: Mapping[int, int]) -> list[Token]:
+    """A part of a call in tokens: each value is one, with what is quoted in it."""
+    out: list[Token] = []
+    at = 0
+    for found in VALUE.finditer(text):
+        id = int(found[1] or found[2])
+        if id not in inner:
+            out += [Token(t, call, body=body) for t in tokens(text[at : found.start()])]
+            out.append(Token(found[0], call, id, body))
+            at = found.end()
+    return [*out, *(Token(t, call, body=body) for t in tokens(text[at:]))]
 
 
 def call_text(format: Format, shape: Shape, call: ToolCall, number: int) -> tuple[str, str, str]:

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from agentkit.formats.format import THINK, CallId, CountedName, Format, Json, Name, ResultShape, Section, Shape, Skip
+from agentkit.formats.format import (
+    THINK,
+    CallId,
+    CountedName,
+    Format,
+    FormatPart,
+    Json,
+    Name,
+    ResultShape,
+    Section,
+    Shape,
+    Skip,
+)
 
 _DEEPSEEK_CALLS = Section("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>")
 _V3 = ("<｜tool▁call▁begin｜>function<｜tool▁sep｜>", Name(), "\n```json\n", Json(), "\n```<｜tool▁call▁end｜>")
 _V3_BARE = ("<｜tool▁call▁begin｜>function<｜tool▁sep｜>", Name(), "\n", Json(), "\n<｜tool▁call▁end｜>")
 _V31 = ("<｜tool▁call▁begin｜>", Name(), "<｜tool▁sep｜>", Json(), "<｜tool▁call▁end｜>")
 
+
+def _plain(*parts: FormatPart) -> Shape:
+    """A DeepSeek call in the plain characters that look like those of its tokens. Source: GenericAgent#804."""
+    plain = tuple(p.replace("｜", "|").replace("▁", "_") if isinstance(p, str) else p for p in parts)
+    return Shape(plain, Section("<|tool_calls_begin|>", "<|tool_calls_end|>"))
+
+
 DEEPSEEK_V3 = Format(
     "deepseek_v3",
     _V3,
     _DEEPSEEK_CALLS,
-    also=(Shape(_V3_BARE, _DEEPSEEK_CALLS), Shape(_V31, _DEEPSEEK_CALLS)),
+    also=(Shape(_V3_BARE, _DEEPSEEK_CALLS), Shape(_V31, _DEEPSEEK_CALLS), _plain(*_V3), _plain(*_V3_BARE)),
     markup=("<｜end▁of▁sentence｜>",),
     result=ResultShape(
         "<｜tool▁outputs▁begin｜><｜tool▁output▁begin｜>", "<｜tool▁output▁end｜><｜tool▁outputs▁end｜>"
@@ -26,6 +45,7 @@ DEEPSEEK_V31 = Format(
     _V31,
     _DEEPSEEK_CALLS,
     separator="",
+    also=(_plain(*_V31),),
     markup=("<｜end▁of▁sentence｜>",),
     result=ResultShape("<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"),
     aliases=("deepseekv31",),
@@ -97,6 +117,11 @@ HARMONY = Format(
         Shape(("<|start|>assistant<|channel|>commentary to=", *_HARMONY_ARGUMENTS)),
         Shape(("<|start|>assistant to=", *_HARMONY_ARGUMENTS)),
         Shape(("<|channel|>analysis to=", *_HARMONY_ARGUMENTS)),
+        # the template ends the prompt with `<|start|>assistant`, and servers strip tokens. Source: vllm#51977
+        *(
+            Shape((f"{word}to=functions.", Name(), *_HARMONY_ARGUMENTS[1:]))
+            for word in ("", "assistant ", "commentary ")
+        ),
     ),
     result=ResultShape("<|start|>functions.{name} to=assistant<|channel|>commentary<|message|>", "<|end|>"),
     thinking=(

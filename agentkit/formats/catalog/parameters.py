@@ -37,15 +37,22 @@ MINIMAX_M2 = Format(
 
 
 def _dsml(name: str, wrapper: str, bar: str, families: tuple[str, ...], *aliases: str) -> Format:
+    def shape(edge: str) -> Shape:
+        own = f"{edge}DSML{edge}{bar}"
+        call = (
+            NameTag(f"{own}invoke", "name"),
+            "\n",
+            TagParameters(f"{own}parameter", "name", kind="string"),
+            Tag(f"{own}invoke", closing=True),
+        )
+        return Shape(call, Section(f"<{own}{wrapper}>\n", f"\n</{own}{wrapper}>"))
+
+    written = shape("｜")
     return Format(
         name,
-        (
-            NameTag(f"｜DSML｜{bar}invoke", "name"),
-            "\n",
-            TagParameters(f"｜DSML｜{bar}parameter", "name", kind="string"),
-            Tag(f"｜DSML｜{bar}invoke", closing=True),
-        ),
-        section=Section(f"<｜DSML｜{bar}{wrapper}>\n", f"\n</｜DSML｜{bar}{wrapper}>"),
+        written.call,
+        section=written.section,
+        also=(shape("|"), shape("||")),  # as models write the wide bar; Source: GenericAgent#804, flocks#687
         markup=("<｜end▁of▁sentence｜>",),
         aliases=aliases,
         families=families,
@@ -93,7 +100,7 @@ GLM45 = Format(
         "<tool_call>",
         Name(),
         "\n",
-        Pairs("<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>"),
+        Pairs("<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>", newlines="none"),
         "</tool_call>",
     ),
     aliases=("glm47", "glm", "ling3", "poolside_v1", "spark25"),
@@ -105,7 +112,7 @@ HY_V3 = Format(
         "<tool_call>",
         Name(),
         "<tool_sep>\n",
-        Pairs("<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>"),
+        Pairs("<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>", newlines="none"),
         "</tool_call>",
     ),
     section=Section("<tool_calls>\n", "\n</tool_calls>"),
