@@ -68,9 +68,10 @@ class Waits(Coroutine[Any, Any, T]):
     if not TYPE_CHECKING:
 
         def __aiter__(self) -> Any:
+            stream = self._call.replace("say(", "say_stream(").replace("run(", "stream(")
             raise TypeError(
                 f"{self._call} returns a single result: write `await {self._call}`; to iterate over events, write "
-                "`async for event in agent.stream(…)`"
+                f"`async for event in {stream}`"
             )
 
         def __iter__(self) -> Any:

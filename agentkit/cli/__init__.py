@@ -147,7 +147,7 @@ class _Parser(argparse.ArgumentParser):
         """Exit with an error about unknown arguments, and a suggestion."""
         options = [name for action in self._actions for name in action.option_strings]
         hint = did_you_mean(rest[0].partition("=")[0], options, OPTIONS)
-        if not hint and not rest[0].startswith("-"):
+        if not hint and not rest[0].startswith("-") and self.prog.endswith((" chat", " run")):
             hint = f": {STANDARD_INPUT}"
         self.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
 

@@ -6,20 +6,21 @@ Runs nothing, and writes nothing but the message.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agentkit.agent import RunResult
 from agentkit.agent.final_reply import FinalReply
 from agentkit.agent.prompts import Prompt
-from agentkit.errors import StoreConflict, ThreadNotFound
+from agentkit.errors import ConfigError, StoreConflict, ThreadExists, ThreadNotFound
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage
 from agentkit.threads.conversation import in_order, messages_of, role_of
-from agentkit.threads.entries import OWN
-from agentkit.threads.reading import read_log
+from agentkit.threads.entries import OWN, entries_of, one_message
+from agentkit.threads.reading import read_log, readable
 from agentkit.threads.resume import finish_of
-from agentkit.threads.store import Entry, Log
+from agentkit.threads.store import Entry, Log, asked
 from agentkit.tool.codec import from_json
 
 if TYPE_CHECKING:
@@ -28,11 +29,16 @@ if TYPE_CHECKING:
 
 
 async def put(threads: KeptThreads, thread_id: str, message: Prompt, *, client_id: str | None = None) -> int:
-    """`add_message` to a thread that may be new; returns the message's `seq`."""
+    """`add_message` of what a model is to answer, to a thread that may be new; returns the message's `seq`."""
+    if isinstance(one := one_message(message, {}), AssistantMessage):
+        raise ConfigError("a model answers a user's message or a result, found a model's message: use add_message")
     try:
         return await threads.add_message(thread_id, message, client_id=client_id)
     except ThreadNotFound:
-        await threads.create_thread(thread_id, exist_ok=True)  # someone else may have created it just now
+        (entry,) = readable(entries_of([one]), thread_id)
+        with suppress(ThreadExists):  # someone else may have created it just now
+            await asked(threads.store.create, thread_id, {}, [replace(entry, key=client_id)])
+            return 0
         return await threads.add_message(thread_id, message, client_id=client_id)
 
 
