@@ -19,7 +19,7 @@ from agentkit.errors import StoreError
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.threads.entries import IDEMPOTENT, OWN, TOOL, joined
-from agentkit.threads.store import Append, Body, Call, Change, Entry, Log, Move, Store, asked
+from agentkit.threads.store import Append, Body, Call, CallStatus, Change, Entry, Log, Move, Store, asked
 from agentkit.tool.codec import UNREADABLE, call_from_json, from_json
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ def checked(log: Log, thread_id: str) -> Log:
     calls: dict[int, list[Call]] = {}
     for call in log.calls:
         try:
-            _check_call(call)
+            _check_call(call.status, call.body, call.note, call.answer)
         except (*UNREADABLE, StoreError) as e:
             where = f"thread {thread_id!r}, entry {call.seq}, call {call.ordinal}"
             raise StoreError(f"{where} is damaged in the store: {e}") from e
@@ -80,14 +80,12 @@ def readable(changes: Sequence[_C], thread_id: str) -> Sequence[_C]:
         where = "a new entry" if isinstance(change, Append) else f"entry {change.seq}"
         try:
             if isinstance(change, Move):
-                where += f", call {change.ordinal}"
-                _check_bodies(change.body, change.note, change.answer)
+                _check_call(change.to, change.body, change.note, change.answer)
                 continue
             for call in change.calls:
-                _check_bodies(call.body, {}, call.answer)
+                _check_call(call.status, call.body, None, call.answer)
             grown = [Call(0, sys.maxsize, new.id, new.status, new.body) for new in change.calls if "before" in new.body]
-            entry = Entry(sys.maxsize, change.kind, change.body, None, 0.0)
-            _check_entry(joined(entry, grown) if change.kind == "partial" else entry)
+            _check_entry(joined(Entry(sys.maxsize, change.kind, change.body, None, 0.0), grown))
         except (*UNREADABLE, StoreError) as e:
             raise StoreError(f"thread {thread_id!r}, {where} cannot be written: {e}; nothing was changed") from e
     return changes
@@ -140,18 +138,13 @@ def _written(call: ToolCall) -> str:
     return json.dumps(dict(call.arguments), sort_keys=True)
 
 
-def _check_call(call: Call) -> None:
-    _check_bodies(call.body, call.note, call.answer)
-    if "hash" in call.note and call.status in ("planned", "waiting"):
-        raise ValueError(f"status is {call.status!r}, but its note has a person's approval")
-
-
-def _check_bodies(body: Body | None, note: Body | None, answer: Body | None) -> None:
-    """Check those that a call has, or that a change writes."""
+def _check_call(status: CallStatus, body: Body | None, note: Body | None, answer: Body | None) -> None:
     if body is not None:
         call_from_json(body)
         _check_fields(body, _CALL)
     _check_fields(note or {}, _NOTE)
+    if "hash" in (note or {}) and status in ("planned", "waiting"):
+        raise ValueError(f"status is {status!r}, but its note has a person's approval")
     if answer is not None and not isinstance(from_json(answer), ToolMessage):
         raise ValueError("expected a result, found another message")
 

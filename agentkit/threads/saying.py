@@ -6,21 +6,20 @@ Runs nothing, and writes nothing but the message.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agentkit.agent import RunResult
 from agentkit.agent.final_reply import FinalReply
 from agentkit.agent.prompts import Prompt
-from agentkit.errors import ConfigError, StoreConflict, ThreadExists, ThreadNotFound
+from agentkit.errors import ConfigError, StoreConflict, ThreadNotFound
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage
 from agentkit.threads.conversation import in_order, messages_of, role_of
 from agentkit.threads.entries import OWN, entries_of, one_message
 from agentkit.threads.reading import read_log, readable
 from agentkit.threads.resume import finish_of
-from agentkit.threads.store import Entry, Log, asked
+from agentkit.threads.store import Entry, Log
 from agentkit.tool.codec import from_json
 
 if TYPE_CHECKING:
@@ -35,10 +34,8 @@ async def put(threads: KeptThreads, thread_id: str, message: Prompt, *, client_i
     try:
         return await threads.add_message(thread_id, message, client_id=client_id)
     except ThreadNotFound:
-        (entry,) = readable(entries_of([one]), thread_id)
-        with suppress(ThreadExists):  # someone else may have created it just now
-            await asked(threads.store.create, thread_id, {}, [replace(entry, key=client_id)])
-            return 0
+        readable(entries_of([one]), thread_id)  # before there is a thread
+        await threads.create_thread(thread_id, exist_ok=True)  # someone else may have created it just now
         return await threads.add_message(thread_id, message, client_id=client_id)
 
 

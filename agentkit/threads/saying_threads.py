@@ -26,7 +26,6 @@ from agentkit.checks.type_variables import TypeVar
 from agentkit.errors import ConfigError
 from agentkit.events import Event, Text
 from agentkit.foreign import renamed
-from agentkit.foreign.attributes import Words
 from agentkit.foreign.elsewhere import at
 from agentkit.models.base import Model
 from agentkit.threads.kept_threads import KeptThreads
@@ -47,10 +46,6 @@ _ANSWERING: Final[Bounds] = {
     ),
     "agent": or_none(instance(Agent, "an Agent; pass a model as model=…")),
 }
-
-
-def _meant() -> Words:
-    return {**at("run_thread")(), **renamed.ADD_MESSAGE}
 
 
 class _Options(ThreadRunOptions[Any], total=False):
@@ -157,7 +152,7 @@ class SayingThreads(KeptThreads, ABC):
         **options: Unpack[RunOptions[_ContextT]],
     ) -> RunResult[_OutputT]: ...
     @waits("threads.say(…)", "threads.say_sync(…)")
-    @takes(_Options, others=_meant, owner="say")
+    @takes(_Options, others=at("run_thread", renamed.ADD_MESSAGE), owner="say")
     async def say(
         self,
         thread_id: str,
@@ -212,7 +207,7 @@ class SayingThreads(KeptThreads, ABC):
         client_id: str | None = None,
         **options: Unpack[RunOptions[_ContextT]],
     ) -> RunStream[_OutputT]: ...
-    @takes(_Options, others=_meant, owner="say_stream")
+    @takes(_Options, others=at("run_thread", renamed.ADD_MESSAGE), owner="say_stream")
     def say_stream(
         self,
         thread_id: str,
@@ -256,7 +251,7 @@ class SayingThreads(KeptThreads, ABC):
         client_id: str | None = None,
         **options: Unpack[RunOptions[_ContextT]],
     ) -> RunResult[_OutputT]: ...
-    @takes(_Options, others=_meant, owner="say_sync")
+    @takes(_Options, others=at("run_thread", renamed.ADD_MESSAGE), owner="say_sync")
     def say_sync(
         self,
         thread_id: str,

@@ -98,10 +98,7 @@ class Operations:
     # the tables
 
     def ready(self, reads: bool = False) -> Steps[bool]:
-        """Whether the tables exist, in the current version.
-
-        Args:
-            reads: whether they are only to be read: then another program's database has none, and gets none.
+        """Whether the tables exist, in the current version; one that only `reads` needs no other program's database.
 
         Raises:
             StoreError: they belong to a newer agentkit, or to another program.

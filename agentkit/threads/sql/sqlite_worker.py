@@ -81,9 +81,9 @@ class DatabaseFile:
     @property
     def absent(self) -> bool:
         """Whether there is no file, or an empty one, where one can be created: for readers, a store without threads."""
-        if os.path.isfile(self.path):
-            return os.path.getsize(self.path) == 0
-        return not os.path.lexists(self.path) and os.access(os.path.dirname(self.path), os.W_OK | os.X_OK)
+        if not os.path.exists(self.path):
+            return os.access(os.path.dirname(self.path), os.W_OK)
+        return os.path.isfile(self.path) and os.path.getsize(self.path) == 0
 
     def open(self, writes: bool) -> sqlite3.Connection:
         """A connection to the file, with its tables created; only for a writer in another program's file.
@@ -209,7 +209,6 @@ class Worker:
         self._begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
         self._connection: sqlite3.Connection | None = None
         self._file = (0, 0)
-        self._empty = False  # there is no file yet: it reads a store without threads
         self._at_work = Lock()  # held while the connection is used, and during a fork
         self._rests = False
         name = f"agentkit-{'writer' if writes else 'reader'}"
@@ -314,7 +313,7 @@ class Worker:
 
     def _connected(self) -> sqlite3.Connection:
         path = self._place.path
-        if self._connection is not None and (self._place.read_only or self._empty):
+        if self._connection is not None and (self._place.read_only or (not self._writes and self._file == (0, 0))):
             self._close()  # others may write it since, and a connection without a log does not see that
         if self._connection is not None and path != ":memory:" and _identity(path) != self._file:
             _ABANDONED.append(self._connection)  # anything written there would be lost silently
@@ -322,10 +321,10 @@ class Worker:
             if not os.path.exists(path):
                 raise StoreError(f"thread store {path}: the file was removed while in use; nothing was changed")
         if self._connection is None:
-            self._empty = not self._writes and self._place.absent
-            place = replace(self._place, path=":memory:") if self._empty else self._place
-            self._connection = place.open(self._writes or self._empty)
-            self._file = _identity(path)
+            absent = not self._writes and self._place.absent
+            place = replace(self._place, path=":memory:") if absent else self._place
+            self._connection = place.open(self._writes or absent)
+            self._file = _identity(place.path)
         return self._connection
 
     def _roll_back(self) -> None:
