@@ -68,10 +68,9 @@ class Waits(Coroutine[Any, Any, T]):
     if not TYPE_CHECKING:
 
         def __aiter__(self) -> Any:
-            stream = self._call.replace("say(", "say_stream(").replace("run(", "stream(")
             raise TypeError(
                 f"{self._call} returns a single result: write `await {self._call}`; to iterate over events, write "
-                f"`async for event in {stream}`"
+                f"`async for event in {self._call.replace('say(', 'say_stream(').replace('run(', 'stream(')}`"
             )
 
         def __iter__(self) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
 from agentkit.foreign import renamed
@@ -89,9 +88,9 @@ DOORS: Final[Mapping[DoorName, Door]] = {
 """By name, in the order in which they are searched for an argument."""
 
 
-def at(door: DoorName, first: Words = MappingProxyType({})) -> Callable[[], Words]:
+def at(door: DoorName, first: Words | None = None) -> Callable[[], Words]:
     """Arguments that a door does not take: as in `first`, our name, or where they belong; computed when needed."""
-    return lambda: {**_at(door), **first}
+    return lambda: {**_at(door), **(first or {})}
 
 
 @cache

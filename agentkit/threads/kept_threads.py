@@ -195,8 +195,7 @@ class KeptThreads:
         if isinstance(one, ToolMessage):
             return await self._answer(thread_id, one)
         (entry,) = entries_of([one])
-        entries = readable([replace(entry, key=client_id)], thread_id)
-        (seq,) = await asked(self.store.commit, thread_id, entries)
+        (seq,) = await asked(self.store.commit, thread_id, readable([replace(entry, key=client_id)], thread_id))
         return seq
 
     async def get_llm_messages(self, thread_id: str) -> list[Message]:

@@ -1,8 +1,7 @@
 """A thread as it is in its store, checked against what agentkit writes: the only place where bodies are read.
 
-What is written is checked by the same rules first (`readable`). Code that uses bodies does not check again. A body that
-was written by another program, for example an older or newer agentkit, or that was damaged, raises a `StoreError` that
-names the thread and the entry.
+What is written is checked by the same rules (`readable`). Code that uses bodies does not check again. One of another
+program, for example an older or newer agentkit, or a damaged one raises a `StoreError` that names thread and entry.
 """
 
 from __future__ import annotations

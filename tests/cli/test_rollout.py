@@ -139,7 +139,6 @@ def test_it_gives_up_when_the_model_only_fails(here: Path, say: Say) -> None:
         (["--out", "d.jsonl"], "d.jsonl, line 1: not a record of a trajectory"),
         (["--script", "none.json"], "--script none.json: "),
         (["--script", "d.jsonl"], "'d.jsonl' is not a tool reference"),
-        (["--repeats", "0"], "--repeats 0: expected an integer (1 or more)"),
         (["--sampling", '{"temperature": 0, "temperature": 1}'], "--sampling: 'temperature' is given twice"),
         (["--sampling", "[1]"], "--sampling: expected a JSON object"),
         (["--format", "hermess"], "hermes"),
