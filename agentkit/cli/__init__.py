@@ -19,7 +19,7 @@ from agentkit.checks.spelling import did_you_mean, then
 from agentkit.cli import chat, demo, fit, inspect, one_shot, python_server, rollouts, serve_mcp, threads
 from agentkit.cli.flag_words import in_flags
 from agentkit.cli.terminal import plain
-from agentkit.errors import AgentkitError, ConfigError, FormatError
+from agentkit.errors import AgentkitError, ConfigError, FormatError, SchemaError
 from agentkit.foreign.renamed import CHOICES, OPTIONS, STANDARD_INPUT
 
 _REQUIRED: Final = "the following arguments are required"
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return status
     except AgentkitError as e:
         complain(f"{name}: {in_flags(str(e))}")
-        return 2 if isinstance(e, ConfigError | FormatError) else 1
+        return 2 if isinstance(e, ConfigError | FormatError | SchemaError) else 1
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         _drop_output()
     except KeyboardInterrupt:
