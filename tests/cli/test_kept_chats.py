@@ -297,7 +297,7 @@ def test_delete_asks_at_a_terminal(say: Say) -> None:
 def test_a_mistake_is_one_clear_line(say: Say, words: list[str], told: str) -> None:
     kept("t", [SEND], "Send it.", requires_approval=True)
     status, out, err = say("threads", *words)
-    assert (status, out, err.count("\n")) == (1 if "no thread" in told else 2, "", 1)
+    assert (status, out, err.count("\n")) == (1 if "no thread '" in told else 2, "", 1)
     assert err.startswith("agentkit threads: ")
     assert told in err
     assert "secret" not in err
