@@ -124,7 +124,7 @@ def one_message(message: Prompt, calls: Mapping[str, str]) -> Message:
     """
     messages = messages_from(message, calls=calls)
     if len(messages) != 1:
-        raise ConfigError(f"expected one message, found {len(messages)}")
+        raise ConfigError(f"expected one message, found {len(messages)}: add the others first, with add_message")
     return messages[0]
 
 

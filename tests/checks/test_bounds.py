@@ -157,7 +157,7 @@ async def test_of_what_is_written_to_a_thread() -> None:
         await threads.add_message(5, "Hi")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"create_thread\(metadata=5\): expected a mapping"):
         await threads.create_thread(metadata=5)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="cannot be empty"):
+    with pytest.raises(ConfigError, match="expected a string that is not empty"):
         await threads.create_thread("")
     with pytest.raises(ConfigError, match=r"fork_thread\(until=9\): thread 't' has 1 entries, from 0"):
         await threads.fork_thread("t", until=9)

@@ -63,7 +63,7 @@ def test_a_message_is_words_and_standard_input(say: Say, words: list[str], stdin
 def test_nothing_to_say_is_told(say: Say) -> None:
     with ReplayServer([]) as server:
         assert say(*asked(server, "-")) == (
-            1,
+            2,
             "",
             "agentkit run: expected a message, but standard input is empty\n",
         )
