@@ -20,7 +20,7 @@ from agentkit.processor.replies import capped, crashed, failed
 from agentkit.processor.workers import WORKERS, Claim, NoThread, Unraisable
 from agentkit.tool.binding import BoundTool
 from agentkit.tool.output import NO_VALUE, shows_nothing
-from agentkit.tool.own_thread import OwnThread, hint, thread_of
+from agentkit.tool.own_thread import OwnThread, hint, thread_of, thread_of_method
 from agentkit.tool.policy import Keep
 from agentkit.tool.result import ToolContext, ToolResult, result_as_returned, unreadable
 from agentkit.tool.suspended import Suspended
@@ -148,7 +148,7 @@ def returned(tool: BoundTool, value: Any, limit: int | None, keep: Keep, faults:
     suspect = any(NO_VALUE in p.text for p in done.parts if isinstance(p, TextPart))
     refused = result.error is not None and not isinstance(value, ToolResult)
     if (suspect or refused) and (problem := unreadable(given)) is not None:
-        faults.returned(tool.where, f"returned {problem}")
+        faults.returned(tool.where, problem)
         return outcome(failed("tool_error", f"the tool returned {problem}"), limit, keep)
     if type(value) not in _READABLE and done.parts == (TextPart(shows_nothing(value)),):
         _LOG.warning(
@@ -189,7 +189,7 @@ async def ask_outcome(tool: BoundTool, arguments: Mapping[str, Any], context: To
         if inspect.iscoroutinefunction(method):
             told = await method(arguments, context)
         else:
-            told = await WORKERS.run(partial(method, arguments, context), own=_own_thread(tool))
+            told = await WORKERS.run(partial(method, arguments, context), own=thread_of_method(method))
             told = await told if waits(told) else told
         return None if told is None else ToolResult.of(told)
     except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):

@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import lru_cache
 from queue import SimpleQueue
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from agentkit.checks.forks import starts_anew
 from agentkit.checks.keys import words
+from agentkit.tool.declare import OpenAPISchema, declared
 
 T = TypeVar("T")
 
@@ -85,11 +87,26 @@ def thread_of(owner: object) -> OwnThread:
     return _belongs(OwnThread(), owner) if found is None else found
 
 
-def constructed(construct: Callable[[], T]) -> T:
-    """An instance that is constructed in its own thread."""
+@lru_cache(maxsize=512)
+def has_own_thread(kind: type) -> bool:
+    """Whether a method of a class is declared with `one_thread=True`."""
+    declarations = (one for of in declared(kind).values() for one in of if isinstance(one, OpenAPISchema))
+    return any(one.keywords.get("one_thread") is True for one in declarations)
+
+
+def thread_of_method(function: Callable[..., object]) -> OwnThread | None:
+    """The thread for a method that is not itself a tool, such as a predicate or a hook; None if any thread will do."""
+    owner = getattr(function, "__self__", None)
+    return thread_of(owner) if has_own_thread(type(owner)) else None
+
+
+def constructed(kind: type[T], kwargs: Mapping[str, Any]) -> T:
+    """An instance of a class, constructed in its own thread if it has one."""
+    if not has_own_thread(kind):
+        return kind(**kwargs)
     thread = OwnThread()
     try:
-        instance = thread.wait_for(construct)
+        instance = thread.wait_for(lambda: kind(**kwargs))
     except BaseException:
         thread.end()
         raise

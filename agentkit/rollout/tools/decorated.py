@@ -21,6 +21,7 @@ from agentkit.rollout.tools.call_signatures import refuse_misfit, refuse_unknown
 from agentkit.rollout.tools.per_trajectory import HOOKS, RolloutTool, SharedByAll
 from agentkit.tool.binding import BoundTool, FunctionNames, bind_function, bind_methods, looks_like_tool
 from agentkit.tool.declare import declared
+from agentkit.tool.own_thread import constructed, thread_of_method
 from agentkit.tool.references import load
 from agentkit.tool.result import ToolResult
 from agentkit.tool.signature import name_of
@@ -141,10 +142,10 @@ class _Instance:
         of = self._of
         began = perf_counter()
         if "create" not in of.hooks:
-            self._place(of.kind(**{**of.config, **kwargs}))
+            self._place(constructed(of.kind, {**of.config, **kwargs}))
             self.constructing = perf_counter() - began
             return None
-        self._place(of.kind(**of.config))
+        self._place(constructed(of.kind, of.config))
         self.constructing = perf_counter() - began
         told = await _called_with(self._box.create, kwargs)
         return None if told is None else ToolResult.of(told)
@@ -180,7 +181,11 @@ class _Rebound(Mapping[str, BoundTool]):
         bound = self._bound.get(name)
         if bound is None:
             of = self._of[name]
-            bound = self._bound[name] = replace(of, instance=self._box, method=getattr(self._box, of.method_name))
+            bound = replace(of, instance=self._box, method=getattr(self._box, of.method_name))
+            rule: Any = of.policy.requires_approval
+            if getattr(rule, "__self__", None) is of.instance:  # a method of the prototype
+                bound = replace(bound, policy=replace(of.policy, requires_approval=getattr(self._box, rule.__name__)))
+            self._bound[name] = bound
         return bound
 
     def __iter__(self) -> Iterator[str]:
@@ -262,7 +267,7 @@ async def _called_with(hook: Callable[..., Any], kwargs: Mapping[str, Any]) -> A
     """What a hook returns: a plain one runs in a thread, as plain tools do."""
     if _is_async(getattr(hook, "__func__", hook)):
         return await hook(**kwargs)
-    value = await WORKERS.run(partial(hook, **kwargs))
+    value = await WORKERS.run(partial(hook, **kwargs), own=thread_of_method(hook))
     return await value if waits(value) else value
 
 
