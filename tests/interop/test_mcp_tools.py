@@ -205,6 +205,7 @@ def test_closing_ends_the_process_and_answers_later_calls(tmp_path: Path) -> Non
     ("command", "said"),
     [
         (["no-such-program"], "there is no program 'no-such-program'"),
+        (LocalServer(("true",), cwd="/no-such-folder"), "there is no folder '/no-such-folder'"),
         (["python3", "-c", "import sys; sys.exit('no licence')"], "exited with status 1; its last words: no licence"),
     ],
 )
@@ -233,11 +234,18 @@ def test_a_silent_server_is_given_up(tmp_path: Path) -> None:
         ("https://", {}, "not a URL"),
         (["x"], {"headers": {"A": "b"}}, "a local server gets env="),
         ("http://x", {"env": {"A": "b"}}, "gets headers="),
-        (["x"], {"env": {"A": 1}}, "expected strings by name"),
-        (["x"], {"timeout": 0}, "seconds above 0"),
+        (["x"], {"env": {"A": 1}}, r"env\.A: expected a valid string"),
+        (["x"], {"env": "A=5"}, "env: expected a valid dictionary"),
+        ("http://x", {"headers": "A: b"}, "headers: expected a valid dictionary"),
+        (["x"], {"timeout": 0}, "timeout: expected greater than 0"),
+        (["x"], {"rename": ["read"]}, "rename: expected a valid dictionary or expected callable"),
+        (["x"], {"requires_approval": "yes"}, "requires_approval: expected a valid boolean or expected callable"),
+        ({"command": "npx", "args": "-y server"}, {}, "args: 'str' instances are not allowed as a Sequence"),
+        ({"command": "npx", "env": {"PORT": 80}}, {}, r"env\.PORT: expected a valid string"),
+        ({"command": "npx", "arg": ["-y"]}, {}, "an MCP server has no 'arg'; did you mean 'args'?"),
         (["x"], {"timout": 5}, "did you mean 'timeout'"),
         ("http://x", {"headers": {"A": "b\nc"}}, "'A' contains a character that HTTP cannot carry"),
-        (["x"], {"only": "read"}, r"only=\['read'\]"),
+        (["x"], {"only": "read"}, "only: 'str' instances are not allowed as a Sequence"),
     ],
 )
 def test_wrong_settings_are_refused_at_once(server: Any, options: dict[str, Any], said: str) -> None:
@@ -271,6 +279,8 @@ def test_the_servers_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         ("[]", "expected .*mcpServers"),
         ('{"mcpServers": {"a": {"command": "${NOT_SET_ANYWHERE}"}}}', "a: the environment variable NOT_SET_ANYWHERE"),
         ('{"mcpServers": {"a": {}}}', "a: an MCP server has either"),
+        ('{"mcpServers": {"a": {"command": "npx", "args": "-y secret"}}}', "a: an MCP server: args: 'str' instances"),
+        ('{"mcpServers": {"a": {"url": "https://a", "header": {"A": "secret"}}}}', "a: an MCP .* mean 'headers'"),
     ],
 )
 def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, text: str, said: str) -> None:
