@@ -6,9 +6,7 @@ Pure, except that it calls functions of the tool's author or the application.
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Collection
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 from agentkit.checks.keys import words
@@ -16,7 +14,7 @@ from agentkit.events import ApprovalRequired
 from agentkit.messages import ToolCall
 from agentkit.processor.admission import Admitted
 from agentkit.processor.faults import Faults
-from agentkit.processor.workers import WORKERS
+from agentkit.processor.running import in_a_thread
 from agentkit.tool.own_thread import hint, thread_of_method
 from agentkit.tool.policy import Predicate
 from agentkit.tool.result import ToolContext
@@ -34,52 +32,39 @@ class Approval(NamedTuple):
     reason: str = ""
 
 
-class Decider:
-    """Asks functions whether calls need approval. What is wrong with one is logged, as of a tool.
-
-    Args:
-        faults: the log.
-    """
-
-    def __init__(self, faults: Faults) -> None:
-        self._faults = faults
-
-    def ask(self, predicate: Predicate, admitted: Admitted, context: ToolContext) -> Approval | asyncio.Future[Any]:
-        """Ask about one call; the answer, or an awaitable from which `answer_of` reads it.
-
-        A plain method of a tool whose calls run in one thread runs in that thread.
-        """
-        own = None if inspect.iscoroutinefunction(predicate) else thread_of_method(predicate)
-        try:
-            asked = partial(predicate, admitted.call.copied(), context)
-            answer = asked() if own is None else _awaited(WORKERS.run(asked, own=own))
-            return asyncio.ensure_future(answer) if isinstance(answer, Awaitable) else self._read(answer, admitted)
-        except Exception as e:  # noqa: BLE001 - the boundary: if the predicate fails, a person decides
-            return self._undecided(e, admitted)
-
-    def answer_of(self, answer: asyncio.Future[Any], admitted: Admitted) -> Approval:
-        """The answer of a predicate that had to be awaited."""
-        try:
-            return self._read(answer.result(), admitted)
-        except (Exception, asyncio.CancelledError) as e:  # noqa: BLE001 - the boundary, as above
-            return self._undecided(e, admitted)
-
-    def _read(self, answer: object, admitted: Admitted) -> Approval:
-        if isinstance(answer, bool):
-            return Approval(answer)
-        wrong = f"{answer!r:.100}, not True or False"
-        self._faults.returned(_ASKED.format(admitted.tool.where), wrong, _THEN)
-        return Approval(True, f"the function that decides returned {wrong}")
-
-    def _undecided(self, error: BaseException, admitted: Admitted) -> Approval:
-        note = hint(error, admitted.tool.instance).removeprefix("; ")
-        self._faults.raised(_ASKED.format(admitted.tool.where), error, note or _THEN)
-        return Approval(True, f"the function that decides raised {words(error)}")
+def decide(
+    predicate: Predicate, admitted: Admitted, context: ToolContext, faults: Faults
+) -> Approval | asyncio.Future[Any]:
+    """Ask about one call; the answer, or an awaitable from which `decision_of` reads it. What is wrong is logged."""
+    call = admitted.call.copied()
+    try:
+        confined = thread_of_method(predicate) is not None
+        answer = in_a_thread(predicate, call, context) if confined else predicate(call, context)
+        return asyncio.ensure_future(answer) if isinstance(answer, Awaitable) else _read(answer, admitted, faults)
+    except Exception as e:  # noqa: BLE001 - the boundary: if the predicate fails, a person decides
+        return _undecided(e, admitted, faults)
 
 
-async def _awaited(answer: Awaitable[Any]) -> Any:
-    answer = await answer
-    return await answer if isinstance(answer, Awaitable) else answer
+def decision_of(answer: asyncio.Future[Any], admitted: Admitted, faults: Faults) -> Approval:
+    """The answer of a predicate that had to be awaited."""
+    try:
+        return _read(answer.result(), admitted, faults)
+    except (Exception, asyncio.CancelledError) as e:  # noqa: BLE001 - the boundary, as above
+        return _undecided(e, admitted, faults)
+
+
+def _read(answer: object, admitted: Admitted, faults: Faults) -> Approval:
+    if isinstance(answer, bool):
+        return Approval(answer)
+    wrong = f"{answer!r:.100}, not True or False"
+    faults.returned(_ASKED.format(admitted.tool.where), wrong, _THEN)
+    return Approval(True, f"the function that decides returned {wrong}")
+
+
+def _undecided(error: BaseException, admitted: Admitted, faults: Faults) -> Approval:
+    note = hint(error, admitted.tool.instance).removeprefix("; ")
+    faults.raised(_ASKED.format(admitted.tool.where), error, note or _THEN)
+    return Approval(True, f"the function that decides raised {words(error)}")
 
 
 class Approvals:
@@ -107,7 +92,7 @@ class Approvals:
         """The calls for which a function has not decided yet whether they must."""
         self._rule = rule
         self._contexts = contexts
-        self._decider = Decider(faults)
+        self._faults = faults
         self._approved = approved
 
     def ask(
@@ -122,13 +107,14 @@ class Approvals:
         rule = admitted.tool.policy.requires_approval if self._rule is None else self._rule
         if rule is False or admitted.call.id in self._approved:
             return None
-        answer = Approval(True) if rule is True else self._decider.ask(rule, admitted, self._contexts(admitted.call))
+        contexts, faults = self._contexts, self._faults
+        answer = Approval(True) if rule is True else decide(rule, admitted, contexts(admitted.call), faults)
         if isinstance(answer, Approval):
             return self._wait(admitted, answer) if answer.needed else None
 
         def done(answer: asyncio.Future[Any]) -> None:
             if self.asking.pop(admitted.index, None) is not None:  # otherwise it was answered in the meantime
-                decision = self._decider.answer_of(answer, admitted)
+                decision = decision_of(answer, admitted, self._faults)
                 decided(admitted, self._wait(admitted, decision) if decision.needed else None)
 
         self.asking[admitted.index] = answer

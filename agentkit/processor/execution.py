@@ -76,9 +76,8 @@ class Execution:
         self._contexts = contexts
         self._inbox = inbox
         self._scope = scope
-        faults = Faults() if faults is None else faults
-        self._admission = Admission(registry, config, faults)
-        self.approvals = Approvals(config.requires_approval, contexts, faults, approved)
+        self._admission = Admission(registry, config, Faults() if faults is None else faults)
+        self.approvals = Approvals(config.requires_approval, contexts, self._admission.faults, approved)
         self._running: set[ToolTask] = set()
 
     @property

@@ -20,7 +20,7 @@ from agentkit.processor.replies import capped, crashed, failed
 from agentkit.processor.workers import WORKERS, Claim, NoThread, Unraisable
 from agentkit.tool.binding import BoundTool
 from agentkit.tool.output import NO_VALUE, shows_nothing
-from agentkit.tool.own_thread import OwnThread, hint, thread_of, thread_of_method
+from agentkit.tool.own_thread import hint, thread_of, thread_of_method
 from agentkit.tool.policy import Keep
 from agentkit.tool.result import ToolContext, ToolResult, result_as_returned, unreadable
 from agentkit.tool.suspended import Suspended
@@ -79,7 +79,8 @@ async def run_tool(
                 value = await value
             return returned(tool, value, limit, keep, faults)
         plain = partial(_run_plain, tool, arguments, context, limit, keep, ended, faults)
-        done = await WORKERS.run(plain, claim, _own_thread(tool))
+        owner = tool.method if tool.instance is None else tool.instance
+        done = await WORKERS.run(plain, claim, thread_of(owner) if tool.policy.one_thread else None)
         return done if isinstance(done, Outcome) else returned(tool, await done, limit, keep, faults)
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise
@@ -97,11 +98,12 @@ async def run_tool(
         return outcome(crashed(e, note), limit, keep)
 
 
-def _own_thread(tool: BoundTool) -> OwnThread | None:
-    """The thread that its plain functions run in; None for any."""
-    if not tool.policy.one_thread:
-        return None
-    return thread_of(tool.method if tool.instance is None else tool.instance)
+async def in_a_thread(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """What a method that is no tool itself returns. A plain one runs in a thread: its instance's, if that has one."""
+    if inspect.iscoroutinefunction(function):
+        return await function(*args, **kwargs)
+    value = await WORKERS.run(partial(function, *args, **kwargs), own=thread_of_method(function))
+    return await value if waits(value) else value
 
 
 def _let_go(error: BaseException, task: asyncio.Task[Any] | None) -> None:
@@ -185,12 +187,7 @@ async def ask_outcome(tool: BoundTool, arguments: Mapping[str, Any], context: To
     if tool.policy.reconcile is None:
         return None
     try:
-        method = getattr(tool.instance, tool.policy.reconcile)
-        if inspect.iscoroutinefunction(method):
-            told = await method(arguments, context)
-        else:
-            told = await WORKERS.run(partial(method, arguments, context), own=thread_of_method(method))
-            told = await told if waits(told) else told
+        told = await in_a_thread(getattr(tool.instance, tool.policy.reconcile), arguments, context)
         return None if told is None else ToolResult.of(told)
     except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
         raise

@@ -15,7 +15,7 @@ from agentkit.errors import ErrorCode
 from agentkit.events import CallEnd, CallError
 from agentkit.messages import ResultContent, ToolCall
 from agentkit.processor.admission import Admission, Admitted
-from agentkit.processor.approval import Decider
+from agentkit.processor.approval import decide, decision_of
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.faults import Faults
 from agentkit.processor.replies import capped, failed
@@ -144,14 +144,13 @@ class TurnCalls:
         why = _NO_ONE.format(admitted.call.name)
         if isinstance(rule, bool):
             return why
-        decider = Decider(self._faults)
-        decided = decider.ask(rule, admitted, self._tools.context(admitted))
+        decided = decide(rule, admitted, self._tools.context(admitted), self._faults)
         if isinstance(decided, asyncio.Future):
             done, _ = await asyncio.wait([decided], timeout=self._limits.call_timeout)
             if not done:
                 decided.cancel()
                 return f"{why} (the function that decides did not answer)"
-            decided = decider.answer_of(decided, admitted)
+            decided = decision_of(decided, admitted, self._faults)
         return f"{why}{decided.reason and f' ({decided.reason})'}" if decided.needed else None
 
     # -------------------------------------------------------------- while they run

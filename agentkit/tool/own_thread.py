@@ -88,7 +88,7 @@ def thread_of(owner: object) -> OwnThread:
 
 
 @lru_cache(maxsize=512)
-def has_own_thread(kind: type) -> bool:
+def has_own_thread(kind: Any) -> bool:
     """Whether a method of a class is declared with `one_thread=True`."""
     declarations = (one for of in declared(kind).values() for one in of if isinstance(one, OpenAPISchema))
     return any(one.keywords.get("one_thread") is True for one in declarations)
@@ -97,10 +97,11 @@ def has_own_thread(kind: type) -> bool:
 def thread_of_method(function: Callable[..., object]) -> OwnThread | None:
     """The thread for a method that is not itself a tool, such as a predicate or a hook; None if any thread will do."""
     owner = getattr(function, "__self__", None)
-    return thread_of(owner) if has_own_thread(type(owner)) else None
+    kind: Any = type(owner)
+    return thread_of(owner) if has_own_thread(kind) else None
 
 
-def constructed(kind: type[T], kwargs: Mapping[str, Any]) -> T:
+def constructed(kind: Any, kwargs: Mapping[str, Any]) -> Any:
     """An instance of a class, constructed in its own thread if it has one."""
     if not has_own_thread(kind):
         return kind(**kwargs)
