@@ -107,8 +107,7 @@ class Approvals:
         rule = admitted.tool.policy.requires_approval if self._rule is None else self._rule
         if rule is False or admitted.call.id in self._approved:
             return None
-        contexts, faults = self._contexts, self._faults
-        answer = Approval(True) if rule is True else decide(rule, admitted, contexts(admitted.call), faults)
+        answer = Approval(True) if rule is True else decide(rule, admitted, self._contexts(admitted.call), self._faults)
         if isinstance(answer, Approval):
             return self._wait(admitted, answer) if answer.needed else None
 

@@ -96,8 +96,7 @@ def has_own_thread(kind: Any) -> bool:
 
 def thread_of_method(function: Callable[..., object]) -> OwnThread | None:
     """The thread for a method that is not itself a tool, such as a predicate or a hook; None if any thread will do."""
-    owner = getattr(function, "__self__", None)
-    kind: Any = type(owner)
+    kind: Any = type(owner := getattr(function, "__self__", None))
     return thread_of(owner) if has_own_thread(kind) else None
 
 

@@ -23,6 +23,7 @@ from mcp_kit import LOCAL, SUPPORT, acall, call, declared, notes, raw
 from agentkit import Agent, ImagePart, TextPart, ThreadManager, ToolRegistry
 from agentkit.errors import ConfigError, SchemaError
 from agentkit.interop.mcp import MCPProgress, MCPTools
+from agentkit.interop.mcp.endpoints import LocalServer
 from agentkit.messages import ToolCall, ToolMessage
 from agentkit.testing import ScriptedModel
 
@@ -92,9 +93,10 @@ def test_names(tmp_path: Path, options: dict[str, Any], names: list[str]) -> Non
         assert list(ToolRegistry(server).tools) == names
 
 
-def test_a_tool_that_does_not_exist_cannot_be_chosen(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [{"only": ["write"]}, {"rename": {"write": "look"}}])
+def test_a_tool_that_does_not_exist_cannot_be_chosen(tmp_path: Path, options: dict[str, Any]) -> None:
     with (
-        raw(tmp_path, "read", only=["write"]) as server,
+        raw(tmp_path, "read", **options) as server,
         pytest.raises(ConfigError, match=r"no tool 'write'; .*'read'"),
     ):
         ToolRegistry(server)
@@ -209,7 +211,7 @@ def test_closing_ends_the_process_and_answers_later_calls(tmp_path: Path) -> Non
         (["python3", "-c", "import sys; sys.exit('no licence')"], "exited with status 1; its last words: no licence"),
     ],
 )
-def test_a_server_that_cannot_start_says_why(command: list[str], said: str) -> None:
+def test_a_server_that_cannot_start_says_why(command: Any, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         ToolRegistry(MCPTools(command, name="x", approve=lambda _: True))
 
@@ -293,6 +295,11 @@ def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, text: str, said: str) -
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.json: cannot be read: No such file or directory\Z"):
         MCPTools.from_file(tmp_path / "none.json")
+
+
+def test_a_key_that_has_no_meaning_here_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    MCPTools({"command": "npx", "autoApprove": ["look"]})
+    assert caplog.messages == ["an entry of an MCP server has 'autoApprove', which has no meaning here"]
 
 
 def test_without_a_hook_the_command_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
