@@ -99,7 +99,7 @@ async def run_tool(
 
 
 async def in_a_thread(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """What a method that is no tool itself returns. A plain one runs in a thread: its instance's, if that has one."""
+    """What a method returns that is not itself a tool. A plain one runs in a thread: its instance's, if it has one."""
     if inspect.iscoroutinefunction(function):
         return await function(*args, **kwargs)
     value = await WORKERS.run(partial(function, *args, **kwargs), own=thread_of_method(function))
