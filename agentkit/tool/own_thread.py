@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 from agentkit.checks.forks import starts_anew
 from agentkit.checks.keys import words
-from agentkit.tool.declare import OpenAPISchema, declared
+from agentkit.tool.declare import declared
 
 T = TypeVar("T")
 
@@ -64,6 +64,8 @@ class OwnThread:
                 done.set_exception(e)
 
         self.submit(run)
+        if (error := done.exception()) is not None:
+            raise error  # not by `result`, whose place would be logged instead of the author's
         return done.result()
 
     def end(self) -> None:
@@ -90,8 +92,7 @@ def thread_of(owner: object) -> OwnThread:
 @lru_cache(maxsize=512)
 def has_own_thread(kind: Any) -> bool:
     """Whether a method of a class is declared with `one_thread=True`."""
-    declarations = (one for of in declared(kind).values() for one in of if isinstance(one, OpenAPISchema))
-    return any(one.keywords.get("one_thread") is True for one in declarations)
+    return any(getattr(one, "keywords", {}).get("one_thread") is True for of in declared(kind).values() for one in of)
 
 
 def thread_of_method(function: Callable[..., object]) -> OwnThread | None:

@@ -106,6 +106,16 @@ def test_the_constructor_the_hooks_and_the_predicate_of_a_trajectory_run_in_its_
     assert [records[id].unreleased for id in BUDGETS] == [{}, {}]
 
 
+def test_what_a_trajectorys_constructor_raises_is_logged_with_its_place(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(Shop):
+        def __init__(self) -> None:
+            raise ValueError("no database")
+
+    record = asyncio.run(Rollout([Broken], ScriptedPolicy(["Hi."])).run(Sample("s", (user("Hi."),))))
+    assert (record.end, record.error) == ("tool_error", "add: ValueError: no database")
+    assert f"raised ValueError: no database, at {__file__}:" in caplog.text
+
+
 def test_an_instance_that_opens_its_connection_later_needs_no_more() -> None:
     seen: list[int] = []
 
