@@ -36,8 +36,7 @@ def decide(rule: Predicate, admitted: Admitted, context: ToolContext, faults: Fa
     """Ask about one call; the answer, or an awaitable from which `decision_of` reads it. What is wrong is logged."""
     call = admitted.call.copied()
     try:
-        confined = thread_of_method(rule) is not None
-        answer = in_a_thread(rule, call, context) if confined else rule(call, context)
+        answer = in_a_thread(rule, call, context) if thread_of_method(rule) else rule(call, context)
         return asyncio.ensure_future(answer) if isinstance(answer, Awaitable) else _read(answer, admitted, faults)
     except Exception as e:  # noqa: BLE001 - the boundary: if the predicate fails, a person decides
         return _undecided(e, admitted, faults)

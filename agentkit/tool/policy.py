@@ -8,17 +8,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, get_args
 
 from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import SchemaError
-from agentkit.messages import ToolCall
-from agentkit.tool.result import ToolContext
+
+if TYPE_CHECKING:
+    from agentkit.messages import ToolCall
+    from agentkit.tool.result import ToolContext
 
 Keep = Literal["head", "tail", "both"]
 """Which part of an over-long output is kept."""
 
-Predicate = Callable[[ToolCall, ToolContext], bool | Awaitable[bool]]
+Predicate = Callable[["ToolCall", "ToolContext"], bool | Awaitable[bool]]
 """Decides whether a person must approve a call."""
 
 MIN_OUTPUT: Final = 200  # characters: room for the note about the cut and some text on both sides

@@ -238,7 +238,7 @@ def test_wrong_options_are_refused(say: Say, words: list[str], said: str) -> Non
 
 
 def test_an_application_is_made_of_a_server() -> None:
-    with pytest.raises(ConfigError, match=r"expected a server, as mcp_server\(tools\) makes it"):
+    with pytest.raises(ConfigError, match=r"expected a server: mcp_app\(mcp_server\(tools\)\)"):
         mcp_app([list])  # type: ignore[arg-type]
 
 

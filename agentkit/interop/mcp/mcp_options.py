@@ -14,7 +14,9 @@ from agentkit.checks.bounds import refuse_types
 from agentkit.interop.mcp.declarations import Rename
 from agentkit.interop.mcp.handlers import Elicit, SamplingHandler, elicitation_callback, sampling_callback
 from agentkit.interop.mcp.session import SessionOptions
+from agentkit.messages import ToolCall  # noqa: F401 - `Predicate` names it
 from agentkit.tool.policy import Keep, Predicate
+from agentkit.tool.result import ToolContext  # noqa: F401 - `Predicate` names it
 
 OUTER: Final = 5.0
 """Seconds that a run grants beyond a call's own time, so that the model reads this adapter's message."""

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from agentkit.checks.bounds import Bound, refuse
 from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError
 from agentkit.interop.answering import answered
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult
     from starlette.applications import Starlette
 
-_SERVER: Final = "a server, as mcp_server(tools) makes it"
 ASGI = Callable[
     [MutableMapping[str, Any], Callable[..., Awaitable[Any]], Callable[..., Awaitable[Any]]], Awaitable[None]
 ]
@@ -87,7 +85,8 @@ def mcp_app(
     Raises:
         ConfigError: an address other than a loopback one, without a token or without the names by which it is called.
     """
-    refuse("mcp_app", {"server": server}, {"server": Bound(lambda one: hasattr(one, "streamable_http_app"), _SERVER)})
+    if not hasattr(server, "streamable_http_app"):
+        raise ConfigError(f"mcp_app({server!r:.60}): expected a server: mcp_app(mcp_server(tools))")
     from mcp.server.transport_security import TransportSecuritySettings
 
     if host not in LOOPBACK and not (token and allowed_hosts):
