@@ -117,6 +117,7 @@ class RolloutCommand:
         self.arguments = arguments
         self.measures: Measures = Measures(rollout.tools)
         self.errors = 0  # of this run
+        self.last_error: str | None = None
         self.in_a_row = 0
         self.ran = 0
 
@@ -182,6 +183,7 @@ class RolloutCommand:
         self.measures.add(record)
         self.ran += 1
         self.errors += record.failed
+        self.last_error = record.error if record.failed else self.last_error
         self.in_a_row = self.in_a_row + 1 if record.end in ("policy_error", "cancelled") else 0
 
     def progress(self) -> str:
@@ -198,6 +200,7 @@ class RolloutCommand:
         """The exit status; errors are reported."""
         if self.errors:
             complain(f"{self.errors:,} of {self.ran:,} trajectories ended by an error; --again runs them once more")
+            complain(f"the last error: {self.last_error}")
         return int(self.ran > 0 and self.errors == self.ran)
 
 

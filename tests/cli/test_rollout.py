@@ -117,7 +117,8 @@ def test_the_same_command_runs_nothing_twice(here: Path, say: Say) -> None:
 
 def test_errors_are_records_and_can_be_run_again(here: Path, say: Say) -> None:
     status, out, err = say(*options("adder:fails"))
-    assert (status, err) == (1, "12 of 12 trajectories ended by an error; --again runs them once more\n")
+    assert status == 1
+    assert err.startswith("12 of 12 trajectories ended by an error; --again runs them once more\nthe last error: ")
     assert out.startswith("12 trajectories: policy_error 12\n")
     status, out, err = say(*options("eight.json", "--again"))
     assert (status, err) == (0, "12 trajectories that ended by an error are run again\n")

@@ -237,6 +237,17 @@ def test_wrong_options_are_refused(say: Say, words: list[str], said: str) -> Non
     assert (status, said in err) == (1, True), err
 
 
+def test_an_application_is_made_of_a_server() -> None:
+    with pytest.raises(ConfigError, match=r"expected a server: mcp_app\(mcp_server\(tools\)\)"):
+        mcp_app([list])  # type: ignore[arg-type]
+
+
+def test_options_of_http_are_refused_without_it(say: Say, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        say("mcp", "--tools", FILES, "--token-env", "NOPE")
+    assert "--token-env is for a server over HTTP: add --http" in capsys.readouterr().err
+
+
 def test_a_client_that_asks_for_earlier_events_gets_the_stream_from_now_on() -> None:
     """A server that keeps no events has none to send again; that is no fault of the server's."""
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}

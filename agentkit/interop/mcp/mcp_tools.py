@@ -193,7 +193,8 @@ class MCPTools:
 
     def _tools(self) -> tuple[BoundTool, ...]:
         only, most = self._options.only, self._options.max_tools
-        missing = [name for name in only or () if name not in self._declared and name not in self.refused]
+        named = (*(only or ()), *(self._options.rename if isinstance(self._options.rename, Mapping) else ()))
+        missing = [name for name in named if name not in self._declared and name not in self.refused]
         if missing:
             raise ConfigError(
                 f"MCP server {self.name!r} has no tool {missing[0]!r}; it has {', '.join(map(repr, self._declared))}"
