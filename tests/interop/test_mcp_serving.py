@@ -234,7 +234,7 @@ def test_clients_that_break_off_print_nothing() -> None:
 )
 def test_wrong_options_are_refused(say: Say, words: list[str], said: str) -> None:
     status, _, err = say("mcp", *words)
-    assert (status, said in err) == (1, True), err
+    assert (status, said in err) == (2, True), err
 
 
 def test_an_application_is_made_of_a_server() -> None:
