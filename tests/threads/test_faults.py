@@ -20,7 +20,7 @@ from agentkit.models.openai import chat_messages
 from agentkit.processor import ProcessorConfig
 from agentkit.testing import ScriptedModel
 from agentkit.threads import SQLiteStore, ThreadManager
-from agentkit.threads.store import NewCall
+from agentkit.threads.store import Append, NewCall
 from agentkit.tool.declare import openapi_schema
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolContext, ToolResult
@@ -230,15 +230,15 @@ async def test_what_counts_is_how_the_tool_was_declared_when_the_call_was_starte
         """Look into the store while it runs."""
         found.extend((await store.load("t")).calls)
 
-    go, said = planned(ToolCall("c", "act", {"x": 1}))
-    await store.create("t", {}, [go, said])
+    go, response = planned(ToolCall("c", "act", {"x": 1}))
+    await store.create("t", {}, [go, response])
     await ThreadManager(store, ToolRegistry(look)).run_thread("t", model=ScriptedModel(["Done."])).finished()
     left = [NewCall(call.id, call.body, call.status) for call in found]
-    await store.create("died", {}, [go, Append(said.body, calls=left)])
+    await store.create("died", {}, [go, Append(response.body, calls=left)])
     again = ThreadManager(store, act("x: int", idempotent=True))
     await again.run_thread("died", model=ScriptedModel(["Done."])).finished()
-    answer = (await again.get_llm_messages("died"))[2].text
-    assert answer.startswith("acted" if then else INTERRUPTED)
+    [answer, _] = said(await again.get_llm_messages("died"))[2:]
+    assert answer.startswith("= ok: acted" if then else INTERRUPTED)
 
 
 async def asked_again() -> ThreadManager:

@@ -306,7 +306,7 @@ async def test_a_call_from_elsewhere_that_cannot_be_read_or_was_passed_over_is_a
     calls = [ToolCall("c1", "note", {"text": "a"}), ToolCall("c2", "note", {}, raw='{"text": ')]
     history = [user("Go"), *map(AssistantMessage, calls)]
     result = await threads.run_thread(await threads.create_thread(messages=history), model=ScriptedModel(["Well."]))
-    assert [m.error for m in result.messages if isinstance(m, ToolMessage)] == ["cancelled", "invalid_arguments"]
+    assert [m.error for m in result.messages if isinstance(m, ToolMessage)] == ["cancelled", "invalid_json"]
 
 
 async def test_a_call_that_needs_approval_ends_the_run_and_waits_in_the_store(
