@@ -56,28 +56,14 @@ def json_key(value: Any) -> str:
     >>> json_key({"b": [1.0], "a": True}) == json_key({"a": True, "b": [1]}) != json_key({"a": 1, "b": [1]})
     True
     """
-    pieces: list[str] = []
-
-    def add(one: Any) -> None:
-        match one:
-            case Mapping():
-                pieces.append("{")
-                for name in sorted(one):
-                    pieces.append(json.dumps(name))
-                    add(one[name])
-                pieces.append("}")
-            case list() | tuple():
-                pieces.append("[")
-                for item in one:
-                    add(item)
-                pieces.append("]")
-            case float() if one.is_integer():
-                pieces.append(hex(int(one)))
-            case int() if not isinstance(one, bool):
-                pieces.append(hex(one))  # unlike decimal digits, linear and without a limit
-            case _:
-                pieces.append(json.dumps(one, default=repr))
-        pieces.append(",")
-
-    add(value)
-    return "".join(pieces)
+    match value:
+        case Mapping():
+            return "{" + ",".join(f"{json.dumps(name)}:{json_key(value[name])}" for name in sorted(value)) + "}"
+        case list() | tuple():
+            return "[" + ",".join(map(json_key, value)) + "]"
+        case float() if value.is_integer():
+            return hex(int(value))
+        case int() if not isinstance(value, bool):
+            return hex(value)  # unlike decimal digits, linear and without a limit
+        case _:
+            return json.dumps(value, default=repr)

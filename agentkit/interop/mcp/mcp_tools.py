@@ -205,8 +205,8 @@ class MCPTools:
             if (name := self._name(tool)) is None:
                 continue
             owner, declared = owners.setdefault(name, tool), self._declared.get(tool)
-            unusable = declared is None or declared.shown is None or tool in self.changed
-            if unusable or (only is not None and tool not in only):
+            spec = None if declared is None or tool in self.changed else declared.shown
+            if spec is None or (only is not None and tool not in only):
                 continue
             if owner != tool:
                 self._refuse(
@@ -217,9 +217,9 @@ class MCPTools:
                 self._refuse(tool, f"it has more than {most} tools (max_tools)")
                 continue
             try:
-                made[name] = self._tool(tool, name, declared.shown)
+                made[name] = self._tool(tool, name, spec)
             except SchemaError as e:
-                self._refuse(declared.name, str(e))
+                self._refuse(tool, str(e))
         return tuple(made.values())
 
     def _name(self, tool: str) -> str | None:
