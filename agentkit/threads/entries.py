@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from agentkit.agent.prompts import Prompt, messages_from
+from agentkit.agent.unanswered import settled
 from agentkit.errors import ConfigError
 from agentkit.messages import (
     AssistantMessage,
@@ -131,18 +132,21 @@ def one_message(message: Prompt, calls: Mapping[str, str]) -> Message:
 def entries_of(messages: Sequence[Message]) -> list[Append]:
     """Messages as entries; results as the answers to their calls.
 
+    No run of the thread's model made these calls: those at the end without a result wait for a person, as in a
+    conversation in memory; earlier ones, and those whose arguments cannot be read, are answered (`settled`).
+
     Raises:
         ConfigError: a system message, or a result without its call.
     """
     entries: list[Append] = []
-    for message in messages:
+    for message in settled(messages)[0]:
         match message:
             case SystemMessage():
                 raise ConfigError("a thread has no system message: pass it to run_thread(…, system_prompt=…)")
             case ToolMessage():
                 _answer(entries, message)
             case AssistantMessage():
-                calls = [NewCall(call.id, planned_call(call)) for call in message.calls]
+                calls = [NewCall(call.id, planned_call(call), "waiting") for call in message.calls]
                 entries.append(Append({"message": to_json(message)}, calls=calls))
             case UserMessage():
                 entries.append(Append({"message": to_json(message)}))
@@ -152,7 +156,7 @@ def entries_of(messages: Sequence[Message]) -> list[Append]:
 def _answer(entries: list[Append], said: ToolMessage) -> None:
     for at in reversed(range(len(entries))):
         for n, call in enumerate(entries[at].calls):
-            if call.id == said.call_id and call.status == "planned":
+            if call.id == said.call_id and call.status == "waiting":
                 answered = replace(call, status="answered", answer=to_json(said))
                 calls = [*entries[at].calls[:n], answered, *entries[at].calls[n + 1 :]]
                 entries[at] = replace(entries[at], calls=calls)
