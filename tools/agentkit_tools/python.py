@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -81,7 +82,7 @@ class Python(Tool):
         else:
             box = made(sandbox, workdir=root, read=[*read, FONTS], protected=kept)
             self._runs = Runs(box, limits, tuple(preload), timeout)
-        self._background = Background(self, self._runs.close)
+        self._background = Background(self, partial(self._left.last, self._runs.close))
 
     @openapi_schema
     @xml_schema(name="python", content="code")
@@ -95,18 +96,17 @@ class Python(Tool):
             code: the code to run
         """
         try:
-            if self.keep_state:
-                ran, before = await self._background.do(self._runs.in_session(code))
-            else:
-                ran, before = await self._background.do(self._runs.alone(code)), ""
+            return await self._background.do(self._left.judged(self._ran, code))
         except SandboxError as e:
             return ToolResult(error=f"the code did not run: {e}", code="tool_error")
-        return await self._left.judged(told(ran, self.timeout, self.keep_state, before))
+
+    async def _ran(self, code: str) -> ToolResult:
+        ran, before = await self._runs.in_session(code) if self.keep_state else (await self._runs.alone(code), "")
+        return told(ran, self.timeout, self.keep_state, before)
 
     def close(self) -> None:
         """Kill what still runs, and remove the private folder."""
         self._background.stop()
-        self._left.set_aside()
 
 
 class Runs:
