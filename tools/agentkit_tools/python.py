@@ -41,8 +41,8 @@ class Python(Tool):
             one, empty at first, which lasts as long as the tool.
         sandbox: `auto`, `bwrap` or `landlock`, see `agentkit.sandbox.sandbox`; `none`, which isolates nothing; or
             `monty` (extra `monty`), an interpreter of a subset of Python that has no files, packages and pictures.
-        keep_state: whether variables and imports are kept between calls. If the interpreter ends, the result says so,
-            and the next call starts a new one.
+        keep_state: whether variables and imports are kept between calls, in which its threads and processes are
+            stopped. If the interpreter ends, the result says so, and the next call starts a new one.
         timeout: seconds for one call. Then the code is interrupted, which keeps the state, or else killed.
         limits: of the sandbox; its `wall` and `output` are not used, nor its `cpu` with `keep_state`.
         preload: modules that are imported in advance, such as `numpy`.

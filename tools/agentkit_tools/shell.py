@@ -51,7 +51,7 @@ class Shell(Tool):
             for `Files`; patterns as there. So git can show `.git`, but not commit: pass fewer names if it must. What
             does not exist when the tool is made is not protected, nor are links; but where `.git` is protected, git
             repositories that commands make or change, at any depth and under any name, are left without settings that
-            can run a program, and without hooks: these are renamed, and the result says so.
+            can run a program, and without hooks, once the command has ended: these are renamed, and a result says so.
         env: variables for the commands. The model can read them.
         read: further paths that commands may read.
 
