@@ -109,11 +109,12 @@ class InventedResult(NamedTuple):
 
 @event
 class UnreadCall(NamedTuple):
-    """The reply that is now over plainly calls an offered tool in a way that could not be read: it is not an answer.
+    """The reply that is now over plainly calls a tool in a way that could not be read: it is not an answer.
 
     Attributes:
-        text: the attempt as it was written. A run keeps the reply's text as a `MarkupPart`.
-        name: the tool.
+        text: the attempt as it was written; of a native call whose name is unknown, its arguments. A run keeps the text
+            of a reply without other calls as a `MarkupPart`.
+        name: the tool; empty if it is unknown.
     """
 
     text: str

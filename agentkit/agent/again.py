@@ -29,6 +29,7 @@ _SAYS: Final[dict[str, str]] = {
     "empty": "Your reply was empty. Answer, or call a tool.",
     "no_call": "You must call {wanted}. Reply with the call only.",
     "unread_call": "Your call of {name} could not be read, and no tool ran. {how}",
+    "unnamed": "A call of yours could not be read, and did not run. Call the tool by its name, with JSON as arguments.",
 }
 _NATIVELY: Final = "Call {name} as a tool, not in the text of your reply."
 
@@ -75,11 +76,13 @@ def request(
 
     Args:
         what: what the reply lacks.
-        name: the tool of a call that could not be read.
+        name: the tool of a call that could not be read; empty if it is unknown.
         choice: the `tool_choice` of its request.
         format: how the model calls; None natively.
         tools: the offered tools.
     """
+    if what == "unread_call" and not name:
+        return user(_SAYS["unnamed"])
     how = _NATIVELY.format(name=name)
     tool = next((tool for tool in tools if tool.name == name), None)
     if format is not None and tool is not None:
@@ -100,6 +103,8 @@ class Asking:
     def __init__(self, retries: int) -> None:
         self.message: UserMessage | None = None
         """The message that asks again."""
+        self.with_answers: UserMessage | None = None
+        """What to say with the answers of a reply's calls about one that could not be read."""
         self._retries = retries
         self._emptied = False  # whether it was asked again after an empty reply
 

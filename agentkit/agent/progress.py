@@ -79,6 +79,9 @@ class Progress:
             return asking.ask(last.lacks), False
         if repeated and asking.message is not None:
             return asking.message, False
+        if asking.with_answers is not None:
+            asking.message, asking.with_answers = asking.with_answers, None
+            return asking.message, False
         asking.message = None
         return (self._reply.correction() if last is not None and last.misfits else None), True
 
@@ -112,6 +115,8 @@ class Progress:
         lacks = lacking(turn, choice, self._plan.output) if final else None
         if lacks is not None:
             self._ask_again(lacks, turn.odd.get(UnreadCall), choice)
+        elif answers and UnreadCall in turn.odd:
+            self._reply.asking.with_answers = request("unread_call", "", choice, None, ())
         misfits = final and lacks is None and self._reply.misfits(turn.message.text, reason)
         inside: Iterator[RunFinish] = (
             "cancelled" if result is None else result.finish for result in turn.suspended.values()

@@ -142,8 +142,9 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
 class ChatReader:
     """Reads the messages of one conversation, oldest first: a result gets its tool's name from the earlier call.
 
-    Calls without an id get one, in order; a result without an id answers the first of them that has no result. A result
-    whose call is not there, as at the beginning of a window of a history, is kept as it is: it is not sent.
+    A result answers the call with its id. Without an id, or if the calls have none, it answers the first call that has
+    no result yet. A result whose call is not there, as at the beginning of a window of a history, is kept as it is: it
+    is not sent. While a call has no result, such a result is an error, since that call would run again.
 
     Args:
         calls: the tool names of earlier calls, by id.
@@ -151,7 +152,7 @@ class ChatReader:
 
     def __init__(self, calls: Mapping[str, str]) -> None:
         self._names = dict(calls)
-        self._unnumbered: list[str] = []  # the ids given to calls without one that have no result yet
+        self._open: dict[str, bool] = {}  # the ids of calls without a result, and whether each has one of its own
         self._given = 0
 
     def read(self, message: Mapping[str, Any], at: str) -> Message:
@@ -215,6 +216,7 @@ class ChatReader:
                 f'{at}: expected {{"id", "type": "function", "function": {{"name", "arguments"}}}}, found {call!r}'
             )
         id = _string(call.get("id") or self._new_id(), f"{at}.id")
+        self._open[id] = bool(call.get("id"))
         name = _string(function.get("name"), f"{at}.function.name")
         arguments = function.get("arguments")
         raw = json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, Mapping) else arguments
@@ -223,10 +225,14 @@ class ChatReader:
         return ToolCall(id, name, readable(raw) or {}, None, raw)  # the raw text is kept if it cannot be read
 
     def _result(self, message: Mapping[str, Any], at: str) -> ToolMessage:
-        id = message.get("tool_call_id")
-        if not id:
-            id = self._unnumbered.pop(0) if self._unnumbered else ""
-        id = _string(id, f"{at}.tool_call_id")
+        id = _string(message.get("tool_call_id") or "", f"{at}.tool_call_id")
+        if id not in self._names:
+            fitting = [one for one, own in self._open.items() if not (id and own)]
+            if self._open and not fitting:
+                waiting = ", ".join(map(repr, self._open))
+                raise ConfigError(f"{at}: no call has the tool_call_id {id!r}; without a result are {waiting}")
+            id = fitting[0] if fitting else id
+        self._open.pop(id, None)
         said = message.get("name") or message.get("tool_name") or ""
         name = self._names.get(id) or _string(said, f"{at}.name")
         return ToolMessage(id, name, tuple(_parts(message.get("content"), at)))
@@ -235,7 +241,6 @@ class ChatReader:
         """An id for a call without one: of the old `function_call` field, or of a server that gives none."""
         while (id := f"function_call_{self._given + 1}") in self._names:
             self._given += 1
-        self._unnumbered.append(id)
         return id
 
 
@@ -256,9 +261,8 @@ def _part(part: Any, at: str) -> TextPart | ImagePart:
         case {"type": "image_url", "image_url": {"url": str(url)}}:
             return _image(url, at)
         case Mapping():
-            raise ConfigError(
-                f"{at}: expected a content part of type text, refusal or image_url, found {part.get('type')!r}"
-            )
+            kinds = "text, refusal or image_url (with {'url': '…'})"
+            raise ConfigError(f"{at}: expected a content part of type {kinds}, found {shown(part)}")
         case _:
             raise ConfigError(
                 f'{at}: expected a content part, such as {{"type": "text", "text": "…"}}, found {part!r:.100}'

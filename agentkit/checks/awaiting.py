@@ -70,7 +70,7 @@ class Waits(Coroutine[Any, Any, T]):
         def __aiter__(self) -> Any:
             raise TypeError(
                 f"{self._call} returns a single result: write `await {self._call}`; to iterate over events, write "
-                "`async for event in agent.stream(…)`"
+                f"`async for event in {self._call.replace('say(', 'say_stream(').replace('run(', 'stream(')}`"
             )
 
         def __iter__(self) -> Any:

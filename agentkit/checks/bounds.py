@@ -52,6 +52,24 @@ def refuse(owner: str, given: Mapping[str, Any], bounds: Bounds) -> None:
             raise ConfigError(f"{owner}({name}={_quoted(value)}): expected {bound.words}{_hint(value, bound)}")
 
 
+def refuse_types(owner: str, given: Mapping[str, Any], kind: Any) -> None:
+    """Check settings against the annotations of a `TypedDict`, without conversion.
+
+    Raises:
+        ConfigError: a value has another type; says where, and what was expected, but not the value: it may be secret.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        TypeAdapter(kind).validate_python(given, strict=True)
+    except ValidationError as e:
+        errors = e.errors(include_url=False, include_context=False, include_input=False)
+        same = [one for one in errors if one["loc"][:1] == errors[0]["loc"][:1]]  # of a union: one for each member
+        place = ".".join(map(str, same[0]["loc"][: None if len(same) == 1 else 1]))
+        wanted = " or ".join(one["msg"].replace("Input should be", "expected") for one in same)
+        raise ConfigError(f"{owner}: {place}: {wanted}") from None
+
+
 def whole(least: int, of: str = "") -> Bound:
     """An integer of at least `least`, counting `of`. Booleans are rejected."""
 

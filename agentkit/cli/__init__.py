@@ -1,7 +1,7 @@
 """The command line, one file per group of commands: `agentkit demo | chat | fit | threads | mcp | parse | rollout | …`.
 
-Uses only argparse. Exit status: 0 success, 1 the command failed (the message says why), 2 wrong arguments, 3 a call is
-waiting for approval, 130 interrupted.
+Uses only argparse. Exit status: 0 success, 1 the command failed (the message says why), 2 wrong arguments or input, 3 a
+call is waiting for approval, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agentkit.checks.spelling import did_you_mean, then
 from agentkit.cli import chat, demo, fit, inspect, one_shot, python_server, rollouts, serve_mcp, threads
 from agentkit.cli.flag_words import in_flags
 from agentkit.cli.terminal import plain
-from agentkit.errors import AgentkitError
+from agentkit.errors import AgentkitError, ConfigError, FormatError, SchemaError
 from agentkit.foreign.renamed import CHOICES, OPTIONS, STANDARD_INPUT
 
 _REQUIRED: Final = "the following arguments are required"
@@ -51,6 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return status
     except AgentkitError as e:
         complain(f"{name}: {in_flags(str(e))}")
+        return 2 if isinstance(e, ConfigError | FormatError | SchemaError) else 1
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         _drop_output()
     except KeyboardInterrupt:
@@ -147,7 +148,7 @@ class _Parser(argparse.ArgumentParser):
         """Exit with an error about unknown arguments, and a suggestion."""
         options = [name for action in self._actions for name in action.option_strings]
         hint = did_you_mean(rest[0].partition("=")[0], options, OPTIONS)
-        if not hint and not rest[0].startswith("-"):
+        if not hint and not rest[0].startswith("-") and self.prog.endswith((" chat", " run")):
             hint = f": {STANDARD_INPUT}"
         self.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
 

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.cli.model_choice import add_format, add_model
+from agentkit.cli.model_choice import add_format, add_model, whole
 from agentkit.cli.progress_line import ProgressLine
 from agentkit.cli.rollout_parts import add_policy, add_tools, format_of, policy_of, tokenizer_of, tools_of
 from agentkit.cli.terminal import plain, visible
@@ -55,9 +55,9 @@ def add(commands: Any) -> None:
     add_model(command, required=False)
     add_format(command, "hermes")
     add_policy(command)
-    command.add_argument("--repeats", type=int, default=1, metavar="N", help="trajectories per sample; default: 1")
-    command.add_argument("--limit", type=int, metavar="N", help="only the first samples")
-    command.add_argument("--concurrency", type=int, default=256, metavar="N", help="at the same time; default: 256")
+    command.add_argument("--repeats", type=whole, default=1, metavar="N", help="trajectories per sample; default: 1")
+    command.add_argument("--limit", type=whole, metavar="N", help="only the first samples")
+    command.add_argument("--concurrency", type=whole, default=256, metavar="N", help="at the same time; default: 256")
     command.add_argument("--again", action="store_true", help="run trajectories again that ended by an error")
     command.add_argument("--sampling", default="{}", metavar="JSON", help="such as '{\"temperature\": 1.0}'")
     command.add_argument("--aggregate", choices=("sum", "last"), default="sum", help="of rewards; default: sum")
@@ -90,9 +90,6 @@ def run(arguments: argparse.Namespace) -> int:
         missing.append("either --model or --script")
     if missing:
         arguments.parser.error(f"the following arguments are required: {', '.join(missing)}")
-    for name in ("repeats", "concurrency", "limit"):
-        if (value := getattr(arguments, name)) is not None and value < 1:
-            raise ConfigError(f"--{name} {value}: expected an integer (1 or more)")
     tokenizer = tokenizer_of(arguments)
     policy = policy_of(arguments)
     rollout = _rollout(arguments, policy, tokenizer)
@@ -120,6 +117,7 @@ class RolloutCommand:
         self.arguments = arguments
         self.measures: Measures = Measures(rollout.tools)
         self.errors = 0  # of this run
+        self.last_error: str | None = None
         self.in_a_row = 0
         self.ran = 0
 
@@ -185,6 +183,7 @@ class RolloutCommand:
         self.measures.add(record)
         self.ran += 1
         self.errors += record.failed
+        self.last_error = record.error if record.failed else self.last_error
         self.in_a_row = self.in_a_row + 1 if record.end in ("policy_error", "cancelled") else 0
 
     def progress(self) -> str:
@@ -201,6 +200,7 @@ class RolloutCommand:
         """The exit status; errors are reported."""
         if self.errors:
             complain(f"{self.errors:,} of {self.ran:,} trajectories ended by an error; --again runs them once more")
+            complain(f"the last error: {self.last_error}")
         return int(self.ran > 0 and self.errors == self.ran)
 
 

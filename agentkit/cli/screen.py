@@ -95,7 +95,7 @@ class Screen:
     def _no_answer(self, event: InventedResult | UnreadCall) -> None:
         """Say why what was said is not an answer; once for a made-up result, which streams."""
         if isinstance(event, UnreadCall):
-            self.note(f"↻ this call of {event.name} could not be read")
+            self.note(f"↻ this call of {event.name} could not be read" if event.name else "↻ a call could not be read")
         elif not self._invented:
             self.note("↻ the model went on with a result or a message that it made up; that is discarded")
         self._invented = isinstance(event, InventedResult)

@@ -53,7 +53,7 @@ def add(commands: Any) -> None:
         default="never",
         help="what to do with calls that need approval: a server has nobody to ask; default: never",
     )
-    command.set_defaults(run=run)
+    command.set_defaults(run=run, parser=command)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -61,6 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
     from agentkit.interop.mcp import mcp_server
     from agentkit.tool.registry import ToolRegistry
 
+    for name in ("host", "port", "allow_host", "token_env"):
+        if not arguments.http and getattr(arguments, name) != arguments.parser.get_default(name):
+            arguments.parser.error(f"--{name.replace('_', '-')} is for a server over HTTP: add --http, or remove it")
     registry = ToolRegistry(*arguments.tools)
     server = mcp_server(registry, name=arguments.name, approve_all=arguments.approve == "always")
     asyncio.run(_http(server, arguments) if arguments.http else _stdio(server))

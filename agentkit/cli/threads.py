@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from agentkit.checks.spelling import did_you_mean
 from agentkit.cli.flag_words import TOOLS
 from agentkit.cli.keyboard import as_argument
+from agentkit.cli.model_choice import whole
 from agentkit.cli.screen import Screen
 from agentkit.cli.terminal import as_json, cut, visible, width
 from agentkit.errors import ConfigError, StoreError, ThreadNotFound
@@ -37,7 +38,7 @@ def add(commands: Any) -> None:
     )
     actions = group.add_subparsers(dest="action", required=True, metavar="action")
     listed = _action(actions, "list", "list threads, most recently changed first", _on_store(list_threads), named=False)
-    listed.add_argument("--limit", type=int, default=50, help="how many at most (default: 50)")
+    listed.add_argument("--limit", type=whole, default=50, help="how many at most (default: 50)")
     shown = _action(actions, "show", "show turns, calls, results, durations, tokens, approvals", _on_store(show))
     shown.add_argument("--full", action="store_true", help="show complete texts instead of their first lines")
     exported = _action(actions, "export", "print the messages as JSON lines", _on_store(export))
@@ -127,8 +128,6 @@ async def list_threads(manager: ThreadManager, arguments: argparse.Namespace) ->
     from agentkit.cli.table import table
     from agentkit.cli.transcript import age, state, words
 
-    if arguments.limit < 1:
-        raise ConfigError(f"--limit {arguments.limit}: expected an integer (1 or more)")
     rows, now = [], time.time()
     for thread in await manager.list_threads(limit=arguments.limit):
         try:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from agentkit.checks.bounds import lacking, refuse, whole
+from agentkit.checks.bounds import TEXT, each, lacking, or_none, refuse, whole
+from agentkit.checks.spelling import takes
 from agentkit.errors import AgentkitError, ConfigError, ProviderError
 from agentkit.fit.calling_modes import CallingMode, modes_for
 from agentkit.fit.fit_report import FitReport, FitRow, ranked
@@ -77,6 +78,10 @@ class _Asked(NamedTuple):
         return Trial(made, self.own, temperature=self.temperature, max_tokens=self.max_tokens)
 
 
+_BOUNDS: Final = {"modes": or_none(each(TEXT, "a list of modes")), "tasks": whole(1), "max_tokens": whole(1)}
+
+
+@takes()
 async def fit(
     model: str | Model,
     tools: Any = (),
@@ -119,7 +124,7 @@ async def fit(
     >>> [(str(row.mode), row.right, row.tried) for row in report.rows]
     [('native', 1, 12), ('xml', 1, 12)]
     """
-    refuse("fit", {"tasks": tasks, "max_tokens": max_tokens}, {"tasks": whole(1), "max_tokens": whole(1)})
+    refuse("fit", {"modes": modes, "tasks": tasks, "max_tokens": max_tokens}, _BOUNDS)
     settings = {"base_url": base_url, "server": server, "api_key": _key(api_key_env)}
     is_object = not isinstance(model, str)
     if is_object:

@@ -7,7 +7,7 @@ says which other door takes it, also under its names in other toolkits (`agentki
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache
 from typing import Final, Literal, NamedTuple
 
 from agentkit.foreign import renamed
@@ -88,9 +88,9 @@ DOORS: Final[Mapping[DoorName, Door]] = {
 """By name, in the order in which they are searched for an argument."""
 
 
-def at(door: DoorName) -> Callable[[], Words]:
-    """Arguments that a door does not take: our name, or where they belong; computed on first use."""
-    return partial(_at, door)
+def at(door: DoorName, first: Words | None = None) -> Callable[[], Words]:
+    """Arguments that a door does not take: as in `first`, our name, or where they belong; computed when needed."""
+    return lambda: {**_at(door), **(first or {})}
 
 
 @cache

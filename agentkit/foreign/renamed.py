@@ -173,7 +173,7 @@ AGENTPRESS_ADD_MESSAGE: Final[Words] = {
 ADD_MESSAGE: Final[Words] = {
     **AGENTPRESS_ADD_MESSAGE,
     "role": "it is part of the message: message={'role': 'user', 'content': …}",
-    **dict.fromkeys(("text", "prompt", "messages"), "message"),
+    **dict.fromkeys(("text", "prompt", "messages", "input"), "message"),
     "id": "client_id",
 }
 

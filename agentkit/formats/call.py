@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from agentkit.checks.decorations import meant
+from agentkit.checks.tool_names import meant
 from agentkit.events import CallStart, Markup
 from agentkit.formats.callarguments import CallArguments
 from agentkit.formats.format import Format, Shape

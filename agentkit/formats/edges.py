@@ -6,7 +6,7 @@ Knows the declarations, but neither the tools nor the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Final
 
@@ -76,6 +76,12 @@ def closers(format: Format) -> tuple[str | Tag, ...]:
         edges = [shape.call[-1], shape.section.close if shape.section is not None else ""]
         found |= dict.fromkeys(e for e in edges if isinstance(e, str | Tag) and _closes(e) and len(shape.call) > 1)
     return tuple(sorted(found, key=lambda edge: -len(edge if isinstance(edge, str) else edge.name)))
+
+
+def unclosed(text: str, closers_of: Mapping[str, Sequence[str | Tag]]) -> bool:
+    """Whether a call with which a text begins does not end in it; False if calls of these formats have no such ends."""
+    ends = [edge_text(edge).strip().removesuffix(">") for own in closers_of.values() for edge in own]
+    return bool(ends) and not any(end in text for end in ends)
 
 
 def _closes(edge: str | Tag) -> bool:

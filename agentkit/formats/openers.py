@@ -293,14 +293,14 @@ class LineStart:
     """What may begin a call only at the start of a line, and what it then opens.
 
     Args:
-        opens: the beginnings: tools' names, and openers that begin with letters.
-        entries: what they may open.
-        block: what starts a block of Python there; None if no call is Python.
+        opens: the beginnings: tools' names, and openers that begin with letters; `firsts` are their first characters.
+        entries: what they may open; `block`, what starts a block of Python there, None if no call is Python.
     """
 
     opens: Delimiter
     entries: list[Opener]
     block: Delimiter | None
+    firsts: set[str]
 
 
 class Openers:
@@ -336,7 +336,8 @@ class Openers:
         python = any(isinstance(part, PythonCall) for entry in table.lines for part in entry.shape.call)
         block = BLOCK if python and tools else None
         begun = line_start(table.words, [tool.name for tool in tools]) if table.lines else None
-        self.line = LineStart(begun, table.lines, block) if begun is not None else None
+        letters = {text.strip()[:1] for text in (*table.words, *(tool.name for tool in tools))}
+        self.line = LineStart(begun, table.lines, block, letters) if begun is not None else None
         self.asides = Asides(table.taken(tools), table.literals.keys(), [format.result.mark for format in formats])
         for first, following in self.asides.behind():
             table.behind.setdefault(first, set()).add(following)

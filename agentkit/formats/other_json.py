@@ -16,15 +16,18 @@ from agentkit.formats.reader import Delimiter
 Standpoint = Literal["inside", "damaged", "over"]
 """Where a bracket is: in such text; in damaged JSON, where a call is an error; or after it."""
 
-OTHER_JSON: Final = Delimiter(
-    r'\{\s{0,64}"(?:(?P<key>[^"\\\n]{0,32})"(?=[^\w"])|[^"\\\n]{33}|[^"\\\n]{0,32}\\)'
-    r"|\[\s{0,64}(?:-?\d[\d.eE+-]{0,31}|true|false|null)\s{0,16},",
-    r'\{\s{0,64}(?:"[^"\\\n]{0,32}"?)?|\[\s{0,64}(?:[\d.eE+-]{0,32}|[a-z]{0,5})\s{0,16}',
-)
+_OBJECT: Final = r'\{\s{0,64}"(?:(?P<key>[^"\\\n]{0,32})"(?=[^\w"])|[^"\\\n]{33}|[^"\\\n]{0,32}\\)'
+_NUMBERS: Final = r"\[\s{0,64}(?:-?\d[\d.eE+-]{0,31}|true|false|null)\s{0,16},"
+_BEGUN: Final = r'\{\s{0,64}(?:"[^"\\\n]{0,32}"?)?|\[\s{0,64}(?:[\d.eE+-]{0,32}|[a-z]{0,5})\s{0,16}'
+OTHER_JSON: Final = Delimiter(f"{_OBJECT}|{_NUMBERS}", _BEGUN)
 """What begins an object, or an array of numbers or the like: of several, as prose has `[1]`.
 
 In any other array an object may be a call, and the string before it what is left of a damaged one.
 """
+JSON_REPLY: Final = Delimiter(
+    rf"\s{{0,64}}(?:{_OBJECT}|{_NUMBERS}|\[\s{{0,64}}[\[{{\"])", rf"\s{{0,64}}(?:{_BEGUN}|\Z)"
+)
+"""What a reply begins with that is JSON."""
 _LISTS: Final = ("tool_calls", "function_calls", "calls")  # keys of a list of calls
 _WRAPS: Final = (*_LISTS, *NESTED)
 _LONG: Final = 32  # characters; a longer key is none of these
@@ -48,12 +51,16 @@ class OtherJson:
 
     It is read strictly. A damaged object continues up to its last bracket, an empty line, or a line that neither is
     indented nor begins with a closing bracket; a damaged array is over at once, as prose has such brackets. It is also
-    over at a call, or in a list of calls, that the outermost object has under such a key.
+    over at a call, or in a list of calls, that the outermost object has under such a key. With `reply`, it is what the
+    reply begins with, and its strings quote what is in them. Source: goose#10606.
     """
 
-    __slots__ = ("_apart", "_breaks", "_damaged", "_edge", "_escaped", "_expects", "_key", "_open", "_string", "_word")
+    __slots__ = (
+        "_apart", "_breaks", "_damaged", "_edge", "_escaped", "_expects", "_key", "_open", "_reply", "_string", "_word",
+    )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, *, reply: bool = False) -> None:
+        self._reply = reply
         self._open = ""  # the brackets that are open
         self._expects = "value"  # nothing if what was read is no JSON
         self._key = ""  # the last one of the outermost object, as far as it matters
@@ -63,6 +70,11 @@ class OtherJson:
         self._damaged = False
         self._breaks = 0  # the line breaks since the last token
         self._edge = False  # whether nothing followed the last one of them
+
+    @property
+    def quotes(self) -> bool:
+        """Whether what comes next is in a string of a reply that is JSON."""
+        return self._reply and self._string and not self._damaged
 
     def feed(self, text: str) -> bool:
         """Add what comes next; returns whether it continues after that."""

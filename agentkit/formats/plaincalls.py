@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from agentkit.checks.decorations import meant
+from agentkit.checks.tool_names import meant
 from agentkit.events import ArgumentDelta
 from agentkit.formats import jsontext, values
 from agentkit.formats.atoms import exact
@@ -64,9 +64,9 @@ class Found:
     def __init__(self, opener: Opener, index: int, head: re.Match[str], tools: Mapping[str, ToolSpec]) -> None:
         name, id_ = head.group("name", "id")
         self.opener, self.index, self.start = opener, index, head.end(1)
-        self.name: str = name
+        self.name: str = name if name in tools else meant(name, tools) or name
         self.id: str = id_ or ""
-        self.tool = tools.get(name)
+        self.tool = tools.get(self.name)
         self.end = -1
         self.arguments: dict[str, Any] = {}
         self.deltas: list[ArgumentDelta] = []

@@ -12,9 +12,10 @@ from typing import Final
 
 from agentkit.events import InventedResult, Markup, Text, Thinking
 from agentkit.formats.asides import Aside, end_of, mention
+from agentkit.formats.edges import unclosed
 from agentkit.formats.format import Shape
 from agentkit.formats.openers import TAG, LineStart, Opener, Openers
-from agentkit.formats.other_json import OTHER_JSON, OtherJson, wraps_calls
+from agentkit.formats.other_json import JSON_REPLY, OTHER_JSON, OtherJson, wraps_calls
 from agentkit.formats.quoting import Quoting
 from agentkit.formats.reached import Reached
 from agentkit.formats.reader import Delimiter, Reader, Search, Wait, may_begin, token
@@ -110,6 +111,9 @@ class ProseReader:
 
     def to_opener(self) -> Generator[None, None, list[Opener] | None]:
         """Visible text up to something that may open; None at the text's end."""
+        if self.silent and self.other is None and not (self.openers.stops.bare or self.quoting.off):
+            found = yield from self.r.sees(JSON_REPLY)
+            self.other = OtherJson(reply=True) if found is not None and not wraps_calls(found["key"]) else None
         while True:
             if self.openers.line is not None and (entries := (yield from self._at_line_start(self.openers.line))):
                 return entries
@@ -122,10 +126,7 @@ class ProseReader:
                 continue
             if entries := self._to_try((yield from self.entries()), c):
                 return entries
-            if c in _MARKS:
-                yield from self.ticks(c)
-            else:
-                yield from self.opens_nothing()
+            yield from self.ticks(c) if c in _MARKS else self.opens_nothing()
 
     def _to_try(self, entries: list[Opener], c: str) -> list[Opener]:
         """What may open at this character, of what is written so: no call does where the text is read once more."""
@@ -163,6 +164,10 @@ class ProseReader:
         """The calls that may open with a bare tool name at the start of a line."""
         r = self.r
         if not self.quoting.blank or self.quoting.quoted or self.other is not None:
+            return []
+        while r.at >= len(r.buf) and not r.ended:
+            yield
+        if line.block is None and (c := r.buf[r.at : r.at + 1]).strip() and c not in line.firsts:
             return []
         while len(held := (yield from self.over_space())) >= _SPACE_RUN:
             self.show(held)  # more is never held back; a call may still open after it
@@ -252,7 +257,7 @@ class ProseReader:
         may_be = self.openers.stops.bare and r.buf[r.at] in "{[" and not (self.other or quoting.off or quoting.quoted)
         found = (yield from r.sees(OTHER_JSON)) if may_be else None
         if found is not None and not wraps_calls(found["key"]):
-            self.other = OtherJson()
+            self.other = OtherJson(reply=self.silent)
         self.look_back()
         self.plain(r.at + 1)
 
@@ -260,12 +265,12 @@ class ProseReader:
         """Whether this is quoted, or in a span or fence of an earlier line if that is ever closed."""
         quoting = self.quoting
         may_be = quoting.spans.paragraph.waiting != [] or quoting.spans.fence != ""
-        return quoting.quoted or (may_be and not quoting.off)
+        return quoting.quoted or (may_be and not quoting.off) or (self.other is not None and self.other.quotes)
 
     def _is_quoted(self) -> Generator[None, None, bool]:
         """Whether what is here is quoted, if a call may open here in what may be a code span."""
         r, quoting = self.r, self.quoting
-        if quoting.fence or quoting.spans.closing:
+        if quoting.fence or quoting.spans.closing or (self.other is not None and self.other.quotes):
             return True
         while not r.ended and self.openers.literal.part.match(r.buf, r.at):
             yield
@@ -276,7 +281,8 @@ class ProseReader:
     def _is_in_span(self) -> Generator[None, None, bool]:
         """Whether the code span or fence in which this may be is ever closed; otherwise its marks are only characters.
 
-        If the text ends first, or long text follows, a span counts as closed if it opens in this line.
+        If the text ends first, or long text follows, a span counts as closed if it opens in this line. One of another
+        line does not end inside a call that begins its line. Source: q27#30.
         """
         r, quoting, spans = self.r, self.quoting, self.quoting.spans
         in_line = quoting.quoted
@@ -288,7 +294,8 @@ class ProseReader:
         if found is None and in_line:
             spans.closing = max(spans.closers) if len(r.buf) < r.at + _SPAN else 0  # to the text's last line
             return True
-        if found is None or found["run"] is None:
+        line, ends = not in_line and quoting.blank and found, self.openers.table.closers
+        if found is None or found["run"] is None or (line and unclosed(r.buf[r.at : line.start()], ends)):
             quoting.no_span()
             return (yield from self._is_in_fence())
         if in_line:
@@ -299,12 +306,11 @@ class ProseReader:
 
     def _is_in_fence(self) -> Generator[None, None, bool]:
         """Whether a fence that text precedes in its line is one, as another one closes it."""
-        quoting = self.quoting
-        mark = quoting.spans.fence
+        mark = self.quoting.spans.fence
         if not mark:
             return False
         found = yield from self._ahead(re.compile(rf"\n[ \t]{{0,64}}{mark}{mark[0]}*(?P<more>[^\n]*)"))
-        return quoting.settle(closes=found is not None and not found["more"].strip())
+        return self.quoting.settle(closes=found is not None and not found["more"].strip())
 
     def _ahead(self, over: re.Pattern[str]) -> Generator[None, None, re.Match[str] | None]:
         """What is found in the text from here on, unless long text is before it."""
@@ -341,8 +347,7 @@ class ProseReader:
 
     def consume(self, end: int) -> str:
         """Consume up to `end` without an event; returns what was consumed."""
-        r = self.r
-        taken, r.at = r.buf[r.at : end], end
+        taken, self.r.at = self.r.buf[self.r.at : end], end
         return taken
 
     def region(self, kind: type[Text] | type[Thinking], close: str) -> Wait:

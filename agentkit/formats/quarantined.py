@@ -172,11 +172,8 @@ _CLOSING = re.compile(r"</[^\W\d_][\w.:-]*|<!\[CDATA\[|<!--")
 _FENCE = re.compile(r"`{3,}")
 _HEADING = re.compile(r"^([ \t]{0,3}#{1,6})(?=[ \t])", re.MULTILINE)
 
-_WORDS = (
-    "type", "properties", "required", "description", "title", "items", "string", "integer", "number", "boolean",
-    "array", "object", "additionalProperties", "default", "enum", "anyOf", "$ref", "$defs", "format",
-)  # fmt: skip
-"""Words of JSON Schema that most declarations contain."""
+_PLAIN = re.compile(r"[$\w.-]*", re.ASCII)
+"""A word that no format, template or prompt reads as markup, such as a name: most words of a schema are."""
 
 
 class Declared:
@@ -191,10 +188,12 @@ class Declared:
 
     def __init__(self, format: str | Format, tools: Sequence[ToolSpec] = ()) -> None:
         self._format, self._tools = get(format), tools
-        self._known = {word: word for word in _WORDS}
+        self._known: dict[str, str] = {}
 
     def text(self, text: str) -> str:
         """Explanatory text, without anything that a format, a template or the prompt itself reads as markup."""
+        if _PLAIN.fullmatch(text):
+            return text
         if (known := self._known.get(text)) is None:
             known = self._known[text] = self._broken(text)
         return known

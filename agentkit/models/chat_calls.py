@@ -1,25 +1,26 @@
 """Which call a piece of a chat completion belongs to. Pure.
 
-The protocol identifies it by an index, and sends id and name once. Servers number all calls 0, omit indices, give all
-calls one id, another id with each piece or none at all, repeat the name with each piece, or send it in fragments. The
-content of the pieces decides: the names of the offered tools, and whether a call's arguments are already complete.
+The call that its id names, else the one at its index, else the last one. Servers number all calls 0, omit indexes, give
+all calls one id, another id with each piece or none, repeat the name, or send it in fragments. So what has come decides
+with it: nothing follows a complete object, and a name after one starts a call. Where indexes contradict each other
+(Source: agno#8879), a piece goes to the one call that is incomplete. What starts in the place of an incomplete call, or
+fits none, is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from agentkit.models.call_groups import CallGroup, Common
-from agentkit.models.chat_doubts import Doubts
-from agentkit.models.chat_known import Joint, KnownCalls
-from agentkit.models.chat_names import CallNames
-from agentkit.models.chat_rivals import Rivals
 from agentkit.models.native import NativeCall
-from agentkit.models.native_arguments import is_another, readable
+from agentkit.models.native_arguments import is_another
 from agentkit.unicode import clean
 
-EMPTY: Final = "it may be the call after it, which was named again; all that came of its arguments is {}"
+MIXED: Final = "another call started in its place before it was complete; their pieces cannot be told apart"
+
+EMPTY: Final = "it may be the call next to it, which was named again; none of its arguments came"
+
+DISPLACED: Final = "calls share an index, and a piece fits none of them; their pieces cannot be told apart"
 
 
 class WhichCall:
@@ -30,172 +31,122 @@ class WhichCall:
     """
 
     def __init__(self, tools: Iterable[str] = ()) -> None:
-        self._names = CallNames(tools)
-        self._known = KnownCalls(self._names)
-        self._doubts = Doubts(self._known)
-        self._rivals = Rivals(self._known)
-        self._ids: dict[str, CallGroup] = {}
-        self._waiting: list[NativeCall] = []  # calls without a place, and some that have one now
-        self._waiting_with: dict[str, list[NativeCall]] = {}  # the same by their ids
-        self._named: dict[str, CallGroup] = {}  # calls with ids by their names, and by those that they had before
-        self._common: dict[tuple[object, ...], Common] = {}
-
-    def add(self, call: NativeCall, index: int | None, id: str, name: str, text: str) -> None:
-        """Remember what a piece of this call named, before its text is added."""
-        known = self._known
-        self._rivals.started(call)
-        if id not in self._ids and text.strip() and call in known.all:
-            for doubtful in self._rivals.unnamed(call):
-                self._doubts.touch(doubtful)
-        if call not in known.all:
-            known.all.add(call)
-            if index is None:
-                known.unplaced.add(call)
-                self._waiting.append(call)
-            known.first[call.index] = name, bool(id) and id not in self._ids
-        if index is not None:
-            known.place(call, index)
-        if id:
-            self._identify(call, id)
-        else:
-            known.without_id.add(call.index)
-        if call.id:
-            self._named.setdefault(call.name, CallGroup()).add(call)
-        self._rivals.touch(call)
-        self._doubts.touch(call)
-
-    def _identify(self, call: NativeCall, id: str) -> None:
-        same = self._ids.setdefault(id, CallGroup())
-        if call in same:
-            self._known.ids_again = True
-        else:
-            same.add(call)
-            if not self._known.places(call):
-                self._waiting_with.setdefault(id, []).append(call)
-        call.id = call.id or clean(id)
+        self._tools = frozenset(tools)
+        self._ids: dict[str, NativeCall] = {}  # the last call under each id
+        self._at: dict[int, NativeCall] = {}  # the last call at each index
+        self._places: dict[int, int] = {}  # by the calls' numbers: where each was last
+        self._open: dict[int, NativeCall] = {}  # those that are incomplete, and some that are complete now
+        # those that started in another's place, after that, and whether both have ids of their own
+        self._displaced: list[tuple[NativeCall, NativeCall, bool]] = []
+        self._last: NativeCall | None = None
+        self._before: NativeCall | None = None  # the call that the next piece does not continue, as it starts another
 
     def call(self, index: int | None, id: str, name: str, text: str) -> NativeCall | None:
         """The call that a piece continues; None if it starts one."""
-        known, found = self._found(index, id, name, text)
-        if found is None and known is not None and (index is None or index in self._known.placed):
-            self._rivals.expect(index)
-            if name == known.name and not known.id and known.values == {}:
-                self._known.empty[known.index] = known
-        return found
+        known = self._named(index, id, name)
+        self._before = None
+        if not (name or id) and self._contradicts(known, index, text):
+            known = self._only_open(text) or known
+        if known is not None and self._starts(known, id, name, text):
+            self._before, known = known, None
+        return known
 
-    def _found(self, index: int | None, id: str, name: str, text: str) -> tuple[NativeCall | None, NativeCall | None]:
-        """The call that a piece might continue, by what it names; and the one that it does continue."""
-        known = self._by_id(id, index, name) if id in self._ids else self._by_place(index, name)
-        if known is None or not name:
-            return known, known
-        if id and known.id and clean(id) != known.id and id not in self._ids:
-            return known, known if self._goes_on(known, index, name, text) else None
-        if known.name and self._begins(known, name, text, id):
-            return known, None
-        return known, known
-
-    def _goes_on(self, known: NativeCall, index: int | None, name: str, text: str) -> bool:
-        """Whether a piece with its own id nevertheless continues a call: no new call could begin like this."""
-        if not known.pieces.blank:
-            return name == known.name and known.values is None and text.strip()[:1] not in ("", "{", '"')
-        return index is not None and name not in self._names and self._names.fits(known.name + name)
-
-    def _by_id(self, id: str, index: int | None, name: str) -> NativeCall | None:
-        calls = self._ids[id]
+    def _named(self, index: int | None, id: str, name: str) -> NativeCall | None:
+        known = self._ids.get(id) if id else None
         if index is None:
-            return calls.calls[-1]
-        if here := self._known.placed.get(index):
-            key = ("id", id, index)
-            if key not in self._common:
-                self._common[key] = Common(calls, here, lambda call: -calls.ranks[call.index])
-            if found := self._common[key].first(lambda _: True):
-                return found
-        if waiting := self._last_waiting(self._waiting_with.get(id, [])):
-            return waiting
-        return None if name else calls.calls[-1]  # one id for several calls, which have their own indices
+            return known or self._last
+        here = self._at.get(index)
+        if known is not None:
+            place = self._places.get(known.index)
+            apart = place is not None and place != index and self._at[place] is known
+            return (here or (None if name else known)) if apart else known  # one id for calls with their own indexes
+        if here is None and self._last is not None and self._last.index not in self._places and not name:
+            return self._last  # its index comes late
+        return here
 
-    def _last_waiting(self, calls: list[NativeCall]) -> NativeCall | None:
-        while calls and self._known.places(calls[-1]):
-            calls.pop()
-        return calls[-1] if calls else None
+    def _contradicts(self, known: NativeCall | None, index: int | None, text: str) -> bool:
+        """Whether no call is at a piece's index, or one of which nothing more can come."""
+        if index is None or known is None:
+            return index is not None
+        return bool(text.strip()) and not text.lstrip().startswith("{") and known.values is not None
 
-    def _by_place(self, index: int | None, name: str) -> NativeCall | None:
-        if index is None:
-            return self._repeated(self._known.all, index, name)
-        if index in self._known.placed:
-            return self._repeated(self._known.placed[index], index, name)
-        waiting = self._last_waiting(self._waiting)
-        return waiting if waiting and (not name or (name == waiting.name and not waiting.pieces)) else None
+    def _only_open(self, text: str) -> NativeCall | None:
+        """The one call that is incomplete, if it is the last one and its arguments may continue like this."""
+        for number, call in list(self._open.items()):
+            if call.values is not None:
+                del self._open[number]
+            elif call is not self._last:
+                return None
+        last = self._last
+        if last is None or self._open.keys() != {last.index}:
+            return None
+        displaced = bool(self._displaced) and self._displaced[-1][1] is last
+        begins = text.lstrip().startswith("{")  # it may be another call's, whose name comes later
+        return last if (displaced or not begins) and last.pieces.blank == begins else None
 
-    def _repeated(self, here: CallGroup, index: int | None, name: str) -> NativeCall | None:
-        """The last of these calls; or if that is complete and ids tell them apart, the last one with this name."""
-        last = here.calls[-1] if here else None
-        if last is None or last.name == name or not last.id or name not in self._named:
-            return last
-        key = ("name", name, index)
-        if key not in self._common:
-            self._common[key] = Common(self._named[name], here, lambda call: -here.ranks[call.index])
-        found = self._common[key].first(lambda call: call.name == name)
-        return found if found and last.values is not None else last
-
-    def _begins(self, known: NativeCall, name: str, text: str, id: str) -> bool:
-        """Whether a piece that names a tool starts another call although there is one that it might continue."""
+    def _starts(self, known: NativeCall, id: str, name: str, text: str) -> bool:
+        """Whether a piece starts another call although there is one that it might continue."""
+        complete, joined = known.values is not None, known.name + name
+        if name and name not in self._tools and known.pieces.blank and any(t.startswith(joined) for t in self._tools):
+            return False
+        if id and known.id and clean(id) != known.id and (name or (complete and text.strip())):
+            return True  # without a name, it is the same call under an id that changes with each piece
+        if not (name and known.name):
+            return False
+        if complete and name == known.name and known.id:  # where calls have ids, another has its own
+            return bool(id and text.strip()) and (not known.values or is_another(known.values, text))
+        if complete:
+            return name != known.name or bool(text.strip())
         if name == known.name:
-            values = known.values
-            if values is None:
-                return False
-            begins = text.lstrip()[:1] in ("{", '"') and (
-                not known.id or (bool(id) and is_another(values, text))  # where calls have ids, another has its own
-            )
-            if not begins:
-                joint = Joint(known, len(known.pieces), "" if not known.id else "id" if id else "name")
-                self._known.joints.setdefault(known.index, joint)
-            return begins
-        fragment = self._names.fits(known.name + name)
-        if not known.pieces.blank:
-            return name in self._names or not fragment
-        return name in self._names and not fragment and not name.startswith(known.name)
+            return False
+        grows = name.startswith(known.name) or joined in self._tools
+        return not known.pieces.blank or (known.name in self._tools and name in self._tools and not grows)
+
+    def add(self, call: NativeCall, index: int | None, id: str) -> None:
+        """Remember what a piece of this call named, before its text is added."""
+        before, self._before = self._before, None
+        if before is not None:
+            apart = bool(id and before.id) and clean(id) != before.id
+            self._displaced.append((before, call, apart))
+            if not apart:
+                call.doubt = call.doubt or before.doubt
+            if not before.ended and before.values is None and not (before.pieces.blank and before.told):
+                before.doubt = call.doubt = MIXED
+        if id:
+            call.id = call.id or clean(id)
+            self._ids[id] = call
+        if index is not None:
+            self._at[index] = call
+            self._places[call.index] = index
+        self._open[call.index] = call
+        self._last = call
 
     def name(self, call: NativeCall, name: str) -> str:
-        """The name of a call after one more fragment."""
-        return self._names.more(call, name)
-
-    def is_alone(self, call: NativeCall, index: int | None, id: str) -> bool:
-        """Whether a piece's id names this call and no other one; or its index, at a server that gives each its own."""
-        if id and len(self._ids[id]) == 1:
-            return call in self._ids[id]
-        known = self._known
-        here = known.placed.get(index) if index is not None else None
-        return here is not None and len(here) == 1 and call in here and len(known.placed) == len(known.all)
-
-    # ------------------------------------------------------------ what is ambiguous
+        """The name of a call after one more fragment; some servers repeat the fragment, or all of the name so far."""
+        joined = call.name + name
+        again = name if name.startswith(call.name) and (name in self._tools or joined not in self._tools) else joined
+        if again != joined and joined in self._tools:
+            call.doubt = f"its name came in pieces, which may mean {again!r} or {joined!r}"
+        return again
 
     def unsure(self, call: NativeCall) -> bool:
         """Whether only the response's end shows what belongs to this call, the last one when another starts."""
-        if (
-            call.index in self._known.joints
-            or call.index in self._known.empty
-            or self._names.pieced(call)
-            or self._rivals.has(call)
-        ):
-            return True
-        return self._doubts.may_contain_another(call)
+        return call.values == {} or bool(self._displaced)
 
-    def judge(self) -> None:
+    def judge(self, calls: Sequence[NativeCall]) -> None:
         """Mark the calls with ambiguous pieces, now that everything has come."""
-        self._rivals.judge()
-        self._doubts.judge()
-        for call in self._known.empty.values():
-            call.doubt = call.doubt or EMPTY
-        for joint in self._known.joints.values():
-            call = joint.call
-            twice = call.name * 2 in self._names and bool(call.text[joint.at :].strip())
-            if twice or _is_torn(joint):
-                call.doubt = call.doubt or "it was named again once it was complete, with other arguments after it"
-
-
-def _is_torn(joint: Joint) -> bool:
-    """Whether what came since a call was named again is more than a repetition, or than what may follow `{}`."""
-    text, rest = joint.call.text, joint.call.text[joint.at :].strip()
-    before = readable(text[: joint.at])
-    return bool(rest) and not (joint.how and before == readable(rest)) and not (joint.how == "name" and before == {})
+        again = {call.name for _, call, apart in self._displaced if not apart}
+        for before, call, apart in self._displaced:
+            joined, blank, same = before.name + call.name, before.pieces.blank, before.name == call.name
+            fragments = blank and any(tool.startswith(joined) for tool in self._tools)
+            if (
+                fragments
+                or (blank and (before.name in again or call.name.startswith(before.name)))
+                or (same and before.values == {} and not apart)
+            ):
+                before.doubt = before.doubt or EMPTY
+            if fragments or (same and call.pieces.blank):
+                call.doubt = call.doubt or EMPTY
+        if self._displaced and any(not call.name for call in calls):
+            for call in calls[self._displaced[0][1].index :]:
+                call.doubt = call.doubt or DISPLACED

@@ -116,7 +116,7 @@ class Asked(NamedTuple):
     timeout: float = 600.0
     misplaced: str = ""
     handled: BaseException | None = None
-    """The exception that the caller was handling when it asked. It is no cause of a failure, and stays whole."""
+    """The exception that the caller was handling when it asked. It did not cause the failure, and stays whole."""
 
 
 class Came(NamedTuple):

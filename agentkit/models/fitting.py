@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +34,8 @@ from agentkit.models.base import ModelRequest
 from agentkit.models.native_arguments import readable
 from agentkit.models.rendered_once import Taken
 from agentkit.unicode import clean
+
+_LOG: Final = logging.getLogger("agentkit.models")
 
 UNNAMED: Final = "unnamed"
 """The name of a call whose own was too damaged to read, in the conversation that is sent back to a model."""
@@ -89,6 +92,8 @@ def _is_empty(message: Message) -> bool:
 def _answered(messages: Sequence[Message], ids: IdRule, taken: Taken, written: Collection[str]) -> Iterator[Message]:
     """Every assistant message with its results directly after it."""
     results = _results(messages)
+    if lost := sum(isinstance(message, ToolMessage) for message in messages) - len(results):
+        _LOG.warning("%d tool results are omitted from the request: no call of the conversation has their ids", lost)
     for at, message in enumerate(messages):
         if isinstance(message, ToolMessage):
             continue

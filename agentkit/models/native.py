@@ -19,6 +19,7 @@ from agentkit.events import (
     FinishReason,
     ProviderBlock,
     SourceEvent,
+    UnreadCall,
     Usage,
 )
 from agentkit.formats.exact import exactly, rounded
@@ -305,10 +306,10 @@ class NativeCalls:
     def _settle(self, call: NativeCall, cut: str, broken: bool, barred: bool) -> list[SourceEvent]:
         rest = call.joiner.close()
         events = self.more(call, rest) if rest else []
+        if not call.name:
+            return [] if barred else [UnreadCall(call.text, "")]  # a call without a name would spoil the history
         if not call.started:
             events += self._start(call)
-        if not (call.doubt or call.name) and len(self.all) > 1:
-            call.doubt = NAMELESS
         if call.doubt:
             return events + self._fail(call, "ambiguous_call", call.doubt, 0)
         cut = cut or (INCOMPLETE if call.stopped is False else "")
@@ -320,8 +321,6 @@ class NativeCalls:
             return events + self._cut(call, cut)
         if barred:
             return events + self._fail(call, "denied", f"not run: {cut}, and this call with it", 0)
-        if not call.name:
-            return events + self._fail(call, "unknown_tool", "the call names no tool", 0)
         if not (call.told or call.text.strip() or self._is_bare(call.name)):
             return events + self._fail(call, "truncated_call", NO_ARGUMENTS, 0)
         return events + self._end(call, arguments)
@@ -372,8 +371,6 @@ class NativeCalls:
 
 
 NO_ARGUMENTS: Final = "no arguments of this call came, nor a statement that it has none; call again with them"
-
-NAMELESS: Final = "it names no tool, and stands at the place of no other call; it may be a part of one"
 
 UNCLAIMED: Final = "no arguments of this call came, but some came that fit no call; call again with them"
 

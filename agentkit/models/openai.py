@@ -284,7 +284,7 @@ class ChatWire:
         told = [{**call, "function": function_of(call)} for call in objects_of(final.get("tool_calls"))]
         if self._others and not (self.called or told) and meaning(self._finish) == "tool_calls":
             events += self._delta({"tool_calls": self._others.calls()})
-        self._which.judge()
+        self._which.judge(self._calls.all)
         if self.called:
             return events + decide(self._calls, told)
         return events + self._delta({"tool_calls": in_places(told)})
@@ -309,7 +309,7 @@ class ChatWire:
         elif name:
             self._calls.rename(call, self._which.name(call, name))
             self._calls.claim(call.index)
-        self._which.add(call, index, id, name, text)
+        self._which.add(call, index, id)
         call.told = call.told or "arguments" in function
         # such as Gemini's thought signatures
         call.extras |= {k: v for k, v in piece.items() if k not in PLAIN and v}
@@ -317,7 +317,7 @@ class ChatWire:
             self._calls.stray(call.index)
         elif not (given is None or isinstance(given, str)) and not (call.pieces.blank or call.values is not None):
             self._calls.stray()  # no text in the middle of one
-        return events + self._calls.more(call, text, sure=call.ended and self._which.is_alone(call, index, id))
+        return events + self._calls.more(call, text, sure=True)
 
 
 PLAIN: Final = frozenset(("index", "id", "type", "function", "custom", "name", "arguments"))

@@ -19,7 +19,7 @@ from operator import attrgetter
 from typing import Any, ClassVar, Final
 
 from agentkit.errors import ConfigError, ProviderError
-from agentkit.events import SourceEvent
+from agentkit.events import CallStart, SourceEvent
 from agentkit.foreign.absent import explained
 from agentkit.models import refusals
 from agentkit.models.base import Closing, ModelRequest
@@ -28,6 +28,7 @@ from agentkit.models.failures import Asked, Came, broken_off, no_calls, provider
 from agentkit.models.inflating import ACCEPT, inflated
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.receiving import ResponseBody, Unreadable
+from agentkit.models.refused_replies import refused_reply
 from agentkit.models.retry import Retry
 from agentkit.models.schemes import other_scheme
 from agentkit.models.secrets import MIN_SECRET, Address, is_secret, shown, watch_logs
@@ -134,14 +135,20 @@ class RemoteModel(Closing, ABC):
             raise ConfigError(f"{self.name}: nothing to send: the conversation has no message with any content")
         failures = 0
         while True:
-            begun = False
+            begun = called = False
             try:
                 async with aclosing(self._attempt(body)) as events:
                     async for event in events:
                         begun = True
+                        called = called or type(event) is CallStart
                         yield event
                 return
             except ProviderError as error:
+                if request.tools and not called and (reply := refused_reply(error)):
+                    _LOG.info("%s; the reply is read from the error", error)
+                    for event in reply:
+                        yield event
+                    return
                 failures += 1
                 wait = None if begun else self._retry.wait(failures, error, self.settings.dice())
                 if wait is None:

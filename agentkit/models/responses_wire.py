@@ -127,8 +127,11 @@ class ResponsesWire:
             text, told = "".join(str(piece.said) for piece in pieces), [piece.told for piece in pieces if piece.told]
             is_whole = call.told or bool(call.stopped)
             first: OutputItem | None = None
-            if _agree([f"{item.said}{text}" if text else "", *told], call.text):
+            texts = [f"{item.said}{text}" if text else "", *told]
+            if _agree(texts, call.text):
                 pass
+            elif not is_whole and self.done and not self._cut and _agree(texts, texts[-1]):
+                events += self._calls.tell(call, texts[-1])  # no item has them whole (Source: openclaw#108630)
             elif not is_whole and (self._cut or not self.done):  # it is truncated, whatever came
                 events += self._calls.more(call, text if call.text == str(item.said) else "")
             else:

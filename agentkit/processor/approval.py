@@ -13,11 +13,16 @@ from agentkit.checks.keys import words
 from agentkit.events import ApprovalRequired
 from agentkit.messages import ToolCall
 from agentkit.processor.admission import Admitted
+from agentkit.processor.faults import Faults
+from agentkit.processor.running import in_a_thread
+from agentkit.tool.own_thread import hint, thread_of_method
 from agentkit.tool.policy import Predicate
 from agentkit.tool.result import ToolContext
 from agentkit.tool.suspended import Suspended
 
 STARTED_BEFORE: Final = "it was started before and interrupted, and its effects may have happened"
+_ASKED: Final = "{}, asked whether a call needs approval,"
+_THEN: Final = "so the call needs approval"
 
 
 class Approval(NamedTuple):
@@ -27,30 +32,35 @@ class Approval(NamedTuple):
     reason: str = ""
 
 
-def decide(predicate: Predicate, call: ToolCall, context: ToolContext) -> Approval | asyncio.Future[Any]:
-    """Ask about one call; the answer, or an awaitable from which `decision_of` reads it."""
+def decide(rule: Predicate, admitted: Admitted, context: ToolContext, faults: Faults) -> Approval | asyncio.Future[Any]:
+    """Ask about one call; the answer, or an awaitable from which `decision_of` reads it. What is wrong is logged."""
+    call = admitted.call.copied()
     try:
-        answer = predicate(call.copied(), context)
-        return asyncio.ensure_future(answer) if isinstance(answer, Awaitable) else _read(answer)
+        answer = in_a_thread(rule, call, context) if thread_of_method(rule) else rule(call, context)
+        return asyncio.ensure_future(answer) if isinstance(answer, Awaitable) else _read(answer, admitted, faults)
     except Exception as e:  # noqa: BLE001 - the boundary: if the predicate fails, a person decides
-        return _undecided(e)
+        return _undecided(e, admitted, faults)
 
 
-def decision_of(answer: asyncio.Future[Any]) -> Approval:
-    """The answer of an async predicate."""
+def decision_of(answer: asyncio.Future[Any], admitted: Admitted, faults: Faults) -> Approval:
+    """The answer of a predicate that had to be awaited."""
     try:
-        return _read(answer.result())
+        return _read(answer.result(), admitted, faults)
     except (Exception, asyncio.CancelledError) as e:  # noqa: BLE001 - the boundary, as above
-        return _undecided(e)
+        return _undecided(e, admitted, faults)
 
 
-def _read(answer: object) -> Approval:
+def _read(answer: object, admitted: Admitted, faults: Faults) -> Approval:
     if isinstance(answer, bool):
         return Approval(answer)
-    return Approval(True, f"the function that decides returned {answer!r:.100}, not True or False")
+    wrong = f"{answer!r:.100}, not True or False"
+    faults.returned(_ASKED.format(admitted.tool.where), wrong, _THEN)
+    return Approval(True, f"the function that decides returned {wrong}")
 
 
-def _undecided(error: BaseException) -> Approval:
+def _undecided(error: BaseException, admitted: Admitted, faults: Faults) -> Approval:
+    note = hint(error, admitted.tool.instance).removeprefix("; ")
+    faults.raised(_ASKED.format(admitted.tool.where), error, note or _THEN)
     return Approval(True, f"the function that decides raised {words(error)}")
 
 
@@ -60,6 +70,7 @@ class Approvals:
     Args:
         rule: applies to every tool; None leaves it to each tool's own policy.
         contexts: creates a call's context.
+        faults: logs what is wrong with a function that decides.
         approved: the ids of the calls that a person has approved.
     """
 
@@ -67,6 +78,7 @@ class Approvals:
         self,
         rule: bool | Predicate | None,
         contexts: Callable[[ToolCall], ToolContext],
+        faults: Faults,
         approved: Collection[str] = (),
     ) -> None:
         self.pending: dict[int, ToolCall] = {}
@@ -77,6 +89,7 @@ class Approvals:
         """The calls for which a function has not decided yet whether they must."""
         self._rule = rule
         self._contexts = contexts
+        self._faults = faults
         self._approved = approved
 
     def ask(
@@ -91,13 +104,13 @@ class Approvals:
         rule = admitted.tool.policy.requires_approval if self._rule is None else self._rule
         if rule is False or admitted.call.id in self._approved:
             return None
-        answer = Approval(True) if rule is True else decide(rule, admitted.call, self._contexts(admitted.call))
+        answer = Approval(True) if rule is True else decide(rule, admitted, self._contexts(admitted.call), self._faults)
         if isinstance(answer, Approval):
             return self._wait(admitted, answer) if answer.needed else None
 
         def done(answer: asyncio.Future[Any]) -> None:
             if self.asking.pop(admitted.index, None) is not None:  # otherwise it was answered in the meantime
-                decision = decision_of(answer)
+                decision = decision_of(answer, admitted, self._faults)
                 decided(admitted, self._wait(admitted, decision) if decision.needed else None)
 
         self.asking[admitted.index] = answer

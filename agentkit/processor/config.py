@@ -77,8 +77,8 @@ class ProcessorConfig:
             template has that role.
         starts_thinking: whether the text begins inside thinking, because the model's chat template opened it (with
             `<think>` at the end of the prompt) and the server does not separate the thinking.
-        in_code: what happens to text calls inside code fences and inline code: `ignore` leaves them as text, `execute`
-            runs them, `reply` runs those in fences before which only calls are.
+        in_code: what happens to text calls in code fences and inline code: `ignore` leaves them as text (with `recover`
+            not in a reply that is only a fence), `execute` runs them, `reply` runs those that follow only calls.
         lenient_native: whether JSON arguments are coerced like text (`"5"` for an integer) instead of refused.
         max_output: how many characters of one result the model reads, unless the tool sets its own limit; a longer
             result is cut, with a mark.

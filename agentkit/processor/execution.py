@@ -77,7 +77,7 @@ class Execution:
         self._inbox = inbox
         self._scope = scope
         self._admission = Admission(registry, config, Faults() if faults is None else faults)
-        self.approvals = Approvals(config.requires_approval, contexts, approved)
+        self.approvals = Approvals(config.requires_approval, contexts, self._admission.faults, approved)
         self._running: set[ToolTask] = set()
 
     @property

@@ -42,14 +42,15 @@ class Faults:
         message = " ".join(words(error)[: 2 * _LONGEST].split())[:_LONGEST]
         self._log(where, f"raised {message}", file, line, error, trace, then)
 
-    def returned(self, where: str, what: str) -> None:
-        """A tool returned a value that no model can read.
+    def returned(self, where: str, what: str, then: str = SENT) -> None:
+        """A tool returned a value that cannot be used.
 
         Args:
             where: the class and method.
             what: what is wrong with it, and how to fix it.
+            then: what became of it.
         """
-        self._log(where, what, "?", 0, None, None, SENT)
+        self._log(where, f"returned {what}", "?", 0, None, None, then)
 
     def _log(
         self,

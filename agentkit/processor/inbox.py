@@ -16,6 +16,8 @@ from agentkit.events import SourceEvent, Text, ToolCompleted, ToolEvent, ToolFai
 from agentkit.processor.starting import interrupt, started
 
 AHEAD = 64  # source events read before the consumer takes the first: a burst of one network packet, and a bound
+PIECE: Final = 1_000
+"""Characters of text that are read at once. Text of any length may come in one event; the slowest takes 30 µs each."""
 
 Source = AsyncIterable[SourceEvent] | Iterable[SourceEvent]
 
@@ -53,9 +55,10 @@ class Inbox:
         item = items.popleft()
         if type(item) is not Text or not items or type(items[0]) is not Text:
             return item
-        pieces = [item.text]
-        while items and type(items[0]) is Text:
+        pieces, size = [item.text], len(item.text)
+        while items and type(items[0]) is Text and size < PIECE:
             pieces.append(items.popleft().text)  # type: ignore[union-attr]  # it is a text
+            size += len(pieces[-1])
         return Text("".join(pieces))
 
     def drop_end(self, index: int) -> None:
@@ -110,6 +113,9 @@ class Inbox:
     async def _take(self, source: AsyncIterable[SourceEvent]) -> None:
         items = self.items
         async for event in source:
+            if type(event) is Text and len(event.text) > PIECE:
+                await self._take_long(event.text)
+                continue
             items.append(event)
             if self._news is not None:
                 self.wake()
@@ -118,9 +124,18 @@ class Inbox:
 
     async def _take_each(self, source: Iterable[SourceEvent]) -> None:
         for event in source:
+            if type(event) is Text and len(event.text) > PIECE:
+                await self._take_long(event.text)
+                continue
             self.put(event)
             if len(self.items) >= AHEAD:
                 await self._room()
+
+    async def _take_long(self, text: str) -> None:
+        """Text that came in one piece; other tasks run while it is read."""
+        for at in range(0, len(text), PIECE):
+            self.put(Text(text[at : at + PIECE]))
+            await self._room()
 
     async def _room(self) -> None:
         """Wait until the consumer has taken what was read."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 import traceback
 from typing import Any
 
-from agentkit.checks.decorations import meant
 from agentkit.checks.keys import without_credentials, words
 from agentkit.checks.spelling import did_you_mean
+from agentkit.checks.tool_names import meant
 from agentkit.errors import ErrorCode
 from agentkit.messages import ImagePart, ResultContent, TextPart
 from agentkit.tool.policy import Keep

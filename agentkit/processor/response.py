@@ -20,6 +20,7 @@ from agentkit.events import (
     SourceEvent,
     Text,
     Thinking,
+    UnreadCall,
     Usage,
 )
 from agentkit.messages import ToolCall
@@ -69,6 +70,7 @@ class ResponseReader:
         self._blocks = blocks
         self._offered, self._output = offered, output
         self._recovery: Recovery | None = None
+        self._unread: list[SourceEvent] = []  # what the source could not read of it; it may be text that is read here
         self._wordless = False  # whether the last event was thinking without words
         if text is None:
             intake.keeps(PLAIN if new_recovery is None else BEFORE_TEXT)
@@ -85,8 +87,8 @@ class ResponseReader:
             return self.text.feed(event.text)
         if isinstance(event, Finish):
             return self._finished(event)
-        if type(event) is ProviderBlock and self._blocks is not None:
-            self._blocks.append(event)
+        if self._put_aside(event):
+            return ()
         if self._new_recovery is not None and type(event) is not Usage:
             self._begin(event, self._new_recovery)
         if self._recovery is not None:
@@ -96,6 +98,14 @@ class ResponseReader:
         if self.text is not None:
             return self.text.pass_by(event, self.native, wordless=self._wordless)
         return intake.keep_one(event, self.native)
+
+    def _put_aside(self, event: SourceEvent) -> bool:
+        """Note what the end of the response needs; whether that is all that happens now."""
+        if type(event) is ProviderBlock and self._blocks is not None:
+            self._blocks.append(event)
+        if type(event) is UnreadCall:
+            self._unread.append(event)
+        return type(event) is UnreadCall
 
     def _begin(self, first: SourceEvent, new_recovery: Callable[[], Recovery]) -> None:
         """The first event other than its usage, or of a native call: only if that says something, text is read."""
@@ -122,7 +132,11 @@ class ResponseReader:
         One that its token limit `cut` may have ended inside the first characters of a call.
         """
         text, self._new_recovery = self.text, None  # what follows is as it is
-        unread = self._recovery is not None or (text is not None and (text.begun or text.asked or text.recovers))
+        unread = (
+            bool(self._unread)
+            or self._recovery is not None
+            or (text is not None and (text.begun or text.asked or text.recovers))
+        )
         return self._close(whole=whole, cut=cut) if (unread or self.native.by_number) and not self.intake.full else ()
 
     def _close(self, *, whole: bool, cut: bool) -> Iterator[SourceEvent]:
@@ -138,7 +152,9 @@ class ResponseReader:
             call = ToolCall(opened.id, opened.name, raw=raw)
             error = CallError(index, "truncated_call", message, call, len(raw))
             yield from self.intake.keep([error], self.native)
-        if (cut or (whole and not quotes)) and self._offered and not self.intake.calls:
+        if self._unread and not any(call is not None and call.format is not None for call in self.intake.calls):
+            yield from self.intake.keep(self._unread, self.native)
+        elif (cut or (whole and not quotes)) and self._offered and not self.intake.calls:
             text = self.intake.draft.message().text
             said = ((text.rpartition("\n")[0] if cut else "") or text).strip()  # without the line that was cut
             unread = attempted(said, self._offered, alone=self._output is None)
@@ -175,7 +191,9 @@ class ResponseReader:
         yield from text.pass_by(event, self.native, wordless=False)
 
     def _finished(self, event: Finish) -> Iterable[SourceEvent]:
-        if self.text is None and self._recovery is None and not self.native.by_number:  # nothing is left to be read
+        if (
+            self.text is None and self._recovery is None and not (self.native.by_number or self._unread)
+        ):  # nothing is left to be read
             self._new_recovery = None
             self.intake.finish = event
             return (event,)

@@ -20,7 +20,7 @@ from agentkit.processor.replies import capped, crashed, failed
 from agentkit.processor.workers import WORKERS, Claim, NoThread, Unraisable
 from agentkit.tool.binding import BoundTool
 from agentkit.tool.output import NO_VALUE, shows_nothing
-from agentkit.tool.own_thread import OwnThread, hint, thread_of
+from agentkit.tool.own_thread import hint, thread_of, thread_of_method
 from agentkit.tool.policy import Keep
 from agentkit.tool.result import ToolContext, ToolResult, result_as_returned, unreadable
 from agentkit.tool.suspended import Suspended
@@ -79,7 +79,8 @@ async def run_tool(
                 value = await value
             return returned(tool, value, limit, keep, faults)
         plain = partial(_run_plain, tool, arguments, context, limit, keep, ended, faults)
-        done = await WORKERS.run(plain, claim, _own_thread(tool))
+        owner = tool.method if tool.instance is None else tool.instance
+        done = await WORKERS.run(plain, claim, thread_of(owner) if tool.policy.one_thread else None)
         return done if isinstance(done, Outcome) else returned(tool, await done, limit, keep, faults)
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise
@@ -97,11 +98,12 @@ async def run_tool(
         return outcome(crashed(e, note), limit, keep)
 
 
-def _own_thread(tool: BoundTool) -> OwnThread | None:
-    """The thread that its plain functions run in; None for any."""
-    if not tool.policy.one_thread:
-        return None
-    return thread_of(tool.method if tool.instance is None else tool.instance)
+async def in_a_thread(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """What a method returns that is not itself a tool. A plain one runs in a thread: its instance's, if it has one."""
+    if inspect.iscoroutinefunction(function):
+        return await function(*args, **kwargs)
+    value = await WORKERS.run(partial(function, *args, **kwargs), own=thread_of_method(function))
+    return await value if waits(value) else value
 
 
 def _let_go(error: BaseException, task: asyncio.Task[Any] | None) -> None:
@@ -148,7 +150,7 @@ def returned(tool: BoundTool, value: Any, limit: int | None, keep: Keep, faults:
     suspect = any(NO_VALUE in p.text for p in done.parts if isinstance(p, TextPart))
     refused = result.error is not None and not isinstance(value, ToolResult)
     if (suspect or refused) and (problem := unreadable(given)) is not None:
-        faults.returned(tool.where, f"returned {problem}")
+        faults.returned(tool.where, problem)
         return outcome(failed("tool_error", f"the tool returned {problem}"), limit, keep)
     if type(value) not in _READABLE and done.parts == (TextPart(shows_nothing(value)),):
         _LOG.warning(
@@ -185,12 +187,7 @@ async def ask_outcome(tool: BoundTool, arguments: Mapping[str, Any], context: To
     if tool.policy.reconcile is None:
         return None
     try:
-        method = getattr(tool.instance, tool.policy.reconcile)
-        if inspect.iscoroutinefunction(method):
-            told = await method(arguments, context)
-        else:
-            told = await WORKERS.run(partial(method, arguments, context), own=_own_thread(tool))
-            told = await told if waits(told) else told
+        told = await in_a_thread(getattr(tool.instance, tool.policy.reconcile), arguments, context)
         return None if told is None else ToolResult.of(told)
     except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
         raise

@@ -144,13 +144,13 @@ class TurnCalls:
         why = _NO_ONE.format(admitted.call.name)
         if isinstance(rule, bool):
             return why
-        decided = decide(rule, admitted.call, self._tools.context(admitted))
+        decided = decide(rule, admitted, self._tools.context(admitted), self._faults)
         if isinstance(decided, asyncio.Future):
             done, _ = await asyncio.wait([decided], timeout=self._limits.call_timeout)
             if not done:
                 decided.cancel()
                 return f"{why} (the function that decides did not answer)"
-            decided = decision_of(decided)
+            decided = decision_of(decided, admitted, self._faults)
         return f"{why}{decided.reason and f' ({decided.reason})'}" if decided.needed else None
 
     # -------------------------------------------------------------- while they run

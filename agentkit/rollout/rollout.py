@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from agentkit import formats
-from agentkit.checks.bounds import Bounds, instance, refuse, whole
+from agentkit.checks.bounds import Bound, Bounds, instance, refuse, whole
 from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError
 from agentkit.formats import Format
@@ -38,6 +38,7 @@ _NO_LIMITS: Final = RolloutLimits()
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _BOUNDS: Final[Bounds] = {
     "tools": listed("a list of tools, such as [Shop]"),
+    "tokenizer": Bound(lambda one: not isinstance(one, str), "a tokenizer: AutoTokenizer.from_pretrained(…)"),
     "limits": instance(RolloutLimits, "RolloutLimits(…)"),
     "concurrency": whole(1, "trajectories at once"),
 }
@@ -84,6 +85,7 @@ class Rollout:
         template_settings: Mapping[str, Any] = _NOTHING,
     ) -> None:
         refuse("Rollout", {"tools": tools, "limits": limits, "concurrency": concurrency}, _BOUNDS)
+        refuse("Rollout", {"tokenizer": tokenizer}, _BOUNDS)
         if not callable(getattr(policy, "generate", None)):
             raise ConfigError(f"Rollout(policy={policy!r:.100}): expected a policy, with `async def generate(request)`")
         declared = None if format is None else formats.get(format)

@@ -21,7 +21,7 @@ _BOUNDS: Final[Bounds] = {
 }
 
 
-@takes()
+@takes(others={"max_turns": "max_assistant_turns"})
 @dataclass(frozen=True, slots=True)
 class RolloutLimits:
     """How far a trajectory may go.

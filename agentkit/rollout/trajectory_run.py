@@ -375,7 +375,7 @@ class TrajectoryRun:
         try:
             reward = reward_of(result.reward)
         except ValueError as e:
-            self._setup.faults.returned(call.name, str(e))
+            self._setup.faults.returned(call.name, f"no usable reward: {e}", "the call is recorded without one")
             metrics = {**metrics, "refused_reward": str(e)}
         self.so_far.calls.append(
             CallRecord(

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentkit.checks.spelling import nearest
+from agentkit.schemas.validators import checker_of
 from agentkit.schemas.walk import alternatives, child, resolve, type_of
 
 if TYPE_CHECKING:
@@ -283,10 +284,8 @@ def breaks(value: Any, option: Mapping[str, Any]) -> bool:
     shallow = {key: option[key] for key in _SHALLOW if key in option}
     if not shallow:
         return False
-    from jsonschema import Draft202012Validator
-
     try:
-        return not Draft202012Validator(shallow).is_valid(value)
+        return not checker_of(shallow).is_valid(value)
     except re.error:  # a pattern in pydantic's notation, such as `\p{L}`, which Python has not
         return False
 

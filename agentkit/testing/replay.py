@@ -65,6 +65,8 @@ class Replay:
     def __init__(
         self, recordings: Iterable[Recording | bytes | str | Mapping[str, Any]], *, chunks: Chunks = "whole"
     ) -> None:
+        if isinstance(recordings, str | bytes | Mapping | Recording):
+            raise ConfigError(f"Replay({recordings!r:.60}): expected a list of recordings; write [recording]")
         self._recordings = [r if isinstance(r, Recording) else Recording(r) for r in recordings]
         self._chunks = chunks
         self.requests: list[dict[str, Any]] = []

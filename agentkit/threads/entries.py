@@ -8,8 +8,18 @@ from dataclasses import replace
 from typing import Any, Final
 
 from agentkit.agent.prompts import Prompt, messages_from
+from agentkit.agent.unanswered import settled
 from agentkit.errors import ConfigError
-from agentkit.messages import AssistantMessage, Message, MessagePart, SystemMessage, ToolCall, ToolMessage, UserMessage
+from agentkit.messages import (
+    AssistantMessage,
+    Message,
+    MessagePart,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    shown,
+)
 from agentkit.threads.store import Append, Body, Call, Entry, NewCall
 from agentkit.tool.binding import BoundTool
 from agentkit.tool.codec import call_to_json, part_to_json, to_json
@@ -115,25 +125,28 @@ def one_message(message: Prompt, calls: Mapping[str, str]) -> Message:
     """
     messages = messages_from(message, calls=calls)
     if len(messages) != 1:
-        raise ConfigError(f"expected one message, found {len(messages)}")
+        raise ConfigError(f"expected one message, found {len(messages)}: add the others first, with add_message")
     return messages[0]
 
 
 def entries_of(messages: Sequence[Message]) -> list[Append]:
     """Messages as entries; results as the answers to their calls.
 
+    No run of the thread's model made these calls: those at the end without a result wait for a person, as in a
+    conversation in memory; earlier ones, and those whose arguments cannot be read, are answered (`settled`).
+
     Raises:
         ConfigError: a system message, or a result without its call.
     """
     entries: list[Append] = []
-    for message in messages:
+    for message in settled(messages)[0]:
         match message:
             case SystemMessage():
                 raise ConfigError("a thread has no system message: pass it to run_thread(…, system_prompt=…)")
             case ToolMessage():
                 _answer(entries, message)
             case AssistantMessage():
-                calls = [NewCall(call.id, planned_call(call)) for call in message.calls]
+                calls = [NewCall(call.id, planned_call(call), "waiting") for call in message.calls]
                 entries.append(Append({"message": to_json(message)}, calls=calls))
             case UserMessage():
                 entries.append(Append({"message": to_json(message)}))
@@ -143,9 +156,12 @@ def entries_of(messages: Sequence[Message]) -> list[Append]:
 def _answer(entries: list[Append], said: ToolMessage) -> None:
     for at in reversed(range(len(entries))):
         for n, call in enumerate(entries[at].calls):
-            if call.id == said.call_id and call.status == "planned":
+            if call.id == said.call_id and call.status == "waiting":
                 answered = replace(call, status="answered", answer=to_json(said))
                 calls = [*entries[at].calls[:n], answered, *entries[at].calls[n + 1 :]]
                 entries[at] = replace(entries[at], calls=calls)
                 return
-    raise ConfigError(f"the result {said.call_id!r} does not answer an earlier call")
+    raise ConfigError(
+        f"a thread keeps a result with its call, and no earlier call without a result has the id {said.call_id!r}: "
+        f"leave out the result {shown(said.text)}"
+    )

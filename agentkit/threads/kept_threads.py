@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from agentkit.agent.decisions import call_hash, denial
 from agentkit.agent.prompts import Prompt, messages_from
-from agentkit.checks.bounds import TEXT, YES_OR_NO, Bounds, instance, or_none, refuse, whole
+from agentkit.checks.bounds import TEXT, YES_OR_NO, Bound, Bounds, instance, or_none, refuse, whole
 from agentkit.checks.spelling import methods_take, takes
 from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadExists, ThreadNotFound
 from agentkit.foreign import renamed
@@ -26,7 +26,7 @@ from agentkit.threads.entries import edited_call, entries_of, one_message
 from agentkit.threads.fork import copied
 from agentkit.threads.known_threads import KnownThreads
 from agentkit.threads.open_response import UNANSWERED
-from agentkit.threads.reading import read_log
+from agentkit.threads.reading import read_log, readable
 from agentkit.threads.resume import may_have_run, not_again, waiting, waits_inside
 from agentkit.threads.store import Call, Log, Move, Store, Thread, asked
 from agentkit.tool.codec import call_from_json, to_json
@@ -35,12 +35,14 @@ from agentkit.tool.registry import ToolRegistry
 _LOG = logging.getLogger("agentkit.threads")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
+_ID: Final = Bound(lambda value: isinstance(value, str) and value != "", "a string that is not empty")
 _NEW: Final[Bounds] = {
-    "thread_id": or_none(TEXT, "for a new one"),
+    "thread_id": or_none(_ID, "for a new one"),
+    "new_id": or_none(_ID, "for a new one"),
     "metadata": instance(Mapping, "a mapping, such as {'title': 'Holidays'}"),
     "exist_ok": YES_OR_NO,
 }
-_THREAD: Final[Bounds] = {"thread_id": TEXT}
+_THREAD: Final[Bounds] = {"thread_id": _ID, "client_id": or_none(TEXT), "by": or_none(TEXT), "until": or_none(whole(0))}
 _PAGE: Final[Bounds] = {"limit": whole(0), "before": or_none(instance(Thread, "a thread from list_threads"))}
 
 
@@ -84,10 +86,8 @@ class KeptThreads:
         """
         refuse("create_thread", {"thread_id": thread_id, "metadata": metadata, "exist_ok": exist_ok}, _NEW)
         id = secrets.token_hex(8) if thread_id is None else thread_id
-        if not id:
-            raise ConfigError("create_thread(''): a thread's id cannot be empty; omit it for a new one")
         with suppress(*(ThreadExists,) * exist_ok):
-            await asked(self.store.create, id, metadata, entries_of(messages_from(messages)))
+            await asked(self.store.create, id, metadata, readable(entries_of(messages_from(messages)), id))
         return id
 
     async def get_thread(self, thread_id: str) -> Thread:
@@ -157,9 +157,8 @@ class KeptThreads:
             ThreadExists: there is a thread with the new id.
             ConfigError: the thread has no entry `until`.
         """
-        refuse("fork_thread", {"thread_id": thread_id}, _THREAD)
-        if metadata is not None:
-            refuse("fork_thread", {"metadata": metadata}, _NEW)
+        refuse("fork_thread", {"thread_id": thread_id, "until": until}, _THREAD)
+        refuse("fork_thread", {"new_id": new_id, "metadata": {} if metadata is None else metadata}, _NEW)
         thread, log = await asked(self.store.get, thread_id), await read_log(self.store, thread_id)
         if until is not None and until not in (entry.seq for entry in log.entries):
             raise ConfigError(
@@ -167,7 +166,7 @@ class KeptThreads:
             )
         id = new_id or secrets.token_hex(8)
         said = {**(thread.metadata if metadata is None else metadata), "forked_from": thread_id}
-        await asked(self.store.create, id, said, copied(log, until))
+        await asked(self.store.create, id, said, readable(copied(log, until), id))
         return id
 
     # -------------------------------------------------------------- messages
@@ -189,14 +188,14 @@ class KeptThreads:
             ThreadNotFound: there is no such thread.
             ConfigError: it is a system message (pass that to the run), or a result without a call that waits for it.
         """
-        refuse("add_message", {"thread_id": thread_id}, _THREAD)
+        refuse("add_message", {"thread_id": thread_id, "client_id": client_id}, _THREAD)
         answers = isinstance(message, Mapping) and message.get("role") == "tool"
         names = await self._names(thread_id) if answers else {}
         one = one_message(message, names)
         if isinstance(one, ToolMessage):
             return await self._answer(thread_id, one)
         (entry,) = entries_of([one])
-        (seq,) = await asked(self.store.commit, thread_id, [replace(entry, key=client_id)])
+        (seq,) = await asked(self.store.commit, thread_id, readable([replace(entry, key=client_id)], thread_id))
         return seq
 
     async def get_llm_messages(self, thread_id: str) -> list[Message]:
@@ -254,6 +253,7 @@ class KeptThreads:
             ConfigError: no such call waits, it is not the one that the person saw, or its tool does not accept these
                 arguments.
         """
+        refuse("approve", {"thread_id": thread_id, "by": by}, _THREAD)
         thread_id, record = await self._waiting(thread_id, call_id)
         call = call_from_json(record.body)
         if seen is not None and seen != call_hash(call):
@@ -276,6 +276,7 @@ class KeptThreads:
         Raises:
             ConfigError: no such call waits.
         """
+        refuse("deny", {"thread_id": thread_id, "by": by}, _THREAD)
         thread_id, record = await self._waiting(thread_id, call_id)
         said = denial(call_from_json(record.body), reason)
         if may_have_run(record):
@@ -296,7 +297,7 @@ class KeptThreads:
 
     async def _decide(self, thread_id: str, move: Move) -> None:
         try:
-            await asked(self.store.commit, thread_id, [move])
+            await asked(self.store.commit, thread_id, readable([move], thread_id))
         except StoreConflict as e:
             raise ConfigError("this call was already approved, denied or answered in the meantime") from e
 
@@ -325,7 +326,7 @@ class KeptThreads:
             call = await self._open_call(thread_id, answer.call_id)
             move = Move(call.seq, call.ordinal, "answered", UNANSWERED, answer=to_json(answer))
             try:
-                await asked(self.store.commit, thread_id, [move])
+                await asked(self.store.commit, thread_id, readable([move], thread_id))
                 return call.seq
             except StoreConflict:  # it was answered; an older one with its id may not be
                 continue

@@ -14,6 +14,7 @@ from typing import Final
 from agentkit.agent.cancelling import uncancelled
 from agentkit.errors import StoreConflict, StoreError, ThreadBusy
 from agentkit.threads.owner import is_dead, this_process
+from agentkit.threads.reading import readable
 from agentkit.threads.store import Change, Lease, Store, asked
 
 LEASE: Final = 30.0
@@ -126,6 +127,7 @@ class HeldLease:
         if not changes:
             return ()
         try:
+            changes = readable(changes, self._thread_id)
             return await asked(self._store.commit, self._thread_id, changes, fence=self.fence)
         except StoreConflict:
             raise
@@ -139,7 +141,7 @@ class HeldLease:
         """Make changes one by one although the lease is void, as far as the store accepts them."""
         for change in changes:
             try:
-                await asked(self._store.commit, self._thread_id, [change], fence=self.fence)
+                await asked(self._store.commit, self._thread_id, readable([change], self._thread_id), fence=self.fence)
             except StoreConflict:  # it exists: the write was done, and then failed
                 continue
             except StoreError:

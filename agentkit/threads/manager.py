@@ -244,6 +244,8 @@ class ThreadManager(SayingThreads, EnteredAsync):
 
         Register `StoredResults` with it if its model should be able to read shortened results again.
         """
+        if isinstance(thread_id, Agent):
+            raise ConfigError("run_agent(agent, thread_id): these are swapped; write run_agent(thread_id, agent)")
         if misplaced:
             raise ConfigError(
                 f"run_agent(thread_id, agent) answers the thread's last message, found {misplaced[0]!r:.60} after them"

@@ -1,13 +1,14 @@
 """A thread as it is in its store, checked against what agentkit writes: the only place where bodies are read.
 
-Code that uses them does not check again. A body that was written by another program, for example an older or newer
-agentkit, or that was damaged, raises a `StoreError` that names the thread and the entry.
+What is written is checked by the same rules (`readable`). Code that uses bodies does not check again. One of another
+program, for example an older or newer agentkit, or a damaged one raises a `StoreError` that names thread and entry.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -17,10 +18,11 @@ from agentkit.errors import StoreError
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.threads.entries import IDEMPOTENT, OWN, TOOL, joined
-from agentkit.threads.store import Body, Call, Entry, Log, Store, asked
+from agentkit.threads.store import Append, Body, Call, CallStatus, Change, Entry, Log, Move, Store, asked
 from agentkit.tool.codec import UNREADABLE, call_from_json, from_json
 
 T = TypeVar("T")
+_C = TypeVar("_C", bound=Change)
 
 LONG: Final = 200
 """The number of entries from which on reading takes some milliseconds, in which the event loop should not stand."""
@@ -51,7 +53,7 @@ def checked(log: Log, thread_id: str) -> Log:
     calls: dict[int, list[Call]] = {}
     for call in log.calls:
         try:
-            _check_call(call)
+            _check_call(call.status, call.body, call.note, call.answer)
         except (*UNREADABLE, StoreError) as e:
             where = f"thread {thread_id!r}, entry {call.seq}, call {call.ordinal}"
             raise StoreError(f"{where} is damaged in the store: {e}") from e
@@ -65,6 +67,27 @@ def checked(log: Log, thread_id: str) -> Log:
         except (*UNREADABLE, StoreError) as e:
             raise StoreError(f"thread {thread_id!r}, entry {entry.seq} is damaged in the store: {e}") from e
     return replace(log, entries=tuple(entries))
+
+
+def readable(changes: Sequence[_C], thread_id: str) -> Sequence[_C]:
+    """The changes, if reading accepts what they write.
+
+    Raises:
+        StoreError: for the first body that reading would refuse; it must not be written.
+    """
+    for change in changes:
+        where = "a new entry" if isinstance(change, Append) else f"entry {change.seq}"
+        try:
+            if isinstance(change, Move):
+                _check_call(change.to, change.body, change.note, change.answer)
+                continue
+            for call in change.calls:
+                _check_call(call.status, call.body, None, call.answer)
+            grown = [Call(0, sys.maxsize, new.id, new.status, new.body) for new in change.calls if "before" in new.body]
+            _check_entry(joined(Entry(sys.maxsize, change.kind, change.body, None, 0.0), grown))
+        except (*UNREADABLE, StoreError) as e:
+            raise StoreError(f"thread {thread_id!r}, {where} cannot be written: {e}; nothing was changed") from e
+    return changes
 
 
 def _check_entry(entry: Entry) -> tuple[ToolCall, ...]:
@@ -114,13 +137,14 @@ def _written(call: ToolCall) -> str:
     return json.dumps(dict(call.arguments), sort_keys=True)
 
 
-def _check_call(call: Call) -> None:
-    call_from_json(call.body)
-    _check_fields(call.body, _CALL)
-    _check_fields(call.note, _NOTE)
-    if "hash" in call.note and call.status in ("planned", "waiting"):
-        raise ValueError(f"status is {call.status!r}, but its note has a person's approval")
-    if call.answer is not None and not isinstance(from_json(call.answer), ToolMessage):
+def _check_call(status: CallStatus, body: Body | None, note: Body | None, answer: Body | None) -> None:
+    if body is not None:
+        call_from_json(body)
+        _check_fields(body, _CALL)
+    _check_fields(note or {}, _NOTE)
+    if "hash" in (note or {}) and status in ("planned", "waiting"):
+        raise ValueError(f"status is {status!r}, but its note has a person's approval")
+    if answer is not None and not isinstance(from_json(answer), ToolMessage):
         raise ValueError("expected a result, found another message")
 
 

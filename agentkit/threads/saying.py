@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from agentkit.agent import RunResult
 from agentkit.agent.final_reply import FinalReply
 from agentkit.agent.prompts import Prompt
-from agentkit.errors import StoreConflict, ThreadNotFound
+from agentkit.errors import ConfigError, StoreConflict, ThreadNotFound
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage
 from agentkit.threads.conversation import in_order, messages_of, role_of
-from agentkit.threads.entries import OWN
-from agentkit.threads.reading import read_log
+from agentkit.threads.entries import OWN, entries_of, one_message
+from agentkit.threads.reading import read_log, readable
 from agentkit.threads.resume import finish_of
 from agentkit.threads.store import Entry, Log
 from agentkit.tool.codec import from_json
@@ -28,10 +28,13 @@ if TYPE_CHECKING:
 
 
 async def put(threads: KeptThreads, thread_id: str, message: Prompt, *, client_id: str | None = None) -> int:
-    """`add_message` to a thread that may be new; returns the message's `seq`."""
+    """`add_message` of what a model is to answer, to a thread that may be new; returns the message's `seq`."""
+    if isinstance(one := one_message(message, {}), AssistantMessage):
+        raise ConfigError("a model answers a user's message or a result, found a model's message: use add_message")
     try:
         return await threads.add_message(thread_id, message, client_id=client_id)
     except ThreadNotFound:
+        readable(entries_of([one]), thread_id)  # before there is a thread
         await threads.create_thread(thread_id, exist_ok=True)  # someone else may have created it just now
         return await threads.add_message(thread_id, message, client_id=client_id)
 

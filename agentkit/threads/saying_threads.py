@@ -25,6 +25,7 @@ from agentkit.checks.spelling import takes
 from agentkit.checks.type_variables import TypeVar
 from agentkit.errors import ConfigError
 from agentkit.events import Event, Text
+from agentkit.foreign import renamed
 from agentkit.foreign.elsewhere import at
 from agentkit.models.base import Model
 from agentkit.threads.kept_threads import KeptThreads
@@ -79,6 +80,7 @@ class SaidStream(RunStream[OutputT], Generic[OutputT]):
     async def _events(self) -> AsyncGenerator[Event, None]:
         self._begun, asked = True, False
         try:
+            self._requests.check()  # before anything is stored
             self._stored = await self._said(self.plan)
             if self._stored is not None and self._stored.text:
                 yield Text(self._stored.text)
@@ -150,7 +152,7 @@ class SayingThreads(KeptThreads, ABC):
         **options: Unpack[RunOptions[_ContextT]],
     ) -> RunResult[_OutputT]: ...
     @waits("threads.say(…)", "threads.say_sync(…)")
-    @takes(_Options, others=at("run_thread"), owner="say")
+    @takes(_Options, others=at("run_thread", renamed.ADD_MESSAGE), owner="say")
     async def say(
         self,
         thread_id: str,
@@ -205,7 +207,7 @@ class SayingThreads(KeptThreads, ABC):
         client_id: str | None = None,
         **options: Unpack[RunOptions[_ContextT]],
     ) -> RunStream[_OutputT]: ...
-    @takes(_Options, others=at("run_thread"), owner="say_stream")
+    @takes(_Options, others=at("run_thread", renamed.ADD_MESSAGE), owner="say_stream")
     def say_stream(
         self,
         thread_id: str,
@@ -249,7 +251,7 @@ class SayingThreads(KeptThreads, ABC):
         client_id: str | None = None,
         **options: Unpack[RunOptions[_ContextT]],
     ) -> RunResult[_OutputT]: ...
-    @takes(_Options, others=at("run_thread"), owner="say_sync")
+    @takes(_Options, others=at("run_thread", renamed.ADD_MESSAGE), owner="say_sync")
     def say_sync(
         self,
         thread_id: str,

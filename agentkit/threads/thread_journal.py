@@ -30,7 +30,7 @@ from agentkit.threads.known_threads import KnownThreads
 from agentkit.threads.lease import HeldLease
 from agentkit.threads.model_view import ModelView
 from agentkit.threads.open_response import UNANSWERED, OpenResponse
-from agentkit.threads.reading import read_log
+from agentkit.threads.reading import read_log, readable
 from agentkit.threads.resume import (
     INTERRUPTED,
     Settlement,
@@ -318,7 +318,7 @@ class ThreadJournal:
         first = Append({"message": to_json(user(task))})
         try:
             with suppress(ThreadExists):
-                await asked(self._store.create, id, {"parent": self.thread_id, "call": call_id}, [first])
+                await asked(self._store.create, id, {"parent": self.thread_id, "call": call_id}, readable([first], id))
         except asyncio.CancelledError as e:
             if call_id in self._open.inside:
                 raise Suspended(()) from e

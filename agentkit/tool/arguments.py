@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from agentkit.checks.spelling import did_you_mean, then
 from agentkit.errors import SchemaError
 from agentkit.foreign import renamed
+from agentkit.schemas.validators import checker_of
 from agentkit.schemas.walk import type_of, types_of
 from agentkit.schemas.words import TOO_DEEP, InvalidArguments, Problem, of_pydantic, of_written, shown
 from agentkit.tool.declare import OpenAPISchema
@@ -310,24 +311,4 @@ def _property(
 
 def _checker(schema: Mapping[str, Any], where: str) -> Validator:
     refuse_invalid(schema, where)
-    from jsonschema import Draft202012Validator
-    from jsonschema.validators import extend
-    from referencing import Registry
-
-    choices = {key: _or_null(Draft202012Validator.VALIDATORS[key]) for key in NULLABLE}
-    made = extend(Draft202012Validator, choices)  # type: ignore[no-untyped-call]
-    checker: Validator = made(schema, registry=Registry())  # the default one downloads what is missing
-    return checker
-
-
-NULLABLE: Final = ("type", "enum", "const", "anyOf", "oneOf", "allOf")
-
-
-def _or_null(check: Callable[..., Any]) -> Callable[..., Any]:
-    """A schema keyword that also accepts null under `nullable: true`, which OpenAPI 3.0 has and JSON Schema has not."""
-
-    def checked(validator: Validator, wanted: Any, instance: Any, schema: Mapping[str, Any]) -> Any:
-        allowed = instance is None and schema.get("nullable") is True
-        return () if allowed else check(validator, wanted, instance, schema)
-
-    return checked
+    return checker_of(schema)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal
@@ -18,12 +18,12 @@ from agentkit.foreign.absent import explained
 from agentkit.formats import control
 from agentkit.schemas.walk import words
 from agentkit.schemas.words import InvalidArguments
-from agentkit.tool import own_thread
 from agentkit.tool.arguments import Arguments, offer
 from agentkit.tool.declare import BothSchemas, OpenAPISchema, XMLSchema, declared, schemas_of
 from agentkit.tool.element import element_of, kebab
 from agentkit.tool.identity import digest_of
 from agentkit.tool.not_a_tool import not_a_tool, undecorated
+from agentkit.tool.own_thread import constructed
 from agentkit.tool.policy import ToolPolicy, policy_of
 from agentkit.tool.result import ToolContext
 from agentkit.tool.signature import name_of, read_signature
@@ -279,14 +279,7 @@ def _instance(tool: Any, owner: type, kwargs: Mapping[str, Any]) -> Any:
         ) from e
     except ValueError:
         pass  # a C class without a signature: the call below will show
-    if any(given.get("one_thread") is True for given in _keywords(owner)):
-        return own_thread.constructed(lambda: owner(**kwargs))
-    return owner(**kwargs)
-
-
-def _keywords(owner: type) -> Iterator[Mapping[str, Any]]:
-    """The keywords of the decorators of a class's methods."""
-    return (one.keywords for of in declared(owner).values() for one in of if isinstance(one, OpenAPISchema))
+    return constructed(owner, kwargs)
 
 
 @dataclass(frozen=True, slots=True)

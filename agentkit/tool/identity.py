@@ -1,9 +1,10 @@
 """What a tool is, so that an approval of its call holds for this tool alone: a name can come to mean another one. Pure.
 
-The digest has the function's module (without its package) and name, its compiled code, that of what it wraps, and
-simple default values; of a server's tool, the server and its name there instead; and the description and the
-parameters that a model sees. It has neither the name under which the tool is registered, which the call has, nor what
-its function calls, nor its instance's state.
+The digest has the function's module (without its package) and name, its compiled code, that of what it wraps, its
+default values and what a `functools.partial` binds; of a server's tool, the server and its name there instead; and the
+description and the parameters that a model sees. Of values it has strings, numbers, None, paths, and lists, sets and
+dicts of them, and of any other only the type's name. It has neither the name under which the tool is registered, which
+the call has, nor what its function calls, closes over or reads from globals, nor its instance's state.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any, Final
 
 from agentkit.toolspec import ToolSpec
 
-_SIMPLE: Final = (str, int, float, bool, bytes, type(None))
+_SIMPLE: Final = (str, int, float, bool, bytes, type(None), PurePath)
 
 
 def digest_of(spec: ToolSpec, method: Callable[..., Any], origin: str = "") -> str:
@@ -37,9 +38,10 @@ def digest_of(spec: ToolSpec, method: Callable[..., Any], origin: str = "") -> s
 
 
 def _wrapped(method: Any) -> Iterator[Any]:
-    """The function that is called, and those inside it."""
+    """The function that is called, what partials bind of it, and those inside it."""
     for _ in range(32):  # a longer chain is a cycle
         while isinstance(method, functools.partial | functools.partialmethod):
+            yield method
             method = method.func
         method = getattr(method, "__func__", method)
         if not hasattr(method, "__code__") and not inspect.isbuiltin(method):
@@ -50,6 +52,8 @@ def _wrapped(method: Any) -> Iterator[Any]:
 
 
 def _function(function: Any) -> list[Any]:
+    if isinstance(function, functools.partial | functools.partialmethod):
+        return [repr(_constant((function.args, function.keywords)))]
     code = getattr(function, "__code__", None)
     values = (
         *(getattr(function, "__defaults__", None) or ()),
@@ -79,8 +83,10 @@ def _constant(value: Any) -> Any:
     """A constant in a form that is the same in each process."""
     if isinstance(value, CodeType):
         return _code(value)
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return tuple(map(_constant, value))
-    if isinstance(value, frozenset):
-        return sorted(map(repr, value))
+    if isinstance(value, dict):
+        return sorted(repr(_constant(item)) for item in value.items())
+    if isinstance(value, set | frozenset):
+        return sorted(repr(_constant(one)) for one in value)
     return value if isinstance(value, _SIMPLE) else type(value).__qualname__

@@ -19,7 +19,7 @@ def not_a_tool(tool: Any) -> str | None:
         name = tool.__name__
         return (
             f"{name_of(tool)} is a function, not a class or its instance: write registry.register({name}), or "
-            f"threads.add_tool({name}) with a thread manager; register_function({name}, …) accepts a name and limits"
+            f"threads.add_tool([{name}, …]) with a ThreadManager; register_function({name}, …) takes a name and limits"
         )
     if callable(getattr(tool, "as_tool", None)) and not hasattr(tool, "args_schema"):  # LangChain's tools have both
         what = name_of(tool) if isinstance(tool, type) else f"an instance of {kind}"

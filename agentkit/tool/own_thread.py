@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import lru_cache
 from queue import SimpleQueue
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from agentkit.checks.forks import starts_anew
 from agentkit.checks.keys import words
+from agentkit.tool.declare import declared
 
 T = TypeVar("T")
 
@@ -62,6 +64,8 @@ class OwnThread:
                 done.set_exception(e)
 
         self.submit(run)
+        if (error := done.exception()) is not None:
+            raise error  # not by `result`, whose place would be logged instead of the author's
         return done.result()
 
     def end(self) -> None:
@@ -85,11 +89,25 @@ def thread_of(owner: object) -> OwnThread:
     return _belongs(OwnThread(), owner) if found is None else found
 
 
-def constructed(construct: Callable[[], T]) -> T:
-    """An instance that is constructed in its own thread."""
+@lru_cache(maxsize=512)
+def has_own_thread(kind: Any) -> bool:
+    """Whether a method of a class is declared with `one_thread=True`."""
+    return any(getattr(one, "keywords", {}).get("one_thread") is True for of in declared(kind).values() for one in of)
+
+
+def thread_of_method(function: Callable[..., object]) -> OwnThread | None:
+    """The thread for a method that is not itself a tool, such as a predicate or a hook; None if any thread will do."""
+    kind: Any = type(owner := getattr(function, "__self__", None))
+    return thread_of(owner) if has_own_thread(kind) else None
+
+
+def constructed(kind: Any, kwargs: Mapping[str, Any]) -> Any:
+    """An instance of a class, constructed in its own thread if it has one."""
+    if not has_own_thread(kind):
+        return kind(**kwargs)
     thread = OwnThread()
     try:
-        instance = thread.wait_for(construct)
+        instance = thread.wait_for(lambda: kind(**kwargs))
     except BaseException:
         thread.end()
         raise

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agentkit.formats import repairs
 from agentkit.schemas import walk
+from agentkit.schemas.validators import checker_of
 from agentkit.schemas.words import MAX_PROBLEMS, InvalidArguments, Problem
 from agentkit.tool.arguments import Arguments
 from agentkit.tool.hints import value_type
@@ -157,9 +158,7 @@ class Output:
 
     def _has_form(self, value: Any) -> bool:
         """Whether a value matches the schema, as a model writes it that can write nothing else."""
-        from jsonschema import Draft202012Validator
-
-        checker = Draft202012Validator(self._arguments.schema)
+        checker = checker_of(self._arguments.schema)
         try:
             return checker.is_valid({VALUE: value}) or (self._wrapped and checker.is_valid(value))
         except Exception:  # noqa: BLE001 - a schema that it cannot evaluate, as with a pattern of pydantic's

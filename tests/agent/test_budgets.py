@@ -81,7 +81,6 @@ COSTS = st.lists(st.integers(2, 100), min_size=1, max_size=5)
 WAITS = st.lists(st.integers(0, 4), min_size=1, max_size=5)
 
 
-@settings(max_examples=40, deadline=None)
 @given(TREES, COSTS, WAITS, st.integers(1, 800))
 def test_tokens_are_overshot_by_less_than_one_response(
     tree: Tree, costs: list[int], waits: list[int], most: int
@@ -95,7 +94,6 @@ def test_tokens_are_overshot_by_less_than_one_response(
         assert result.finish == "stop"
 
 
-@settings(max_examples=40, deadline=None)
 @given(TREES, COSTS, WAITS, st.integers(1, 800))
 def test_cost_is_overshot_by_less_than_a_response(tree: Tree, costs: list[int], waits: list[int], most: int) -> None:
     house = House(costs, waits, tells=True)
@@ -104,7 +102,6 @@ def test_cost_is_overshot_by_less_than_a_response(tree: Tree, costs: list[int], 
     assert sum(house.spent) < most + max(house.spent) + 1e-6
 
 
-@settings(max_examples=40, deadline=None)
 @given(TREES, WAITS, st.integers(1, 12))
 def test_calls_are_never_overshot(tree: Tree, waits: list[int], most: int) -> None:
     house = House([2], waits, tells=True)

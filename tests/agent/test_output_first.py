@@ -173,7 +173,7 @@ IDLE = (
 )  # fmt: skip
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(11)
 @pytest.mark.parametrize("around", IDLE)
 @pytest.mark.parametrize("mode", [*NATIVE, *OWN[:4]])
 @pytest.mark.parametrize("chunk", [None, 1, 5])

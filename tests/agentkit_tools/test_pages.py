@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from agentkit_tools.pages.feeds import feed_text
 from agentkit_tools.pages.page_source import MAX_ATTRIBUTES, MAX_PIECES, bounded, decoded, parsed
 from agentkit_tools.pages.page_text import PageText, page_text
+from agentkit_tools.pages.page_writer import Addresses
 
 PAGES = Path(__file__).parent / "pages"
 URL = "https://site.example/a/"
@@ -412,3 +413,34 @@ def test_reading_stops_in_time_with_what_was_read_until_then(shape: Shape, monke
 def test_a_page_of_tags_is_read_up_to_a_bound(piece: str) -> None:
     assert len(bounded(piece * 450_000)) <= len(piece) * MAX_PIECES
     assert bounded(piece * 100) == piece * 100
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<base href='/12345/'>" + "<a href=x>y</a> " * 9,
+        "<a href='/123456'><p>y</p><p>y</p>" + "<p>y</p>" * 7 + "</a>",  # written again in each paragraph
+        "<base href='/12345/'>" + "<img alt=y src=x>" * 9,
+        "<base href='/12345/'>" + "<iframe title=y src=x></iframe>" * 9,
+        "<base href='/12345/'><table><tr><th>a<th>b<th>c" + ("<tr>" + "<td><a href=x>y</a>" * 3) * 3 + "</table>",
+    ],
+)
+def test_the_addresses_of_a_page_take_no_more_than_their_room(html: str) -> None:
+    room = Addresses(50)  # for two of `https://e.org/12345/x`
+    page = page_text(html, "https://e.org/", addresses=room)
+    assert (page.text.count("](https://e.org/12345"), page.text.count("y]"), page.unlinked) == (2, 9, 7)
+
+
+def test_the_entries_of_a_feed_share_one_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentkit_tools.pages.feeds.Addresses", lambda: Addresses(50))
+    words = "<description>&lt;a href=x&gt;y&lt;/a&gt;</description>"
+    entry = f"<item><title>t</title><link>https://e.org/12345</link>{words}</item>"
+    page = feed_text(f"<rss><channel>{entry * 3}</channel></rss>", URL)
+    assert page is not None
+    assert (page.text.count("](https://e.org/"), page.unlinked) == (3, 3)
+
+
+def test_a_base_longer_than_any_address_is_none() -> None:
+    page = "<base href='/{}/'><a href=x>y</a>"
+    assert page_text(page.format("a" * 9_000), URL).text == "[y](https://site.example/a/x)\n"
+    assert page_text(page.format("b"), URL).text == "[y](https://site.example/b/x)\n"

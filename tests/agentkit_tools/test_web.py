@@ -158,6 +158,12 @@ def test_a_compressed_page_is_read() -> None:
     assert fetched({"/": page}).text.endswith("\n\nTea")
 
 
+def test_links_whose_addresses_have_no_room_are_counted() -> None:
+    result = fetched({"/": html("<a href='/" + "a" * 4_000_000 + "'>Tea</a> <a href=/b>Milk</a>")})
+    remark = "1 links have no address here: those of the page are too long together"
+    assert result.text.endswith(f"\n\n[Tea] [Milk](SITE/b)\n\n[{remark}]")
+
+
 def test_row_27_a_huge_page_is_cut_and_that_is_said() -> None:
     result = fetched({"/": html("<p>" + "word " * 10_000)}, web={"max_bytes": 1000})
     assert result.text.endswith("\n[only the first 1000 bytes of the page were read]")

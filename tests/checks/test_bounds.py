@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from agentkit import Agent, Budget, Price, ProcessorConfig, ThreadManager, ToolRegistry, openapi_schema
 from agentkit.errors import ConfigError, SchemaError
+from agentkit.fit import fit
 from agentkit.messages import user
-from agentkit.testing import ScriptedModel
+from agentkit.rollout import (
+    ModelPolicy,
+    Rollout,
+    RolloutLimits,
+    ScriptedPolicy,
+    ServerPolicy,
+    ToolKwargs,
+    as_rollout_tool,
+)
+from agentkit.testing import Replay, ScriptedModel
 from agentkit.threads import Compaction, SQLiteStore
 
 MODEL = ScriptedModel(["Hello."])
@@ -157,7 +168,7 @@ async def test_of_what_is_written_to_a_thread() -> None:
         await threads.add_message(5, "Hi")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"create_thread\(metadata=5\): expected a mapping"):
         await threads.create_thread(metadata=5)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="cannot be empty"):
+    with pytest.raises(ConfigError, match="expected a string that is not empty"):
         await threads.create_thread("")
     with pytest.raises(ConfigError, match=r"fork_thread\(until=9\): thread 't' has 1 entries, from 0"):
         await threads.fork_thread("t", until=9)
@@ -217,3 +228,23 @@ def test_stores_and_models_may_be_wrapped_by_getattr() -> None:
 def test_what_lacks_methods_of_a_store_is_refused(wrong: Any) -> None:
     with pytest.raises(ConfigError, match="expected a store, the path"):
         ThreadManager(store=wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: Rollout([], ScriptedPolicy([]), tokenizer="Qwen/Qwen3-8B"), "expected a tokenizer: AutoTokenizer."),
+        (lambda: RolloutLimits(max_turns=3), "no argument 'max_turns'; did you mean 'max_assistant_turns'?"),  # type: ignore[call-arg]
+        (lambda: ModelPolicy("gpt-5"), "a model string is one of openai:, "),
+        (lambda: ToolKwargs(secret=4), "ToolKwargs has no argument 'secret'; it takes create, "),  # type: ignore[call-arg]
+        (lambda: ServerPolicy("m"), "ServerPolicy is missing 'base_url'; for example: "),  # type: ignore[call-arg]
+        (lambda: as_rollout_tool(print, [3]), "as_rollout_tool(config=[3]): expected the constructor's arguments"),  # type: ignore[arg-type]
+        (lambda: Replay("nope.json"), "Replay('nope.json'): expected a list of recordings"),
+        (lambda: asyncio.run(fit(MODEL, modes="native")), "fit(modes='native'): expected a list of modes"),
+        (lambda: asyncio.run(fit(MODEL, mode=["native"])), "fit has no argument 'mode'; did you mean 'modes'?"),  # type: ignore[call-arg]
+    ],
+)
+def test_of_other_doors(wrong: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        wrong()
+    assert message in str(raised.value)

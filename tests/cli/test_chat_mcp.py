@@ -53,7 +53,7 @@ def test_a_command_is_shown_and_approved_once(tmp_path: Path) -> None:
 def test_without_a_terminal_nothing_unapproved_starts(tmp_path: Path, options: list[str], complaint: str) -> None:
     with ReplayServer([]) as server:
         done = typed(server, "look\n", "--mcp", servers(tmp_path), *options)
-    assert (done.returncode, complaint in done.stderr) == (1, True), done.stderr
+    assert (done.returncode, complaint in done.stderr) == (2, True), done.stderr
 
 
 @pytest.mark.soak  # in the library, each run tests it

@@ -81,7 +81,7 @@ def test_parse_leaves_code_alone_unless_told(say: Say) -> None:
 
 @pytest.mark.parametrize(
     ("encoding", "status", "path"),
-    [("utf-8", 1, ""), ("latin-1", 0, "café.txt")],
+    [("utf-8", 2, ""), ("latin-1", 0, "café.txt")],
 )
 def test_parse_alters_no_byte_that_it_cannot_read(encoding: str, status: int, path: str) -> None:
     done = subprocess.run(
@@ -176,7 +176,7 @@ def test_a_mistake_is_answered_with_what_was_wanted(
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     status, out, err = say(*words)
-    assert (status, out) == (1, "")
+    assert (status, out) == (2, "")
     assert err.startswith(f"agentkit {words[0]}: ")
     assert told in err
 

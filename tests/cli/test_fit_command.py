@@ -116,7 +116,7 @@ def test_the_users_tools_are_not_run(say: Say) -> None:
 )
 def test_what_is_wrong_is_told_before_anything_is_asked(say: Say, options: list[str], message: str) -> None:
     status, out, err = say("fit", "--model", "openai:m", *options)
-    assert (status, out, err.startswith(f"agentkit fit: {message}")) == (1, "", True), err
+    assert (status, out, err.startswith(f"agentkit fit: {message}")) == (2, "", True), err
 
 
 def test_a_server_without_the_model_ends_it(say: Say) -> None:

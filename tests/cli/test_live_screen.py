@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import pytest
 from emulator import Shown
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit.cli.live_screen import LiveScreen
@@ -142,7 +142,6 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=40)
 @given(text=st.lists(PIECES, max_size=12).map("".join), seed=st.integers(0, 9), columns=st.sampled_from([20, 40, 80]))
 def test_no_word_is_lost_and_no_cut_shows(text: str, seed: int, columns: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

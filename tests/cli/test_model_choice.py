@@ -216,7 +216,7 @@ def test_a_reference_is_no_model_string(name: str, reference: bool) -> None:
     ],
 )
 def test_what_does_not_go_together_is_told(say: Say, options: list[str], message: str) -> None:
-    assert say(*run(*options)) == (1, "", f"agentkit run: {message}\n")
+    assert say(*run(*options)) == (2, "", f"agentkit run: {message}\n")
 
 
 def test_a_missing_key_is_told_in_options(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:

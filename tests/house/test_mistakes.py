@@ -203,7 +203,7 @@ RAISED = [
     (14, 'Agent(ScriptedModel([])).run_sync("hi")', "the script of 'scripted' has 0 turns, but this is request 1: add a turn that answers its last message, 'hi'"),
     (15, "Agent(M, [Needy])", "Needy cannot be constructed with no arguments: missing a required argument: 'root'; pass its arguments to register_tool(Needy, ...), or an instance"),
     (16, "Agent(M, [Plain])", "Plain has no decorated method; put @openapi_schema (and @xml_schema for an XML tag) on the methods that a model may call, such as `@openapi_schema` above `def add`"),
-    (17, "threads.add_tool(add, timeout=3)", "add is a function, not a class or its instance: write registry.register(add), or threads.add_tool(add) with a thread manager; register_function(add, …) accepts a name and limits"),
+    (17, "threads.add_tool(add, timeout=3)", "add is a function, not a class or its instance: write registry.register(add), or threads.add_tool([add, …]) with a ThreadManager; register_function(add, …) takes a name and limits"),
     (17, "threads.registry.register_tool([Files])", "a list is not a tool: register its items with registry.register(*tools), or with a thread manager threads.add_tool(tools)"),
     (17, "threads.add_tool(Files, Files)", "function_names is a list of method names, found the class Files: register each class with a separate call"),
     (18, "ToolRegistry(add, add)", "add: the function name 'add' is taken by"),

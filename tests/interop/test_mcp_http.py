@@ -31,6 +31,14 @@ def old() -> Iterator[ToolRegistry]:
         yield ToolRegistry(tools)
 
 
+def test_an_address_without_a_server_says_what_to_look_at() -> None:
+    def look() -> None:
+        """Look."""
+
+    with served([look]) as url, pytest.raises(ConfigError, match=r"404 Not Found .* often ends in /mcp\)"):
+        ToolRegistry(MCPTools(url.removesuffix("/mcp"), name="x"))
+
+
 @pytest.mark.soak
 def test_512_calls_in_flight_through_one_session_are_all_answered() -> None:
     """Each is held until all have arrived, so all of them are in flight at the same time."""

@@ -234,7 +234,18 @@ def test_clients_that_break_off_print_nothing() -> None:
 )
 def test_wrong_options_are_refused(say: Say, words: list[str], said: str) -> None:
     status, _, err = say("mcp", *words)
-    assert (status, said in err) == (1, True), err
+    assert (status, said in err) == (2, True), err
+
+
+def test_an_application_is_made_of_a_server() -> None:
+    with pytest.raises(ConfigError, match=r"expected a server: mcp_app\(mcp_server\(tools\)\)"):
+        mcp_app([list])  # type: ignore[arg-type]
+
+
+def test_options_of_http_are_refused_without_it(say: Say, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        say("mcp", "--tools", FILES, "--token-env", "NOPE")
+    assert "--token-env is for a server over HTTP: add --http" in capsys.readouterr().err
 
 
 def test_a_client_that_asks_for_earlier_events_gets_the_stream_from_now_on() -> None:

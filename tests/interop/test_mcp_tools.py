@@ -23,6 +23,7 @@ from mcp_kit import LOCAL, SUPPORT, acall, call, declared, notes, raw
 from agentkit import Agent, ImagePart, TextPart, ThreadManager, ToolRegistry
 from agentkit.errors import ConfigError, SchemaError
 from agentkit.interop.mcp import MCPProgress, MCPTools
+from agentkit.interop.mcp.endpoints import LocalServer
 from agentkit.messages import ToolCall, ToolMessage
 from agentkit.testing import ScriptedModel
 
@@ -92,9 +93,10 @@ def test_names(tmp_path: Path, options: dict[str, Any], names: list[str]) -> Non
         assert list(ToolRegistry(server).tools) == names
 
 
-def test_a_tool_that_does_not_exist_cannot_be_chosen(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [{"only": ["write"]}, {"rename": {"write": "look"}}])
+def test_a_tool_that_does_not_exist_cannot_be_chosen(tmp_path: Path, options: dict[str, Any]) -> None:
     with (
-        raw(tmp_path, "read", only=["write"]) as server,
+        raw(tmp_path, "read", **options) as server,
         pytest.raises(ConfigError, match=r"no tool 'write'; .*'read'"),
     ):
         ToolRegistry(server)
@@ -205,10 +207,11 @@ def test_closing_ends_the_process_and_answers_later_calls(tmp_path: Path) -> Non
     ("command", "said"),
     [
         (["no-such-program"], "there is no program 'no-such-program'"),
+        (LocalServer(("true",), cwd="/no-such-folder"), "there is no folder '/no-such-folder'"),
         (["python3", "-c", "import sys; sys.exit('no licence')"], "exited with status 1; its last words: no licence"),
     ],
 )
-def test_a_server_that_cannot_start_says_why(command: list[str], said: str) -> None:
+def test_a_server_that_cannot_start_says_why(command: Any, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         ToolRegistry(MCPTools(command, name="x", approve=lambda _: True))
 
@@ -233,11 +236,18 @@ def test_a_silent_server_is_given_up(tmp_path: Path) -> None:
         ("https://", {}, "not a URL"),
         (["x"], {"headers": {"A": "b"}}, "a local server gets env="),
         ("http://x", {"env": {"A": "b"}}, "gets headers="),
-        (["x"], {"env": {"A": 1}}, "expected strings by name"),
-        (["x"], {"timeout": 0}, "seconds above 0"),
+        (["x"], {"env": {"A": 1}}, r"env\.A: expected a valid string"),
+        (["x"], {"env": "A=5"}, "env: expected a valid dictionary"),
+        ("http://x", {"headers": "A: b"}, "headers: expected a valid dictionary"),
+        (["x"], {"timeout": 0}, "timeout: expected greater than 0"),
+        (["x"], {"rename": ["read"]}, "rename: expected a valid dictionary or expected callable"),
+        (["x"], {"requires_approval": "yes"}, "requires_approval: expected a valid boolean or expected callable"),
+        ({"command": "npx", "args": "-y server"}, {}, "args: 'str' instances are not allowed as a Sequence"),
+        ({"command": "npx", "env": {"PORT": 80}}, {}, r"env\.PORT: expected a valid string"),
+        ({"command": "npx", "arg": ["-y"]}, {}, "an MCP server has no 'arg'; did you mean 'args'?"),
         (["x"], {"timout": 5}, "did you mean 'timeout'"),
         ("http://x", {"headers": {"A": "b\nc"}}, "'A' contains a character that HTTP cannot carry"),
-        (["x"], {"only": "read"}, r"only=\['read'\]"),
+        (["x"], {"only": "read"}, "only: 'str' instances are not allowed as a Sequence"),
     ],
 )
 def test_wrong_settings_are_refused_at_once(server: Any, options: dict[str, Any], said: str) -> None:
@@ -271,6 +281,8 @@ def test_the_servers_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         ("[]", "expected .*mcpServers"),
         ('{"mcpServers": {"a": {"command": "${NOT_SET_ANYWHERE}"}}}', "a: the environment variable NOT_SET_ANYWHERE"),
         ('{"mcpServers": {"a": {}}}', "a: an MCP server has either"),
+        ('{"mcpServers": {"a": {"command": "npx", "args": "-y secret"}}}', "a: an MCP server: args: 'str' instances"),
+        ('{"mcpServers": {"a": {"url": "https://a", "header": {"A": "secret"}}}}', "a: an MCP .* mean 'headers'"),
     ],
 )
 def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, text: str, said: str) -> None:
@@ -283,6 +295,11 @@ def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, text: str, said: str) -
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.json: cannot be read: No such file or directory\Z"):
         MCPTools.from_file(tmp_path / "none.json")
+
+
+def test_a_key_that_has_no_meaning_here_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    MCPTools({"command": "npx", "autoApprove": ["look"]})
+    assert caplog.messages == ["an entry of an MCP server has 'autoApprove', which has no meaning here"]
 
 
 def test_without_a_hook_the_command_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from format_tools import ADD, CREATE_FILE, NOTE, PING, TOOLS, WEB_SEARCH
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentkit.errors import FormatError
@@ -344,7 +344,6 @@ one_call = st.one_of(
 def test_transformers_reads_what_an_exported_format_writes(format: Format) -> None:
     source = json.loads(json.dumps(to_response_template(format, ANCHOR)))
 
-    @settings(max_examples=60, deadline=None)
     @given(calls=st.lists(one_call, min_size=1, max_size=3))
     def law(calls: list[ToolCall]) -> None:
         try:
@@ -383,7 +382,6 @@ edged = st.builds("{}{}{}".format, edges, st.sampled_from(["", "x", "x = 1\n\ny"
 def test_what_came_back_reads_and_writes_the_same_values_to_the_last_newline(format: Format) -> None:
     back = from_response_template(to_response_template(format, ANCHOR), "back")
 
-    @settings(max_examples=60, deadline=None)
     @given(value=edged, other=edged)
     @example(value="\nx\n", other="\n")
     def law(value: str, other: str) -> None:

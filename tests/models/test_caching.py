@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from streams import events_of
 from wire_rules import check_anthropic
@@ -119,7 +119,6 @@ def conversation(turns: list[tuple[Any, ...]]) -> list[Message]:
     return messages
 
 
-@settings(deadline=None)
 @given(TURNS, st.booleans(), st.booleans())
 def test_marks_are_few_and_part_no_call_from_its_result(
     turns: list[tuple[Any, ...]], system: bool, tools: bool
@@ -142,7 +141,6 @@ def test_marks_are_few_and_part_no_call_from_its_result(
     assert json.dumps(bare) == json.dumps(plain)
 
 
-@settings(deadline=None)
 @given(TURNS, st.integers(1, 4_000))
 def test_the_next_request_finds_what_this_one_left(turns: list[tuple[Any, ...]], size: int) -> None:
     """Of two requests in a row, the second has a mark where the first one's last mark was, after the same blocks."""

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentkit.events import CallEnd, CallError, CallStart, Event, Finish, ProviderBlock, Text, Thinking
+from agentkit.events import CallEnd, CallError, CallStart, Event, Finish, ProviderBlock, Text, Thinking, UnreadCall
 from agentkit.models.responses import ResponsesWire
 from agentkit.models.wire import WireEvent
 from models.test_odd_streams import EXAMPLES, OBJECTS, TOOLS, cut, read, response, woven
@@ -152,4 +152,23 @@ def test_pieces_that_differ_from_the_call_at_their_place_are_one_more_call_which
     end = response("output_item.done", output_index=0, item=_call("2", '{"n": "y"}', "completed"))
     found = read(ResponsesWire("r"), [*PIECES, end, response("completed", response={"status": "completed"})])
     assert [dict(e.call.arguments) for e in found if isinstance(e, CallEnd)] == [{"n": "y"}]
-    assert [e.code for e in found if isinstance(e, CallError)] == ["ambiguous_call"]
+    assert [e.text for e in found if isinstance(e, UnreadCall)] == ['{"n": "x']
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_pieces_under_changing_ids_are_those_of_the_call_at_their_place(done: bool) -> None:
+    """No item has the arguments whole (openclaw#108630)."""
+    events = []
+    for at, text in enumerate(('{"n": "x"}', '{"n": "y"}')):
+        events.append(response("output_item.added", output_index=at, item={**_call(f"i{at}"), "call_id": f"c{at}"}))
+        for number, part in enumerate((text[:4], text[4:])):
+            fields = {"output_index": at, "item_id": f"i{at}.{number}"}
+            events.append(response("function_call_arguments.delta", **fields, delta=part))
+        if done:
+            fields = {"output_index": at, "item_id": f"i{at}.done"}
+            events.append(response("function_call_arguments.done", **fields, arguments=text))
+    end = response("completed", response={"status": "completed", "output": []})
+    found = read(ResponsesWire("r"), [*events, end])
+    whole = [("c0", '{"n": "x"}'), ("c1", '{"n": "y"}')]
+    assert [(e.call.id, e.call.raw) for e in found if isinstance(e, CallEnd)] == whole
+    assert not [e for e in found if isinstance(e, CallError | UnreadCall)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from conversations import MESSAGES
 from hypothesis import given
 from wire_rules import check_anthropic, check_chat, check_responses
@@ -81,8 +82,9 @@ def test_call_without_a_result_is_interrupted() -> None:
     assert (fitted[1].call_id, fitted[1].error) == ("a", "interrupted")
 
 
-def test_result_without_its_call_is_left_out() -> None:
+def test_result_without_its_call_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     assert history.conversation([user("Hi"), result("a", "1")], ANY_IDS) == [user("Hi")]
+    assert caplog.messages == ["1 tool results are omitted from the request: no call of the conversation has their ids"]
 
 
 def test_results_follow_their_calls_in_order() -> None:

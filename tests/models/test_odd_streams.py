@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentkit.events import CallEnd, CallError, Event, Finish, ProviderBlock, Text
+from agentkit.events import CallEnd, CallError, Event, Finish, ProviderBlock, Text, UnreadCall
 from agentkit.models.messages_wire import MessagesWire
 from agentkit.models.openai import ChatWire
 from agentkit.models.responses import ResponsesWire
 from agentkit.models.wire import Wire, WireEvent
 
-EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "100"))
+EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "25"))
 """How many streams each property reads; `AGENTKIT_EXAMPLES=500` is the soak."""
 
 TOOLS = ("get", "get_weather", "ping", "a", "aa", "get_get")  # some begin others, or are others twice
@@ -474,9 +474,7 @@ def chat_streams(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
         following = [*(call.name for call in calls[1:]), ""]
         calls = [call for call, name in zip(calls, following, strict=True) if call.arguments or call.name != name]
     threads = [draw(pieces(call, at, style)) for at, call in enumerate(calls)]
-    whole = style.name in ("once", "again")  # fragments of several names at one place may make up another name
-    apart = style.index == "own" or (style.id == "own" and style.id_again and whole)
-    events = draw(woven(threads)) if apart else [event for thread in threads for event in thread]
+    events = draw(woven(threads)) if style.index == "own" else [event for thread in threads for event in thread]
     return calls, [*events, chunk(finish="tool_calls")]
 
 
@@ -497,12 +495,17 @@ def test_chat(stream: tuple[list[Said], list[WireEvent]]) -> None:
 
 @st.composite
 def odder_chat_streams(draw: st.DrawFn) -> tuple[list[Said], list[WireEvent]]:
-    """Everything at once: ids that change under repeated names, several calls under one id, woven or not."""
+    """Everything at once: ids that change under repeated names, several calls under one id.
+
+    Calls are woven where each piece has its call's index: no server is known that weaves others.
+    """
     calls, style = draw(CALLS), draw(STYLES)
     if style.id in ("one", "changing") or (style.id != "own" and style.given == "twice"):
         style = style._replace(given="once")
+    if style.id == "one" and style.index != "own":  # what is said twice of one call is one call
+        calls = list({call.name: call for call in calls}.values())
     threads = [draw(pieces(call, at, style)) for at, call in enumerate(calls)]
-    mixed = style.given == "once" and draw(st.booleans())
+    mixed = style.index == "own" and style.given == "once" and draw(st.booleans())
     events = draw(woven(threads)) if mixed else [event for thread in threads for event in thread]
     return calls, [*events, chunk(finish="tool_calls")]
 
@@ -527,7 +530,7 @@ def test_chat_of_which_nobody_can_tell_the_calls(stream: tuple[list[Said], list[
         ("{}", 0, []),
         (" ", 0, []),
         ('{"n": 1}', 0, []),  # it says more of a call that has run, and nothing of the other one
-        ("{}", 2, ["ambiguous_call", "ambiguous_call"]),
+        ("{}", 2, ["ambiguous_call"]),
     ],
 )
 def test_what_comes_late_at_the_place_of_a_call_is_no_part_of_the_call_around_it(
@@ -538,6 +541,7 @@ def test_what_comes_late_at_the_place_of_a_call_is_no_part_of_the_call_around_it
     pieces = [*named, piece('{"n": ', index=1), piece(late, index=index), piece('"x"}', index=1)]
     found = read(ChatWire("server", schemas, schemas), [*map(chunk, pieces), chunk(finish="tool_calls")])
     assert [e.code for e in found if isinstance(e, CallError)] == codes
+    assert [e for e in found if isinstance(e, UnreadCall)] == ([UnreadCall("{}", "")] if codes else [])
     whole = [] if codes else [Said("b", "get", {"n": "x"})]
     assert ended(found) == [Said("a", "ping", {}), *whole]
     assert bool(caplog.records) == ("n" in late)
@@ -586,14 +590,14 @@ def test_a_call_of_which_nothing_is_told_but_its_name_is_truncated() -> None:
         assert [e.code for e in read(wire, events) if isinstance(e, CallError)] == ["truncated_call"]
 
 
-def test_arguments_that_belong_to_no_call_are_an_error() -> None:
+def test_arguments_that_belong_to_no_call_are_reported_as_unread() -> None:
     delta = response("function_call_arguments.delta", output_index=0, delta='{"n": 1}')
     piece = {"type": "input_json_delta", "partial_json": '{"n": 1}'}
     for wire, event, end in (
         (ResponsesWire("r"), delta, response("completed", response={"status": "completed"})),
         (MessagesWire("a"), {"type": "content_block_delta", "index": 0, "delta": piece}, {"type": "message_stop"}),
     ):
-        assert [e.code for e in read(wire, [event, end]) if isinstance(e, CallError)] == ["unknown_tool"]
+        assert read(wire, [event, end])[0] == UnreadCall('{"n": 1}', "")
 
 
 HELLO = {"type": "output_text", "text": "Hello"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from conversations import MESSAGES, PARTS
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import models
@@ -203,7 +203,6 @@ def sent(prefix: str, messages: list[Message], **settings: Any) -> list[dict[str
 
 
 @pytest.mark.parametrize("prefix", MODELS)
-@settings(max_examples=30)
 @given(messages=MESSAGES, end=st.lists(st.builds(AssistantMessage, PARTS.map(lambda part: (part,))), max_size=2))
 def test_no_conversation_ends_with_a_reply_unless_the_model_continues(
     prefix: str, messages: list[Message], end: list[Message]

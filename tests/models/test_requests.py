@@ -274,6 +274,18 @@ def test_tools() -> None:
     ]
 
 
+@pytest.mark.parametrize("prefix", ["openai", "responses", "anthropic"])
+def test_alternatives_at_the_root_of_a_schema_are_offered_together(prefix: str) -> None:
+    either = {"anyOf": [{"properties": {"path": {"type": "string"}}}, {"properties": {"url": {"type": "string"}}}]}
+    tool = ToolSpec("load", "Load.", {"type": "object", **either})
+    made = sent(prefix, tools=[tool])["tools"][0]
+    made = made.get("function", made)
+    schema = made.get("parameters") or made.get("input_schema")
+    properties = {"path": {"type": "string"}, "url": {"type": "string"}}
+    assert schema == {"type": "object", "properties": properties, "required": []}
+    assert "anyOf" in made["description"]
+
+
 @pytest.mark.parametrize("parallel", [True, False])
 def test_parallel_calls(parallel: bool) -> None:
     given = {"tools": [ADD], "parallel_tool_calls": parallel}

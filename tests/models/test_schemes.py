@@ -20,7 +20,7 @@ async def failure() -> tuple[ProviderError, str]:
     """The error of a request with https to a server that speaks http, and the server's host and port."""
     async with raw_server(OK) as url:
         host = url.removeprefix("http://")
-        async with model("openai:m", base_url=f"https://{host}/v1") as made:
+        async with model("openai:m", base_url=f"https://{host}/v1", timeout=1.0) as made:
             with pytest.raises(ProviderError) as caught:
                 _ = [event async for event in made.stream(ModelRequest([user("Hi")]))]
     return caught.value, host

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from agentkit.models.secrets import redacted, without_secrets
 
-EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "20"))
 
 NAMES = {meant: name for name, meant in html5.items() if name.endswith(";")}
 

@@ -22,7 +22,7 @@ from agentkit.models.responses_wire import ResponsesWire
 from agentkit.models.wire import Wire, WireEvent
 from agentkit.testing import Replay
 
-EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "100"))
+EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "25"))
 
 TEXT = '{"path": "/tmp/cache/old", "n": 1}'
 CUTS = {"inside a string": ('{"path": "/tmp', "/cache/old", '", "n": 1}'), "one piece": ("", TEXT, "")}

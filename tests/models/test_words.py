@@ -111,6 +111,34 @@ def test_dicts_are_read_as_messages() -> None:
     ]
 
 
+NUMBERED = {"id": "c1", "function": {"name": "look", "arguments": "{}"}}
+UNNUMBERED = {"function": {"name": "look", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    ("call", "result", "answers"),
+    [
+        (NUMBERED, {"tool_call_id": "c1"}, "c1"),
+        (NUMBERED, {}, "c1"),
+        (UNNUMBERED, {}, "function_call_1"),
+        (UNNUMBERED, {"tool_call_id": "call_7"}, "function_call_1"),
+    ],
+)
+def test_a_result_answers_the_call_with_its_id_or_the_first_without_a_result(
+    call: dict[str, Any], result: dict[str, Any], answers: str
+) -> None:
+    said = {"role": "assistant", "tool_calls": [call]}
+    messages = messages_from([said, {"role": "tool", "content": "a cat", **result}])
+    assert messages[1] == ToolMessage(answers, "look", "a cat")
+
+
+def test_a_result_of_no_call_is_an_error_while_a_call_waits_for_one() -> None:
+    orphan = {"role": "tool", "content": "a cat", "tool_call_id": "c2"}
+    assert messages_from([orphan, user("Go on")])[0] == ToolMessage("c2", "", "a cat")
+    with pytest.raises(ConfigError, match=r"message 1: no call has the tool_call_id 'c2'; without a result are 'c1'"):
+        messages_from([{"role": "assistant", "tool_calls": [NUMBERED]}, orphan])
+
+
 def test_messages_are_read_from_their_dicts() -> None:
     messages = [
         SystemMessage("Be brief."),
@@ -171,7 +199,7 @@ def test_text_and_parts_that_follow_each_other_are_one_message() -> None:
         ),
         (
             lambda: messages_from({"role": "user", "content": [{"type": "input_audio"}]}),
-            "message 0.content[0]: expected a content part of type text, refusal or image_url, found 'input_audio'",
+            "message 0.content[0]: expected a content part of type text, refusal or image_url (with {'url': '…'})",
         ),
         (
             lambda: messages_from({"role": "user", "content": "x", "name": "Ada"}),

@@ -79,6 +79,26 @@ def test_other_faults_of_the_same_tool_are_told(caplog: pytest.LogCaptureFixture
     ]
 
 
+@pytest.mark.parametrize(
+    ("decides", "fault"),
+    [
+        (lambda call, context: call.arguments["amout"] > 100, "raised KeyError: 'amout', at "),
+        (lambda call, context: call.arguments["amount"], "returned 5, not True or False; "),
+    ],
+)
+def test_what_is_wrong_with_the_function_that_decides_about_approval_is_logged(
+    decides: Any, fault: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    @openapi_schema(requires_approval=decides)
+    def pay(amount: int) -> str:
+        return "paid"
+
+    assert Agent(ScriptedModel([ToolCall("", "pay", {"amount": 5})]), [pay]).run_sync("go").finish == "approval"
+    (record,) = logged(caplog)
+    assert f"pay, asked whether a call needs approval, {fault}" in record.getMessage()
+    assert record.getMessage().endswith("; so the call needs approval")
+
+
 def test_no_arguments_and_no_keys_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     def fetch(password: str) -> None:
         raise ValueError("Bearer abcdefghijkl was refused by https://ada:pw12345@x.org/v1?api_key=k7k7k7&q=tea")

@@ -90,7 +90,7 @@ WAYS = list(BETWEEN.values())
 @pytest.mark.parametrize("format", CATALOG, ids=lambda format: format.name)
 def test_wherever_two_sources_divide_a_call_it_is_heard(format: Format) -> None:
     raw = formats.render_calls(format, [CALL], SPECS)
-    for cut in range(1, len(raw)):
+    for cut in range(1 + CATALOG.index(format) % 3, len(raw), 3):  # the soak takes every place
         between = WAYS[(cut + CATALOG.index(format)) % len(WAYS)]
         assert quoted(raw, between(raw[:cut], raw[cut:])), (between("", ""), raw[:cut], raw[cut:])
 
@@ -148,7 +148,7 @@ def test_a_call_that_differs_from_a_divided_one_is_made(between: str) -> None:
         for own in ({**SHORT.arguments, "path": "/data/a21"}, {**SHORT.arguments, "to": "/c"}):
             call = replace(SHORT, arguments=own)
             said = formats.render_calls(name, [call], SPECS)
-            for cut in range(1, len(raw), 5):
+            for cut in range(1, len(raw), 10):
                 assert not quoted(said, BETWEEN[between](raw[:cut], raw[cut:]), call), (said, raw[:cut], raw[cut:])
 
 

@@ -184,6 +184,7 @@ async def quotes(blocks: Sequence[Block], when: str, *, stream: bool) -> list[Ca
         return [event async for event in run if isinstance(event, CallQuoted)]
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("told", TOLD)
 async def test_what_a_server_side_tool_told_is_not_obeyed(told: str, stream: bool) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import Agent, Budget, ToolResult
@@ -88,7 +88,6 @@ async def run(actions: Sequence[str], *, waits: bool, **config: Any) -> tuple[li
     return events, [replace(answer, content=answer.text) for answer in turn.results]
 
 
-@settings(max_examples=40, deadline=None)
 @given(ACTIONS, st.sampled_from(["parallel", "sequential"]), st.sampled_from(["stream", "end"]))
 def test_a_call_that_is_over_at_once_is_answered_like_one_that_waits(
     actions: list[str], strategy: str, execute: str

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rollout_kit import hermes, sample
 
@@ -83,7 +83,6 @@ def timeless(record: TrajectoryRecord) -> TrajectoryRecord:
     return replace(record, calls=calls, seconds=0.0, generating=0.0)
 
 
-@settings(max_examples=30, deadline=None)
 @given(TURNS, HOOKS)
 def test_what_waits_and_what_does_not_leave_the_same_record(turns: list[str], faults: dict[str, str | None]) -> None:
     async def record(*, waits: bool) -> TrajectoryRecord:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rollout_records import NASTY, add, hostile, record
 
@@ -156,7 +156,6 @@ _numbers = st.floats(-1e12, 1e12).filter(lambda x: x == 0 or abs(x) > 1e-6)
 
 
 @given(st.lists(_numbers, min_size=1, max_size=60), st.floats(0, 1))
-@settings(max_examples=100)
 def test_a_quantile_is_exact_to_2_percent(numbers: list[float], q: float) -> None:
     values = filled(numbers)
     exact = sorted(numbers)[math.floor(q * (len(numbers) - 1))]
@@ -165,7 +164,6 @@ def test_a_quantile_is_exact_to_2_percent(numbers: list[float], q: float) -> Non
 
 
 @given(st.lists(_numbers, max_size=30), st.lists(_numbers, max_size=30))
-@settings(max_examples=50)
 def test_two_merged_are_as_one(first: list[float], second: list[float]) -> None:
     merged, one = filled(first), filled(first + second)
     merged.merge(filled(second))

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from rollout_records import record, records
 
 from agentkit import ToolResult, messages
@@ -31,7 +31,6 @@ class Unreadable:
 
 
 @given(records)
-@settings(max_examples=60)
 def test_any_record_is_equal_again(one: TrajectoryRecord) -> None:
     assert unpacked(packed(one)) == one
 

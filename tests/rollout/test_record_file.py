@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rollout_records import NASTY, hostile, record, records
 
@@ -72,7 +72,6 @@ def test_every_field_is_in_the_file(kind: Any) -> None:
 
 
 @given(records)
-@settings(max_examples=60)
 def test_any_record_is_read_back(one: TrajectoryRecord) -> None:
     line = record_line(one)
     assert line.count(b"\n") == 1
@@ -95,7 +94,6 @@ def test_values_of_other_types_become_what_a_model_reads(path: Path) -> None:
 
 
 @given(st.integers(0, len(WHOLE)))
-@settings(max_examples=40)
 def test_a_file_cut_anywhere_is_continued_and_has_every_record_once(cut: int) -> None:
     """What is in the file after a kill is a beginning of it."""
     with TemporaryDirectory() as folder:

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -22,6 +23,12 @@ TWELVE = [
     record(f"s{n}#0", reward=n / 4, calls=(add(0), add(1, name="search", ran=0.3, error="timeout" if n == 3 else None)))
     for n in range(12)
 ]
+
+
+@cache
+def twelve() -> str:
+    """Their page, whose charts take a second to draw."""
+    return page(findings(TWELVE), title="run.jsonl")
 
 
 class Read(HTMLParser):
@@ -55,7 +62,7 @@ def read(html: str) -> Read:
 
 
 def test_six_charts_a_table_and_the_trajectories() -> None:
-    html = read(page(findings(TWELVE), title="run.jsonl"))
+    html = read(twelve())
     assert html.tags.count("svg") == 6
     for shown in (
         *("run.jsonl", "12", "mean reward", "1.375", "failed calls", "1 (4.2 %)"),
@@ -67,7 +74,7 @@ def test_six_charts_a_table_and_the_trajectories() -> None:
 
 def test_the_charts_take_their_colours_from_the_page() -> None:
     """So one page serves light and dark; a colour that the page does not know would stay as it is."""
-    html = page(findings(TWELVE))
+    html = twelve()
     charts = "".join(re.findall(r"<svg.*?</svg>", html, flags=re.DOTALL))
     assert re.findall(r"#[0-9a-f]{6}\b", charts) == []
     named = set(re.findall(r"var\((--\w+)\)", html))
@@ -75,7 +82,7 @@ def test_the_charts_take_their_colours_from_the_page() -> None:
 
 
 def test_the_same_records_give_the_same_page() -> None:
-    assert page(findings(TWELVE)) == page(findings(TWELVE))
+    assert page(findings(TWELVE), title="run.jsonl") == twelve()
 
 
 def test_nothing_at_all_is_a_page_too() -> None:
@@ -115,7 +122,7 @@ def test_a_curve_of_any_length_has_few_points() -> None:
 
 def test_hostile_texts_are_only_text() -> None:
     """The page has no other tags and attributes than the page of a harmless run."""
-    harmless = read(page(findings(TWELVE)))
+    harmless = read(twelve())
     html = page(findings(hostile(text, n) for n, text in enumerate(NASTY)), title=NASTY[0])
     found = read(html)
     assert set(found.tags) <= set(harmless.tags)

@@ -262,7 +262,7 @@ class Unfloatable:
     [(10**400, "int"), (-(10**5000), "int"), (Unfloatable(), "Unfloatable")],
     ids=["1e400", "1e5000", "tensor"],
 )
-def test_a_reward_that_is_no_number_ends_nothing(reward: Any, words: str) -> None:
+def test_a_reward_that_is_no_number_ends_nothing(reward: Any, words: str, caplog: pytest.LogCaptureFixture) -> None:
     @openapi_schema
     def give() -> ToolResult:
         """Give."""
@@ -270,7 +270,9 @@ def test_a_reward_that_is_no_number_ends_nothing(reward: Any, words: str) -> Non
 
     record = rolled([give], hermes("give"))
     assert (record.end, record.calls[0].reward) == ("answered", None)
-    assert f"a reward is a finite number, found {words}" in record.calls[0].metrics["refused_reward"]
+    why = record.calls[0].metrics["refused_reward"]
+    assert why.startswith(f"a reward is a finite number, found {words}")
+    assert caplog.messages == [f"the tool give returned no usable reward: {why}; the call is recorded without one"]
 
 
 def test_a_release_that_hangs_holds_nothing_up() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markup import CODE, MARKUP, ODD, PLAIN
 from small_tokenizers import ADDED, FORMATS, SPECIAL, tokenizer
@@ -56,7 +56,6 @@ def odd_tokens(draw: st.DrawFn, family: str) -> list[int]:
 
 
 @given(st.data(), families)
-@settings(max_examples=60)
 def test_the_record_is_exactly_what_the_policy_saw_and_wrote(data: st.DataObject, key: tuple[str, bool]) -> None:
     history = TokenHistory(TEMPLATES[key], [ASKED])
     seen: list[tuple[int, ...]] = []
@@ -86,7 +85,6 @@ def test_the_record_is_exactly_what_the_policy_saw_and_wrote(data: st.DataObject
 @given(families, st.lists(hostile, min_size=1, max_size=2))
 @example(("chatml", True), ["".join(MARKERS)])
 @example(("instructions", True), ["".join(MARKERS)])
-@settings(max_examples=80)
 def test_nothing_from_outside_becomes_a_control_token(key: tuple[str, bool], texts: list[str]) -> None:
     made = TEMPLATES[key]
     plain = made.answers([ToolMessage("c1", "add", "three") for _ in texts])
@@ -95,7 +93,6 @@ def test_nothing_from_outside_becomes_a_control_token(key: tuple[str, bool], tex
 
 
 @given(families, hostile)
-@settings(max_examples=60)
 def test_neither_does_a_name_or_an_id(key: tuple[str, bool], text: str) -> None:
     made = TEMPLATES[key]
     expected = controls(made, made.answers([ToolMessage("c1", "add", "3")]))
@@ -116,7 +113,6 @@ def controls(made: ChatTemplate, ids: list[int]) -> list[int]:
 
 
 @given(st.lists(st.tuples(st.booleans(), hostile), max_size=4))
-@settings(max_examples=60)
 def test_text_from_outside_keeps_its_characters(pieces: list[tuple[bool, str]]) -> None:
     encoder = TokenEncoder(tokenizer("chatml"))
     given_ = [text if own else Outside(text) for own, text in pieces]

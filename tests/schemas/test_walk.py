@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import Any
 
@@ -63,12 +64,16 @@ def test_disjoint(one: dict[str, Any], other: dict[str, Any], disjoint: bool) ->
     assert walk.disjoint([one, other], root) is disjoint
 
 
+_BOOL_AS_KEY = re.compile(r"\bbool\W*:")
+
+
 def test_no_other_file_has_a_table_of_types() -> None:
     """Which JSON type a Python value has is said once."""
     tables = [
         file.relative_to(PACKAGE).as_posix()
         for file in sorted(PACKAGE.rglob("*.py"))
-        for node in ast.walk(ast.parse(file.read_text()))
+        if _BOOL_AS_KEY.search(text := file.read_text())
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Dict) and {"bool", "int"} <= {k.id for k in node.keys if isinstance(k, ast.Name)}
     ]
     assert tables == ["schemas/walk.py"]

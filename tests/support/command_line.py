@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
 from replay_server import ReplayServer
+from warm_program import PROGRAM, run
 
 FILES = "agentkit_tools.files:Files"
 Say = Callable[..., tuple[int, str, str]]
@@ -36,14 +36,12 @@ def called(name: str, arguments: str, id: str = "call_1") -> bytes:
 
 
 def command(server: ReplayServer, *options: str) -> list[str]:
-    return [sys.executable, "-m", "agentkit", "chat", "--model", "openai:m", "--base-url", server.url, *options]
+    return [*PROGRAM, "chat", "--model", "openai:m", "--base-url", server.url, *options]
 
 
 def typed(server: ReplayServer, lines: str, *options: str) -> subprocess.CompletedProcess[str]:
     """A chat whose input is a pipe."""
-    return subprocess.run(
-        command(server, *options), input=lines, capture_output=True, text=True, timeout=60, check=False
-    )
+    return run(command(server, *options), lines)
 
 
 def roles(request: Any) -> list[str]:

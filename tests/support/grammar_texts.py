@@ -15,7 +15,6 @@ from format_tools import ADD, ANYTHING, CREATE_FILE, NOTE, PING, STR_REPLACE, WE
 from agentkit.events import CallEnd, CallError
 from agentkit.formats import CATALOG, Format, Parser, ToolSpec, render_calls
 from agentkit.formats.format import Braced, NestedTags, Pairs, Tag, TagParameters, ToolElement
-from agentkit.grammar.targets import why_no_grammar
 from agentkit.messages import ToolCall
 from agentkit.toolspec import Layout
 
@@ -60,7 +59,7 @@ SHAPES = ToolSpec(
 TOOLS = (CREATE_FILE, STR_REPLACE, WEB_SEARCH, ADD, NOTE, PING, ANYTHING)
 WITH_SHAPES = (*TOOLS, SHAPES)
 
-WITH = [f for f in CATALOG if why_no_grammar(f) is None]
+WITH = list(CATALOG)
 PIECES = [
     '"', "'", "}", "]", ")", ",", " ", "\n", "\n\n", "a", "Zürich", "null", "true", "7", "-1.5", "😀", "<", "</", "&",
     "<![CDATA[", "]]>", "<think>", "</think>", "{", "[", "\\n", "\\u00e9", "&quot;", "</Parameter>", "<x:note>", ": ",

@@ -142,9 +142,9 @@ def played(events: Iterable[SourceEvent | Exception], offered: Sequence[ToolSpec
 
 
 def told(text: str, *more: SourceEvent, **config: Any) -> Ran:
-    """A response of this text, whole and in pieces, which must come to the same and lose nothing."""
+    """A response of this text, whole, in fives and in characters: all must come to the same and lose nothing."""
     first: Ran | None = None
-    for size in (None, 1, 4, 7):
+    for size in (None, 1, 5):
         ran = played([*map(Text, cut(text, size)), *more, Finish("stop")], **config)
         assert written(ran.message) == text
         streamed = "".join(e.text for e in ran.events if isinstance(e, Text))

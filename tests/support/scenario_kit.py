@@ -1,4 +1,4 @@
-"""The scenarios' tools, and how a scenario is played: whole, in 1 and 4 characters, under every 2-way split, natively.
+"""The scenarios' tools, and how a scenario is played: whole, in 1 and 4 characters, under some 2-way splits, natively.
 
 EXEC are the calls really made, RES the result messages, TEXT the visible text. Every cutting must give the same three.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import threading
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -23,6 +24,7 @@ from agentkit.tool.declare import openapi_schema, xml_schema
 from agentkit.tool.registry import ToolRegistry
 
 Call = tuple[Any, ...]
+SOAK = int(os.environ.get("AGENTKIT_EXAMPLES", "0")) >= 100
 
 
 class T:
@@ -193,11 +195,11 @@ def assert_paired(message: AssistantMessage, results: Sequence[ToolMessage]) -> 
 
 
 def cuttings(text: str) -> Iterator[list[str]]:
-    """Whole, in characters, in fours, and cut in two at every place."""
+    """Whole, in characters, in fours, and cut in two at some twenty places; at every one in a soak."""
     yield [text]
     for size in (1, 4):
         yield [text[i : i + size] for i in range(0, len(text), size)]
-    for at in range(1, len(text)):
+    for at in range(1, len(text), 1 if SOAK else max(1, len(text) // 20)):
         yield [text[:at], text[at:]]
 
 
@@ -246,7 +248,7 @@ def native(*calls: tuple[str, str], finish: str | None = "tool_calls", **config:
 
     def ways() -> Iterator[list[SourceEvent]]:
         longest = max(calls, key=lambda call: len(call[1]))
-        for way in range(len(longest[1]) + 2):
+        for way in range(len(list(cuttings(longest[1])))):
             chunks = []
             for index, (name, arguments) in enumerate(calls):
                 cut = list(cuttings(arguments))

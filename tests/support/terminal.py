@@ -1,4 +1,4 @@
-"""A program in a terminal of its own, for tests and for the recordings of the docs. Knows nothing of agentkit."""
+"""A program in a terminal of its own, for tests and for the recordings of the docs. Knows how agentkit is started."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Self
+
+from warm_program import PROGRAM, Started, start
 
 
 def _own_terminal() -> None:
@@ -46,18 +48,22 @@ class Terminal:
         fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         self.seen = ""
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        self.process = subprocess.Popen(
-            words,
-            stdin=screen,
-            stdout=screen,
-            stderr=screen,
-            start_new_session=True,
-            preexec_fn=_own_terminal,
-            cwd=folder,
-            env={k: v for k, v in os.environ.items() if k != "COLUMNS"}
-            | {"TERM": "dumb", "NO_COLOR": "1"}
-            | dict(environment or {}),
-        )
+        all_of_it = {k: v for k, v in os.environ.items() if k != "COLUMNS"} | {"TERM": "dumb", "NO_COLOR": "1"}
+        all_of_it |= environment or {}
+        self.process: subprocess.Popen[bytes] | Started
+        if words[: len(PROGRAM)] == PROGRAM:
+            self.process = start(words, (screen, screen, screen), folder=folder, environment=all_of_it, terminal=True)
+        else:
+            self.process = subprocess.Popen(
+                words,
+                stdin=screen,
+                stdout=screen,
+                stderr=screen,
+                start_new_session=True,
+                preexec_fn=_own_terminal,
+                cwd=folder,
+                env=all_of_it,
+            )
         os.close(screen)
 
     def __enter__(self) -> Self:

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from agentkit.errors import StoreError
-from agentkit.messages import AssistantMessage, Message, TextPart, ToolMessage, UserMessage
+from agentkit.messages import AssistantMessage, Message, TextPart, ToolCall, ToolMessage, UserMessage, user
 from agentkit.threads import SQLiteStore
+from agentkit.threads.entries import planned_call
+from agentkit.threads.store import Append, NewCall
+from agentkit.tool.codec import to_json
 
 Operation = Callable[..., Awaitable[Any]]
 
@@ -103,3 +106,9 @@ def said(messages: list[Message]) -> list[str]:
             case ToolMessage():
                 lines.append(f"= {message.error or 'ok'}: {message.text}")
     return lines
+
+
+def planned(*calls: ToolCall) -> list[Append]:
+    """What a run leaves in its thread that died after it stored its response, and before it started these calls."""
+    said = Append({"message": to_json(AssistantMessage(calls))}, calls=[NewCall(c.id, planned_call(c)) for c in calls])
+    return [Append({"message": to_json(user("Go"))}), said]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from thread_kit import planned
 
 from agentkit.agent import RunStream, TurnEnded
-from agentkit.messages import AssistantMessage, ToolCall, user
+from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
 from agentkit.threads import Move, SQLiteStore, ThreadManager
 from agentkit.threads.conversation import role_of
@@ -47,7 +48,7 @@ async def test_what_was_approved_and_begun_runs_again_without_asking_again() -> 
 async def test_what_was_begun_and_needs_approval_by_now_waits_for_a_person() -> None:
     bank = Bank()
     threads = ThreadManager(SQLiteStore(":memory:"), ToolRegistry(bank))
-    thread = await threads.create_thread(messages=[user("Pay 5."), AssistantMessage((PAY,))])
+    await threads.store.create(thread := "t", {}, planned(PAY))
     (call,) = (await threads.get_log(thread)).calls
     body = {**call.body, "idempotent": True}
     await threads.store.commit(thread, [Move(1, 0, "started", ("planned",), body=body)])

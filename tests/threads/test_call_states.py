@@ -8,9 +8,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from thread_kit import planned
+
 from agentkit import ProcessorConfig, ThreadManager, ToolCall, ToolContext, ToolRegistry, openapi_schema
 from agentkit.events import ToolStarted
-from agentkit.messages import AssistantMessage
 from agentkit.testing import ScriptedModel
 from agentkit.threads.sql.sqlite import SQLiteStore
 from agentkit.threads.store import Change, Move
@@ -55,7 +56,7 @@ class Watched(SQLiteStore):
 
 
 def plan(threads: ThreadManager, store: Watched) -> Awaitable[Any]:
-    return threads.add_message("t", AssistantMessage(ONCE))
+    return store.commit("t", planned(ONCE)[1:])
 
 
 CAREFUL = ProcessorConfig(requires_approval=True)

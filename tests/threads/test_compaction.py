@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit.errors import ConfigError
@@ -357,7 +357,6 @@ def check(book: Book, before: Log, policy: Compaction, made: CompactionPlan | No
     assert thread_tokens(log) <= policy.threshold_tokens
 
 
-@settings(deadline=None)
 @given(st.lists(STEPS, min_size=1, max_size=3), POLICIES, st.booleans())
 def test_any_conversation_comes_below_the_threshold_whole(
     parts: list[list[tuple[Any, ...]]], policy: Compaction, summary: bool
@@ -371,7 +370,6 @@ def test_any_conversation_comes_below_the_threshold_whole(
         check(book, before, policy, made)
 
 
-@settings(deadline=None)
 @given(STEPS, POLICIES, st.integers(0, 20), st.floats(0.5, 2.0))
 def test_answers_stay_with_their_calls_whatever_was_counted(
     steps: list[tuple[Any, ...]], policy: Compaction, waiting: int, factor: float

@@ -26,31 +26,31 @@ def faults(counted: dict[str, Any]) -> dict[str, Any]:
 
 
 def shares(now: str) -> list[object]:
-    """Every twelfth moment now, the others in the soak."""
-    return [pytest.param(f"{n}/12", marks=() if f"{n}/12" == now else pytest.mark.soak) for n in range(1, 13)]
+    """One of 36 moments now, all in the soak."""
+    return [now, *(pytest.param(f"{n}/12", marks=pytest.mark.soak) for n in range(1, 13))]
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("share", shares("1/12"))
+@pytest.mark.parametrize("share", shares("1/36"))
 def test_before_and_after_every_statement_of_sqlite(share: str) -> None:
     counted = crash("--points", "--share", share)
     assert faults(counted) == {"": []}
-    assert counted["crashes"] > 20
+    assert counted["crashes"] > 7
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("share", shares("9/12"))
+@pytest.mark.parametrize("share", shares("21/36"))
 def test_before_and_after_every_statement_of_postgres(postgres_dsn: str, share: str) -> None:
     counted = crash("--points", "--share", share, "--store", postgres_dsn)
     assert faults(counted) == {"": []}
-    assert counted["crashes"] > 10
+    assert counted["crashes"] > 3
 
 
 @pytest.mark.timeout(400)
-def test_40_kills_at_random_moments() -> None:
-    counted = crash("--kills", "40", "--seed", "0")
+def test_15_kills_at_random_moments() -> None:
+    counted = crash("--kills", "15", "--seed", "0")
     assert faults(counted) == {"": []}
-    assert counted["crashes"] >= 40
+    assert counted["crashes"] >= 15
 
 
 @pytest.mark.soak

@@ -168,7 +168,7 @@ def test_a_damaged_row_is_an_error_of_the_store_that_says_where(new_store: Calla
     with asyncio.Runner() as loop:
         names = iter(range(10**6))
 
-        @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+        @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
         @given(st.data())
         def tell(data: st.DataObject) -> None:
             column = data.draw(st.sampled_from(COLUMNS + (ANY_VALUE if sqlite else [])))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from deciding import EDITED, Decide, Overtaken, Till, decide, late, moves
+from thread_kit import planned
 
 from agentkit.agent import Agent, RunFinish, RunStream
 from agentkit.errors import ConfigError
@@ -26,7 +27,7 @@ from agentkit.events import (
     ToolSkipped,
     ToolStarted,
 )
-from agentkit.messages import AssistantMessage, TextPart, ToolCall, ToolMessage
+from agentkit.messages import TextPart, ToolCall, ToolMessage
 from agentkit.models.base import ModelRequest
 from agentkit.processor import ProcessorConfig
 from agentkit.processor.config import Execute, Strategy
@@ -328,7 +329,7 @@ async def test_a_call_that_gets_its_answer_right_before_it_begins_does_not_begin
 ) -> None:
     _, other = managers
     asks = PAY if approved else SLOW
-    await other.create_thread("t", messages=["Go", AssistantMessage((asks, ToolCall("c9", "slow")))])
+    await other.store.create("t", {}, planned(asks, ToolCall("c9", "slow")))
     if approved:
         await other.run_thread("t", model=ScriptedModel([]))
         await other.approve("t", "c1")
@@ -361,7 +362,7 @@ async def test_a_call_that_gets_its_answer_right_before_it_waits_does_not_wait(
     managers: tuple[ThreadManager, ThreadManager], overtaken: ThreadManager, till: Till
 ) -> None:
     _, other = managers
-    await other.create_thread("t", messages=["Go", AssistantMessage((PAY,))])
+    await other.store.create("t", {}, planned(PAY))
     assert isinstance(overtaken.store, Overtaken)
     overtaken.store.when(moves("waiting"), lambda: other.add_message("t", late("c1", "pay")))
     run = overtaken.run_thread("t", model=ScriptedModel(["Done."]))

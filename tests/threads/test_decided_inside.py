@@ -6,6 +6,7 @@ In a thread, the next run acts on it. Without one, the calls that did not start 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import Counter
 from collections.abc import AsyncIterator
 from itertools import count, product
@@ -30,6 +31,7 @@ pytestmark = pytest.mark.anyio
 How = Literal["cancel", "token", "task"]
 CHOICES: Final[tuple[Decide | None, ...]] = ("approve", "edit", "deny", None)
 NOWHERE: Final = 10**9
+SOAK: Final = int(os.environ.get("AGENTKIT_EXAMPLES", "0")) >= 100
 
 
 class Till:
@@ -238,7 +240,7 @@ async def test_a_run_that_is_ended_at_any_event(path: Path | None, how: How, dep
     numbers = count()
     for where in count(1):
         reached = False
-        for _ in range(3):
+        for _ in range(3 if SOAK else 1):
             number = next(numbers)
             case = Case(some(number), depth, how, where, strategy)
             reached |= await play(case, path, number)
@@ -258,7 +260,8 @@ async def test_a_run_whose_budget_ends_first(path: Path | None) -> None:
 
 @pytest.mark.share(2)
 async def test_agents_that_run_at_once_on_one_budget(path: Path | None) -> None:
-    for number, (choices, budget) in enumerate(product(PAIRS, [2, 3, 4])):
+    every = list(product(PAIRS, [2, 3, 4]))
+    for number, (choices, budget) in enumerate(every if SOAK else every[::4]):
         await play(Case(choices, budget=budget, agents=2), path, number)
 
 

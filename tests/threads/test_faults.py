@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from thread_kit import Failing, said
+from thread_kit import Failing, planned, said
 from wire_rules import check_chat
 
 from agentkit.agent import Denied
@@ -21,7 +21,6 @@ from agentkit.processor import ProcessorConfig
 from agentkit.testing import ScriptedModel
 from agentkit.threads import SQLiteStore, ThreadManager
 from agentkit.threads.store import Append, NewCall
-from agentkit.tool.codec import to_json
 from agentkit.tool.declare import openapi_schema
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolContext, ToolResult
@@ -231,12 +230,11 @@ async def test_what_counts_is_how_the_tool_was_declared_when_the_call_was_starte
         """Look into the store while it runs."""
         found.extend((await store.load("t")).calls)
 
-    planned = AssistantMessage(ToolCall("c", "act", {"x": 1}))
-    await ThreadManager(store, act("x: int", idempotent=not then)).create_thread("t", messages=["Go", planned])
+    go, response = planned(ToolCall("c", "act", {"x": 1}))
+    await store.create("t", {}, [go, response])
     await ThreadManager(store, ToolRegistry(look)).run_thread("t", model=ScriptedModel(["Done."])).finished()
-    entries = [{"message": to_json(user("Go"))}, {"message": to_json(planned)}]
     left = [NewCall(call.id, call.body, call.status) for call in found]
-    await store.create("died", {}, [Append(entries[0]), Append(entries[1], calls=left)])
+    await store.create("died", {}, [go, Append(response.body, calls=left)])
     again = ThreadManager(store, act("x: int", idempotent=True))
     await again.run_thread("died", model=ScriptedModel(["Done."])).finished()
     [answer, _] = said(await again.get_llm_messages("died"))[2:]

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit.events import ApprovalRequired, ToolEvent, ToolStarted
@@ -34,7 +34,6 @@ def responses(shape: list[Any]) -> list[AssistantMessage]:
 
 
 @given(shape=st.lists(parts, max_size=12), skipped=st.sets(st.integers(0, 12)), moved=st.booleans())
-@settings(max_examples=150, deadline=None)
 def test_at_every_moment_the_store_has_all_that_was_said(shape: list[Any], skipped: set[int], moved: bool) -> None:
     """Also if a part changes that was written before, as no response does."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from thread_kit import planned
 
 from agentkit import Agent, ThreadManager, ToolCall, ToolContext, openapi_schema
 from agentkit.errors import ConfigError, ThreadBusy, ThreadNotFound
@@ -111,12 +112,11 @@ async def test_a_run_that_this_process_left_says_so(tmp_path: Path) -> None:
 
 async def test_a_budget_of_calls_holds_for_those_of_an_earlier_run_too() -> None:
     from agentkit import Budget
-    from agentkit.messages import AssistantMessage
 
     bank, threads = Bank(), ThreadManager(":memory:")
     threads.add_tool(bank)
-    calls = AssistantMessage(tuple(ToolCall(f"c{n}", "pay", {"amount": n}) for n in range(3)))
-    thread = await threads.create_thread(messages=[user("Pay."), calls])
+    calls = [ToolCall(f"c{n}", "pay", {"amount": n}) for n in range(3)]
+    await threads.store.create(thread := "t", {}, planned(*calls))
     result = await threads.run_thread(thread, model=ScriptedModel([]), budget=Budget(tool_calls=1))
     assert (result.finish, list(bank.paid.values())) == ("call_budget", [0])
     result = await threads.run_thread(thread, model=ScriptedModel(["Paid."]))

@@ -63,7 +63,7 @@ def test_a_lease_holds_from_when_it_was_taken_to_its_end_whatever_the_clock_does
         loop.run(clocked.start())
         names = iter(range(10**6))
 
-        @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+        @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
         @given(st.lists(STEPS, max_size=12))
         def tell(steps: list[tuple[str, float]]) -> None:
             loop.run(lived(clocked, f"t{next(names)}", steps))

@@ -253,7 +253,7 @@ def test_a_missing_row_is_told(new_store: Callable[..., Any]) -> None:
 
 def test_a_damaged_cell_is_told_or_changes_nothing(new_store: Callable[..., Any]) -> None:
     def choose(damages: list[Damage], tell: Callable[[Damage], None]) -> None:
-        @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+        @settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
         @given(st.sampled_from(damages))
         def each(damage: Damage) -> None:
             tell(damage)

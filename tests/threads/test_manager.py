@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from thread_kit import said
+from thread_kit import planned, said
 
 from agentkit.agent import Agent, Budget, Denied, call_hash
 from agentkit.errors import ConfigError, ProviderError, ThreadBusy, ThreadExists, ThreadNotFound
@@ -272,15 +272,41 @@ async def test_a_temporary_message_on_a_finished_thread_is_the_one_to_answer(thr
 
 
 async def test_calls_of_one_id_are_run_once_each(threads: ThreadManager, desk: Desk) -> None:
-    """As in a conversation from elsewhere, whose server counts anew or gives no ids."""
+    """As those of a server that counts anew or gives no ids."""
     same = [ToolCall(id, "note", {"text": text}) for id, text in [("0", "a"), ("0", "b"), ("", "c"), ("", "d")]]
-    thread = await threads.create_thread(messages=[user("Go"), AssistantMessage(tuple(same))])
+    await threads.store.create(thread := "t", {}, planned(*same))
     model = ScriptedModel(["Done."])
     await threads.run_thread(thread, model=model).finished()
     assert desk.made == [("note", "a"), ("note", "b"), ("note", "c"), ("note", "d")]
     answers = [m.text for m in model.requests[0].messages if isinstance(m, ToolMessage)]
     assert answers == ["noted a", "noted b", "noted c", "noted d"]
     assert len((await threads.get_log(thread)).entries) == 3
+
+
+@pytest.mark.parametrize("door", ["create_thread", "add_message", "say", "say_stream"])
+async def test_a_call_that_no_run_of_the_thread_made_waits(threads: ThreadManager, desk: Desk, door: str) -> None:
+    call, model = AssistantMessage((ToolCall("c9", "note", {"text": "a"}),)), ScriptedModel(["Noted."])
+    await threads.create_thread("t", messages=[user("Go"), call] if door == "create_thread" else "Go")
+    if door == "add_message":
+        await threads.add_message("t", call)
+    match door:
+        case "say":
+            result = await threads.say("t", call, model)
+        case "say_stream":
+            result = await threads.say_stream("t", call, model).finished()
+        case _:
+            result = await threads.run_thread("t", model=model).finished()
+    assert (result.finish, [one.id for one in result.pending], desk.made) == ("approval", ["c9"], [])
+    await threads.approve("t", "c9")
+    assert (await threads.resume_thread("t", model=model).finished()).finish == "stop"
+    assert desk.made == [("note", "a")]
+
+
+async def test_a_call_from_elsewhere_that_cannot_be_read_or_was_passed_over_is_answered(threads: ThreadManager) -> None:
+    calls = [ToolCall("c1", "note", {"text": "a"}), ToolCall("c2", "note", {}, raw='{"text": ')]
+    history = [user("Go"), *map(AssistantMessage, calls)]
+    result = await threads.run_thread(await threads.create_thread(messages=history), model=ScriptedModel(["Well."]))
+    assert [m.error for m in result.messages if isinstance(m, ToolMessage)] == ["cancelled", "invalid_json"]
 
 
 async def test_a_call_that_needs_approval_ends_the_run_and_waits_in_the_store(

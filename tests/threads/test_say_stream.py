@@ -99,7 +99,7 @@ FIRST: list[tuple[str, str]] = [
     ("threads.run_thread('t', 'hi', A)", "run_thread(…, model=…) is an Agent; write run_agent(thread_id, agent)"),
     ("threads.run_thread('t', 'openai:gpt-5')", "'openai:gpt-5' is the system prompt here"),
     ("threads.run_thread(A, 't')", "run_thread(…, model=…) is missing"),
-    ("threads.run_agent(A, 't')", "run_agent(thread_id=<agentkit.agent.agent.Agent"),
+    ("threads.run_agent(A, 't')", "these are swapped; write run_agent(thread_id, agent)"),
     ("threads.run_agent('t', M)", "run_agent(agent=<agentkit.testing.scripted.ScriptedModel"),
     (
         "threads.run_agent('t', A, max_turns=3)",

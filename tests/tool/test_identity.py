@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,13 @@ import pytest
 from agentkit import Agent, Approved, ThreadManager, ToolCall, ToolRegistry, openapi_schema
 from agentkit.errors import ConfigError
 from agentkit.testing import ScriptedModel
+from agentkit.tool.identity import digest_of
+from agentkit.toolspec import ToolSpec
+
+
+def paid(to: str, host: Any = None) -> None:
+    """Pay."""
+
 
 RAN: list[tuple[str, int]] = []
 
@@ -113,3 +120,18 @@ def test_the_digest_is_the_same_wherever_the_tool_is_made() -> None:
     assert digest("same") == digest("same") == digest("same", name="other")
     kinds = ["same", "default", "code", "description"]
     assert len({digest(kind, wrapped=wrapped) for kind in kinds for wrapped in (False, True)}) == 8
+
+
+@pytest.mark.parametrize(
+    ("bound", "other"),
+    [
+        (partial(paid, host="a"), partial(paid, host="b")),
+        (partial(paid, host=["a"]), partial(paid, host=["b"])),
+        (partial(paid, host={"a": 1}), partial(paid, host={"a": 2})),
+        (partial(paid, host=Path("a")), partial(paid, host=Path("b"))),
+        (partial(partial(paid, "a"), host="a"), partial(partial(paid, "b"), host="a")),
+    ],
+)
+def test_the_digest_has_what_a_partial_binds(bound: Any, other: Any) -> None:
+    spec = ToolSpec("paid", "Pay.", {})
+    assert digest_of(spec, bound) == digest_of(spec, partial(bound)) != digest_of(spec, other)

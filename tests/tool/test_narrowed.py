@@ -134,7 +134,7 @@ def taken(bound: BoundTool, value: Any, *, lenient: bool = False) -> tuple[Any, 
         return ()
 
 
-@settings(max_examples=300)
+@settings(max_examples=75)
 @given(st.sampled_from(LEAVES) | TYPES, SCALARS | VALUES)
 def test_what_is_taken_natively_is_valid_by_the_schema(hint: Any, value: Any) -> None:
     bound = tool(hint)
@@ -143,7 +143,6 @@ def test_what_is_taken_natively_is_valid_by_the_schema(hint: Any, value: Any) ->
         assert checker.is_valid({"x": value}), bound.spec.parameters
 
 
-@settings(max_examples=100)
 @given(
     st.recursive(st.sampled_from([*MOMENTS, int, str, None, Event, Day]), around, max_leaves=3),
     st.recursive(
@@ -167,20 +166,17 @@ PLACES: list[tuple[Any, Any]] = [
 ]
 
 
-@settings(max_examples=50)
 @given(st.sampled_from(MOMENTS), st.sampled_from(PLACES), DIGITS | st.integers() | st.floats(0, 1e12), st.booleans())
 def test_digits_are_never_a_time(moment: Any, place: Any, written: Any, lenient: bool) -> None:
     around, within = place
     assert taken(tool(around(moment)), within(written), lenient=lenient) == ()
 
 
-@settings(max_examples=30)
 @given(st.sampled_from([dt.datetime, dt.date, dt.time, dt.timedelta]), DIGITS, st.booleans())
 def test_digits_are_no_name_that_is_a_time(moment: Any, written: str, lenient: bool) -> None:
     assert taken(tool(dict[moment, int]), {written: 1}, lenient=lenient) == ()
 
 
-@settings(max_examples=30)
 @given(st.sampled_from([Event, list[Event], Event | None, dict[str, Event]]), DIGITS, st.booleans())
 def test_digits_are_no_time_in_a_model_that_validates_itself(hint: Any, written: str, lenient: bool) -> None:
     value: Any = {"at": written}
@@ -188,14 +184,12 @@ def test_digits_are_no_time_in_a_model_that_validates_itself(hint: Any, written:
     assert taken(tool(hint), nested, lenient=lenient) == ()
 
 
-@settings(max_examples=30)
 @given(st.sampled_from([dt.datetime, dt.date]), DIGITS, st.booleans())
 def test_digits_stay_text_where_text_is_allowed(moment: Any, written: str, lenient: bool) -> None:
     assert taken(tool(moment | str), written, lenient=lenient) == (written,)
     assert taken(tool(list[moment | str]), [written], lenient=lenient) == ([written],)
 
 
-@settings(max_examples=30)
 @given(st.datetimes(timezones=st.none() | st.just(dt.UTC)), st.timedeltas(), st.booleans())
 def test_what_iso_8601_writes_is_read(at: dt.datetime, length: dt.timedelta, lenient: bool) -> None:
     for moment, text, value in [

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import sqlite3
 import threading
 
 import pytest
+from rollout_kit import hermes
 
 from agentkit import Agent, openapi_schema
 from agentkit.errors import SchemaError
-from agentkit.messages import ToolCall, ToolMessage
+from agentkit.messages import ToolCall, ToolMessage, user
+from agentkit.rollout import Rollout, Sample, ScriptedPolicy, ToolKwargs, TrajectoryRecord
 from agentkit.testing import ScriptedModel
 from agentkit.tool import own_thread
 from agentkit.tool.registry import ToolRegistry
+from agentkit.tool.result import ToolContext
 
 
 class Shop:
@@ -35,6 +39,7 @@ class Plain(Shop):
         return super().add(name)
 
 
+BUDGETS = {"poor": 100, "rich": 200}
 TWO_AT_ONCE = [ToolCall("a", "add", {"name": "oolong"}), ToolCall("b", "add", {"name": "sencha"})]
 
 
@@ -46,6 +51,69 @@ def answers(*tools: object) -> list[str]:
 
 def test_a_class_is_constructed_in_the_thread_of_its_calls() -> None:
     assert answers(Shop) == ["1", "2", "3"]
+
+
+class Bank:
+    """Every plain method uses the connection; each of them is called by something else."""
+
+    def __init__(self) -> None:
+        self.db = sqlite3.connect(":memory:")
+        self.db.execute("create table paid (amount int)")
+
+    def create(self, most: int = 100) -> None:
+        self.db.execute("insert into paid values (?)", [-most])
+
+    @openapi_schema(one_thread=True, requires_approval="is_much")
+    def pay(self, amount: int) -> int:
+        """Pay."""
+        self.db.execute("insert into paid values (?)", [amount])
+        return self.sum()
+
+    def is_much(self, call: ToolCall, context: ToolContext) -> bool:
+        return bool(self.sum() + call.arguments["amount"] > 0)
+
+    def calc_reward(self) -> float:
+        return self.sum()
+
+    def release(self) -> None:
+        self.db.close()
+
+    def sum(self) -> int:
+        found: int = self.db.execute("select coalesce(sum(amount), 0) from paid").fetchone()[0]
+        return found
+
+
+def test_the_predicate_of_an_approval_runs_in_its_thread() -> None:
+    agent = Agent(ScriptedModel([ToolCall("a", "pay", {"amount": 0}), ToolCall("b", "pay", {"amount": 5})]), [Bank])
+    result = agent.run_sync("Pay.")
+    assert [m.text for m in result.messages if isinstance(m, ToolMessage)] == ["0"]
+    assert result.finish == "approval"
+
+
+def test_the_constructor_the_hooks_and_the_predicate_of_a_trajectory_run_in_its_thread() -> None:
+    policy = ScriptedPolicy([hermes("pay", amount=60), hermes("pay", amount=60), "Done."])
+    samples = [Sample(id, (user("Pay."),), {"pay": ToolKwargs(create={"most": most})}) for id, most in BUDGETS.items()]
+
+    async def all_of() -> dict[str, TrajectoryRecord]:
+        return {record.sample_id: record async for record in Rollout([Bank], policy).stream(samples)}
+
+    records = asyncio.run(all_of())
+    assert {id: [call.result[:7] for call in records[id].calls] for id in BUDGETS} == {
+        "poor": ["-40", "not run"],
+        "rich": ["-140", "-80"],
+    }
+    assert [records[id].reward for id in BUDGETS] == [-40, -80]
+    assert [records[id].unreleased for id in BUDGETS] == [{}, {}]
+
+
+def test_what_a_trajectorys_constructor_raises_is_logged_with_its_place(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(Shop):
+        def __init__(self) -> None:
+            raise ValueError("no database")
+
+    record = asyncio.run(Rollout([Broken], ScriptedPolicy(["Hi."])).run(Sample("s", (user("Hi."),))))
+    assert (record.end, record.error) == ("tool_error", "add: ValueError: no database")
+    assert f"raised ValueError: no database, at {__file__}:" in caplog.text
 
 
 def test_an_instance_that_opens_its_connection_later_needs_no_more() -> None:

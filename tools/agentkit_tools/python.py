@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,8 +41,8 @@ class Python(Tool):
             one, empty at first, which lasts as long as the tool.
         sandbox: `auto`, `bwrap` or `landlock`, see `agentkit.sandbox.sandbox`; `none`, which isolates nothing; or
             `monty` (extra `monty`), an interpreter of a subset of Python that has no files, packages and pictures.
-        keep_state: whether variables and imports are kept between calls. If the interpreter ends, the result says so,
-            and the next call starts a new one.
+        keep_state: whether variables and imports are kept between calls, in which its threads and processes are
+            stopped. If the interpreter ends, the result says so, and the next call starts a new one.
         timeout: seconds for one call. Then the code is interrupted, which keeps the state, or else killed.
         limits: of the sandbox; its `wall` and `output` are not used, nor its `cpu` with `keep_state`.
         preload: modules that are imported in advance, such as `numpy`.
@@ -81,7 +82,7 @@ class Python(Tool):
         else:
             box = made(sandbox, workdir=root, read=[*read, FONTS], protected=kept)
             self._runs = Runs(box, limits, tuple(preload), timeout)
-        self._background = Background(self, self._runs.close)
+        self._background = Background(self, partial(self._left.last, self._runs.close))
 
     @openapi_schema
     @xml_schema(name="python", content="code")
@@ -95,18 +96,17 @@ class Python(Tool):
             code: the code to run
         """
         try:
-            if self.keep_state:
-                ran, before = await self._background.do(self._runs.in_session(code))
-            else:
-                ran, before = await self._background.do(self._runs.alone(code)), ""
+            return await self._background.do(self._left.judged(self._ran, code))
         except SandboxError as e:
             return ToolResult(error=f"the code did not run: {e}", code="tool_error")
-        return await self._left.judged(told(ran, self.timeout, self.keep_state, before))
+
+    async def _ran(self, code: str) -> ToolResult:
+        ran, before = await self._runs.in_session(code) if self.keep_state else (await self._runs.alone(code), "")
+        return told(ran, self.timeout, self.keep_state, before)
 
     def close(self) -> None:
         """Kill what still runs, and remove the private folder."""
         self._background.stop()
-        self._left.set_aside()
 
 
 class Runs:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 from agentkit import Tool, ToolResult, openapi_schema, xml_schema
 from agentkit.sandbox import Running, Sandbox, SandboxError, SandboxLimits, SandboxOutcome
@@ -49,7 +51,7 @@ class Shell(Tool):
             for `Files`; patterns as there. So git can show `.git`, but not commit: pass fewer names if it must. What
             does not exist when the tool is made is not protected, nor are links; but where `.git` is protected, git
             repositories that commands make or change, at any depth and under any name, are left without settings that
-            can run a program, and without hooks: these are renamed, and the result says so.
+            can run a program, and without hooks, once the command has ended: these are renamed, and a result says so.
         env: variables for the commands. The model can read them.
         read: further paths that commands may read.
 
@@ -73,8 +75,8 @@ class Shell(Tool):
         kept = protected_in(root, protected)
         box = made(sandbox, workdir=root, read=read, protected=kept, env=env)
         self._left = Leftovers(root, protected, kept if sandbox != "none" else ())
-        self._commands = Commands(box, limits or SandboxLimits(cpu=most_seconds), most_sessions)
-        self._background = Background(self, self._commands.close)
+        self._commands = Commands(box, limits or SandboxLimits(cpu=most_seconds), most_sessions, self._left)
+        self._background = Background(self, partial(self._left.last, self._commands.close))
 
     @openapi_schema
     @xml_schema(name="execute-command", attributes=["folder", "session_name", "blocking", "timeout"], content="command")
@@ -106,8 +108,8 @@ class Shell(Tool):
         if blocking and session_name is not None:
             return ToolResult(error="session_name is for background commands: omit it, or use blocking=false")
         if blocking:
-            return await self._did(self._commands.run(command, folder, timeout))
-        return await self._did(self._commands.start(command, folder, session_name))
+            return await self._did(self._commands.run, command, folder, timeout)
+        return await self._did(self._commands.start, command, folder, session_name)
 
     @openapi_schema
     @xml_schema(name="check-command-output", attributes=["session_name", "kill_session"])
@@ -118,7 +120,7 @@ class Shell(Tool):
             session_name: its name
             kill_session: whether to terminate it then
         """
-        return await self._did(self._commands.look(session_name, LOOK, kill_session))
+        return await self._did(self._commands.look, session_name, LOOK, kill_session)
 
     @openapi_schema
     @xml_schema(name="terminate-command", attributes=["session_name"])
@@ -128,22 +130,21 @@ class Shell(Tool):
         Args:
             session_name: its name
         """
-        return await self._did(self._commands.look(session_name, 0.0, True))
+        return await self._did(self._commands.look, session_name, 0.0, True)
 
     @openapi_schema
     @xml_schema(name="list-commands")
     async def list_commands(self) -> ToolResult:
         """List the background commands: running, or ended and not looked at since."""
-        return await self._did(self._commands.listed())
+        return await self._did(self._commands.listed)
 
     def close(self) -> None:
         """Kill what still runs, and remove the private folder."""
         self._background.stop()
-        self._left.set_aside()
 
-    async def _did(self, work: Coroutine[None, None, ToolResult]) -> ToolResult:
+    async def _did(self, work: Callable[..., Awaitable[ToolResult]], *given: Any) -> ToolResult:
         try:
-            return await self._left.judged(await self._background.do(work))
+            return await self._background.do(self._left.judged(work, *given))
         except (Refused, SandboxError) as e:
             return ToolResult(error=str(e), code="tool_error")
 
@@ -160,6 +161,7 @@ class Session:
     command: str
     tree: Running
     since: float
+    ended: Awaitable[object]
     reading: Reading = field(default_factory=Reading)
 
 
@@ -170,12 +172,14 @@ class Commands:
         sandbox: where they run.
         limits: for each of them.
         most: how many may run in the background.
+        left: judges the folder whenever one of these has ended.
     """
 
-    def __init__(self, sandbox: Sandbox, limits: SandboxLimits, most: int) -> None:
+    def __init__(self, sandbox: Sandbox, limits: SandboxLimits, most: int, left: Leftovers) -> None:
         self.sandbox = sandbox
         self.limits = limits
         self.most = most
+        self.left = left
         self.sessions: dict[str, Session] = {}
         self.started = 0  # without a name
         self.shell = next((path for name in ("bash", "sh") if (path := which(name))), "/bin/sh")
@@ -204,7 +208,8 @@ class Commands:
             name = f"command-{self.started}"
         limits = replace(self.limits, cpu=DAY, output=UNREAD)
         tree = await self.sandbox.start(self.line(command, folder), limits=limits)
-        self.sessions[name] = Session(name, command, tree, monotonic())
+        ended = asyncio.gather(self.left.after(tree.wait), return_exceptions=True)
+        self.sessions[name] = Session(name, command, tree, monotonic(), ended)
         return await self.look(name, FIRST_LOOK, False)
 
     async def look(self, name: str, wait: float, kill: bool) -> ToolResult:

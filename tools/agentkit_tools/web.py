@@ -257,6 +257,8 @@ def read_page(response: Response, kind: str, whole: bool, late: Callable[[], boo
         return Page(response.shown_url, "", text.replace("\r\n", "\n"), tuple(remarks))
     if found.stopped:
         remarks.append("reading the page took too long: the rest is missing")
+    if found.unlinked:
+        remarks.append(f"{found.unlinked} links have no address here: those of the page are too long together")
     if found.omitted:
         remarks.append(f"left out: {found.omitted}; whole=true shows everything")
     return Page(response.shown_url, found.title, found.text, tuple(remarks))

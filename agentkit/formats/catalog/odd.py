@@ -12,8 +12,6 @@ GEMMA4 = Format(
         Shape(("<|tool_call> call :", Name(), Braced('<|"|>'), "<tool_call|>")),
         Shape(("<|tool_call> :", Name(), Braced('<|"|>'), "<tool_call|>")),
         Shape(("<|tool_call>", Name(), Braced('<|"|>'), "<tool_call|>")),
-        # the tokens are special, and some servers strip them; Source: openclaude#380
-        Shape(("\ncall:", Name(), Braced('"'))),
     ),
     result=ResultShape("<|tool_response>response:{name}\n", "<tool_response|>"),
     thinking=(("<|channel>thought\n", "<channel|>"), ("<think>", "</think>")),

@@ -28,11 +28,12 @@ Rename = Mapping[str, str] | Callable[[str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """One tool as its server declares it: what is pinned."""
+    """One tool as its server declares it: what is pinned; `shown` is how the model sees it, None if it cannot be."""
 
     name: str
     description: str
     schema: Mapping[str, Any]
+    shown: ToolSpec | None = None
 
     @property
     def digest(self) -> str:

@@ -6,6 +6,7 @@ Starts and connects to nothing.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import shlex
@@ -16,9 +17,14 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Final
 
+from typing_extensions import TypedDict  # pydantic does not read that of typing before Python 3.12
+
+from agentkit.checks.bounds import refuse_types
+from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ConfigError
 from agentkit.models.secrets import MIN_SECRET, Address, is_secret, shown, without_secrets
 
+_LOG: Final = logging.getLogger("agentkit.mcp")
 INHERITED: Final = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 """The only environment variables that a local server inherits by default. Source: the official SDK's list for POSIX."""
 
@@ -129,6 +135,19 @@ class RemoteServer:
 Endpoint = LocalServer | RemoteServer
 
 
+class ServerEntry(TypedDict, total=False):
+    """An entry of an `mcpServers` file, as far as it has a meaning here."""
+
+    command: str
+    args: Sequence[str] | None
+    env: Mapping[str, str] | None
+    cwd: str | None
+    url: str
+    headers: Mapping[str, str] | None
+    type: str
+    disabled: bool
+
+
 def endpoint(
     server: Any, headers: Mapping[str, str] | None, env: Mapping[str, str] | None, cwd: str | None
 ) -> Endpoint:
@@ -144,7 +163,7 @@ def endpoint(
     if isinstance(server, str) and server.startswith(("http://", "https://")):
         if env or cwd:
             raise ConfigError("env= and cwd= are for a local server; a server with a URL gets headers=")
-        return RemoteServer(_address(server), _checked(_strings("headers", headers)))
+        return RemoteServer(_address(server), _checked(dict(headers or {})))
     if isinstance(server, str):
         raise ConfigError(
             f"MCPTools({server!r:.100}): expected a URL, https://…, or a command as a list of words, "
@@ -157,19 +176,24 @@ def endpoint(
             f"MCPTools({server!r:.100}): expected a URL, a command as a list of strings, or "
             "{'command': …, 'args': […], 'env': {…}}"
         )
-    return LocalServer(tuple(server), _strings("env", env), cwd)
+    return LocalServer(tuple(server), dict(env or {}), cwd)
 
 
 def _entry(
     entry: Mapping[str, Any], headers: Mapping[str, str] | None, env: Mapping[str, str] | None, cwd: str | None
 ) -> Endpoint:
     """A server as an entry of an `mcpServers` file."""
+    refuse_types("an MCP server", entry, ServerEntry)
+    for key in entry.keys() - ServerEntry.__annotations__.keys():
+        if hint := did_you_mean(str(key), ServerEntry.__annotations__):
+            raise ConfigError(f"an MCP server has no {key!r}{hint}")
+        _LOG.warning("an entry of an MCP server has %r, which has no meaning here", key)
     if ("command" in entry) == ("url" in entry):
         raise ConfigError(f"an MCP server has either 'command' or 'url'; found the keys {sorted(entry)}")
     if "url" in entry:
         if entry.get("type", "http") not in ("http", "streamable-http", "streamable_http", "streamableHttp"):
             raise ConfigError(f"type {entry['type']!r:.40}: only streamable HTTP is supported, type 'http'")
-        return endpoint(str(entry["url"]), {**(entry.get("headers") or {}), **(headers or {})}, env, cwd)
+        return endpoint(entry["url"], {**(entry.get("headers") or {}), **(headers or {})}, env, cwd)
     words = [entry["command"], *(entry.get("args") or ())]
     return endpoint(words, headers, {**(entry.get("env") or {}), **(env or {})}, cwd or entry.get("cwd"))
 
@@ -179,13 +203,6 @@ def _address(url: str) -> Address:
         return Address.of(url)
     except ValueError as e:
         raise ConfigError(f"MCPTools: {e}") from None
-
-
-def _strings(what: str, given: Mapping[str, str] | None) -> dict[str, str]:
-    for name, value in (given or {}).items():
-        if not all(isinstance(word, str) for word in (name, value)):
-            raise ConfigError(f"{what}: expected strings by name; {name!r:.60} has a {type(value).__name__}")
-    return dict(given or {})
 
 
 def _checked(headers: dict[str, str]) -> dict[str, str]:

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
+
+from agentkit.processor.running import in_a_thread
 
 Elicit = Callable[[str, Mapping[str, Any]], Any | Awaitable[Any]]
 """Receives the server's message and the JSON Schema of the answer; returns the answer as a dict, or None to decline."""
 
 SamplingHandler = Callable[[Any], str | Awaitable[str]]
 """Receives the SDK's `CreateMessageRequestParams`; returns the text of a model."""
-
-
-async def _answered(handler: Callable[..., Any], *asked: Any) -> Any:
-    """A handler's answer; a plain function runs in a thread, since it may wait for a person."""
-    if inspect.iscoroutinefunction(handler):
-        return await handler(*asked)
-    answer = await asyncio.to_thread(handler, *asked)
-    return await answer if inspect.isawaitable(answer) else answer
 
 
 def elicitation_callback(elicit: Elicit | None) -> Any:
@@ -32,7 +24,7 @@ def elicitation_callback(elicit: Elicit | None) -> Any:
 
         if params.mode != "form":  # a page to open in a browser: only a person could judge its address
             return ElicitResult(action="decline")
-        answer = await _answered(elicit, params.message, params.requested_schema)
+        answer = await in_a_thread(elicit, params.message, params.requested_schema)
         return ElicitResult(action="decline") if answer is None else ElicitResult(action="accept", content=dict(answer))
 
     return callback
@@ -46,7 +38,7 @@ def sampling_callback(sample: SamplingHandler | None) -> Any:
     async def callback(context: Any, params: Any) -> Any:
         from mcp_types import CreateMessageResult, TextContent
 
-        text = await _answered(sample, params)
+        text = await in_a_thread(sample, params)
         return CreateMessageResult(role="assistant", model="agentkit", content=TextContent(type="text", text=text))
 
     return callback

@@ -104,7 +104,7 @@ class GuardedTransport(EnteredAsync, httpx2.AsyncBaseTransport):
             await response.aclose()
             return self._error(request, LOST, f"{self._server} answered in {encoding!r:.40}, which was not asked for")
         forgotten = status == 404 and "mcp-session-id" in request.headers
-        if request.method == "POST" and status >= 400 and (forgotten or status not in (404, 405)):
+        if request.method == "POST" and status >= 400 and (forgotten or status != 405):
             return await self._refused(request, response, forgotten)
         if kind == "text/event-stream":
             response.stream = _Events(
@@ -135,6 +135,8 @@ class GuardedTransport(EnteredAsync, httpx2.AsyncBaseTransport):
         why = _reason(said)
         status = f"{self._server} answered with HTTP {response.status_code} {response.reason_phrase}"
         code = LOST if response.status_code >= 500 else REFUSED
+        if response.status_code == 404:  # with the code by which the SDK tries the older protocol
+            code, status = _METHOD_NOT_FOUND, f"{status} (the URL of an MCP server often ends in /mcp)"
         return self._error(request, code, f"{status}: {why:.500}" if why else status)
 
     def _error(self, request: httpx2.Request, code: int, message: str, data: Any = None) -> httpx2.Response:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypedDict
+from typing import Annotated, Any, Final
 
-from agentkit.checks.bounds import CALLABLE, SECONDS, Bounds, or_none, refuse, whole
-from agentkit.errors import ConfigError
+from pydantic import Field
+from typing_extensions import TypedDict  # pydantic does not read that of typing before Python 3.12
+
+from agentkit.checks.bounds import refuse_types
 from agentkit.interop.mcp.declarations import Rename
 from agentkit.interop.mcp.handlers import Elicit, SamplingHandler, elicitation_callback, sampling_callback
 from agentkit.interop.mcp.session import SessionOptions
+from agentkit.messages import ToolCall  # noqa: F401 - `Predicate` names it
 from agentkit.tool.policy import Keep, Predicate
+from agentkit.tool.result import ToolContext  # noqa: F401 - `Predicate` names it
 
 OUTER: Final = 5.0
 """Seconds that a run grants beyond a call's own time, so that the model reads this adapter's message."""
@@ -52,12 +56,12 @@ class MCPKeywords(TypedDict, total=False):
     headers: Mapping[str, str] | None
     env: Mapping[str, str] | None
     cwd: str | os.PathLike[str] | None
-    timeout: float
-    connect_timeout: float
-    max_message: int
-    max_description: int
-    max_tools: int
-    max_in_flight: int
+    timeout: Annotated[float, Field(gt=0)]
+    connect_timeout: Annotated[float, Field(gt=0)]
+    max_message: Annotated[int, Field(ge=1024)]
+    max_description: Annotated[int, Field(ge=100)]
+    max_tools: Annotated[int, Field(ge=1)]
+    max_in_flight: Annotated[int, Field(ge=1)]
     pins: str | os.PathLike[str] | None
     approve: Approver | None
     on_change: Callable[[str, str], None] | None
@@ -67,17 +71,6 @@ class MCPKeywords(TypedDict, total=False):
     requires_approval: bool | Predicate
     max_output: int | None
     keep: Keep | None
-
-
-_BOUNDS: Final[Bounds] = {
-    "timeout": SECONDS,
-    "connect_timeout": SECONDS,
-    "max_message": whole(1024, "bytes"),
-    "max_description": whole(100, "characters"),
-    "max_tools": whole(1),
-    "max_in_flight": whole(1),
-    **dict.fromkeys(("approve", "on_change", "on_progress", "elicit", "sample"), or_none(CALLABLE)),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +105,7 @@ class MCPOptions:
     keep: Keep | None = None
 
     def __post_init__(self) -> None:
-        refuse("MCPTools", {name: getattr(self, name) for name in _BOUNDS}, _BOUNDS)
-        if isinstance(self.only, str):
-            raise ConfigError(f"MCPTools(only={self.only!r}): expected a list of names: only=[{self.only!r}]")
+        refuse_types("MCPTools", {name: getattr(self, name) for name in MCPKeywords.__annotations__}, MCPKeywords)
 
     @property
     def session(self) -> SessionOptions:

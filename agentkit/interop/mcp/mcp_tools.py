@@ -7,7 +7,7 @@ import json
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +29,7 @@ from agentkit.models.secrets import redacted, watch_logs
 from agentkit.tool import BoundTool, ToolContext, ToolResult, tool_from_schema
 from agentkit.tool.identity import digest_of
 from agentkit.tool.schema_tools import ReadyMadeTool
+from agentkit.toolspec import ToolSpec
 from agentkit.unicode import escaped
 
 _LOG: Final = logging.getLogger("agentkit.mcp")
@@ -193,7 +194,8 @@ class MCPTools:
 
     def _tools(self) -> tuple[BoundTool, ...]:
         only, most = self._options.only, self._options.max_tools
-        missing = [name for name in only or () if name not in self._declared and name not in self.refused]
+        named = (*(only or ()), *(self._options.rename if isinstance(self._options.rename, Mapping) else ()))
+        missing = [name for name in named if name not in self._declared and name not in self.refused]
         if missing:
             raise ConfigError(
                 f"MCP server {self.name!r} has no tool {missing[0]!r}; it has {', '.join(map(repr, self._declared))}"
@@ -204,7 +206,8 @@ class MCPTools:
             if (name := self._name(tool)) is None:
                 continue
             owner, declared = owners.setdefault(name, tool), self._declared.get(tool)
-            if declared is None or tool in self.changed or (only is not None and tool not in only):
+            spec = None if declared is None or tool in self.changed else declared.shown
+            if spec is None or (only is not None and tool not in only):
                 continue
             if owner != tool:
                 self._refuse(
@@ -215,9 +218,9 @@ class MCPTools:
                 self._refuse(tool, f"it has more than {most} tools (max_tools)")
                 continue
             try:
-                made[name] = self._tool(declared, name)
-            except (SchemaError, FormatError) as e:
-                self._refuse(declared.name, str(e))
+                made[name] = self._tool(tool, name, spec)
+            except SchemaError as e:
+                self._refuse(tool, str(e))
         return tuple(made.values())
 
     def _name(self, tool: str) -> str | None:
@@ -228,9 +231,8 @@ class MCPTools:
         prefix = f"{self.name}_" if self._options.prefix is None else self._options.prefix
         return rename[tool] if rename is not None and tool in rename else local_name(tool, prefix)
 
-    def _tool(self, declared: Declaration, name: str) -> BoundTool:
-        spec = spec_of(declared, name, self._options.max_description)
-        answer = partial(self._answer, declared.name)
+    def _tool(self, tool: str, name: str, spec: ToolSpec) -> BoundTool:
+        answer = partial(self._answer, tool)
         made = tool_from_schema(answer, name, spec.description, spec.parameters, patterns=False, **self._options.policy)
         return ServerTool(**{field.name: getattr(made, field.name) for field in fields(made)})
 
@@ -251,7 +253,12 @@ class MCPTools:
                 self._refuse(tool.name, str(e))
                 continue
             description = self._unseen(tool.description or tool.title or "")
-            declared[tool.name] = Declaration(tool.name, description, everywhere(tool.input_schema, self._unseen))
+            one = Declaration(tool.name, description, everywhere(tool.input_schema, self._unseen))
+            try:  # here, not where it is registered: a long one takes seconds, in which the event loop would stand
+                one = replace(one, shown=spec_of(one, local_name(tool.name, ""), self._options.max_description))
+            except (SchemaError, FormatError) as e:
+                self._refuse(tool.name, str(e))
+            declared[tool.name] = one
         # a name that can be kept as it is has precedence over one that is derived
         changes = self._pins.check(sorted(declared.values(), key=lambda one: not is_literal(one.name)))
         for tool, difference in changes.items():

@@ -9,6 +9,7 @@ import hmac
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError
 from agentkit.interop.answering import answered
 from agentkit.interop.mcp.callers import LOOPBACK, refusal
@@ -28,6 +29,7 @@ ASGI = Callable[
 ]
 
 
+@takes()
 def mcp_server(
     tools: ToolRegistry | Sequence[Any],
     *,
@@ -83,6 +85,8 @@ def mcp_app(
     Raises:
         ConfigError: an address other than a loopback one, without a token or without the names by which it is called.
     """
+    if not hasattr(server, "streamable_http_app"):
+        raise ConfigError(f"mcp_app({server!r:.60}): expected a server: mcp_app(mcp_server(tools))")
     from mcp.server.transport_security import TransportSecuritySettings
 
     if host not in LOOPBACK and not (token and allowed_hosts):

@@ -144,7 +144,7 @@ class Connection:
         fate = await self._local.fate() if self._local is not None else ""
         said = safe_words(error, self._where.secrets)
         if isinstance(error, FileNotFoundError) and isinstance(self._where, LocalServer):
-            return f"there is no program {self._where.argv[0]!r:.200}"
+            return f"there is no {'folder' if error.filename == self._where.cwd else 'program'} {error.filename!r:.200}"
         return "; ".join(filter(None, (said, fate)))
 
     async def use(self, work: Callable[[Client], Awaitable[Any]]) -> Any:

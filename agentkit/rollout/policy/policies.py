@@ -8,6 +8,7 @@ from inspect import isawaitable
 from typing import Any, Final
 
 from agentkit import formats
+from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import Finish, FinishReason, SourceEvent, Text, Thinking
 from agentkit.formats.format import THINK, Format
@@ -16,6 +17,7 @@ from agentkit.models.base import Closing, Model, ModelRequest
 from agentkit.models.clients import Clients
 from agentkit.models.failures import Asked, provider_error
 from agentkit.models.finishes import FINISHES, TAKEN_OUT, finish
+from agentkit.models.model_strings import model as named_model
 from agentkit.models.provider import CONNECT_TIMEOUT, PLACEHOLDER_KEY
 from agentkit.models.text import TextCalling
 from agentkit.models.vendors import OPENAI
@@ -51,6 +53,7 @@ class ServerPolicy(Closing):
         http_client: the SDK's HTTP client, if it is not to make one.
     """
 
+    @takes(such="ServerPolicy('Qwen/Qwen3-8B', 'http://127.0.0.1:8000/v1')")
     def __init__(
         self,
         model: str,
@@ -168,11 +171,12 @@ class ModelPolicy(Closing):
     `format=None` the model calls natively, and its calls are answered so.
 
     Args:
-        model: the model, such as `agentkit.model("openai:gpt-5")`.
+        model: the model, such as `agentkit.model("openai:gpt-5")`, or a model string.
         format: the rollout's format, None for native calls. A model that has one of its own keeps that.
     """
 
-    def __init__(self, model: Model, format: str | Format | None = "hermes") -> None:
+    def __init__(self, model: str | Model, format: str | Format | None = "hermes") -> None:
+        model = named_model(model) if isinstance(model, str) else model
         self._model = model if model.format is not None or format is None else TextCalling(model, format)
         own = self._model.format
         self.format = None if own is None else formats.get(own)

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, get_args
 
+from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError
 from agentkit.messages import Message
 
 
+@takes()
 @dataclass(frozen=True, slots=True)
 class ToolKwargs:
     """What one tool is told about a sample, by phase: the keys of verl's `tools_kwargs` entries, without `_kwargs`.

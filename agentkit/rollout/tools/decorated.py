@@ -8,19 +8,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache, partial
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Final
 
+from agentkit.checks.bounds import instance, refuse
 from agentkit.errors import ConfigError
-from agentkit.processor.running import waits
-from agentkit.processor.workers import WORKERS
+from agentkit.processor.running import in_a_thread
 from agentkit.rollout.tools import open_instruct_shape, verl_shape
 from agentkit.rollout.tools.call_signatures import refuse_misfit, refuse_unknown
 from agentkit.rollout.tools.per_trajectory import HOOKS, RolloutTool, SharedByAll
 from agentkit.tool.binding import BoundTool, FunctionNames, bind_function, bind_methods, looks_like_tool
 from agentkit.tool.declare import declared
+from agentkit.tool.own_thread import constructed
 from agentkit.tool.references import load
 from agentkit.tool.result import ToolResult
 from agentkit.tool.signature import name_of
@@ -49,6 +49,7 @@ def as_rollout_tool(tool: Any, config: Mapping[str, Any] = _NOTHING, names: Func
         SchemaError: a definition is wrong.
         ConfigError: it is none of these, or an instance that has to be one for each trajectory.
     """
+    refuse("as_rollout_tool", {"config": config}, {"config": instance(Mapping, "the constructor's arguments by name")})
     if isinstance(tool, str):
         tool = load(tool)
     for shape, made in _SHAPES:
@@ -141,26 +142,26 @@ class _Instance:
         of = self._of
         began = perf_counter()
         if "create" not in of.hooks:
-            self._place(of.kind(**{**of.config, **kwargs}))
+            self._place(constructed(of.kind, {**of.config, **kwargs}))
             self.constructing = perf_counter() - began
             return None
-        self._place(of.kind(**of.config))
+        self._place(constructed(of.kind, of.config))
         self.constructing = perf_counter() - began
-        told = await _called_with(self._box.create, kwargs)
+        told = await in_a_thread(self._box.create, **kwargs)
         return None if told is None else ToolResult.of(told)
 
     async def calc_reward(self, **kwargs: Any) -> float | None:
         """The class's final reward; None without such a method."""
         if "calc_reward" not in self._of.hooks:
             return None
-        given: float | None = await _called_with(self._box.calc_reward, kwargs)
+        given: float | None = await in_a_thread(self._box.calc_reward, **kwargs)
         return given
 
     async def release(self, **kwargs: Any) -> None:
         """Call the class's `release`; nothing if it has none, or nothing was constructed."""
         box, self._box, self.tools = self._box, None, _NO_TOOLS
         if box is not None and "release" in self._of.hooks:
-            await _called_with(box.release, kwargs)
+            await in_a_thread(box.release, **kwargs)
 
     def _place(self, box: Any) -> None:
         self._box = box
@@ -180,7 +181,11 @@ class _Rebound(Mapping[str, BoundTool]):
         bound = self._bound.get(name)
         if bound is None:
             of = self._of[name]
-            bound = self._bound[name] = replace(of, instance=self._box, method=getattr(self._box, of.method_name))
+            bound = replace(of, instance=self._box, method=getattr(self._box, of.method_name))
+            rule: Any = of.policy.requires_approval
+            if getattr(rule, "__self__", None) is of.instance:  # a method of the prototype
+                bound = replace(bound, policy=replace(of.policy, requires_approval=getattr(self._box, rule.__name__)))
+            self._bound[name] = bound
         return bound
 
     def __iter__(self) -> Iterator[str]:
@@ -256,19 +261,6 @@ def _hooks(kind: type) -> tuple[str, ...]:
     """Those of the hooks that a class has, plain or async; a method that the model may call is none."""
     tools = declared(kind)
     return tuple(hook for hook in HOOKS if hook not in tools and callable(getattr(kind, hook, None)))
-
-
-async def _called_with(hook: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
-    """What a hook returns: a plain one runs in a thread, as plain tools do."""
-    if _is_async(getattr(hook, "__func__", hook)):
-        return await hook(**kwargs)
-    value = await WORKERS.run(partial(hook, **kwargs))
-    return await value if waits(value) else value
-
-
-@lru_cache(maxsize=512)
-def _is_async(function: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(function)  # it asks a method twelve questions, three times per trajectory
 
 
 def _called(tool: Any) -> str:

@@ -97,15 +97,15 @@ class Operations:
 
     # the tables
 
-    def ready(self) -> Steps[bool]:
-        """Whether the tables exist, in the current version.
+    def ready(self, reads: bool = False) -> Steps[bool]:
+        """Whether the tables exist, in the current version. With `reads`, any table of another program is refused.
 
         Raises:
             StoreError: they belong to a newer agentkit, or to another program.
         """
         names = {row[0] for row in (yield self.dialect.tables, ())}
         if "agentkit" not in names:
-            if others := names & {"threads", "entries", "calls"}:
+            if others := names if reads else names & {"threads", "entries", "calls"}:
                 raise StoreError(f"table {sorted(others)[0]!r} was not created by agentkit; choose another location")
             return False
         return (yield from self._version()) == SCHEMA_VERSION

@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread, current_thread
@@ -78,8 +78,15 @@ class DatabaseFile:
         except StopIteration as e:
             return e.value
 
-    def open(self) -> sqlite3.Connection:
-        """A connection to the file, with its tables created.
+    @property
+    def absent(self) -> bool:
+        """Whether there is no file, or an empty one, where one can be created: for readers, a store without threads."""
+        if not os.path.exists(self.path):
+            return os.access(os.path.dirname(self.path), os.W_OK)
+        return os.path.isfile(self.path) and os.path.getsize(self.path) == 0
+
+    def open(self, writes: bool) -> sqlite3.Connection:
+        """A connection to the file, with its tables created; only for a writer in another program's file.
 
         Raises:
             StoreError: the file cannot be opened, or belongs to another program.
@@ -96,7 +103,7 @@ class DatabaseFile:
                 isolation_level=None,
                 check_same_thread=False,  # a thread that forks closes it, while its own does nothing
             )
-            self._prepare(connection)
+            self._prepare(connection, writes)
         except BaseException as e:
             if connection is not None:
                 connection.close()
@@ -114,9 +121,9 @@ class DatabaseFile:
         quiet = "" if _has_log(self.path) else "&immutable=1"
         return f"{Path(self.path).as_uri()}?mode=ro{quiet}"
 
-    def _prepare(self, connection: sqlite3.Connection) -> None:
+    def _prepare(self, connection: sqlite3.Connection, writes: bool) -> None:
         connection.create_function("agentkit_clock", 0, lambda: float(self.clock()))
-        ready = self.drive(connection, self.operations.ready())  # before any change: the file may be another program's
+        ready = self.drive(connection, self.operations.ready(not writes))  # before any change to a file of others
         if ready and self.read_only:
             return
         self._use_wal(connection)
@@ -306,16 +313,18 @@ class Worker:
 
     def _connected(self) -> sqlite3.Connection:
         path = self._place.path
+        if self._connection is not None and (self._place.read_only or (not self._writes and self._file == (0, 0))):
+            self._close()  # others may write it since, and a connection without a log does not see that
         if self._connection is not None and path != ":memory:" and _identity(path) != self._file:
             _ABANDONED.append(self._connection)  # anything written there would be lost silently
             self._connection = None
             if not os.path.exists(path):
                 raise StoreError(f"thread store {path}: the file was removed while in use; nothing was changed")
-        if self._connection is not None and self._place.read_only:
-            self._close()  # others may write it since, and a connection without a log does not see that
         if self._connection is None:
-            self._connection = self._place.open()
-            self._file = _identity(path)
+            absent = not self._writes and self._place.absent
+            place = replace(self._place, path=":memory:") if absent else self._place
+            self._connection = place.open(self._writes or absent)
+            self._file = _identity(place.path)
         return self._connection
 
     def _roll_back(self) -> None:

@@ -36,8 +36,16 @@ class Background:
         self._finalizer = weakref.finalize(owner, self.stop)
 
     async def do(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the thread, and wait for it; cancelling this cancels it."""
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._running()))
+        """Run a coroutine in the thread, and wait for it; cancelling this cancels it, and waits for its end."""
+        loop = self._running()
+        waited = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
+        try:
+            return await asyncio.shield(waited)
+        except asyncio.CancelledError:
+            if not waited.done():
+                loop.call_soon_threadsafe(lambda: [t.cancel() for t in asyncio.all_tasks(loop) if t.get_coro() is work])
+                await asyncio.wait([waited], timeout=LEAVE)
+            raise
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:

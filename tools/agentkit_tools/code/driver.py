@@ -240,10 +240,15 @@ class Watch:
             child = self.session
             while child.take_report():  # before its number is known
                 pass
+            self.signal(child, signal.SIGCONT)
             child.send(request)
         child.begin(request)
         self.session = child if request["session"] else None
         timed_out = self.follow(child, request["deadline"], lambda: request["session"] and child.said)
+        if child.status is None:  # between two requests nothing of a session runs
+            self.signal(child, signal.SIGSTOP)
+            _, status = os.waitpid(child.pid, os.WUNTRACED)
+            child.status = None if os.WIFSTOPPED(status) else status
         for stream in child.streams:
             stream.finish()
         while child.take_report():
@@ -269,6 +274,14 @@ class Watch:
             "wall": round(time.monotonic() - started, 4),
             "cpu": round(child.cpu, 4),
         }
+
+    def signal(self, child: Child, number: int) -> None:
+        """Stop or continue a session's processes: all others in a namespace of our own, else the child's group."""
+        with suppress(ProcessLookupError):
+            if os.getpid() == 2:  # the number of the first process's first child, given once only
+                os.kill(-1, number)
+            else:
+                os.killpg(child.pid, number)
 
     def follow(self, child: Child, deadline: float, finished: Callable[[], bool]) -> bool:
         """Read what the child writes until it ends or `finished`. Returns whether the deadline passed."""

@@ -11,15 +11,16 @@ import asyncio
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from agentkit import ToolResult
 from agentkit_tools.folder.replacing import identity
 from agentkit_tools.folder.repositories import is_repository
+from agentkit_tools.folder.rooted import opener
 from agentkit_tools.protected import why_protected
 
 PARTS: Final = ("config", "config.worktree", "hooks", "commondir")
@@ -28,7 +29,12 @@ PARTS: Final = ("config", "config.worktree", "hooks", "commondir")
 ITS_OWN: Final = frozenset(("objects", "refs", "logs", "hooks", "info"))
 """Folders of a repository in which there is no other one."""
 
-MAX_DEPTH, MAX_FOLDERS = 100, 100_000
+MAX_FOLDERS: Final = 100_000
+MAX_SETTINGS: Final = 1 << 20  # bytes; git reads more
+
+MISSED: Final = (
+    f"not all folders could be searched for repositories: more than {MAX_FOLDERS}, or out of reach; run no git there"
+)
 
 PLAIN: Final = re.compile(
     rb"""\s*(?:[#;].*
@@ -53,19 +59,37 @@ class Leftovers:
         watched = root is not None and why_protected([".git"], protected) is not None
         self._root = str(root) if watched else None
         self._kept = frozenset(kept)
-        self._missed = False
+        self._missed = self._used = False
+        self._notes: list[str] = []  # for the next result
         self._known = {place(folder): parts(folder) for _, folder in self._repositories()}
 
-    async def judged(self, result: ToolResult) -> ToolResult:
-        """The result of a command, and what was set aside after it."""
-        if not (notes := await asyncio.to_thread(self.set_aside)):
+    async def judged(self, work: Callable[..., Awaitable[ToolResult]], *given: Any) -> ToolResult:
+        """The result of a command, and what was set aside since the last one."""
+        result: ToolResult = await self.after(work, *given)
+        if not (notes := [self._notes.pop(0) for _ in range(len(self._notes))]):
             return result
         text = "\n".join([result.text.rstrip("\n"), *(f"[{note}]" for note in notes)])
         return replace(result, output=text) if result.error is None else replace(result, error=text)
 
-    def set_aside(self) -> list[str]:
-        """Rename what would run something; returns what was done, in words."""
-        self._missed, notes = False, []
+    async def after(self, work: Callable[..., Awaitable[Any]], *given: Any) -> Any:
+        """Await what ends a command's processes; however it ends, the folder is judged then."""
+        self._used = True
+        try:
+            return await work(*given)
+        finally:
+            await asyncio.shield(asyncio.to_thread(self.set_aside))
+
+    async def last(self, closing: Callable[[], Awaitable[None]]) -> None:
+        """Await the end of all processes; then judge, in this thread: a program that ends starts no other one."""
+        try:
+            await closing()
+        finally:
+            if self._used:
+                self.set_aside()
+
+    def set_aside(self) -> None:
+        """Rename what would run something, and note what was done, in words."""
+        self._missed = False
         for path, folder in self._repositories():
             known, found = self._known.get(place(folder), {}), parts(folder)
             for name in PARTS:
@@ -73,29 +97,38 @@ class Leftovers:
                     continue
                 number = next(n for n in range(1, 1 << 30) if not there(folder, f"{name}.set-aside-{n}"))
                 with suppress(OSError):
+                    os.fchmod(folder, stat.S_IMODE(os.fstat(folder).st_mode) | stat.S_IRWXU)
                     os.rename(name, f"{name}.set-aside-{number}", src_dir_fd=folder, dst_dir_fd=folder)
                     shown = os.path.relpath(os.path.join(path, name), self._root)
-                    notes.append(f"{shown!r} was renamed to {name}.set-aside-{number}: git would run commands from it")
-        if self._missed:
-            notes.append(f"not all of the {MAX_FOLDERS} folders, {MAX_DEPTH} deep, could be searched for repositories")
-        return notes
+                    note = f"{shown!r} was renamed to {name}.set-aside-{number}: git would run commands from it"
+                    self._notes.append(note)
+        if self._missed and MISSED not in self._notes:
+            self._notes.append(MISSED)
 
     def _repositories(self) -> Iterator[tuple[str, int]]:
         """Each with its path and its open folder, until the next is asked for."""
         if self._root is None or not os.path.isdir(self._root):
             return
-        above = self._root.count(os.sep)
-        for count, (path, folders, _, folder) in enumerate(os.fwalk(self._root, onerror=self._miss)):
-            if found := is_repository(folder):
-                yield path, folder
-            if count >= MAX_FOLDERS or path.count(os.sep) - above >= MAX_DEPTH:
-                self._missed = self._missed or bool(folders)
-                folders.clear()
-            left_out = ITS_OWN if found else self._kept if path == self._root else frozenset()
-            folders[:] = [name for name in folders if name not in left_out]
-
-    def _miss(self, _: OSError) -> None:
-        self._missed = True
+        reach, waiting = opener(), [("", "")]  # paths in two parts: the first is shared, since it may be long
+        root = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
+        with ExitStack() as outer:
+            outer.callback(os.close, root)
+            for _ in range(MAX_FOLDERS):
+                if not waiting:
+                    break
+                path = os.path.join(*waiting.pop())
+                with suppress(OSError), ExitStack() as opened:
+                    folder = reach(root, path.split("/") if path else ())
+                    opened.callback(os.close, folder)
+                    if found := is_repository(folder):
+                        yield os.path.join(self._root, path), folder
+                    left_out = ITS_OWN if found else frozenset() if path else self._kept
+                    with os.scandir(folder) as entries:
+                        inner = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+                    waiting += [(path, name) for name in inner if name not in left_out]
+                    continue
+                self._missed = True  # removed, not readable, or beyond the system's longest path
+        self._missed = self._missed or bool(waiting)
 
 
 def there(folder: int, name: str) -> os.stat_result | None:
@@ -137,10 +170,10 @@ def runs(folder: int, name: str) -> bool:
         return False
     if name == "hooks" and stat.S_ISDIR(status.st_mode):
         return bool(hooks(folder))
-    if name == "commondir" or not stat.S_ISREG(status.st_mode):
+    if name == "commondir" or not stat.S_ISREG(status.st_mode) or status.st_size > MAX_SETTINGS:
         return True
     with suppress(OSError):
         file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
         with os.fdopen(file, "rb") as opened:
-            return not all(map(PLAIN.fullmatch, opened.read(1 << 20).split(b"\n")))
+            return not all(map(PLAIN.fullmatch, opened.read(MAX_SETTINGS).split(b"\n")))
     return True

@@ -175,6 +175,8 @@ class Worker:
             done = await self._done(streams, started + timeout + LATE)
             ran = self._told(done)
             self.usable = not done["left"]
+            if not self.usable:  # until then, what is left could write
+                await self.tree.terminate()
         except (Broken, TimeoutError, BrokenPipeError, ValueError, KeyError, TypeError, RecursionError) as e:
             ran = await self._lost(e, monotonic() >= started + timeout)
         except BaseException:

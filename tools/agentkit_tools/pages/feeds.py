@@ -10,6 +10,7 @@ import lxml.etree as etree
 from agentkit_tools.pages.page_elements import absolute
 from agentkit_tools.pages.page_source import parsed_xml
 from agentkit_tools.pages.page_text import Late, PageText, never, page_text
+from agentkit_tools.pages.page_writer import Addresses
 
 Element: TypeAlias = Any  # lxml's: it ships no types
 
@@ -30,25 +31,25 @@ def feed_text(xml: str, url: str, late: Late = never) -> PageText | None:
         return None
     channel = next((one for one in tree if _name(one) == "channel"), tree)
     blocks = [_words(channel, "description", "subtitle")]
+    addresses = Addresses()
     for one in tree.iter():
         if late():
             break
         if _name(one) in ENTRIES:
-            blocks.append(_entry(one, url, late))
+            blocks.append(_entry(one, url, late, addresses))
     text = "\n\n".join(block for block in blocks if block) + "\n"
-    return PageText(_words(channel, "title"), text, stopped=late())
+    return PageText(_words(channel, "title"), text, stopped=late(), unlinked=addresses.omitted)
 
 
-def _entry(entry: Element, url: str, late: Late) -> str:
+def _entry(entry: Element, url: str, late: Late, addresses: Addresses) -> str:
     link = absolute(url, _link(entry))
     title = _words(entry, "title") or "(no title)"
     date = _words(entry, "pubDate", "published", "updated", "date")
     html = _content(entry, "encoded", "content", "summary", "description")
-    text = (
-        page_text(html, link or url, whole=True, late=late).text.strip() if re.search(r"[<&]", html) else html.strip()
-    )
-    head = f"## [{title}]({link})" if link else f"## {title}"
-    return "\n\n".join(part for part in (head, date, text) if part)
+    head = f"## [{title}{addresses.end(link)}" if link else f"## {title}"
+    if re.search(r"[<&]", html):
+        html = page_text(html, link or url, whole=True, late=late, addresses=addresses).text
+    return "\n\n".join(part for part in (head, date, html.strip()) if part)
 
 
 def _content(entry: Element, *names: str) -> str:

@@ -15,6 +15,7 @@ from agentkit_tools.pages.page_writer import Writer
 
 Element: TypeAlias = Any  # lxml's: it ships no types
 
+MAX_BASE: Final = 2_048  # characters of a base; no longer address is found on the web. Source: sitemaps.org, <loc>
 DROPPED: Final = frozenset(("script", "style", "template", "link", "meta", "colgroup", "datalist"))
 
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)", re.IGNORECASE)

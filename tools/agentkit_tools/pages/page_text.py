@@ -17,6 +17,7 @@ import lxml.etree as etree
 
 from agentkit_tools.pages.page_elements import (
     DROPPED,
+    MAX_BASE,
     Element,
     absolute,
     before,
@@ -29,7 +30,7 @@ from agentkit_tools.pages.page_elements import (
 )
 from agentkit_tools.pages.page_source import bare, parsed
 from agentkit_tools.pages.page_tables import is_data, table_lines
-from agentkit_tools.pages.page_writer import Writer, code_span, fenced
+from agentkit_tools.pages.page_writer import Addresses, Writer, code_span, fenced
 
 SURROUNDING: Final = frozenset(("nav", "header", "footer", "aside"))
 HEADINGS: Final = {f"h{n}": n for n in range(1, 7)}
@@ -63,12 +64,14 @@ class PageText(NamedTuple):
         text: in Markdown.
         omitted: what was omitted although it is visible, in words; may be empty.
         stopped: whether reading was stopped, so that the rest of the page is missing.
+        unlinked: the number of links without their addresses, because those of the page are too long together.
     """
 
     title: str
     text: str
     omitted: str = ""
     stopped: bool = False
+    unlinked: int = 0
 
 
 Late: TypeAlias = Callable[[], bool]
@@ -80,7 +83,9 @@ def never() -> bool:
     return False
 
 
-def page_text(html: str, url: str, *, whole: bool = False, late: Late = never) -> PageText:
+def page_text(
+    html: str, url: str, *, whole: bool = False, late: Late = never, addresses: Addresses | None = None
+) -> PageText:
     """Read a page.
 
     Args:
@@ -88,6 +93,7 @@ def page_text(html: str, url: str, *, whole: bool = False, late: Late = never) -
         url: where it came from; links are relative to it.
         whole: also menus, headers and footers.
         late: asked now and then; when it says so, reading stops with what was read until then.
+        addresses: the room for those of the links, shared with other pages; by default that of one page.
     """
     tree = parsed(html)
     if tree is None:
@@ -97,12 +103,14 @@ def page_text(html: str, url: str, *, whole: bool = False, late: Late = never) -
         return PageText(one_line(found[1]) if found else "", text, deep)
     base = _base(tree, url)
     main, skipped, omitted = (tree, frozenset[str](), "") if whole else _main(tree)
-    text = _Walk(base, skipped, late).run(main)
+    out = Writer(addresses=addresses or Addresses())
+    text = _Walk(base, skipped, late, out).run(main)
     if omitted and len(text) < LITTLE:  # what looks like a frame around the page is the page
-        text, omitted = _Walk(base, frozenset(), late).run(tree), ""
+        out = Writer(addresses=out.addresses)
+        text, omitted = _Walk(base, frozenset(), late, out).run(tree), ""
     if len(text) < LITTLE:
         text += _for_machines(tree)
-    return PageText(_title(tree), text, omitted, late())
+    return PageText(_title(tree), text, omitted, late(), out.addresses.omitted)
 
 
 def _title(tree: Element) -> str:
@@ -112,8 +120,8 @@ def _title(tree: Element) -> str:
 
 
 def _base(tree: Element, url: str) -> str:
-    given = tree.xpath("string(//base/@href)")
-    return absolute(url, given) or url
+    given = absolute(url, tree.xpath("string(//base/@href)"))
+    return given if given and len(given) <= MAX_BASE else url
 
 
 def _main(tree: Element) -> tuple[Element, frozenset[str], str]:
@@ -152,8 +160,8 @@ class _Walk:
     base: str
     skipped: frozenset[str]
     late: Late
+    out: Writer
     in_cell: bool = False
-    out: Writer = field(default_factory=Writer)
     _numbers: list[int | None] = field(default_factory=list)
     _top: Element | None = None
 
@@ -211,26 +219,27 @@ class _Walk:
         url = absolute(self.base, element.get("href", ""))
         if url is None:
             return None, True
-        self.out.mark("link", "[", f"]({url})")
+        self.out.mark("link", "[", url)
         return self.out.unmark, True
 
     def image(self, element: Element) -> tuple[Callable[[], None] | None, bool]:
         words = one_line(element.get("alt") or "")
         if words:
             url = absolute(self.base, element.get("data-src") or element.get("src") or "")
-            self.out.raw(f"![{words}]({url})" if url else f"[image: {words}]")
+            self.out.raw(f"![{words}{self.out.addresses.end(url)}" if url else f"[image: {words}]")
         return None, False
 
     def embedded(self, element: Element) -> tuple[Callable[[], None] | None, bool]:
         url = absolute(self.base, element.get(EMBEDDED[element.tag], ""))
         if url:
-            self.out.raw(f" [{one_line(element.get('title') or '') or element.tag}]({url}) ")
+            words = one_line(element.get("title") or "") or element.tag
+            self.out.raw(f" [{words}{self.out.addresses.end(url)} ")
         return None, element.tag not in ("iframe", "frame")  # the parser puts a picture's image into its source
 
     def area(self, element: Element) -> tuple[Callable[[], None] | None, bool]:
         url, words = absolute(self.base, element.get("href", "")), one_line(element.get("alt") or "")
         if url and words:
-            self.out.raw(f" [{words}]({url}) ")
+            self.out.raw(f" [{words}{self.out.addresses.end(url)} ")
         return None, False
 
     def line_break(self, element: Element) -> tuple[Callable[[], None] | None, bool]:
@@ -308,9 +317,9 @@ class _Walk:
 
     def cell(self, element: Element) -> str:
         """What a table's cell contains, in one line."""
-        lines = [
-            line for line in _Walk(self.base, self.skipped, self.late, in_cell=True).run(element).split("\n") if line
-        ]
+        out = Writer(addresses=self.out.addresses)
+        text = _Walk(self.base, self.skipped, self.late, out, in_cell=True).run(element)
+        lines = [line for line in text.split("\n") if line]
         return "<br>".join(lines).replace("|", "\\|")
 
     def part_of_row(self, element: Element) -> tuple[Callable[[], None] | None, bool]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 MAX_INDENT: Final = 10  # levels of lists and quotations; deeper ones are written at this level
+MAX_LINKED: Final = 4_000_000  # characters of the addresses of one page; a base makes each as long as it likes
 
 _SPACES = re.compile(r"[ \t\r\n\f\u00a0]+")
 
@@ -31,8 +32,24 @@ class Indent:
 
 
 @dataclass(slots=True)
+class Addresses:
+    """What the addresses of a page's links take, however often each is written; `omitted` are those beyond."""
+
+    left: int = MAX_LINKED
+    omitted: int = 0
+
+    def end(self, url: str) -> str:
+        """The end of a link, `](url)`; `]` if there is no room left."""
+        if len(url) > self.left:
+            self.omitted += 1
+            return "]"
+        self.left -= len(url)
+        return f"]({url})"
+
+
+@dataclass(slots=True)
 class Mark:
-    """What surrounds words: `**`, or a link. `words` says whether there were any inside."""
+    """What surrounds words: `**`, or a link, with its address as `closing`. `words` says whether any were inside."""
 
     opening: str
     closing: str
@@ -45,6 +62,7 @@ class Writer:
     """Collects a page's lines."""
 
     lines: list[str] = field(default_factory=list)
+    addresses: Addresses = field(default_factory=Addresses)
     _line: list[str] = field(default_factory=list)
     _marks: list[Mark] = field(default_factory=list)  # at most one of a kind
     _opened: list[Mark | None] = field(default_factory=list)  # all of them; None for one that has no effect
@@ -90,10 +108,11 @@ class Writer:
             return
         self._marks.remove(mark)
         if mark.words:
-            self._close(mark.closing)
+            self._close(mark)
 
-    def _close(self, closing: str) -> None:
+    def _close(self, mark: Mark) -> None:
         """Write a closing mark, before the white space that ends the words."""
+        closing = self.addresses.end(mark.closing) if mark.kind == "link" else mark.closing
         last = self._line.pop() if self._line else ""
         bare = last.rstrip()
         self._line += [bare, closing, last[len(bare) :]]
@@ -103,7 +122,7 @@ class Writer:
         if any(text.strip() for text in self._line):
             open_marks = [mark for mark in self._marks if mark.words]
             for mark in reversed(open_marks):
-                self._close(mark.closing)
+                self._close(mark)
                 mark.words = False
             text = "".join(self._line)
             self.block("\n".join(line.strip() for line in text.strip().split("\n")))
