@@ -22,6 +22,7 @@ from agentkit.formats.format import (
     Shape,
     Tag,
 )
+from agentkit.formats.format import edge as edge_text
 from agentkit.formats.reader import Delimiter, any_beginning, any_of, beginnings, literal, pattern
 from agentkit.formats.tags import closing, tag
 
