@@ -79,12 +79,31 @@ def _token(close: str, space: str, follow: str, opens: str = "", call: str = "",
 
 @lru_cache(4096)
 def pieces(marks: tuple[str, ...]) -> Search:
-    """A search for one of these literals: a tag up to its name's end, in any case."""
+    """A search for one of these literals, in any case: a tag up to its name's end, or where it breaks off; see `_piece`."""
     return re.compile("|".join(map(_piece, dict.fromkeys(marks))) or "(?!)", re.IGNORECASE).search
 
 
+_PLAIN_TAG: Final = re.compile(r"<(?P<slash>/?)(?P<name>[\w.:-]+)>?").fullmatch
+_SPECIAL: Final = re.compile(r"[|｜]|\]<").search
+_KNOWN_BY: Final = 5  # characters by which a special token is known: Gemma's `<|"|>` is no longer
+
+
 def _piece(mark: str) -> str:
-    return re.escape(mark) + (r"(?=[\s/>=])" if mark[-1].isalnum() else "")
+    """A literal, or a part that only it has: the start of a special token, or a tag without its `>`.
+
+    A closing tag may break off at a line's end, another tag or the value's end, and a letter inside it may be missing.
+    """
+    if _SPECIAL(mark):
+        return re.escape(mark[:_KNOWN_BY])
+    if (tag := _PLAIN_TAG(mark)) is None:
+        return re.escape(mark)
+    name = tag["name"]
+    whole = rf"<{tag['slash']}{re.escape(name)}(?=[\s/>=<]|\Z)"
+    if not tag["slash"]:
+        return whole
+    half = rf"</(?=[^\s<>]){beginnings(name)}(?=[ \t\r]{{0,64}}(?:[\n<]|\Z))"
+    near = "|".join(re.escape(name[:n] + name[n + 1 :]) for n in range(1, len(name) - 1))
+    return rf"{whole}|{half}" + (rf"|</(?:{near})>" if len(name) > 3 else "")
 
 
 def _begun(over: str, *others: str) -> Search:

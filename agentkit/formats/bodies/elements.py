@@ -151,23 +151,33 @@ def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
 
 
 def _refuse_unlike(r: Reader, call: CallReader, key: str, text: str, *, verbatim: bool) -> None:
-    """Refuse content that begins with a piece of the tag before it, or is the call's arguments in another style.
+    """Refuse content that begins with a piece of the tag before it, or is a call or its arguments in another style.
 
     Raises:
         Damage: it is not meant as this parameter's value, or that is ambiguous.
     """
-    if verbatim or ((first := text.lstrip()[:1]) not in ("{", ">", "<") and not text.rstrip().endswith(">")):
+    if verbatim:
         return
-    read = values.read(text, {"type": "object"}, {}) if first == "{" else None
     known = call.tool.parameters.get("properties", {}) if call.tool is not None else {}
-    like = isinstance(read, dict) and read and read.keys() <= known.keys()
+    rest = _REST_OF_TAG(text)
+    unlike = rest is not None and (rest[1] is None or rest[1] in known)
+    unlike = unlike or any(found[1] in call.tools for found in _NAMED(text))
+    if text.lstrip()[:1] == "{" and not unlike:
+        read = values.read(text, {"type": "object"}, {})
+        unlike = isinstance(read, dict) and bool(read) and read.keys() <= known.keys()
     names = [name for found in _EDGE_TAGS(text) if (name := found[1] or found[2]) in known]
     torn = len(names) > 1 or any(text.count(f"<{name}") != text.count(f"</{name}>") for name in names)
-    if text[0] == ">" or like or torn:
+    if unlike or torn:
         message = f"the value of {key!r} is not its text alone: write that, or put it in <![CDATA[ … ]]>"
         raise Damage("ambiguous_call", message, r.offset)
 
 
+_REST_OF_TAG: Final = re.compile(
+    r"\A(?:>|[\w.-]{0,256}=?[\"'][^\"'<>\n]{0,256}[\"']?>|\s*(?:<?[\w.-]{1,256}\s+)?([\w.-]{1,256})=[\"'])"
+).match
+"""Matches what content begins with if the tag before it is broken: an attribute, or the end of one and of the tag."""
+_NAMED: Final = re.compile(r"\bname[\"']?\s{0,64}[:=]\s{0,64}[\"']([\w.-]{1,256})").finditer
+"""Finds names, as tags and envelopes have them."""
 _EDGE_TAGS: Final = re.compile(r"\A\s*</?([\w.-]+)[\s/>]|</?([\w.-]+)\s*>\s*\Z").finditer
 
 
@@ -338,7 +348,8 @@ def write_element(w: Writing, part: ToolElement) -> str:
 
 def _is_unlike(text: str) -> bool:
     """Whether content may look like markup or arguments in another style; see `_refuse_unlike`."""
-    return text.lstrip()[:1] in ("{", ">", "<") or text.rstrip().endswith(">")
+    edges = text.lstrip()[:1] in ("{", ">", "<") or text.rstrip().endswith(">")
+    return edges or _REST_OF_TAG(text) is not None or any(_NAMED(text))
 
 
 def _child_texts(group: Mapping[str, Any], elements: Mapping[str, str]) -> str:

@@ -21,7 +21,7 @@ from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait, beg
 from agentkit.formats.valueends import pieces
 from agentkit.schemas import walk
 
-_TAG = Delimiter(r"<(?P<slash>/?)(?P<name>[^\s<>/]{1,128})>", r"<(?:/?[^\s<>/]{0,128})")
+_TAG = Delimiter(r"<(?P<slash>/?)(?P<name>[^\s<>/\[\]]{1,128})>", r"<(?:/?[^\s<>/\[\]]{0,128})")
 _OPENS: Final = ("section", "call")
 
 
