@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from agentkit.events import Markup
-from agentkit.formats.format import Envelope, Pairs, Shape, TagParameters, edge
+from agentkit.formats.format import Envelope, NestedTags, Pairs, Shape, TagParameters, ToolElement, edge
 from agentkit.formats.openers import Opener, Openers, opening_of
 from agentkit.formats.otherkeys import OTHER_ARGUMENTS
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, any_beginning, beginnings, pattern
@@ -88,6 +88,15 @@ def _parameter(openers: Openers, shape: Shape) -> Delimiter:
                 begun = rf"{pattern(key.strip())}[^<\n]{{0,256}}{any_beginning((middle, *kind[:1]))}"
                 begun = rf"{beginnings(key.strip())}|{begun}"
                 return Delimiter(rf"{pattern(key.strip())}{space}(?:{names}){space}(?:{ends})", begun)
+            case NestedTags(token):
+                return Delimiter(
+                    rf"{pattern(token)}<(?:{names})>", rf"{beginnings(token)}|{pattern(token)}<[^<>\s]{{0,128}}"
+                )
+            case ToolElement():  # prose has tags, too: it is one if another one follows it, or a tool's
+                follow = rf"<(?:{names}|{openers.table.tool_tags})[\s/>]"
+                element = rf"<(?P<own>{names})>[^<>]{{0,256}}</(?P=own)>"
+                begun = r"<[^<>]{0,160}(?:>[^<>]{0,256}(?:</?[^<>]{0,160}(?:>\s{0,64}(?:<[^<>]{0,160})?)?)?)?"
+                return Delimiter(rf"{element}(?={space}{follow})", begun)
     return Delimiter("(?!)", "(?!)")
 
 

@@ -20,6 +20,7 @@ from agentkit.formats.format import (
     Format,
     Name,
     NameTag,
+    NestedTags,
     Pairs,
     PythonCall,
     Shape,
@@ -114,7 +115,6 @@ class Table:
             self._edge(shape.section.open, opened, _INSIDE.get(type(first), ""))
             if not weak(shape.section.close):
                 self._edge(shape.section.close, Opener("close", format, shape))
-        self._parameters(format, shape)
         match first:
             case ToolElement(layout):
                 elements = self.elements[layout] = Elements()
@@ -131,15 +131,21 @@ class Table:
                 self._literal("{", Opener("call", format, shape, weak=True), _IN_OBJECT)
             case Name() | PythonCall() if shape.section is None:
                 self.lines.append(Opener("call", format, shape, weak=True))
+        self._parameters(format, shape, tools)
 
-    def _parameters(self, format: Format, shape: Shape) -> None:
+    def _parameters(self, format: Format, shape: Shape, tools: Sequence[ToolSpec]) -> None:
         """What begins a parameter, outside of any call."""
         for part in shape.call:
             if isinstance(part, TagParameters):
                 tag = f"<{part.name}" if " " in part.name else Tag(part.name)
                 self._edge(tag, Opener("parameter", format, shape))
-            elif isinstance(part, Pairs):
-                self._edge(part.key, Opener("parameter", format, shape))
+            elif isinstance(part, Pairs | NestedTags):
+                key = part.key if isinstance(part, Pairs) else f"{part.token}<"
+                self._edge(key, Opener("parameter", format, shape))
+            elif isinstance(part, ToolElement):
+                for name in {name for tool in tools for name in tool.parameters.get("properties", {})}:
+                    if (folded(name), False) not in self.tags:
+                        self._tag(name, False, Opener("parameter", format, shape))
 
     def _edge(self, edge: str | Tag, entry: Opener, inside: str = "") -> None:
         if isinstance(edge, Tag):
@@ -205,6 +211,12 @@ class Table:
         """A regular expression for the names of the offered tools' parameters."""
         names = {name for tool in self.named.values() for name in tool.parameters.get("properties", {})}
         return "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or "(?!)"
+
+    @cached_property
+    def tool_tags(self) -> str:
+        """A regular expression for the tags of the offered tools' elements."""
+        tags = {tag for elements in self.elements.values() for tag in elements.tags}
+        return "|".join(map(re.escape, sorted(tags, key=len, reverse=True))) or "(?!)"
 
     @cached_property
     def plainly(self) -> Search:

@@ -79,7 +79,7 @@ def _token(close: str, space: str, follow: str, opens: str = "", call: str = "",
 
 @lru_cache(4096)
 def pieces(marks: tuple[str, ...]) -> Search:
-    """A search for one of these literals, in any case: a tag up to its name's end, or where it breaks off; see `_piece`."""
+    """A search for one of these literals, in any case: a tag up to its name's end, or where it breaks off."""
     return re.compile("|".join(map(_piece, dict.fromkeys(marks))) or "(?!)", re.IGNORECASE).search
 
 
@@ -101,7 +101,7 @@ def _piece(mark: str) -> str:
     whole = rf"<{tag['slash']}{re.escape(name)}(?=[\s/>=<]|\Z)"
     if not tag["slash"]:
         return whole
-    half = rf"</(?=[^\s<>]){beginnings(name)}(?=[ \t\r]{{0,64}}(?:[\n<]|\Z))"
+    half = rf"</(?=[^\s<>]){beginnings(name)}(?=<|[ \t\r]{{0,64}}(?:\n|\Z))"
     near = "|".join(re.escape(name[:n] + name[n + 1 :]) for n in range(1, len(name) - 1))
     return rf"{whole}|{half}" + (rf"|</(?:{near})>" if len(name) > 3 else "")
 

@@ -23,27 +23,13 @@ DECORATED = (
     "directed 1186 pythonic",
 )
 CHARACTERS = (
-    "directed 693 lfm2",
-    "directed 695 llama4_pythonic",
-    "directed 696 lfm2",
     "directed 964 pythonic",
     "directed 965 pythonic",
     "directed 966 pythonic",
     "directed 1226 seed_oss",
     "directed 1227 mimo",
     "directed 1261 glm4",
-    "directed 1335 minimax_m3",
-    "directed 1336 minimax_m3",
-    "directed 1337 minimax_m3",
-    "directed 1346 cline",
-    "directed 1347 xml",
-    "directed 1348 xml",
-    "directed 1349 cline",
     "directed 1416 step3",
-    "directed 1910 gemma4",
-    "directed 1911 functiongemma",
-    "directed 2187 gemma4",
-    "directed 2188 functiongemma",
 )
 """Damage that no model makes of whole tokens, and that is not looked for: it is read as it is written."""
 

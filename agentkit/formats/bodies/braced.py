@@ -20,6 +20,7 @@ from agentkit.formats.reader import Damage, Reader, Search, Wait, may_begin, tok
 from agentkit.formats.repairs import PYTHON_QUOTES
 from agentkit.formats.stringliterals import NotALiteral
 from agentkit.formats.valueends import pieces
+from agentkit.toolspec import ToolSpec
 
 _KEY = re.compile(r"\s*([^\s:{}\[\],]+)\s*:\s*")
 _PLAIN = re.compile(r"[^,{}\[\]]*")
@@ -89,12 +90,21 @@ def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], reade
         raise Damage("invalid_json", f"expected {part.quote!r} around strings, not {plain_quotes}", r.offset)
     if plain_quotes:
         call.arguments.note(PYTHON_QUOTES)
+    if found := _next_key(call.tool, read)("\0".join(text for text in read.values() if isinstance(text, str))):
+        message = f"a string contains {found[0]!r}, which begins another argument: write {part.quote} at its end, or a "
+        raise Damage("ambiguous_call", f"{message}space in it", reader.offset)
     for key, value in read.items():
         declared = call.tool is not None and call.tool.declares(key)
         if (isinstance(value, _Bare) and (declared or not part.typed)) or (isinstance(value, str) and not part.typed):
             call.arguments.put(r, key, str(value), nulls=True)
         else:
             call.arguments.set(r, key, _settled(value))
+
+
+def _next_key(tool: ToolSpec | None, given: Mapping[str, Any]) -> Search:
+    """A search for a comma and the key of an argument of a tool that is not given: a string that has it has no end."""
+    names = [name for name in (tool.parameters.get("properties", {}) if tool is not None else ()) if name not in given]
+    return re.compile(rf",(?:{'|'.join(map(re.escape, names)) or '(?!)'}):").search
 
 
 class _Bare(str):
@@ -240,6 +250,8 @@ def write_braced(w: Writing, part: Braced) -> str:
     arguments: Mapping[str, Any] = w.call.arguments
     if not part.typed:
         arguments = {k: values.write(v, *w.schema(k), nulls=v is None) for k, v in arguments.items()}
+    if found := _next_key(w.tool, arguments)("\0".join(text for text in arguments.values() if isinstance(text, str))):
+        raise FormatError(f"{found[0]!r} cannot be in a string of {w.call.name!r}: it would begin an argument there")
     return _braced(arguments, part.quote)
 
 

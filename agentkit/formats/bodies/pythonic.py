@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import keyword
 import re
+from functools import cache
 from typing import Any, Final
 
+from agentkit.errors import FormatError
 from agentkit.formats import values
 from agentkit.formats.atoms import PROSE
 from agentkit.formats.call import CallReader
-from agentkit.formats.format import PythonCall
+from agentkit.formats.format import PythonCall, Shape, edge
 from agentkit.formats.kind import PartKind, Writing
 from agentkit.formats.literals import Literals
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, text_run
@@ -64,6 +66,9 @@ def read_python_call(r: Reader, call: CallReader, part: PythonCall) -> Wait:
         yield from _end_of_print(r)
     if "\n" in text:
         _refuse_next_call(call, text, start)
+    if (boundary := _boundary(call.shape)) is not None and (found := boundary(text)):
+        message = f"a string of {call.name!r} contains the end of the calls and another opening: close each string once"
+        raise Damage("ambiguous_call", message, start + found.start())
     _take(r, call, text, start)
     if call.blocked:
         message = f"{call.name!r} is called in a block, and only Python could determine whether it runs"
@@ -86,6 +91,14 @@ def _refuse_next_call(call: CallReader, text: str, start: int) -> None:
     if found and ")" in text[: found.start()]:
         message = f"a string of {call.name!r} runs over its line up to another call: close it, or write it between "
         raise Damage("ambiguous_call", f"{message}three quotes", start + found.start())
+
+
+@cache
+def _boundary(shape: Shape) -> Search | None:
+    """A search for the end of a section and the opening of the next one, if tokens mark them."""
+    if shape.section is None or not (end := edge(shape.section.close).strip().lstrip("] \n")):
+        return None
+    return re.compile(rf"{re.escape(end)}\s{{0,64}}{re.escape(edge(shape.section.open).strip())}").search
 
 
 def _own(call: CallReader, name: str) -> str:
@@ -204,7 +217,11 @@ def _take(r: Reader, call: CallReader, text: str, start: int) -> None:
 
 def write_python_call(w: Writing, part: PythonCall) -> str:
     """The call with every argument named."""
-    return f"{w.call.name}({', '.join(f'{k}={python_literal(v)}' for k, v in w.call.arguments.items())})"
+    written = ", ".join(f"{k}={python_literal(v)}" for k, v in w.call.arguments.items())
+    boundary = _boundary(w.format.shapes[0])
+    if boundary is not None and boundary(written) is not None:
+        raise FormatError(f"a string of {w.call.name!r} contains the end of the calls and another opening")
+    return f"{w.call.name}({written})"
 
 
 def python_literal(value: Any) -> str:
