@@ -85,7 +85,7 @@ def test_an_opening_whose_first_token_belongs_to_the_prompt(format: str, text: s
     row("harmony", 'assistantcommentary to=functions.bash json{"command":"ls"}', ASKED),
     row("deepseek_v3", 'function bash\n```json\n{"command":"ls"}\n```', ASKED),
     row("mistral_compact", 'bash{"command":"ls"}', ASKED),
-    row("glm45", "bash\n<arg_key>command</arg_key>\n<arg_value>ls</arg_value>\n", ASKED),
+    row("glm45", "bash\n<arg_key>command</arg_key>\n<arg_value>ls</arg_value>\n", "invalid_json"),
     row("kimi_k2", 'In YAML, functions.bash is a key: {"a": 1}'),
 )
 def test_special_tokens_that_a_server_stripped(format: str, text: str, wanted: list[str]) -> None:
@@ -111,9 +111,7 @@ def dsml(bar: str) -> str:
         LS,
     ),
     row("deepseek_v31", '<｜tool call begin｜>bash<｜tool sep｜>{"command":"ls"}<｜tool call end｜>', ASKED),
-    row(
-        "kimi_k2", '<｜tool_call_begin｜>functions.bash:0<｜tool_call_argument_begin｜>{"command":"ls"}', "invalid_json"
-    ),
+    row("kimi_k2", '<｜tool_call_begin｜>functions.bash:0<｜tool_call_argument_begin｜>{"command":"ls"}', ASKED),
 )
 def test_delimiters_in_look_alike_characters(format: str, text: str, wanted: list[str]) -> None:
     """Sources: GenericAgent#804, flocks#687."""
@@ -168,8 +166,8 @@ def test_a_later_token_of_the_format_after_an_offered_tools_name(format: str, te
 
 
 @rows(
-    row("glm45", "<tool_call>bashcommand</arg_key><arg_value>ls</arg_value></tool_call>", ASKED),
-    row("glm45", "<tool_call>bash\ncommand</arg_key>\n<arg_value>ls</arg_value>\n</tool_call>", "invalid_json"),
+    row("glm45", "<tool_call>bashcommand</arg_key><arg_value>ls</arg_value></tool_call>", "invalid_json"),
+    row("glm45", "<tool_call>bash\ncommand</arg_key>\n<arg_value>ls</arg_value>\n</tool_call>", "invalid_arguments"),
     row(
         "qwen3_coder", "<tool_call>\n<functionbash>\n<parameter=command>\nls\n</parameter>\n</function>", "invalid_json"
     ),
@@ -208,7 +206,6 @@ def test_a_closing_tag_that_a_stop_string_cut(format: str, text: str, wanted: li
     assert outcome(text, format) == wanted
 
 
-@pytest.mark.xfail(strict=True, reason="the message names a closing that is there")
 @pytest.mark.parametrize(
     ("format", "text"),
     [
@@ -344,8 +341,8 @@ def test_half_a_parameter_in_a_value_does_not_run(format: str, text: str, wanted
     later("the call has its end: a quote in its string ended that", "pythonic", "[bash(command='it's here')]",
           "invalid_json"),
     row("hermes", "<tool_call>{'name': 'bash', 'arguments': {'command': 'it's here'}}</tool_call>", "invalid_json"),
-    row("qwen3_coder", "<function=bash>\n<parameter=command>\nls\n<\\/parameter>\n</function>", "invalid_arguments"),
-    row("xml", "<bash><command>ls<\\/command></bash>", "invalid_arguments"),
+    row("qwen3_coder", "<function=bash>\n<parameter=command>\nls\n<\\/parameter>\n</function>", "ambiguous_call"),
+    row("xml", "<bash><command>ls<\\/command></bash>", "ambiguous_call"),
 )  # fmt: skip
 def test_what_is_not_cut_is_not_truncated(format: str, text: str, wanted: list[str]) -> None:
     assert outcome(text, format) == wanted
