@@ -85,7 +85,6 @@ def pieces(marks: tuple[str, ...]) -> Search:
 
 _PLAIN_TAG: Final = re.compile(r"<(?P<slash>/?)(?P<name>[\w.:-]+)>?").fullmatch
 _SPECIAL: Final = re.compile(r"[|｜]|\]<").search
-_KNOWN_BY: Final = 5  # characters by which a special token is known: Gemma's `<|"|>` is no longer
 
 
 def _piece(mark: str) -> str:
@@ -94,7 +93,7 @@ def _piece(mark: str) -> str:
     A closing tag may break off at a line's end, another tag or the value's end, and a letter inside it may be missing.
     """
     if _SPECIAL(mark):
-        return re.escape(mark[:_KNOWN_BY])
+        return re.escape(mark[: max(5, len(mark) // 2)])  # Gemma's `<|"|>` is no longer
     if (tag := _PLAIN_TAG(mark)) is None:
         return re.escape(mark)
     name = tag["name"]

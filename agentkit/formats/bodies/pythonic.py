@@ -10,7 +10,6 @@ import re
 from functools import cache
 from typing import Any, Final
 
-from agentkit.errors import FormatError
 from agentkit.formats import values
 from agentkit.formats.atoms import PROSE
 from agentkit.formats.call import CallReader
@@ -66,7 +65,7 @@ def read_python_call(r: Reader, call: CallReader, part: PythonCall) -> Wait:
         yield from _end_of_print(r)
     if "\n" in text:
         _refuse_next_call(call, text, start)
-    if (boundary := _boundary(call.shape)) is not None and (found := boundary(text)):
+    if (boundary := _boundary(call.shape)) is not None and (found := boundary.search(text)):
         message = f"a string of {call.name!r} contains the end of the calls and another opening: close each string once"
         raise Damage("ambiguous_call", message, start + found.start())
     _take(r, call, text, start)
@@ -94,11 +93,11 @@ def _refuse_next_call(call: CallReader, text: str, start: int) -> None:
 
 
 @cache
-def _boundary(shape: Shape) -> Search | None:
-    """A search for the end of a section and the opening of the next one, if tokens mark them."""
+def _boundary(shape: Shape) -> re.Pattern[str] | None:
+    """The end of a section and the opening of the next one, if tokens mark them."""
     if shape.section is None or not (end := edge(shape.section.close).strip().lstrip("] \n")):
         return None
-    return re.compile(rf"{re.escape(end)}\s{{0,64}}{re.escape(edge(shape.section.open).strip())}").search
+    return re.compile(rf"{re.escape(end)}\s{{0,64}}{re.escape(edge(shape.section.open).strip())}")
 
 
 def _own(call: CallReader, name: str) -> str:
@@ -219,8 +218,8 @@ def write_python_call(w: Writing, part: PythonCall) -> str:
     """The call with every argument named."""
     written = ", ".join(f"{k}={python_literal(v)}" for k, v in w.call.arguments.items())
     boundary = _boundary(w.format.shapes[0])
-    if boundary is not None and boundary(written) is not None:
-        raise FormatError(f"a string of {w.call.name!r} contains the end of the calls and another opening")
+    if boundary is not None:  # only strings have it
+        written = boundary.sub(lambda found: f"\\x{ord(found[0][0]):02x}{found[0][1:]}", written)
     return f"{w.call.name}({written})"
 
 
