@@ -19,7 +19,7 @@ from agentkit.formats.openers import Opener, Openers, opening_of
 from agentkit.formats.otherkeys import OTHER_ARGUMENTS
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, any_beginning, beginnings, pattern
 from agentkit.formats.sequence import Calls
-from agentkit.formats.tags import opening_tag
+from agentkit.formats.tags import opening_tag, tag, tag_of
 
 _REACH: Final = 256  # characters after an opening in which a tool's name shows that a call is lost
 _CUT: Final = re.compile(r"(?:\r?\n)?[\w{\[<|\"'](?:(?!</)\S){0,254}(?<![.!?:)\]>}])\Z").match
@@ -41,7 +41,7 @@ def lost(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]
     opened = [entry for entry in entries if entry.kind in ("call", "section")]
     found: list[tuple[bool, int, Opener]] = []
     for entry in opened:
-        match = yield from r.sees(opening_of(entry))
+        match = (yield from r.sees(opening_of(entry))) or (yield from r.sees(_with_attributes(entry)))
         found += [(not entry.weak, match.end() - r.at, entry)] if match else []
     if not found:
         return False
@@ -64,6 +64,13 @@ def lost(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]
         return False
     yield from _refuse(calls, entry, size, cut=cut)
     return True
+
+
+def _with_attributes(entry: Opener) -> Delimiter:
+    """The opening of a call or a section that is a plain tag, up to the tag's name, as attributes may follow it."""
+    opens = entry.shape.section.open if entry.kind == "section" and entry.shape.section else entry.shape.first
+    name = tag_of(opens) if isinstance(opens, str) and opens.strip().endswith(">") else ""
+    return tag(name, closing=False) if name else Delimiter("(?!)", "(?!)")
 
 
 def _rest(openers: Openers, entry: Opener, text: str) -> str:

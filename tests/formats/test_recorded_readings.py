@@ -26,8 +26,6 @@ CHARACTERS = (
     "directed 964 pythonic",
     "directed 965 pythonic",
     "directed 966 pythonic",
-    "directed 1226 seed_oss",
-    "directed 1227 mimo",
     "directed 1261 glm4",
     "directed 1416 step3",
 )
