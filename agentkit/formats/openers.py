@@ -330,6 +330,7 @@ class Openers:
         "following",
         "formats",
         "line",
+        "lists",
         "literal",
         "may_be_loose",
         "stops",
@@ -356,6 +357,9 @@ class Openers:
         either = "|".join(sorted({rf"{re.escape(name[0])}(?:\Z|{re.escape(name[1:2])})" for name in table.loose}))
         self.may_be_loose = re.compile(rf"<(?:\Z|{either})", re.IGNORECASE).match if either else None
         starts = line_starts((*table.words, *(tool.name for tool in tools)), blocks=block is not None)
+        self.lists = any(e.weak and isinstance(e.shape.first, PythonCall) for e in table.literals.get("[", ()))
+        if self.lists:
+            table.behind["["].add(r"\s{0,64}[\"']")
         self.stops = stops_of(table.behind, starts if table.lines else (), bare=bool(table.literals.keys() & set("{[")))
         table.share_beginnings()
 

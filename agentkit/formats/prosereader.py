@@ -12,6 +12,7 @@ from typing import Final
 
 from agentkit.events import InventedResult, Markup, Text, Thinking
 from agentkit.formats.asides import Aside, end_of, mention
+from agentkit.formats.bare_lists import BARE_LIST, BareList
 from agentkit.formats.edges import unclosed
 from agentkit.formats.format import Shape
 from agentkit.formats.openers import TAG, LineStart, Opener, Openers
@@ -65,7 +66,7 @@ class ProseReader:
         self.block: int | None = None
         self.within: Callable[[ProseReader], Wait] | None = None
         self.left: Reached | None = None
-        self.other: OtherJson | None = None
+        self.other: OtherJson | BareList | None = None
 
     def follow(self, before: Reached) -> None:
         """Be where the reader of the text before was at its end: in its line, its code, its thinking or aside."""
@@ -243,7 +244,7 @@ class ProseReader:
             entries += self.openers.table.at_tag(found, loose=not entries)
         return entries if self.other is None else self._that_count(entries, self.other)
 
-    def _that_count(self, entries: list[Opener], other: OtherJson) -> list[Opener]:
+    def _that_count(self, entries: list[Opener], other: OtherJson | BareList) -> list[Opener]:
         """Those of these openers that count in other JSON; if it is damaged also calls, which are errors there."""
         place = other.place(self.r.buf[self.r.at]) if any(map(_is_bare, entries)) else "inside"
         if place == "over":
@@ -258,6 +259,8 @@ class ProseReader:
         found = (yield from r.sees(OTHER_JSON)) if may_be else None
         if found is not None and not wraps_calls(found["key"]):
             self.other = OtherJson(reply=self.silent)
+        elif self.openers.lists and r.buf[r.at] == "[" and self.other is None and not (quoting.off or quoting.quoted):
+            self.other = BareList() if (yield from r.sees(BARE_LIST)) is not None else None
         self.look_back()
         self.plain(r.at + 1)
 
