@@ -253,7 +253,7 @@ class ProseReader:
         may_be = self.openers.stops.bare and r.buf[r.at] in "{[" and not (self.other or quoting.off or quoting.quoted)
         found = (yield from r.sees(OTHER_JSON)) if may_be else None
         if found is not None and not wraps_calls(found["key"]):
-            self.other = OtherJson(reply=self.silent)
+            self.other = OtherJson()
         self.look_back()
         self.plain(r.at + 1)
 
