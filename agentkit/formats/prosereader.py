@@ -258,7 +258,7 @@ class ProseReader:
         may_be = self.openers.stops.bare and r.buf[r.at] in "{[" and not (self.other or quoting.off or quoting.quoted)
         found = (yield from r.sees(OTHER_JSON)) if may_be else None
         if found is not None and not wraps_calls(found["key"]):
-            self.other = OtherJson(reply=self.silent)
+            self.other = OtherJson()
         elif self.openers.lists and r.buf[r.at] == "[" and self.other is None and not (quoting.off or quoting.quoted):
             self.other = BareList() if (yield from r.sees(BARE_LIST)) is not None else None
         self.look_back()

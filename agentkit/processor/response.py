@@ -191,9 +191,8 @@ class ResponseReader:
         yield from text.pass_by(event, self.native, wordless=False)
 
     def _finished(self, event: Finish) -> Iterable[SourceEvent]:
-        if (
-            self.text is None and self._recovery is None and not (self.native.by_number or self._unread)
-        ):  # nothing is left to be read
+        left = self.native.by_number or self._unread
+        if self.text is None and self._recovery is None and not left:  # nothing is left to be read
             self._new_recovery = None
             self.intake.finish = event
             return (event,)

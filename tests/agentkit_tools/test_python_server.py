@@ -138,6 +138,7 @@ def test_an_interpreter_serves_another_only_if_all_is_as_before(kind: str) -> No
                 worker, before = server.workers.idle[0], (await server.run(seen, 20)).stdout
                 await server.run(f"import os, resource\n{code}", 20)
                 after = (await server.run(seen, 20)).stdout
+                await asyncio.gather(*server.workers.replacing)
                 reused = server.workers.idle[0] is worker
                 assert not reused or before == after, name
                 assert reused or name != "a file that is gone"

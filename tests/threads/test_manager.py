@@ -283,19 +283,13 @@ async def test_calls_of_one_id_are_run_once_each(threads: ThreadManager, desk: D
     assert len((await threads.get_log(thread)).entries) == 3
 
 
-@pytest.mark.parametrize("door", ["create_thread", "add_message", "say", "say_stream"])
+@pytest.mark.parametrize("door", ["create_thread", "add_message"])
 async def test_a_call_that_no_run_of_the_thread_made_waits(threads: ThreadManager, desk: Desk, door: str) -> None:
     call, model = AssistantMessage((ToolCall("c9", "note", {"text": "a"}),)), ScriptedModel(["Noted."])
     await threads.create_thread("t", messages=[user("Go"), call] if door == "create_thread" else "Go")
     if door == "add_message":
         await threads.add_message("t", call)
-    match door:
-        case "say":
-            result = await threads.say("t", call, model)
-        case "say_stream":
-            result = await threads.say_stream("t", call, model).finished()
-        case _:
-            result = await threads.run_thread("t", model=model).finished()
+    result = await threads.run_thread("t", model=model).finished()
     assert (result.finish, [one.id for one in result.pending], desk.made) == ("approval", ["c9"], [])
     await threads.approve("t", "c9")
     assert (await threads.resume_thread("t", model=model).finished()).finish == "stop"

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import sqlite3
 import threading
+from collections.abc import Iterator
 
 import pytest
 from rollout_kit import hermes
@@ -18,6 +19,15 @@ from agentkit.testing import ScriptedModel
 from agentkit.tool import own_thread
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolContext
+
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed database:ResourceWarning")  # nobody closes those of tools
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """Python 3.13 warns of a connection when it is collected: in the test that has opened it."""
+    yield
+    gc.collect()
 
 
 class Shop:
