@@ -106,7 +106,8 @@ NESTED_NAMES = {n for t in WITH_SHAPES for n in t.parameters["properties"]} | {"
 class Ambiguous(Exception):
     """The parser refuses a text that may mean two things, and no grammar can tell.
 
-    It names a free key twice with different values, or what its format writes around values stands in a value.
+    It names a free key twice with different values, or what its format writes around values stands in a value. What
+    follows in that reply is skipped.
     """
 
 
@@ -119,7 +120,7 @@ def calls_in(text: str, format: Format, tools: tuple[ToolSpec, ...], *, thinking
     parser = Parser(format, tools, in_code="execute", thinking=thinking)
     events = parser.feed(text) + parser.close()
     errors = [e for e in events if isinstance(e, CallError)]
-    if errors and all(e.code == "ambiguous_call" for e in errors):
+    if errors and errors[0].code == "ambiguous_call" and {e.code for e in errors} <= {"ambiguous_call", "skipped"}:
         raise Ambiguous(text)
     assert not errors, (text, events)
     return [e.call for e in events if isinstance(e, CallEnd)]
