@@ -15,6 +15,8 @@ from damaged_texts import BEGIN, CALLED, END, MARKS, Written
 from format_tools import NOTE, PING
 
 from agentkit.events import CallEnd, CallError, CallStart, Event, InventedResult, Markup, Text, Thinking
+from agentkit.errors import FormatError
+from agentkit.formats import render_calls
 from agentkit.formats.edges import weak
 from agentkit.formats.format import (
     Braced,
@@ -130,12 +132,23 @@ class Judge:
                 del left[hit]
             elif any(self._is(call, meant) for meant in self._meant()):
                 yield "called twice", said
-            else:
+            elif not self._written_so(call):
                 yield "not what was written", said
             if self.strict and refused:
                 yield "runs after damage", said
             if any(self._marked(value) for value in call.arguments.values()):
                 yield "markup in a value", said
+
+    def _written_so(self, call: ToolCall) -> bool:
+        """Whether the text of a call is exactly what its format writes for it: no reader may refuse it, then.
+
+        So damage may make a sound call out of another one, as when all parameters stand after its end.
+        """
+        try:
+            written = render_calls(self.written.plan.format, [call], CALLED)
+        except FormatError:
+            return False
+        return "".join(call.raw.split()) in "".join(written.split())
 
     def _meant(self) -> list[ToolCall]:
         """The calls that the text holds: those written; and those that damage put in, or took out of a value."""
