@@ -12,7 +12,6 @@ from typing import Any, Final
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import Envelope, KeyEnvelope
 from agentkit.formats.jsontext import GOES_ON
-from agentkit.formats.literals import Literals, repaired
 from agentkit.formats.otherkeys import (
     BESIDE,
     NESTED,
@@ -24,9 +23,10 @@ from agentkit.formats.otherkeys import (
     id_of,
 )
 from agentkit.formats.reader import Damage, Decline, Reader, pattern
-from agentkit.formats.repairs import DOUBLY_ENCODED
-from agentkit.formats.stringliterals import NotALiteral
-from agentkit.formats.values import load
+from agentkit.schemas.typed.literals import Literals, repaired
+from agentkit.schemas.typed.repairs import DOUBLY_ENCODED
+from agentkit.schemas.typed.stringliterals import NotALiteral
+from agentkit.schemas.typed.values import load
 from agentkit.unicode import without_surrogates
 
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from agentkit.checks.spelling import nearest
 from agentkit.errors import ErrorCode
-from agentkit.formats import values
-from agentkit.formats.repairs import ARGUMENTS_KEY, DOUBLY_ENCODED
 from agentkit.schemas import walk
+from agentkit.schemas.typed import values
+from agentkit.schemas.typed.repairs import ARGUMENTS_KEY, DOUBLY_ENCODED
 from agentkit.toolspec import ToolSpec
 
 BESIDE: Final = ("type", "id", "index", "call_id", "tool_call_id")

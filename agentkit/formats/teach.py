@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from agentkit.errors import FormatError
-from agentkit.formats import values
 from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import get
@@ -24,6 +23,7 @@ from agentkit.formats.reserved import refuse_reserved
 from agentkit.formats.write import render_calls
 from agentkit.messages import ToolCall
 from agentkit.schemas import walk
+from agentkit.schemas.typed import values
 from agentkit.toolspec import OutputSchema, ToolSpec
 
 _INTRODUCTION = (

@@ -11,7 +11,6 @@ from typing import Any
 
 from agentkit.errors import FormatError
 from agentkit.events import CallEnd
-from agentkit.formats import values
 from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.engine import Parser, get
 from agentkit.formats.format import (
@@ -21,6 +20,7 @@ from agentkit.formats.format import (
 from agentkit.formats.kind import Writing
 from agentkit.formats.reserved import refuse_reserved
 from agentkit.messages import ToolCall
+from agentkit.schemas.typed import values
 from agentkit.toolspec import ToolSpec
 from agentkit.unicode import has_surrogate
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from agentkit.errors import FormatError
-from agentkit.formats.exact import SHORT, Rounded, nearest, whole
-from agentkit.formats.literals import A_NUMBER, MAX_DEPTH, PYTHON_WORDS, literal_value
+from agentkit.schemas.typed.exact import SHORT, Rounded, nearest, whole
+from agentkit.schemas.typed.literals import A_NUMBER, MAX_DEPTH, PYTHON_WORDS, literal_value
 from agentkit.schemas.walk import TYPES, Schema, alternatives
 from agentkit.unicode import has_surrogate, without_surrogates
 
