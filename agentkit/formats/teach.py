@@ -202,14 +202,6 @@ class _Sample(NamedTuple):
         if kind == "object":
             inner = plain.get("properties", {}) if depth else {}
             return {n: self.of(n, s, depth - 1) for n, s in inner.items() if n in plain.get("required", ())}
-        simple = {"string": _made_up(name, self.text), "boolean": True}
-        return simple.get(str(kind), _number(plain))
-
-
-def _number(schema: Mapping[str, Any]) -> float | int | None:
-    match schema.get("type"):
-        case "integer":
-            return int(schema.get("minimum", 1))
-        case "number":
-            return float(schema.get("minimum", 1.5))
-    return None
+        if kind in ("integer", "number"):
+            return int(plain.get("minimum", 1)) if kind == "integer" else float(plain.get("minimum", 1.5))
+        return {"string": _made_up(name, self.text), "boolean": True}.get(str(kind))

@@ -16,12 +16,7 @@ from functools import reduce
 from typing import Any, Final
 
 from agentkit.schemas.typed.exact import decimal, nearest
-from agentkit.schemas.typed.repairs import (
-    ARITHMETIC,
-    LEADING_ZEROS,
-    PYTHON_LITERALS,
-    TRAILING_COMMA,
-)
+from agentkit.schemas.typed.repairs import ARITHMETIC, LEADING_ZEROS, PYTHON_LITERALS, TRAILING_COMMA
 from agentkit.schemas.typed.stringliterals import QUOTES, NotALiteral, Strings
 
 MAX_DEPTH: Final = 128
@@ -81,21 +76,14 @@ class Literals(Strings):
             return self.strings()
         if c in ("{", "[", "("):
             return self.container(c)
-        if word := _WORD.match(self.text, self.at):
-            return self.word(word)
+        if (word := _WORD.match(self.text, self.at)) and word[0] in _WORDS:
+            self.at = word.end()
+            if word[0] in PYTHON_WORDS:
+                self.repairs[PYTHON_LITERALS] = None
+            return _WORDS[word[0]]
         if number := _NUMBER.match(self.text, self.at):
             return self.number(number)
         raise self.bad("a value")
-
-    def word(self, found: re.Match[str]) -> Any:
-        """A named constant."""
-        word = found[0]
-        if word not in _WORDS:
-            raise self.bad("a value")
-        self.at = found.end()
-        if word in PYTHON_WORDS:
-            self.repairs[PYTHON_LITERALS] = None
-        return _WORDS[word]
 
     # ------------------------------------------------------------ numbers
 
