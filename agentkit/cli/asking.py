@@ -14,8 +14,8 @@ from agentkit.cli.keyboard import typed
 from agentkit.cli.screen import Screen
 from agentkit.cli.terminal import arguments, visible, width
 from agentkit.errors import ConfigError
-from agentkit.formats import values
 from agentkit.messages import ToolCall
+from agentkit.schemas.typed import values
 from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.registry import ToolRegistry
 

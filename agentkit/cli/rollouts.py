@@ -17,7 +17,7 @@ from agentkit.cli.progress_line import ProgressLine
 from agentkit.cli.rollout_parts import add_policy, add_tools, format_of, policy_of, tokenizer_of, tools_of
 from agentkit.cli.terminal import plain, visible
 from agentkit.errors import ConfigError
-from agentkit.formats import values
+from agentkit.schemas.typed import values
 
 if TYPE_CHECKING:
     from agentkit.rollout import Measures, Policy, RecordFile, Rollout, Sample, TrajectoryRecord

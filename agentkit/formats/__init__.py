@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from agentkit.formats.engine import Parser, get
     from agentkit.formats.format import Format, Limits
     from agentkit.formats.quarantined import quarantine, render_result
-    from agentkit.formats.repairs import REPAIRS
     from agentkit.formats.teach import render_output_prompt, render_prompt
     from agentkit.formats.whole_texts import auto, calls, names, parse, recoverable
     from agentkit.formats.write import render_calls
+    from agentkit.schemas.typed.repairs import REPAIRS
     from agentkit.toolspec import Element, InCode, Node, OutputSchema, ToolSpec
 
 __all__ = [
@@ -58,7 +58,7 @@ explained_module(
         "agentkit.formats.engine": "Parser get",
         "agentkit.formats.format": "Format Limits",
         "agentkit.formats.quarantined": "quarantine render_result",
-        "agentkit.formats.repairs": "REPAIRS",
+        "agentkit.schemas.typed.repairs": "REPAIRS",
         "agentkit.formats.teach": "render_output_prompt render_prompt",
         "agentkit.formats.whole_texts": "auto calls names parse recoverable",
         "agentkit.formats.write": "render_calls",

@@ -9,11 +9,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from agentkit.formats import values
-from agentkit.formats.exact import exactly, rounded
 from agentkit.formats.reader import Damage, Reader
-from agentkit.formats.repairs import LEADING_ZEROS, QUOTED_VALUE, WRAPPED_ARGUMENTS
 from agentkit.schemas import walk
+from agentkit.schemas.typed import values
+from agentkit.schemas.typed.exact import exactly, rounded
+from agentkit.schemas.typed.repairs import LEADING_ZEROS, QUOTED_VALUE, WRAPPED_ARGUMENTS
 from agentkit.toolspec import UNDECLARED, ToolSpec
 
 _DECIMAL = re.compile(r"(?<![\w.])0[0-9]+(?![\w.])").search

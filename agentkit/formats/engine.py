@@ -23,8 +23,8 @@ from agentkit.formats.prosereader import ProseReader
 from agentkit.formats.quoting import Quoting
 from agentkit.formats.reached import Reached
 from agentkit.formats.reader import CONSUMED, Damage, Reader, Wait
-from agentkit.formats.repairs import REPAIRS
 from agentkit.formats.sequence import Calls
+from agentkit.schemas.typed.repairs import REPAIRS
 from agentkit.toolspec import InCode, ToolSpec
 
 _LOG = logging.getLogger("agentkit.formats")

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any, Final
 
 from agentkit.errors import FormatError
-from agentkit.formats import values
 from agentkit.formats.tags import CDATA_CLOSE, CDATA_OPEN, spelt
+from agentkit.schemas.typed import values
 from agentkit.toolspec import ToolSpec
 
 _ATTRIBUTE_ESCAPES: Final = {

@@ -14,7 +14,7 @@ from typing import ClassVar, Final, Literal
 from agentkit.checks.bounds import refuse, whole
 from agentkit.errors import FormatError
 from agentkit.formats.declaring import unsafe_close, unseen, what_is_wrong
-from agentkit.formats.literals import MAX_DEPTH
+from agentkit.schemas.typed.literals import MAX_DEPTH
 from agentkit.toolspec import Layout
 
 # ---------------------------------------------------------------- parts

@@ -12,10 +12,10 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentkit.formats import values
 from agentkit.formats.atoms import PROSE
-from agentkit.formats.literals import A_NUMBER
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, text_run
+from agentkit.schemas.typed import values
+from agentkit.schemas.typed.literals import A_NUMBER
 from agentkit.unicode import has_surrogate, without_surrogates
 
 UNREAD: Final[Any] = object()

@@ -10,9 +10,8 @@ from typing import Any, Final
 
 from agentkit.checks.spelling import nearest
 from agentkit.errors import ErrorCode
-from agentkit.formats import values
-from agentkit.formats.repairs import ARGUMENTS_KEY, DOUBLY_ENCODED
-from agentkit.schemas import walk
+from agentkit.schemas.typed import values
+from agentkit.schemas.typed.repairs import ARGUMENTS_KEY, DOUBLY_ENCODED
 from agentkit.toolspec import ToolSpec
 
 BESIDE: Final = ("type", "id", "index", "call_id", "tool_call_id")
@@ -41,6 +40,11 @@ class NoReading(ValueError):
         self.code: ErrorCode = code
 
 
+def _known(tool: ToolSpec | None) -> Mapping[str, Any]:
+    """The schemas of a tool's parameters, by name."""
+    return tool.parameters.get("properties", {}) if tool is not None else {}
+
+
 def arguments_elsewhere(tool: ToolSpec | None, given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The arguments of a call, and the repairs that it took to read them, if exactly one reading fits the tool.
 
@@ -51,7 +55,7 @@ def arguments_elsewhere(tool: ToolSpec | None, given: Mapping[str, Any]) -> tupl
     Raises:
         NoReading: no reading fits, or more than one; or a key may belong to the call or be an argument.
     """
-    known = tool.parameters.get("properties", {}) if tool is not None else {}
+    known = _known(tool)
     given, idle = {k: v for k, v in given.items() if k not in BESIDE}, own_beside(tool, given)
     if not given and not idle:
         return {}, ()
@@ -84,12 +88,8 @@ def only_names(tool: ToolSpec | None, given: Mapping[str, Any]) -> bool:
 
 def own_beside(tool: ToolSpec | None, given: Mapping[str, Any]) -> dict[str, Any]:
     """What is next to name and arguments and has the name of one of the tool's parameters."""
-    known = tool.parameters.get("properties", {}) if tool is not None else {}
-    return {
-        key: value
-        for key, value in given.items()
-        if key in BESIDE and key in known and not (key == "type" and value in _OF_APIS)
-    }
+    known = _known(tool).keys() & BESIDE
+    return {k: v for k, v in given.items() if k in known and not (k == "type" and v in _OF_APIS)}
 
 
 def id_of(given: Mapping[str, Any]) -> str:
@@ -100,18 +100,9 @@ def id_of(given: Mapping[str, Any]) -> str:
 
 def either(tool: ToolSpec | None, arguments: Any, given: Mapping[str, Any]) -> str:
     """A key of the envelope of a call without arguments that may as well be its argument; empty if there is none."""
-    if tool is None or arguments or given.get("type") in _OF_APIS:
+    if arguments or given.get("type") in _OF_APIS:
         return ""
-    schemas = tool.parameters.get("properties", {})
-    fits = (k for k, v in own_beside(tool, given).items() if _may_be(v, schemas[k], tool.parameters))
-    return next(fits, "")
-
-
-def _may_be(value: Any, schema: walk.Schema, root: walk.Schema) -> bool:
-    """Whether a value is of a type that its schema allows."""
-    if isinstance(value, str):
-        return values.accepts(value, schema, root)
-    return type(values.read(values.dump(value), schema, root)) is type(value)
+    return next(iter(own_beside(tool, given)), "")
 
 
 def beside(tool: ToolSpec | None, given: Mapping[str, Any]) -> list[str]:
@@ -119,7 +110,7 @@ def beside(tool: ToolSpec | None, given: Mapping[str, Any]) -> list[str]:
 
     So would dropping what has nearly a parameter's name. Any other key says nothing about the call.
     """
-    known = tool.parameters.get("properties", {}) if tool is not None else {}
+    known = _known(tool)
     return [
         key
         for key, value in given.items()
@@ -169,12 +160,12 @@ def describes(
         arguments: what it has as arguments; None if there are none.
         prose: whether nothing marks it as a call, so that a description alone decides.
     """
-    if "description" not in others and not (isinstance(arguments, dict) and "type" in arguments):
-        return False
-    known = tool.parameters.get("properties", {}) if tool is not None else {}
-    if "description" in others and "description" not in known:
-        return prose or not arguments or is_schema(arguments)
-    return is_schema(arguments) and ("type" not in known or (prose and _is_own(arguments, known)))
+    known = _known(tool)
+    described = "description" in others and "description" not in known
+    if described and (prose or not arguments):
+        return True
+    own = prose and is_schema(arguments) and arguments.get("properties", {}).keys() <= known.keys()
+    return is_schema(arguments) and (described or "type" not in known or (own and bool(arguments.get("properties"))))
 
 
 def only_describes(tool: ToolSpec | None, others: Mapping[str, Any]) -> bool:
@@ -184,14 +175,8 @@ def only_describes(tool: ToolSpec | None, others: Mapping[str, Any]) -> bool:
         tool: the tool; None if it is not offered.
         others: the keys; none of them is the format's for arguments.
     """
-    known = tool.parameters.get("properties", {}) if tool is not None else {}
+    known = _known(tool)
     return "description" in others and all(
         (key in _DECLARED and (key not in _SCHEMAS or is_schema(value))) or (key in BESIDE and key not in known)
         for key, value in others.items()
     )
-
-
-def _is_own(schema: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
-    """Whether a JSON Schema is that of a tool which has these parameters."""
-    declared = schema.get("properties", {})
-    return bool(declared) and declared.keys() <= known.keys()

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from agentkit.checks.tool_names import meant
 from agentkit.events import ArgumentDelta
-from agentkit.formats import jsontext, values
+from agentkit.formats import jsontext
 from agentkit.formats.atoms import exact
 from agentkit.formats.bodies.fixed import ends_of_name, skips
 from agentkit.formats.call import CallReader, Lead
@@ -41,6 +41,7 @@ from agentkit.formats.jsontext import OVER
 from agentkit.formats.openers import Opener, Openers
 from agentkit.formats.reader import Damage, Reader, literal
 from agentkit.formats.valueends import ValueEnd, end_of_value
+from agentkit.schemas.typed import values
 from agentkit.toolspec import ToolSpec
 
 _new = tuple.__new__

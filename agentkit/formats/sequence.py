@@ -10,7 +10,6 @@ from collections.abc import Generator, Sequence
 from typing import Any, Final
 
 from agentkit.events import CallEnd, CallError, CallStart, Markup
-from agentkit.formats import values
 from agentkit.formats.bodies.fixed import read_loosely, read_opening_tag
 from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.call import CallReader, Lead
@@ -23,9 +22,10 @@ from agentkit.formats.openers import Opener, Openers
 from agentkit.formats.plaincalls import Found, plain_call
 from agentkit.formats.prosereader import ProseReader
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait
-from agentkit.formats.repairs import LONE_SURROGATE
 from agentkit.formats.valueends import rest_of
 from agentkit.messages import ToolCall, call_as_read
+from agentkit.schemas.typed import values
+from agentkit.schemas.typed.repairs import LONE_SURROGATE
 
 _NOT_RUN: Final = "not run: a call before it in this reply cannot be read; write both again"
 _LIST_NOT_RUN: Final = "not run: another call of its list cannot be read; write the whole list again"

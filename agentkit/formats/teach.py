@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from agentkit.errors import FormatError
-from agentkit.formats import values
 from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import get
@@ -24,6 +23,7 @@ from agentkit.formats.reserved import refuse_reserved
 from agentkit.formats.write import render_calls
 from agentkit.messages import ToolCall
 from agentkit.schemas import walk
+from agentkit.schemas.typed import values
 from agentkit.toolspec import OutputSchema, ToolSpec
 
 _INTRODUCTION = (
@@ -202,14 +202,6 @@ class _Sample(NamedTuple):
         if kind == "object":
             inner = plain.get("properties", {}) if depth else {}
             return {n: self.of(n, s, depth - 1) for n, s in inner.items() if n in plain.get("required", ())}
-        simple = {"string": _made_up(name, self.text), "boolean": True}
-        return simple.get(str(kind), _number(plain))
-
-
-def _number(schema: Mapping[str, Any]) -> float | int | None:
-    match schema.get("type"):
-        case "integer":
-            return int(schema.get("minimum", 1))
-        case "number":
-            return float(schema.get("minimum", 1.5))
-    return None
+        if kind in ("integer", "number"):
+            return int(plain.get("minimum", 1)) if kind == "integer" else float(plain.get("minimum", 1.5))
+        return {"string": _made_up(name, self.text), "boolean": True}.get(str(kind))

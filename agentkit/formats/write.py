@@ -11,20 +11,15 @@ from typing import Any
 
 from agentkit.errors import FormatError
 from agentkit.events import CallEnd
-from agentkit.formats import values
 from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.engine import Parser, get
-from agentkit.formats.format import (
-    Format,
-    ToolElement,
-)
+from agentkit.formats.format import Format, ToolElement
 from agentkit.formats.kind import Writing
 from agentkit.formats.reserved import refuse_reserved
 from agentkit.messages import ToolCall
+from agentkit.schemas.typed import values
 from agentkit.toolspec import ToolSpec
 from agentkit.unicode import has_surrogate
-
-# ---------------------------------------------------------------- calls
 
 
 def render_calls(format: str | Format, calls: Sequence[ToolCall], tools: Sequence[ToolSpec]) -> str:
@@ -38,12 +33,12 @@ def render_calls(format: str | Format, calls: Sequence[ToolCall], tools: Sequenc
         return ""
     known = {t.name: t for t in tools}
     written = [_write(_writing(declared, call, n, known)) for n, call in enumerate(calls)]
-    section = declared.section
-    if section is not None and section.each:
-        written = [section.start + text + section.end for text in written]
-    text = declared.separator.join(written)
-    if section is not None and not section.each:
-        text = section.start + text + section.end
+    if (section := declared.section) is None:
+        text = declared.separator.join(written)
+    elif section.each:
+        text = declared.separator.join(section.start + one + section.end for one in written)
+    else:
+        text = section.start + declared.separator.join(written) + section.end
     _check(declared, calls, tools, text)
     return text
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from agentkit.formats import values
 from agentkit.formats.escapes import attribute
 from agentkit.formats.format import Format, ToolElement
 from agentkit.formats.tags import CDATA_OPEN
@@ -19,6 +18,7 @@ from agentkit.grammar.rules import Blocked, Chars, Lit, Raw, Repeat, Rule, alt, 
 from agentkit.schemas import walk
 from agentkit.schemas.dialects import XGRAMMAR
 from agentkit.schemas.rewriting import engine_schema
+from agentkit.schemas.typed import values
 from agentkit.schemas.walk import kind_of
 from agentkit.toolspec import Layout, ToolSpec
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final, Literal
 
-from agentkit.formats import values
 from agentkit.grammar import numbers
 from agentkit.grammar.rules import Alt, Chars, Lit, Ref, Repeat, Rule, alt, opt, seq
 from agentkit.schemas import walk
+from agentkit.schemas.typed import values
 from agentkit.schemas.walk import ANNOTATIONS, kind_of
 
 STRUCTURE: Final = frozenset(("type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref"))

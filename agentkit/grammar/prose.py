@@ -12,7 +12,7 @@ from itertools import repeat
 from os.path import commonprefix
 from typing import Final
 
-from agentkit.formats import asides, values
+from agentkit.formats import asides
 from agentkit.formats.edges import fenced, opener, weak
 from agentkit.formats.format import (
     Format,
@@ -25,6 +25,7 @@ from agentkit.formats.format import (
 )
 from agentkit.grammar.parts import PARTS
 from agentkit.grammar.rules import Blocked
+from agentkit.schemas.typed import values
 from agentkit.toolspec import ToolSpec
 
 _TURNS: Final = [text for text, aside in asides.LITERALS.items() if not aside.paragraph]

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from agentkit.formats import values
 from agentkit.formats.pieces import Pieces
 from agentkit.models.native_arguments import LIMITS, skip_space
+from agentkit.schemas.typed import values
 from agentkit.unicode import has_surrogate, without_surrogates
 
 _OUTSIDE: Final = re.compile(r'["{}\[\]]')

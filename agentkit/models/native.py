@@ -22,12 +22,12 @@ from agentkit.events import (
     UnreadCall,
     Usage,
 )
-from agentkit.formats.exact import exactly, rounded
 from agentkit.messages import ToolCall
 from agentkit.models.event_shapes import EventShape, has_more
 from agentkit.models.growing_arguments import GrowingArguments
 from agentkit.models.native_arguments import ArgumentsError, NativeArguments, read_arguments, readable
 from agentkit.models.strays import UNREAD, LatePieces, Strays
+from agentkit.schemas.typed.exact import exactly, rounded
 from agentkit.unicode import Joiner, clean, clean_json
 
 _LOG: Final = logging.getLogger("agentkit.models")

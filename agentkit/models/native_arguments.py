@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, NoReturn
 
 from agentkit.errors import ErrorCode
-from agentkit.formats import values
 from agentkit.formats.format import Limits
-from agentkit.formats.repairs import (
+from agentkit.schemas.typed import values
+from agentkit.schemas.typed.repairs import (
     DOUBLY_ENCODED,
     LONE_SURROGATE,
     NULL_ARGUMENTS,

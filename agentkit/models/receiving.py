@@ -12,10 +12,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, I
 from contextlib import aclosing
 from typing import Any, Final
 
-from agentkit.formats import values
 from agentkit.models.sse import BOM, EventReader, EventTooLong, ServerEvent
 from agentkit.models.stream_errors import ErrorInStream, whole_error
 from agentkit.models.wire import DONE, Wire, WireEvent
+from agentkit.schemas.typed import values
 
 MAX_EVENT: Final = 64 * 1024 * 1024
 """The maximum size of one event of a stream, in bytes. The longest known repeat a whole response, with images."""

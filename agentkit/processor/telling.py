@@ -167,8 +167,8 @@ def _leaves(values: Iterable[Any]) -> list[Any]:
 
 def _written(raw: str) -> Mapping[str, str]:
     """The numbers and strings in a call, bare, each with the text that it is read from, also bare."""
-    from agentkit.formats.literals import Literals  # only a response with calls in text loads formats
-    from agentkit.formats.stringliterals import NotALiteral
+    from agentkit.schemas.typed.literals import Literals  # only a response with calls in text loads formats
+    from agentkit.schemas.typed.stringliterals import NotALiteral
 
     found: dict[str, str] = {}
     raw, at, failed = raw[:_SCANNED], 0, 0

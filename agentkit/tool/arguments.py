@@ -131,14 +131,14 @@ class Arguments:
         allowed = types_of(schema, self.schema)
         if not allowed or "string" in allowed:
             return value
-        from agentkit.formats.values import read
+        from agentkit.schemas.typed.values import read
 
         return read(value, schema, self.schema)
 
 
 def _with_all_digits(arguments: Any, schema: Mapping[str, Any]) -> Any:
     """The arguments, with the digits that a model wrote for numbers where a float has others."""
-    from agentkit.formats.exact import exactly
+    from agentkit.schemas.typed.exact import exactly
 
     return exactly(arguments, schema, schema)
 

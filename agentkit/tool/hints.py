@@ -27,7 +27,7 @@ from typing import (
 )
 
 from agentkit.errors import SchemaError
-from agentkit.formats.exact import DECIMAL
+from agentkit.schemas.typed.exact import DECIMAL
 from agentkit.schemas.walk import changed
 from agentkit.tool.constraints import misapplied
 from agentkit.tool.docstrings import Docstring

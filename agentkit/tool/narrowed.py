@@ -224,7 +224,7 @@ class _NumberInText:
     def __call__(self, value: Any) -> Any:
         if not isinstance(value, str):
             return value
-        from agentkit.formats.values import read
+        from agentkit.schemas.typed.values import read
 
         number = read(value, self._schema, {}) if self._read else value
         if isinstance(number, str):

@@ -13,8 +13,8 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agentkit.formats import repairs
 from agentkit.schemas import walk
+from agentkit.schemas.typed import repairs
 from agentkit.schemas.validators import checker_of
 from agentkit.schemas.words import MAX_PROBLEMS, InvalidArguments, Problem
 from agentkit.tool.arguments import Arguments
@@ -246,7 +246,7 @@ def _json_values(text: str, *, lists: bool) -> list[Any]:
 
 def _read(text: str) -> tuple[Any, ...]:
     """The text as a JSON value, if it is one."""
-    from agentkit.formats import literals, values
+    from agentkit.schemas.typed import literals, values
 
     try:
         return (values.load(text),)
@@ -330,8 +330,8 @@ def _value_at(text: str, start: int) -> _Found | None:
     Raises:
         InvalidOutput: it is damaged after its first key.
     """
-    from agentkit.formats import literals
-    from agentkit.formats.stringliterals import NotALiteral
+    from agentkit.schemas.typed import literals
+    from agentkit.schemas.typed.stringliterals import NotALiteral
 
     reader = literals.Literals(text, start)
     try:

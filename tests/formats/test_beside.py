@@ -117,7 +117,7 @@ def test_an_id_beside_the_arguments_is_the_calls(wrapped: str, format: str, besi
 
 
 @pytest.mark.parametrize(("wrapped", "format"), [MARKED, BARE])
-@pytest.mark.parametrize("beside", [{"id": 7}, {"type": "invoice"}])
+@pytest.mark.parametrize("beside", [{"id": 7}, {"id": "c1"}, {"type": "invoice"}])
 def test_beside_empty_arguments_what_may_be_the_only_one_is_ambiguous(
     wrapped: str, format: str, beside: dict[str, Any]
 ) -> None:
@@ -125,12 +125,6 @@ def test_beside_empty_arguments_what_may_be_the_only_one_is_ambiguous(
     (event,) = [e for e in parse(text, format, [GET]) if isinstance(e, CallEnd | CallError)]
     assert isinstance(event, CallError)
     assert event.code == "ambiguous_call"
-
-
-def test_beside_empty_arguments_what_fits_no_parameter_is_the_calls_own() -> None:
-    text = '<tool_call>{"id": "c1", "name": "get", "arguments": {}}</tool_call>'
-    (end,) = [e for e in parse(text, "hermes", [GET]) if isinstance(e, CallEnd)]
-    assert (end.call.id, end.call.arguments) == ("c1", {})
 
 
 def test_a_bare_description_with_examples_of_arguments_calls_nothing() -> None:

@@ -19,8 +19,8 @@ from recordings import ABSENT, rows
 from agentkit import formats
 from agentkit.errors import FormatError
 from agentkit.formats import CATALOG, Format, ToolSpec
-from agentkit.formats.values import read
 from agentkit.messages import ToolCall
+from agentkit.schemas.typed.values import read
 
 every_format = pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
 CASES = [r for r in rows("bfcl_cases.jsonl") if r["ground_truth_calls"]]

@@ -33,8 +33,8 @@ from agentkit.events import (
     merge,
 )
 from agentkit.formats import CATALOG, Format, Parser
-from agentkit.formats.values import same
 from agentkit.messages import ToolCall
+from agentkit.schemas.typed.values import same
 
 FOUNDING = ("xml", "invoke", "hermes")  # one of each kind of body; what holds for them holds for most
 EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "0"))

@@ -10,7 +10,7 @@ from fuzz import read
 
 from agentkit import formats
 from agentkit.events import CallEnd, CallError, Event
-from agentkit.formats.values import same
+from agentkit.schemas.typed.values import same
 
 BODY = (
     '{"text": "b \\"q\\" \\u00e9\\n", "number": 91, "items": ["i", 4], "object": {"k": "o", "n": null}, "flag": true}'

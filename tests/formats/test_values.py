@@ -15,10 +15,11 @@ from raw_values import BASH, LOOK, PARAMETERS, RAW, TOOLS, between, made, outcom
 
 from agentkit import formats
 from agentkit.events import CallEnd
-from agentkit.formats import Format, ToolSpec, values
+from agentkit.formats import Format, ToolSpec
 from agentkit.formats.format import Pairs, TagParameters, ToolElement
 from agentkit.formats.valueends import end_of_value
 from agentkit.messages import ToolCall
+from agentkit.schemas.typed import values
 
 every_format = pytest.mark.parametrize("format", RAW, ids=lambda f: f.name)
 

@@ -32,7 +32,7 @@ ROOMS: Final = (
     "agentkit/models/*.py",
     "agentkit/processor/*.py",
     "agentkit/sandbox/*.py",
-    "agentkit/schemas/*.py",
+    "agentkit/schemas/**/*.py",
     "agentkit/testing/*.py",
     "agentkit/threads/**/*.py",
     "agentkit/tool/*.py",

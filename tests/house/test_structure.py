@@ -243,6 +243,13 @@ def upward_of(file: Path) -> set[str]:
     }
 
 
+def test_typed_values_know_schemas_and_no_schema_knows_typed_values() -> None:
+    """Text becomes a value by its schema: nothing that a schema is needed for depends on how values are written."""
+    typed = "agentkit.schemas.typed"
+    files = (PACKAGE / "schemas").glob("*.py")
+    assert [file.name for file in files for dotted, _ in imported(file) if dotted.startswith(typed)] == []
+
+
 def rollout_room(dotted: str) -> str:
     """The room of a module of `agentkit.rollout`: the loop, if it is in no folder."""
     return there if (there := dotted.split(".")[2]) in ROLLOUT else "loop"

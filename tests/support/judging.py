@@ -31,8 +31,8 @@ from agentkit.formats.format import (
     ToolElement,
     edge,
 )
-from agentkit.formats.values import same
 from agentkit.messages import ToolCall
+from agentkit.schemas.typed.values import same
 
 NEVER = {
     "conservation": "the events are not the text",

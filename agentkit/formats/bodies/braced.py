@@ -11,15 +11,15 @@ from functools import cache
 from typing import Any, Final
 
 from agentkit.errors import FormatError
-from agentkit.formats import values
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import Braced, FormatPart
 from agentkit.formats.kind import PartKind, Writing
-from agentkit.formats.literals import PYTHON_WORDS, Literals
 from agentkit.formats.reader import Damage, Reader, Search, Wait, may_begin, token
-from agentkit.formats.repairs import PYTHON_QUOTES
-from agentkit.formats.stringliterals import NotALiteral
 from agentkit.formats.valueends import pieces
+from agentkit.schemas.typed import values
+from agentkit.schemas.typed.literals import PYTHON_WORDS, Literals
+from agentkit.schemas.typed.repairs import PYTHON_QUOTES
+from agentkit.schemas.typed.stringliterals import NotALiteral
 from agentkit.toolspec import ToolSpec
 
 _KEY = re.compile(r"\s*([^\s:{}\[\],]+)\s*:\s*")

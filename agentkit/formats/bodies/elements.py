@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agentkit.errors import FormatError
 from agentkit.events import ArgumentDelta
-from agentkit.formats import tags, values
+from agentkit.formats import tags
 from agentkit.formats.bodies.pairs import refuse_strays
 from agentkit.formats.call import CallReader
 from agentkit.formats.escapes import attribute, cdata, raw_value, reads_as_null, text_of
@@ -22,6 +22,7 @@ from agentkit.formats.listing import listed
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait
 from agentkit.formats.value import read_value
 from agentkit.formats.valueends import Elements, end_of_content, end_of_element
+from agentkit.schemas.typed import values
 from agentkit.toolspec import Element, Node, ToolSpec
 
 

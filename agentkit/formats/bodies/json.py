@@ -10,14 +10,15 @@ from collections.abc import Generator
 from typing import Any, Final
 
 from agentkit.events import ArgumentDelta
-from agentkit.formats import jsontext, otherkeys, values
+from agentkit.formats import jsontext, otherkeys
 from agentkit.formats.call import CallReader
 from agentkit.formats.edges import marked
 from agentkit.formats.format import Envelope, Json, KeyEnvelope
 from agentkit.formats.kind import IN_JSON_STRINGS, PartKind, Writing
 from agentkit.formats.otherkeys import BESIDE, NESTED
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, literal
-from agentkit.formats.repairs import DOUBLY_ENCODED, RAW_NEWLINES
+from agentkit.schemas.typed import values
+from agentkit.schemas.typed.repairs import DOUBLY_ENCODED, RAW_NEWLINES
 from agentkit.unicode import without_surrogates
 
 _FENCE = Delimiter(r"`{3,16}[ \t]{0,8}(?:json\w{0,8})?\s{0,64}(?=[{\[])", r"`{0,16}[ \t]{0,8}\w{0,12}\s{0,64}")

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
-from agentkit.formats import values
 from agentkit.formats.call import CallReader
 from agentkit.formats.callarguments import CallArguments
 from agentkit.formats.format import NestedTags, Shape, edge
@@ -20,6 +19,7 @@ from agentkit.formats.kind import STRINGS_AS_MEANT, PartKind, Writing
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait, beginnings, literal, may_begin, pattern
 from agentkit.formats.valueends import pieces
 from agentkit.schemas import walk
+from agentkit.schemas.typed import values
 
 _TAG = Delimiter(r"<(?P<slash>/?)(?P<name>[^\s<>/\[\]]{1,128})>", r"<(?:/?[^\s<>/\[\]]{0,128})")
 _OPENS: Final = ("section", "call")

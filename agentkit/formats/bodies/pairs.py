@@ -10,7 +10,7 @@ from collections.abc import Collection, Generator, Iterable
 from typing import Any
 
 from agentkit.errors import ErrorCode, FormatError
-from agentkit.formats import tags, values
+from agentkit.formats import tags
 from agentkit.formats.bodies.fixed import strays
 from agentkit.formats.bodies.json import read_json
 from agentkit.formats.call import CallReader, ended, until
@@ -21,6 +21,7 @@ from agentkit.formats.reader import Damage, Reader, Wait, literal
 from agentkit.formats.value import read_value
 from agentkit.formats.valueends import end_of_value
 from agentkit.schemas import walk
+from agentkit.schemas.typed import values
 
 
 def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wait:

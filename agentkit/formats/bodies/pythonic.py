@@ -10,15 +10,15 @@ import re
 from functools import cache
 from typing import Any, Final
 
-from agentkit.formats import values
 from agentkit.formats.atoms import PROSE
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import PythonCall, Shape, edge
 from agentkit.formats.kind import PartKind, Writing
-from agentkit.formats.literals import Literals
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, text_run
-from agentkit.formats.repairs import ARITHMETIC, LEADING_ZEROS
-from agentkit.formats.stringliterals import NotALiteral
+from agentkit.schemas.typed import values
+from agentkit.schemas.typed.literals import Literals
+from agentkit.schemas.typed.repairs import ARITHMETIC, LEADING_ZEROS
+from agentkit.schemas.typed.stringliterals import NotALiteral
 
 _NAME = Delimiter(r"(?P<name>[^\W\d][\w.-]{0,255})\s{0,64}\(", r"(?:[^\W\d][\w.-]{0,255}\s{0,64})?")
 _ARGUMENT = Delimiter(

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from agentkit.errors import FormatError
-from agentkit.formats import values
 from agentkit.formats.format import (
     Braced,
 )
@@ -16,6 +15,7 @@ from agentkit.grammar.arguments_as_rules import CallRules, value
 from agentkit.grammar.from_schema import Refused, Syntax, joined
 from agentkit.grammar.part_rules import PartRules, token_text
 from agentkit.grammar.rules import Chars, Lit, Repeat, Rule, alt, seq
+from agentkit.schemas.typed import values
 
 _BARE_KEY: Final = re.compile(r"[^\s:{}\[\],\"'<>]{1,256}\Z")
 _NO_KEY: Final = Chars(rules.SPACES + "\x00\x1f:{}[],\"'<>", negated=True)

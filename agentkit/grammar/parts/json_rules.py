@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agentkit.formats import values
 from agentkit.formats.format import (
     Envelope,
     Json,
@@ -13,6 +12,7 @@ from agentkit.formats.format import (
 from agentkit.grammar.arguments_as_rules import CallRules
 from agentkit.grammar.part_rules import PartRules
 from agentkit.grammar.rules import Blocked, Lit, Rule, seq
+from agentkit.schemas.typed import values
 from agentkit.toolspec import ToolSpec
 
 

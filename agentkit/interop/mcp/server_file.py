@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentkit.errors import ConfigError
-from agentkit.formats import values
 from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, endpoint
+from agentkit.schemas.typed import values
 
 _VARIABLE: Final = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^}]*))?\}")
 

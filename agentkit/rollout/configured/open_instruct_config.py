@@ -15,10 +15,10 @@ from typing import Any, Final, NoReturn
 
 from agentkit.checks.spelling import did_you_mean, then, unknown
 from agentkit.errors import AgentkitError, ConfigError
-from agentkit.formats.values import GivenTwice, load
 from agentkit.rollout.tools import open_instruct_shape
 from agentkit.rollout.tools.decorated import as_rollout_tool
 from agentkit.rollout.tools.open_instruct_shape import fields_of
+from agentkit.schemas.typed.values import GivenTwice, load
 
 Registry = Mapping[str, type[Any]]
 """Configuration classes by the names of their tools: open-instruct's `TOOL_REGISTRY`."""

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from agentkit import formats
 from agentkit.events import CallEnd, CallError
 from agentkit.formats import ToolSpec
-from agentkit.formats.values import same
 from agentkit.messages import ToolCall
+from agentkit.schemas.typed.values import same
 
 TOOLS = (spec("run", None, ("x",), x={}, y={}, s={"type": "string"}),)
 
@@ -168,8 +168,7 @@ def test_what_python_means_or_an_error(text: str) -> None:
         ("'a' \"b\" '''c'''", "abc"),
         ('"a" + "b"', "ab"),
         (r'r"\d+" "\n"', "\\d+\n"),
-        (r'"\033[1m\N{BULLET}\x41\/"', "\x1b[1m•A\\/"),
-        ('f"no slots {{x}}"', "no slots {x}"),
+        (r'"\033[1m\x41\/"', "\x1b[1mA\\/"),
         ('("a"\n  "b")', "ab"),
         ('["a" "b", "c"]', ["ab", "c"]),
         ("0b11", 3),
@@ -183,25 +182,13 @@ def test_python_strings_and_numbers_are_read_without_a_repair(text: str, value: 
 @pytest.mark.parametrize(
     "text",
     [
-        '"%s" % "x"', '"a".upper()', '"a" if x else "b"', '"a" and "b"', '"a" * 3', '"a"[0]', '"a" in "b"', 'f"a{x}"',
-        'b"x"', '"a" + name', '"a" + 1', "9**9**9", "7//2", "1/0", "2024-12-25", "12/25/2024", "1e999", "9" * 5000,
-        "0x" + "f" * 9000, "-".join("9" * 400), "*".join(["1" + "0" * 200] * 3), "1.5*" + "9" * 400,
+        '"%s" % "x"', '"a".upper()', '"a" if x else "b"', '"a" and "b"', '"a" * 3', '"a"[0]', '"a" in "b"', 'f"a"',
+        '"\\N{BULLET}"', 'b"x"', '"a" + name', '"a" + 1', "9**9**9", "7//2", "1/0", "2024-12-25", "12/25/2024", "1e999",
+        "9" * 5000, "0x" + "f" * 9000, "-".join("9" * 400), "*".join(["1" + "0" * 200] * 3), "1.5*" + "9" * 400,
     ],
 )  # fmt: skip
 def test_what_python_would_compute_is_an_error_and_no_quotes_are_guessed(text: str) -> None:
     assert read(text) is None
-
-
-ARITHMETIC = [
-    ("2*3", 6),
-    ("10 / 4", 2.5),
-    ("7*24-1", 167),
-    ("1/2*4", 2.0),
-    ("6*12+2", 74),
-    ("10 - 5", 5),
-    ("(2+3)*4", 20),
-    ("1 - -1", 2),
-]
 
 
 DOUBTFUL = [

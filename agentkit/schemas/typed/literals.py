@@ -9,20 +9,15 @@ others are rejected, and so is a number with leading zeros, except one of two di
 from __future__ import annotations
 
 import math
-import operator
 import re
-from collections.abc import Callable, Mapping
-from fractions import Fraction
+from collections.abc import Mapping
+from decimal import Context, Inexact, InvalidOperation, Overflow
+from functools import reduce
 from typing import Any, Final
 
-from agentkit.formats.exact import as_float, fraction, nearest
-from agentkit.formats.repairs import (
-    ARITHMETIC,
-    LEADING_ZEROS,
-    PYTHON_LITERALS,
-    TRAILING_COMMA,
-)
-from agentkit.formats.stringliterals import QUOTES, NotALiteral, Strings
+from agentkit.schemas.typed.exact import decimal, nearest
+from agentkit.schemas.typed.repairs import ARITHMETIC, LEADING_ZEROS, PYTHON_LITERALS, TRAILING_COMMA
+from agentkit.schemas.typed.stringliterals import QUOTES, NotALiteral, Strings
 
 MAX_DEPTH: Final = 128
 
@@ -41,8 +36,9 @@ A_NUMBER: Final = "a number of at most 4,300 digits, or below 1.8e308 if it has 
 _MAX_BITS: Final = 14_000  # of an integer: 4,215 digits; the interpreter itself writes at most 4,300
 _OPERATOR = re.compile(r"\s*(?:(\*)(?!\*)|(\+))\s*")
 _MAX_RESULT: Final = 10**300
+_EXACT: Final = Context(prec=4_300, traps=[Inexact, InvalidOperation, Overflow])
 PYTHON_WORDS: Final[Mapping[str, Any]] = {"True": True, "False": False, "None": None}
-_JSON_WORDS: Final[Mapping[str, Any]] = {"true": True, "false": False, "null": None}
+_WORDS: Final[Mapping[str, Any]] = {**PYTHON_WORDS, "true": True, "false": False, "null": None}
 _CLOSERS: Final = {"{": "}", "[": "]", "(": ")"}
 
 
@@ -72,7 +68,7 @@ class Literals(Strings):
             if self.text.startswith("(", start):  # not the parentheses of an expression
                 self.repairs[PYTHON_LITERALS] = None
             return value
-        return self.sum(value, start)
+        return self.computed(value, start)
 
     def operand(self, c: str) -> Any:
         """A value, which starts here with this character, without any arithmetic after it."""
@@ -80,72 +76,53 @@ class Literals(Strings):
             return self.strings()
         if c in ("{", "[", "("):
             return self.container(c)
-        if word := _WORD.match(self.text, self.at):
-            return self.word(word)
+        if (word := _WORD.match(self.text, self.at)) and word[0] in _WORDS:
+            self.at = word.end()
+            if word[0] in PYTHON_WORDS:
+                self.repairs[PYTHON_LITERALS] = None
+            return _WORDS[word[0]]
         if number := _NUMBER.match(self.text, self.at):
             return self.number(number)
         raise self.bad("a value")
 
-    def word(self, found: re.Match[str]) -> Any:
-        """A named constant."""
-        word = found[0]
-        for table in (_JSON_WORDS, PYTHON_WORDS):
-            if word in table:
-                self.at = found.end()
-                if table is PYTHON_WORDS:
-                    self.repairs[PYTHON_LITERALS] = None
-                return table[word]
-        raise self.bad("a value")
-
     # ------------------------------------------------------------ numbers
 
-    def sum(self, value: int | float, start: int) -> int | float:
-        """The result of a number and the arithmetic after it: models leave `5*60` to the reader.
+    def computed(self, value: int | float, start: int) -> int | float:
+        """The exact result of a number and the arithmetic after it: models leave `5*60` to the reader.
 
         Source: results of the Berkeley leaderboard, `1.5 * 5` by Hermes 2 Theta 70B (irrelevance_211) and `52*5*4*3*2`
         by Llama 3 70B (parallel_multiple_146).
         """
         self.repairs[ARITHMETIC] = None
-        value = self.product(value)
-        while self.operator("+"):
-            value = self.result(value, self.product(self.factor()), operator.add)
+        integers = isinstance(value, int)
+        try:
+            summands = [decimal(value)]
+            while found := _OPERATOR.match(self.text, self.at):
+                self.at = found.end()
+                value = self.number_or_group()
+                integers = integers and isinstance(value, int)
+                if found[1]:
+                    summands[-1] = _EXACT.multiply(summands[-1], decimal(value))
+                else:
+                    summands.append(decimal(value))
+            result = reduce(_EXACT.add, summands)
+        except ArithmeticError:
+            raise self.bad("a result that is a number of at most 4,300 digits") from None
+        if not -_MAX_RESULT < result < _MAX_RESULT:
+            raise self.bad("a smaller result")
         if LEADING_ZEROS in self.repairs:
             self.at = start
             raise self.bad("numbers without leading zeros")
-        return value
+        return int(result) if integers else nearest(str(result))
 
-    def product(self, value: int | float) -> int | float:
-        """A number, multiplied by those after it."""
-        while self.operator("*"):
-            value = self.result(value, self.factor(), operator.mul)
-        return value
-
-    def operator(self, wanted: str) -> bool:
-        """Whether this operator is here, which is then consumed."""
-        found = _OPERATOR.match(self.text, self.at)
-        if found is None or wanted not in found[0]:
-            return False
-        self.at = found.end()
-        return True
-
-    def factor(self) -> int | float:
-        """A number, or one in parentheses."""
+    def number_or_group(self) -> int | float:
+        """A number, or arithmetic in parentheses."""
         at = self.at
         value = self.operand(self.space())
         if isinstance(value, bool) or not isinstance(value, int | float):
             self.at = at
             raise self.bad("a number")
         return value
-
-    def result(self, a: int | float, b: int | float, compute: Callable[[Fraction, Fraction], Fraction]) -> int | float:
-        """The exact result of an operation on two numbers."""
-        one, other = fraction(a), fraction(b)
-        if one is None or other is None:
-            raise self.bad("larger numbers")
-        exact = compute(one, other)
-        if not -_MAX_RESULT < exact < _MAX_RESULT or exact.denominator.bit_length() > _MAX_BITS:
-            raise self.bad("a smaller result")
-        return int(exact) if isinstance(a, int) and isinstance(b, int) else as_float(exact)
 
     def number(self, found: re.Match[str]) -> int | float:
         """A number.
@@ -162,7 +139,7 @@ class Literals(Strings):
             raise self.bad("a number without leading zeros, or a value in quotes")
         try:
             value = _number(text) if len(text) < _MAX_DIGITS else math.inf
-        except (ValueError, OverflowError):
+        except ValueError:  # more digits than the interpreter accepts
             value = math.inf
         if value.bit_length() > _MAX_BITS if isinstance(value, int) else not math.isfinite(value):
             raise self.bad(A_NUMBER)
@@ -221,15 +198,11 @@ class Literals(Strings):
 
 
 def _number(text: str) -> int | float:
-    """The number that a matched text represents.
-
-    Raises:
-        ValueError: it has more digits than the interpreter accepts.
-    """
-    kind = text.lstrip("+-")[:2].lower()
-    if kind in ("0x", "0o", "0b"):
-        return int(text, 0)
-    return int(text) if text.lstrip("+-").isdigit() else nearest(text)
+    """The number that a matched text represents."""
+    digits = text.lstrip("+-")
+    if digits.isdigit() or digits[:2].lower() in ("0x", "0o", "0b"):
+        return int(text, 10 if digits.isdigit() else 0)
+    return nearest(text)
 
 
 def repaired(text: str, allowed: frozenset[str]) -> tuple[Any, tuple[str, ...]] | None:

@@ -14,18 +14,16 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from agentkit.errors import FormatError
-from agentkit.formats.exact import SHORT, Rounded, nearest, whole
-from agentkit.formats.literals import A_NUMBER, MAX_DEPTH, PYTHON_WORDS, literal_value
+from agentkit.schemas.typed.exact import SHORT, Rounded, nearest, whole
+from agentkit.schemas.typed.literals import A_NUMBER, MAX_DEPTH, PYTHON_WORDS, literal_value
 from agentkit.schemas.walk import TYPES, Schema, alternatives
 from agentkit.unicode import has_surrogate, without_surrogates
 
 MAX_NUMBER = 5_000  # characters; the interpreter itself refuses integers with more than 4,300 digits
-_NO_ZERO = "(?!0[0-9])"  # 0644 may mean 420, 644 or a code
-_INTEGER = re.compile(rf"[+-]?{_NO_ZERO}[0-9]{{1,4300}}\Z")  # the interpreter's own limit for int(str)
-_ONE_READING = re.compile(r"[+-]?(?!0+[1-7][0-7]+\Z)0[0-9]+\Z")  # a month; `007`, `018956`: not octal
-_LITERAL = re.compile(r"[+-]?(?:0[xXoObB]|[0-9.]+_)")
+_INTEGER = re.compile(r"[+-]?(?!0[0-9])[0-9]{1,4300}\Z")  # 4,300 is the interpreter's own limit for int(str)
+_ONE_READING = re.compile(r"[+-]?(?!0+[1-7][0-7]+\Z)0[0-9]+\Z")  # a month; `007`, `018956`: not octal, as `0644` may be
 _TOO_LONG = re.compile(r"(?<!\d)\d{4301}")
-_NUMBER = re.compile(rf"[+-]?{_NO_ZERO}(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?\Z")
+_NUMERIC = re.compile(r"[+-]?\.?[0-9]").match
 _WORDS: Mapping[str, bool] = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
 NULLS = frozenset(("null", "None", "NULL"))
 _ESCAPED_JSON = re.compile(r"[\[{][\[{\s]*\\\"")
@@ -136,17 +134,8 @@ def replaced(arguments: Any, raw: str) -> bool:
     """Whether these arguments have U+FFFD in place of a lone surrogate in the call's own text."""
     if raw.isascii() and "\\u" not in raw:  # as in most calls: it cannot contain a lone surrogate, escaped or not
         return False
-    put = _count(arguments)
+    put = json.dumps(arguments, ensure_ascii=False).count("\ufffd")
     return put > 0 and _HALF.search(raw) is not None and put > len(_UNKNOWN.findall(raw))
-
-
-def _count(value: Any) -> int:
-    """How often U+FFFD occurs in the strings of a value."""
-    if isinstance(value, str):
-        return value.count("\ufffd")
-    if isinstance(value, dict):
-        return sum(_count(k) + _count(v) for k, v in value.items())
-    return sum(map(_count, value)) if isinstance(value, list | tuple) else 0
 
 
 def dump(value: Any) -> str:
@@ -217,19 +206,13 @@ def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False, zeros:
     ('007', 5, ['a', 'b'])
     """
     options = list(alternatives(schema, root))
-    may_be_text = False
     for option in options:
-        listed = "enum" in option or "const" in option
-        if listed and (value := _listed(text, option)) is not _UNREAD:
+        if (value := _listed(text, option)) is not _UNREAD:
             return value  # a value listed literally is meant
-        may_be_text = may_be_text or (
-            _kind(option) == "string" and (not listed or text in NULLS or not _enumerated(option))
-        )
-    if may_be_text:
+    if any(_kind(o) == "string" and (text in NULLS or not _enumerated(o)) for o in options):
         if nulls and text in NULLS and accepts_null(schema, root):
             return None
-        others = [o for o in options if _kind(o) not in ("string", "null")]
-        return _container(text, others, root) if others else text  # a string stays one unless it is clearly not
+        return _unless_clearly_not(text, [o for o in options if _kind(o) not in ("string", "null")])
     stripped = text.strip()
     if stripped in NULLS and accepts_null(schema, root):
         return None
@@ -243,6 +226,27 @@ def _enumerated(schema: Schema) -> bool:
     return "const" in schema or isinstance(schema.get("enum"), list)
 
 
+def _listed(text: str, schema: Schema) -> Any:
+    """The value of an `enum` or `const` that is written here."""
+    if not _enumerated(schema):
+        return _UNREAD
+    listed = schema.get("enum", [schema.get("const")])
+    strings = [value for value in listed if isinstance(value, str)]
+    stripped = text.strip()
+    if text in strings or (stripped in strings and len(strings) == len(listed)):
+        return text if text in strings else stripped
+    if len(strings) == len(listed):
+        return _UNREAD
+    value = _json(stripped)
+    return next((v for v in listed if not isinstance(v, str) and same(value, v)), _UNREAD)
+
+
+def _unless_clearly_not(text: str, others: list[Schema]) -> Any:
+    """A string, unless it is exactly one value of another type that the schema allows."""
+    value = _json(text.strip()) if others else _UNREAD
+    return value if isinstance(value, str) or any(_is(value, _kind(o)) for o in others) else text
+
+
 def _of_another_type(stripped: str, text: str, options: list[Schema]) -> Any:
     """JSON of a type that the schema does not allow; but a number is never read as a boolean or vice versa."""
     value = _json(stripped)
@@ -252,28 +256,6 @@ def _of_another_type(stripped: str, text: str, options: list[Schema]) -> Any:
     return text if scalar or value is _UNREAD else value
 
 
-def _listed(text: str, schema: Schema) -> Any:
-    listed = schema.get("enum", [schema["const"]] if "const" in schema else [])
-    for value in listed if isinstance(listed, list) else []:
-        if isinstance(value, str) and value == text:
-            return value
-    if all(isinstance(v, str) for v in listed):
-        stripped = text.strip()
-        return stripped if stripped in listed else _UNREAD
-    for value in listed:
-        if not isinstance(value, str) and same(_json(text.strip()), value):
-            return value
-    return _UNREAD
-
-
-def _container(text: str, options: list[Schema], root: Schema) -> Any:
-    """For a parameter that may be a string: another type only if the text is exactly one value of that type."""
-    value = _json(text.strip()) if options else _UNREAD
-    if isinstance(value, str) or any(_is(value, _kind(o)) for o in options):
-        return value
-    return text
-
-
 def _plain(text: str, schema: Schema, root: Schema, zeros: bool) -> Any:
     match _kind(schema):
         case "null":
@@ -281,7 +263,9 @@ def _plain(text: str, schema: Schema, root: Schema, zeros: bool) -> Any:
         case "boolean":
             return _WORDS.get(text, _UNREAD)
         case "integer":
-            return int(text) if _INTEGER.match(text) else _whole(_number(text, zeros))
+            value = _number(text, zeros)
+            exact = whole(value) if isinstance(value, float) else value
+            return _UNREAD if exact is None else exact
         case "number":
             return _number(text, zeros)
         case "array":
@@ -294,26 +278,16 @@ def _plain(text: str, schema: Schema, root: Schema, zeros: bool) -> Any:
     return _UNREAD
 
 
-def _whole(value: Any) -> Any:
-    if isinstance(value, float):
-        number = whole(value) if value.is_integer() else None
-        return _UNREAD if number is None else number
-    return value
-
-
 def _number(text: str, zeros: bool) -> Any:
     if _INTEGER.match(text) or (zeros and _ONE_READING.match(text)):
         return int(text)
-    if _LITERAL.match(text):
-        return _literal(text)
-    value = nearest(text) if _NUMBER.match(text) and len(text) <= MAX_NUMBER else math.inf
-    return value if math.isfinite(value) else _UNREAD
+    return _literal(text) if _NUMERIC(text) else _UNREAD
 
 
 def _anything(text: str) -> Any:
     """The value for a schema without a type; a number that only Python writes so, such as `0x1F`, may be a name."""
     value = _json(text)
-    if value is _UNREAD and (text[:1] in _PYTHON or text in PYTHON_WORDS):
+    if value is _UNREAD and (text.startswith(_PYTHON) or text in PYTHON_WORDS):
         value = _literal(text)
         return _UNREAD if isinstance(value, int | float) and not isinstance(value, bool) else value
     return value
@@ -323,14 +297,10 @@ _PYTHON = ("{", "[", "(", "'", '"')
 
 
 def _array(text: str, schema: Schema, root: Schema, zeros: bool) -> Any:
-    value = _json_or_literal(text, zeros) if text[:1] in "[(" else _json(text)
-    if isinstance(value, list | tuple):
-        return list(value)
-    if text in NULLS or isinstance(value, str) or text[:1] in "[{":
-        return _UNREAD
-    if not text:
-        return []
-    if text in NULLS or not _PLAIN_ITEMS(text):
+    value = _json_or_literal(text, zeros) if text.startswith(("[", "(")) else _json(text)
+    if isinstance(value, list):
+        return value
+    if not text or text in NULLS or isinstance(value, str) or text.startswith("{") or not _PLAIN_ITEMS(text):
         return _UNREAD
     items = schema.get("items")
     items = items if isinstance(items, Mapping) else {"type": "string"}
@@ -347,7 +317,7 @@ or a bullet it is a list of another kind, and without an item before or after a 
 
 
 def _json(text: str) -> Any:
-    if text[:1] not in '{["-0123456789tfn':
+    if not text or text[0] not in '{["-0123456789tfn':
         return _UNREAD
     try:
         return load(text)
@@ -380,19 +350,13 @@ def _escaped_json(text: str) -> Any:
     return _json(inner) if isinstance(inner, str) else _UNREAD
 
 
+_CLASSES: Mapping[str | None, tuple[type, ...]] = {
+    "boolean": (bool,), "integer": (int,), "number": (int, float), "object": (dict,), "array": (list,),
+}  # fmt: skip
+
+
 def _is(value: Any, kind: str | None) -> bool:
-    match kind:
-        case "boolean":
-            return isinstance(value, bool)
-        case "integer":
-            return isinstance(value, int) and not isinstance(value, bool)
-        case "number":
-            return isinstance(value, int | float) and not isinstance(value, bool)
-        case "object":
-            return isinstance(value, dict)
-        case "array":
-            return isinstance(value, list)
-    return False
+    return isinstance(value, _CLASSES.get(kind, ())) and (kind == "boolean") == isinstance(value, bool)
 
 
 def same(a: Any, b: Any) -> bool:

@@ -16,9 +16,9 @@ from pydantic import BaseModel
 from agentkit import ToolCall, ToolRegistry, formats
 from agentkit.events import CallEnd, CallError
 from agentkit.formats import CATALOG
-from agentkit.formats.exact import Rounded, exactly, nearest, whole
 from agentkit.models.native import NativeCalls
 from agentkit.models.native_arguments import read_arguments
+from agentkit.schemas.typed.exact import Rounded, exactly, nearest, whole
 from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.binding import BoundTool
 from agentkit.tool.reply import InvalidOutput, Output

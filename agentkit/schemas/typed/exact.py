@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
-from fractions import Fraction
 from typing import Any, Final
 
 from agentkit.schemas.walk import Schema, alternatives, child
@@ -18,10 +17,8 @@ DECIMAL: Final = "decimal"
 """The `format` of a string whose digits count, as the OpenAPI Initiative's registry of formats has it."""
 
 SHORT: Final = 16
-"""Characters: with at most 15 digits, the shortest text of the nearest float has the same ones, unless that is 0."""
+"""Characters: with fewer digits, the shortest text of the nearest float has the same ones, unless that is 0."""
 
-_LARGEST: Final = 308  # the exponent of the largest float
-_SMALLEST: Final = -5_000  # the exponent below which nothing is computed
 _DEPTH: Final = 32
 
 
@@ -29,7 +26,7 @@ class Rounded(float):
     """The float nearest to a number that was written, which is another one.
 
     Attributes:
-        written: the number as decimal digits, or as a fraction such as `1/3`.
+        written: the number as decimal digits.
     """
 
     __slots__ = ("written",)
@@ -48,7 +45,7 @@ class Rounded(float):
 def nearest(text: str) -> float:
     """The float nearest to a decimal number; infinite if it is too large for one."""
     value = float(text)
-    if (len(text) > SHORT or not value) and repr(value) != text and math.isfinite(value):
+    if (len(text) >= SHORT or not value) and repr(value) != text and math.isfinite(value):
         try:
             same = Decimal(text) == Decimal(repr(value))
         except InvalidOperation:  # an exponent beyond all bounds
@@ -57,37 +54,22 @@ def nearest(text: str) -> float:
     return value
 
 
-def fraction(value: float) -> Fraction | None:
-    """The number that was written for this one; None if it is too small to be computed with."""
-    if isinstance(value, int):
-        return Fraction(value)
-    text = value.written if isinstance(value, Rounded) else repr(value)
-    if "/" in text:
-        return Fraction(text)
-    try:
-        size = Decimal(text).adjusted()
-    except InvalidOperation:
-        return None
-    return Fraction(text) if _SMALLEST < size <= _LARGEST else None
-
-
-def as_float(exact: Fraction) -> float:
-    """The float nearest to a fraction.
+def decimal(value: float) -> Decimal:
+    """The number that was written for this one.
 
     Raises:
-        OverflowError: it is too large for a float.
+        InvalidOperation: its exponent is beyond all bounds.
     """
-    value = float(exact)
-    if Fraction(repr(value)) == exact:
-        return value
-    digits = Decimal(exact.numerator) / Decimal(exact.denominator)
-    return Rounded(value, str(digits) if Fraction(str(digits)) == exact else str(exact))
+    return Decimal(value) if isinstance(value, int) else Decimal(getattr(value, "written", None) or repr(value))
 
 
 def whole(value: float) -> int | None:
     """The integer that was written for this number; None if the number is not an integer."""
-    exact = fraction(value)
-    return exact.numerator if exact is not None and exact.denominator == 1 else None
+    try:
+        exact = decimal(value)
+    except InvalidOperation:
+        return None
+    return int(exact) if exact == exact.to_integral_value() else None
 
 
 def exactly(value: Any, schema: Any, root: Schema, depth: int = 0) -> Any:

@@ -1,0 +1,162 @@
+r"""Strings as models write them in JSON, in Python and in mixtures of both, in complete text. Pure.
+
+The content of a string is never changed; its escapes have the meaning of the language of its quotes. An escape that
+JSON does not have is an error in JSON's double quotes, as in `"C:\app"`. The repairs needed to read a JSON text are
+recorded in `repairs`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from agentkit.schemas.typed.repairs import PYTHON_LITERALS, PYTHON_QUOTES, RAW_NEWLINES
+from agentkit.unicode import clean
+
+_SPACE = re.compile(r"\s*")
+_ODD_SPACE = re.compile(r"[^ \t\n\r]")  # not white space in JSON
+QUOTES: Final = ('"', "'")
+_PREFIXED = re.compile(r"([a-zA-Z]{0,2})(?=[\"'])")
+_PREFIXES: Final = frozenset(("", "r", "u"))  # bytes are not text, and the fields of an f-string would be computed
+_RAW_CONTROL = re.compile(r"[\x00-\x1f]")
+_STRING: Final = {
+    '"': re.compile(r'((?:[^"\\]++|\\.)*+)"', re.DOTALL),
+    "'": re.compile(r"((?:[^'\\]++|\\.)*+)'", re.DOTALL),
+    '"""': re.compile(r'((?:[^"\\]++|\\.|"(?!""))*+)"""', re.DOTALL),
+    "'''": re.compile(r"((?:[^'\\]++|\\.|'(?!''))*+)'''", re.DOTALL),
+}
+"""A string after its opening quotes, by these."""
+
+_AFTER_VALUE: Final = (",", ")", "]", "}")
+_JSON_ESCAPES: Final = {
+    "n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\", "/": "/",
+}  # fmt: skip
+_PYTHON_ESCAPES: Final = {
+    "n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v", '"': '"', "'": "'", "\\": "\\",
+    "\n": "", "\r": "", "\r\n": "",
+}  # fmt: skip
+_ESCAPE = re.compile(
+    r"\\(?:(?P<hex>x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})|(?P<octal>[0-7]{1,3})|(?P<plain>\r\n|.))",
+    re.DOTALL,
+)
+
+
+class NotALiteral(ValueError):
+    """The text is not a value of this kind; `position` is where reading failed."""
+
+    def __init__(self, message: str, position: int) -> None:
+        super().__init__(message)
+        self.position = position
+
+
+class Strings:
+    """Read strings from `text`, starting at `at`; `at` moves past each.
+
+    Args:
+        text: the text to read.
+        at: where reading starts.
+        python: the text is Python: adjacent strings are one, and Python's escapes also apply in double quotes.
+    """
+
+    def __init__(self, text: str, at: int, *, python: bool) -> None:
+        self.text, self.at, self.python = text, at, python
+        self.repairs: dict[str, None] = {}
+        self.joined = -1  # where the last string began that consists of several
+
+    def bad(self, wanted: str) -> NotALiteral:
+        """The error for the text at this position."""
+        return NotALiteral(f"expected {wanted}, got {self.text[self.at : self.at + 20]!r}", self.at)
+
+    def space(self) -> str:
+        """Skip white space; returns the character after it, empty at the text's end."""
+        start, c = self.at, self.text[self.at : self.at + 1]
+        if not c.isspace():
+            return c
+        self.at = _SPACE.match(self.text, start).end()  # type: ignore[union-attr]  # it always matches
+        if _ODD_SPACE.search(self.text, start, self.at):
+            self.repairs[PYTHON_LITERALS] = None
+        return self.text[self.at : self.at + 1]
+
+    def prefixed(self) -> re.Match[str] | None:
+        """The prefix, often empty, of the string that starts here; None if none does."""
+        return _PREFIXED.match(self.text, self.at)
+
+    def strings(self) -> str:
+        """Adjacent strings, or strings joined by `+`, are one in Python."""
+        start = self.at
+        text = self.one_string()
+        while self.python:
+            end = self.at
+            if self.space() == "+":
+                self.at += 1
+                self.space()
+            if not self.prefixed():
+                self.at = end
+                break
+            if self.at == end and self.text[end - 1] == self.text[end]:
+                raise self.bad("a comma or a space between two strings")  # or one quote inside a string, written twice
+            self.joined = start
+            text += self.one_string()
+        return text
+
+    def one_string(self) -> str:
+        """One string with its prefix.
+
+        Raises:
+            NotALiteral: it has no end, or it cannot be text: bytes, or a template with placeholders.
+        """
+        found = self.prefixed()
+        prefix = found[1].lower() if found else ""
+        if found is None or prefix not in _PREFIXES:
+            raise self.bad("a string")
+        if prefix:
+            self.repairs[PYTHON_LITERALS] = None
+        self.at = found.end()
+        return self.string(self.text[self.at], raw=prefix == "r")
+
+    def string(self, quote: str, *, raw: bool = False) -> str:
+        """A string in any of Python's or JSON's quotes; in a `raw` one, a backslash is one.
+
+        What is between three quotes does not begin as what follows a value does: then it may be two values, with one
+        quote each.
+
+        Raises:
+            NotALiteral: it has no end, an escape that its language does not have, or it may be two values.
+        """
+        if self.text.startswith(quote * 3, self.at):
+            quote *= 3
+        if quote != '"':
+            self.repairs[PYTHON_QUOTES] = None
+        found = _STRING[quote].match(self.text, self.at + len(quote))
+        if found is None:
+            raise NotALiteral(f"the string that starts at {self.at} does not end", self.at)
+        text = found[1]
+        if not text.isprintable() and _RAW_CONTROL.search(text):
+            self.repairs[RAW_NEWLINES] = None
+        if len(quote) == 3 and text.lstrip().startswith(_AFTER_VALUE):
+            raise self.bad("a quote in a string to be escaped")
+        if "\\" in text and not raw:
+            text = self.unescaped(text, found.start(1), python=self.python or quote != '"')
+        self.at = found.end()
+        return text
+
+    def unescaped(self, text: str, start: int, *, python: bool) -> str:
+        """The content of a string that begins at `start`. An escape that Python does not have keeps its backslash.
+
+        Two escaped halves of a character are joined, and a lone one becomes U+FFFD.
+        """
+
+        def character(found: re.Match[str]) -> str:
+            self.at, c = start + found.start(), found["plain"]
+            if found["hex"] and (python or found["hex"][0] == "u") and (code := int(found["hex"][1:], 16)) < 0x110000:
+                return chr(code)
+            if found["octal"] and python:
+                return chr(int(found["octal"], 8))
+            if c in plain:
+                return plain[c]
+            if not python or c is None or c in "xuUN":
+                raise self.bad("a complete escape" if python else "a JSON escape")
+            return found[0]
+
+        plain = _PYTHON_ESCAPES if python else _JSON_ESCAPES
+        return clean(_ESCAPE.sub(character, text))
