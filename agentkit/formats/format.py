@@ -25,8 +25,7 @@ class Tag:
     """An opening or closing tag without a slot: `<function_calls>`, `</invoke>`.
 
     Read in any case, with a namespace prefix, with a hyphen for an underscore and with white space before `>`. So is a
-    literal that is such a tag; if it opens a call, also with attributes that carry no information about one. A tag
-    that another literal of a call contains (`<function=`) is read in any case, too; a token (`<|call|>`) never is.
+    tag in a literal of a call (`<function=`), except for the prefix; a token (`<|call|>`) never is.
     """
 
     name: str
@@ -96,12 +95,14 @@ class TagParameters(CallBody):
     """Slot: repeated `<parameter name="key">value</parameter>`; values are raw text, typed by the tool's schema.
 
     With `kind`, an attribute of that name says whether the value is a raw string (`true`) or JSON (`false`); a value
-    marked as JSON is still read as text if the tool's schema allows only a string.
+    marked as JSON is still read as text if the tool's schema allows only a string. `newlines` says whether one newline
+    at a value's start belongs to the format.
     """
 
     name: str
     attribute: str
     kind: str = ""
+    newlines: Literal["start", "none"] = "start"
 
     label: ClassVar[str] = "parameters"
     raw: ClassVar[bool] = True

@@ -327,12 +327,13 @@ def _pair(shape: Shape, part: Pairs | TagParameters, at: int) -> str:
         Unlike: a value may be over at characters that are common in values, or what follows one seems to end the call.
     """
     section = shape.section.close if shape.section is not None else ""
+    newline = r"(?:\r?\n)?+" if part.newlines != "none" else ""
     after = [p.strip() for p in (*shape.call[at + 1 :], section) if isinstance(p, str) and p.strip()]
     if isinstance(part, TagParameters):
         if not all(text.startswith("<") for text in after):
             raise Unlike
         kind = rf'(?: {re.escape(part.kind)}="(?P<kind>true|false)")?+' if part.kind else _NO_KIND
-        opening = rf'{_SPACE}{re.escape(f"<{part.name} {part.attribute}=")}"(?P<key>{_KEY})"{kind}>(?:\r?\n)?+'
+        opening = rf'{_SPACE}{re.escape(f"<{part.name} {part.attribute}=")}"(?P<key>{_KEY})"{kind}>{newline}'
         return rf"{opening}(?P<value>[^<]*+){re.escape(f'</{part.name}>')}"
     first = next(p for p in shape.call if isinstance(p, str) and p.strip()).strip()
     key, close = part.key.strip(), part.close.strip()
@@ -344,7 +345,6 @@ def _pair(shape: Shape, part: Pairs | TagParameters, at: int) -> str:
         kind = rf"(?>{exact(part.kind[0].strip())})(?P<kind>[a-z]{{1,16}}+)"
         words = part.kind[1].split()
     middle = rf"{kind}(?={re.escape(words[0])})" + "".join(rf"{_SPACE}{exact(word)}" for word in words)
-    newline = r"(?:\r?\n)?+" if part.newlines != "none" else ""
     return rf"{_SPACE}{exact(key)}(?P<key>{_KEY}){middle}{newline}(?P<value>[^{firsts}]*+)(?>{exact(close)})"
 
 

@@ -10,7 +10,6 @@ from collections.abc import Generator, Sequence
 from typing import Any, Final
 
 from agentkit.events import CallEnd, CallError, CallStart, Markup
-from agentkit.formats.bodies.fixed import read_loosely, read_opening_tag
 from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.call import CallReader, Lead
 from agentkit.formats.completing import repaired_call
@@ -203,12 +202,14 @@ class Calls:
         r = self.r
         assert entry.shape.section is not None
         edge = entry.shape.section.open
+        if (found := (yield from r.sees(edge_of(edge)))) is None:
+            raise Decline
+        r.at = found.end()
         if isinstance(edge, Tag):
-            yield from read_opening_tag(r, edge.name)
-        elif (found := (yield from r.sees(edge_of(edge)))) is not None:
-            r.at = found.end()
-        else:
-            call.id = yield from read_loosely(r, edge)
+            yield from r.space()
+            if r.buf[r.at : r.at + 1] != ">":
+                raise Decline  # nothing reads its attributes
+            r.at += 1
         yield from r.space()
         call.lead.opening = r.raw()
 

@@ -190,6 +190,7 @@ def _end_of_parameter(shape: Shape, part: TagParameters) -> ValueEnd:
         pieces(marks),
         _around(shape),
         _begun("".join(tail[:1]), f"<{part.name}", f"</{part.name}"),
+        newline=part.newlines != "none",
         firsts="".join({"<", *(text[0] for text in (*tail, *section))}),
         heads=marks,
     )

@@ -197,9 +197,3 @@ def test_the_error_names_what_a_tag_says_too_much(text: str, told: str) -> None:
     assert isinstance(event, CallError)
     assert event.code == "invalid_arguments"
     assert told in event.message
-
-
-@pytest.mark.parametrize("beside", ['id="c1"', 'type="function"', 'xmlns="urn:x"', 'xml:space="preserve"'])
-def test_what_says_nothing_of_the_call_may_stand_in_its_tag(beside: str) -> None:
-    text = f'<invoke name="list_files" {beside}><parameter name="path" string="true">/tmp</parameter></invoke>'
-    assert [e.call.arguments for e in parse(text, "invoke", [LIST]) if isinstance(e, CallEnd)] == [{"path": "/tmp"}]

@@ -188,14 +188,11 @@ def test_a_wrapper_that_no_format_declares(format: str, text: str, wanted: list[
     assert outcome(text, format) == wanted
 
 
-CUT = "a closing that a stop string cut is what follows the last parameter"
-
-
 @rows(
-    later(CUT, "qwen3_coder", "<function=bash>\n<parameter=command>ls</parameter>\n</function", LS),
-    later(CUT, "invoke", '<invoke name="bash">\n<parameter name="command">ls</parameter>\n</invoke', LS),
-    later(CUT, "glm45", "<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value>ls</arg_value>\n</tool_call", LS),
-    later(CUT, "cline", "<bash><command>ls</command></bash", LS),
+    row("qwen3_coder", "<function=bash>\n<parameter=command>ls</parameter>\n</function", LS),
+    row("invoke", '<invoke name="bash">\n<parameter name="command">ls</parameter>\n</invoke', LS),
+    row("glm45", "<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value>ls</arg_value>\n</tool_call", LS),
+    later("the end of an element", "cline", "<bash><command>ls</command></bash", LS),
     row("hermes", '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call', LS),
     row("qwen3_coder", "<function=bash>\n<parameter=command>ls</parameter>\n", "truncated_call"),
     row("qwen3_coder", "<function=bash>\n<parameter=command>ls</paramet", "truncated_call"),
@@ -261,8 +258,8 @@ GLM = "<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value>{}</arg_value>\n<
     row("hy_v3", GLM.format("\n  x\n").replace("bash\n", "bash<tool_sep>\n"), "bash(command='\\n  x\\n')"),
     row("glm45", GLM.format("x"), "bash(command='x')"),
     row("qwen3_coder", QWEN.format("\n  x\n"), "bash(command='\\n  x\\n')"),
-    later("line breaks next to the tags are dropped in families whose template writes none", "minimax_m2",
-          '<invoke name="bash">\n<parameter name="command">\n  x</parameter>\n</invoke>', "bash(command='\\n  x')"),
+    row("minimax_m2",
+        '<invoke name="bash">\n<parameter name="command">\n  x</parameter>\n</invoke>', "bash(command='\\n  x')"),
 )  # fmt: skip
 def test_the_layout_of_a_family_is_not_that_of_another(format: str, text: str, wanted: list[str]) -> None:
     """Sources: vllm#48846, vllm#49567."""

@@ -86,7 +86,6 @@ def test_nor_where_any_format_may_come(format: Format) -> None:
         ("functiongemma", "<start_function_call>~call:ping{}<end_function_call>"),
         ("functiongemma", "<start_function_call>~call~:~ping{}<end_function_call>"),
         ("functiongemma", "<start_function_call>~ping{}<end_function_call>"),
-        ("harmony", "<|channel|>commentary to= functions. ping <|constrain|>json<|message|>{}<|call|>"),
         ("invoke", '<invoke name="~ping~"></invoke>'),
         ("hermes", '<tool_call>{"name": "~ping~", "arguments": {}}</tool_call>'),
         ("apertus", '<|tools_prefix|>[{"~ping~": {}}]<|tools_suffix|>'),

@@ -14,8 +14,8 @@ from typing import Any
 from damaged_texts import BEGIN, CALLED, END, MARKS, Written
 from format_tools import NOTE, PING
 
-from agentkit.events import CallEnd, CallError, CallStart, Event, InventedResult, Markup, Text, Thinking
 from agentkit.errors import FormatError
+from agentkit.events import CallEnd, CallError, CallStart, Event, InventedResult, Markup, Text, Thinking
 from agentkit.formats import render_calls
 from agentkit.formats.edges import weak
 from agentkit.formats.format import (

@@ -52,8 +52,7 @@ def read_name_tag(r: Reader, call: CallReader, part: NameTag) -> Wait:
             if key != part.attribute:
                 _attribute(r, call, key.removeprefix(_AGAIN), text)
         return
-    own = call.tool.parameters.get("properties", {}) if call.tool is not None else {}
-    refuse_strays(part.name, (k for k in opening.attributes if k != part.attribute), own, r.offset)
+    refuse_strays(part.name, (k for k in opening.attributes if k != part.attribute), r.offset)
 
 
 def _attribute(r: Reader, call: CallReader, parameter: str, text: str | None) -> None:
@@ -252,7 +251,7 @@ class _Children:
             below = group.get(name)
             if below is None and not (call.tool and call.tool.declares(name)):
                 raise _unknown(call, name, _allowed(group, parent), r.mark + start)
-            refuse_strays(name, opening.attributes, (), r.offset)
+            refuse_strays(name, opening.attributes, r.offset)
             if isinstance(below, dict):
                 if not opening.empty:
                     yield from self.read((name, *parents), below)

@@ -7,14 +7,13 @@ the call after itself. It raises `Decline` (this is not a call) only before it h
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Generator, Iterable
+from collections.abc import Generator
 from functools import cache
-from typing import Final
 
-from agentkit.checks.spelling import nearest
 from agentkit.errors import ErrorCode
 from agentkit.formats import tags
 from agentkit.formats.call import CallReader, ended, until
+from agentkit.formats.edges import one_of
 from agentkit.formats.escapes import attribute
 from agentkit.formats.format import (
     CallBody,
@@ -29,8 +28,7 @@ from agentkit.formats.format import (
     edge,
 )
 from agentkit.formats.kind import PartKind, Writing, only_read
-from agentkit.formats.otherkeys import BESIDE
-from agentkit.formats.reader import Damage, Decline, Reader, Search, Wait, literal
+from agentkit.formats.reader import Damage, Decline, Reader, Wait, literal
 
 
 def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
@@ -39,75 +37,16 @@ def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
     if not wanted:
         return
     yield from r.space()
-    if (yield from _opens_next(r, call, wanted)):
+    if call.complete and (yield from _opens_next(r, call, wanted)):
         return
     if found := (yield from r.sees(literal(wanted))):
         r.at = found.end()
     elif not call.started:
-        call.id = yield from read_loosely(r, wanted)
-    elif (closing := tags.in_tag(wanted)) and (found := (yield from r.sees(tags.closing(closing[0][1:])))):
-        r.at = found.end()
+        raise Decline
     elif call.complete and r.ended and wanted.startswith(r.buf[r.at :]):
         r.at = len(r.buf)  # the call is complete; a sampler that stops at the closing literal omits it
-    elif call.complete and (yield from _close_forgotten(r, call)):
-        return
-    elif r.at >= len(r.buf):
-        raise Damage("truncated_call", f"the text ended before {wanted!r}", r.offset, ended=True)
-    else:
-        raise Damage("invalid_json", f"expected {wanted!r}", r.offset, got=True)
-
-
-def read_loosely(r: Reader, wanted: str) -> Generator[None, None, str]:
-    """An opening literal that is a tag, read like a tag: in any case, with attributes. Returns the id in them."""
-    if (found := tags.in_tag(wanted)) is None:
-        raise Decline
-    name, rest = found
-    opening = yield from read_opening_tag(r, name)
-    if rest:
-        yield from r.space()
-        if (after := (yield from r.sees(literal(rest)))) is None:
-            raise Decline
-        r.at = after.end()
-    return opening.attributes.get("id") or ""
-
-
-def read_opening_tag(r: Reader, name: str) -> Generator[None, None, tags.Opening]:
-    """An opening tag whose attributes contain nothing that a call needs."""
-    if (found := (yield from r.sees(tags.tag(name, closing=False)))) is None:
-        raise Decline
-    r.at = found.end()
-    if r.buf.startswith(">", r.at):  # as nearly all: it has no attributes
-        r.at += 1
-        return tags.Opening()
-    opening = yield from tags.Attributes(r, name, ()).read()
-    if opening.empty or strays(opening.attributes):
-        raise Decline
-    return opening
-
-
-def strays(attributes: Iterable[str], own: Collection[str] = ()) -> list[str]:
-    """The attributes of a tag that would be lost, since nothing reads them; `own` are names that matter here."""
-    return [k for k in attributes if k in own or (k not in _IDLE and not k.startswith(("xml:", "xmlns:")))]
-
-
-_IDLE: Final = ("xmlns", "string", *BESIDE)
-
-
-def _opens_next(r: Reader, call: CallReader, closing: str) -> Generator[None, None, bool]:
-    """Whether what looks like a complete call's end begins the next call, as a fence does: its end is forgotten."""
-    first = call.shape.call[0].strip() if isinstance(call.shape.call[0], str) else ""
-    if not call.part or not call.complete or first == closing or not first.startswith(closing):
-        return False
-    return (yield from r.sees(literal(first))) is not None
-
-
-def _close_forgotten(r: Reader, call: CallReader) -> Generator[None, None, bool]:
-    """Whether the next call, the section's end or a control token is here: models forget to close a call."""
-    first, section = call.shape.call[0], call.shape.section
-    for text in (first, section.close if section is not None else "", *call.format.markup):
-        if isinstance(text, str) and text.strip() and (yield from r.sees(literal(text.strip()))):
-            return True
-    return False
+    elif not (call.complete and (yield from _close_forgotten(r, call))):
+        raise lacking(r, repr(wanted))
 
 
 def read_tag(r: Reader, call: CallReader, part: Tag) -> Wait:
@@ -115,15 +54,40 @@ def read_tag(r: Reader, call: CallReader, part: Tag) -> Wait:
     if call.complete:
         return
     yield from r.space()
-    found = yield from r.sees(tags.tag(part.name, closing=part.closing))
-    if found is None and call.arguments.by_name and (yield from _close_forgotten(r, call)):
-        return
-    if found is None:
-        what = f"</{part.name}>" if part.closing else f"<{part.name}>"
-        if r.at >= len(r.buf):
-            raise Damage("truncated_call", f"the text ended before {what}", r.offset, ended=True)
-        raise Damage("invalid_arguments", f"expected {what}", r.offset, got=True)
-    r.at = found.end()
+    if found := (yield from r.sees(tags.tag(part.name, closing=part.closing))):
+        r.at = found.end()
+    elif not (call.arguments.by_name and (yield from _close_forgotten(r, call))):
+        raise lacking(r, edge(part), "invalid_arguments")
+
+
+def lacking(r: Reader, wanted: str, code: ErrorCode = "invalid_json") -> Damage:
+    """The error where something else than what is wanted is here, or nothing."""
+    if r.at >= len(r.buf):
+        return Damage("truncated_call", f"the text ended before {wanted}", r.offset, ended=True)
+    return Damage(code, f"expected {wanted}", r.offset, got=True)
+
+
+def absent(r: Reader, call: CallReader, start: int, wanted: str, code: ErrorCode = "invalid_json") -> Exception:
+    """The error where what is wanted does not follow what starts at this offset, to which the reader returns."""
+    if not call.started:
+        return Decline()
+    over = ended(r, start) or r.cut >= start
+    r.back_to(start)  # what is there may contain whole calls
+    return Damage("truncated_call" if over else code, f"expected {wanted}", start, ended=over, got=not over)
+
+
+def _opens_next(r: Reader, call: CallReader, closing: str) -> Generator[None, None, bool]:
+    """Whether what looks like a call's end begins the next call, as a fence does: its end is forgotten."""
+    first = call.shape.call[0].strip() if isinstance(call.shape.call[0], str) else ""
+    return first != closing and first.startswith(closing) and (yield from r.sees(literal(first))) is not None
+
+
+def _close_forgotten(r: Reader, call: CallReader) -> Generator[None, None, bool]:
+    """Whether the next call, the section's end or a control token is here: models forget to close a call."""
+    section = call.shape.section
+    texts = (call.shape.call[0], section.close if section is not None else "", *call.format.markup)
+    follow = one_of(tuple(text.strip() for text in texts if isinstance(text, str) and text.strip()))
+    return (yield from r.sees(follow)) is not None
 
 
 @cache
@@ -148,9 +112,6 @@ def ends_of_name(parts: tuple[FormatPart, ...]) -> tuple[str, ...]:
 
 
 _IN_NO_NAME = re.compile(r"[<>{}\[\]()\"'`,;=]").search
-_IN_NO_TAG = re.compile(r"[{}\n]").search  # the body is already here: what should precede it was forgotten
-_IN_NO_SKIP = re.compile(r"[<>]").search
-_IN_NO_HEADER = re.compile(r"[<>=]").search  # another header begins here
 _IN_NO_ATTRIBUTE = re.compile(r"[<>\"]").search
 _NAME = re.compile(r"[^\s<>{}\[\]()\"'`,;=]{1,256}\Z")
 
@@ -168,52 +129,31 @@ def _read_name(r: Reader, call: CallReader, *, entities: bool = False) -> Genera
 
 def read_name(r: Reader, call: CallReader, part: Name) -> Wait:
     """The tool's name, up to what follows it."""
-    name = yield from _read_name(r, call, entities=part.attribute)
-    if name == part.prefix:  # white space may be between the two
-        start = r.offset
-        try:
-            name = yield from _read_name(r, call, entities=part.attribute)
-        except Decline:  # there is no name: it is still answered
-            r.back_to(start)
-    following = call.shape.call[call.part + 1]
-    if call.known_only and isinstance(following, str) and following.strip():
-        found = yield from r.sees(literal(following.strip()))
-        if found is None and not (r.ended and r.cut == r.offset):
-            raise Decline  # its opening is common in prose, and the text that must follow a call's name is missing
-    elif not call.knows(name) and (yield from _is_mentioned(r, call, name)):
+    name = (yield from _read_name(r, call, entities=part.attribute)).removeprefix(part.prefix)
+    if not name or not (yield from _is_called(r, call, name)):
         raise Decline
-    call.begin(r, name.removeprefix(part.prefix))
+    call.begin(r, name)
 
 
-_SHAPED: Final = re.compile(r"[\d_]|[a-z][A-Z]|\w[.:-]\w").search  # as names are, and no words
+def _is_called(r: Reader, call: CallReader, name: str) -> Generator[None, None, bool]:
+    """Whether what must follow a name is here, where prose mentions what opens a call: only that shows that it is one.
 
-
-def _is_mentioned(r: Reader, call: CallReader, name: str) -> Generator[None, None, bool]:
-    """Whether prose only mentions an opening, and what is read as a name after it is the next word, or an ellipsis.
-
-    Only where nothing but the name shows that it is a call: one of no tool, without arguments. It is a mention in a
-    sentence, and elsewhere if the name has no letters, or only capitals, or is apart from what is around it.
+    That is the literal after it, if its opening is common in prose, and a first argument after a name of no tool, if
+    only white space ends the name.
     """
-    parts: list[FormatPart] = [*call.shape.call[call.part + 1 :], "", ""]
-    following, body = parts[:2]
-    if not (isinstance(following, str) and not following.strip()) or not isinstance(body, Pairs):
-        return False
-    said = not call.lead.alone or _NO_WORD(name) or _APART(r.raw())
-    if not said or _SHAPED(name) or nearest(name, call.tools):
-        return False
+    following: list[FormatPart] = [*call.shape.call[call.part + 1 :], "", ""]
+    wanted = following[0].strip() if isinstance(following[0], str) else ""
+    if wanted and not call.known_only:
+        return True
+    if not wanted:
+        if call.knows(name) or not isinstance(body := following[1], Pairs):
+            return True
+        wanted = body.key.strip()
     start = r.offset
     yield from r.space()
-    yield from r.more()
-    argued = r.at >= len(r.buf) or r.buf[r.at] in "{["
-    argued = argued or (yield from r.sees(literal(body.key.strip()))) is not None
-    if not argued and r.buf[r.at] == "<":
-        argued = (yield from r.sees(literal(str(call.shape.call[-1]).strip()))) is None
+    follows = yield from r.follows(literal(wanted))
     r.back_to(start)
-    return not argued
-
-
-_NO_WORD: Final = re.compile(r"\W*|[A-Z]+").fullmatch
-_APART: Final = re.compile(r"[ \t]\S+[ \t]+\Z").search
+    return follows
 
 
 _COUNT = re.compile(r":\d+\Z")
@@ -232,12 +172,7 @@ def read_call_id(r: Reader, call: CallReader, part: CallId) -> Wait:
     try:
         call.id = yield from _read_name(r, call)
     except Decline:
-        if not call.started:
-            raise
-        over = ended(r, start)
-        r.back_to(start)
-        code: ErrorCode = "truncated_call" if over else "invalid_json"
-        raise Damage(code, "expected the call's id and what follows it", start, ended=over, got=True) from None
+        raise absent(r, call, start, "the call's id and what follows it") from None
 
 
 def read_recipient(r: Reader, call: CallReader, part: Recipient) -> Wait:
@@ -247,44 +182,38 @@ def read_recipient(r: Reader, call: CallReader, part: Recipient) -> Wait:
 
 def read_skip(r: Reader, call: CallReader, part: Skip) -> Wait:
     """Meaningless characters, up to the next literal."""
-    following = call.shape.call[call.part + 1]
-    assert isinstance(following, str)
+    following = str(call.shape.call[call.part + 1]).strip()
     start = r.offset
-    skipped = yield from until(r, (following.strip(),), _in_no_skip(part))
-    if skipped is None or _is_header(skipped, part) or _begins_another(skipped, part, call):
-        if not call.started:
-            raise Decline
-        over = ended(r, start) or r.cut >= start
-        r.back_to(start)
-        code: ErrorCode = "truncated_call" if over else "invalid_json"
-        raise Damage(code, f"expected {following.strip()!r}", start, ended=over)
+    skipped = yield from until(r, (following,), _never_skipped(part).search)
+    if skipped is None or _is_header(skipped, part, (call.shape.first, call.shape.opening)):
+        raise absent(r, call, start, repr(following))
 
 
-def _in_no_skip(part: Skip) -> Search:
-    return _IN_NO_TAG if "<" in part.written or not part.written else _IN_NO_SKIP
+_BEGINS = "{}<>\n\0"
 
 
-def _is_header(skipped: str, part: Skip) -> bool:
-    return bool(part.tokens) and _IN_NO_HEADER(_any_token(part.tokens).sub("", skipped)) is not None
+@cache
+def _never_skipped(part: Skip) -> re.Pattern[str]:
+    """Any character that begins a body, a line or a tag, unless what is written there has it."""
+    written = "".join((part.written, *part.tokens))
+    return re.compile(f"[{''.join(c for c in _BEGINS if c not in written)}]")
 
 
-_EMPTY_LINE = re.compile(r"\n[^\S\n]*\n").search
+def _is_header(skipped: str, part: Skip, edges: tuple[FormatPart, ...]) -> bool:
+    """Whether another call begins in skipped characters: the name would be run with what follows that one."""
+    if part.tokens:
+        return _IN_NO_HEADER(_any_token(part.tokens).sub("", skipped)) is not None
+    return any(isinstance(edge, str) and literal(edge.strip()).whole.search(skipped) for edge in edges)
 
 
-def _begins_another(skipped: str, part: Skip, call: CallReader) -> bool:
-    """Whether another call or a paragraph begins in skipped characters: the name would be run with what follows it."""
-    if part.tokens or not skipped or skipped.isspace():
-        return False
-    edges = (call.shape.first, call.shape.opening)
-    opens = any(isinstance(edge, str) and literal(edge.strip()).whole.search(skipped) for edge in edges)
-    return opens or _EMPTY_LINE(skipped) is not None
+_IN_NO_HEADER = re.compile(r"[<>=]").search
 
 
 def skips(part: Skip, following: str) -> bool:
     """Whether what is written in place of the skipped characters is skipped up to the text that follows."""
     text = part.written.replace("{number}", "1")
     over = f"{text}{following}".find(following) == len(text)
-    return over and _in_no_skip(part)(text) is None and not _is_header(text, part)
+    return over and _never_skipped(part).search(text) is None and not _is_header(text, part, ())
 
 
 @cache

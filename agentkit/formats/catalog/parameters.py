@@ -29,7 +29,7 @@ INVOKE = Format(
 )
 MINIMAX_M2 = Format(
     "minimax_m2",
-    (NameTag("invoke", "name"), "\n", TagParameters("parameter", "name"), Tag("invoke", closing=True)),
+    (NameTag("invoke", "name"), "\n", TagParameters("parameter", "name", newlines="none"), Tag("invoke", closing=True)),
     section=Section("<minimax:tool_call>\n", "\n</minimax:tool_call>"),
     aliases=("minimax-m2",),
     families=("MiniMax M2",),
@@ -42,7 +42,7 @@ def _dsml(name: str, wrapper: str, bar: str, families: tuple[str, ...], *aliases
         call = (
             NameTag(f"{own}invoke", "name"),
             "\n",
-            TagParameters(f"{own}parameter", "name", kind="string"),
+            TagParameters(f"{own}parameter", "name", kind="string", newlines="none"),
             Tag(f"{own}invoke", closing=True),
         )
         return Shape(call, Section(f"<{own}{wrapper}>\n", f"\n</{own}{wrapper}>"))
