@@ -36,6 +36,7 @@ from agentkit.formats.valueends import Elements
 from agentkit.toolspec import Layout, ToolSpec
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 TAG: Final = Delimiter(
     r"<(?P<slash>/?)(?:[^\W\d][\w.-]{0,31}+:)?(?P<name>[^\s<>/:\"'=]{1,160}+)(?=[\s/>])",
@@ -80,7 +81,6 @@ class Table:
         "literals",
         "loose",
         "named",
-        "plain",
         "spelt",
         "tags",
         "words",
@@ -97,7 +97,6 @@ class Table:
         self.behind: Final[dict[str, set[str]]] = {}  # by an opener's first character, what may follow it
         self.lines: Final[list[Opener]] = []
         self.words: Final[list[str]] = []
-        self.plain: Final[dict[int, Any]] = {}  # by an opener's identity: what `plaincalls` knows of it
         for format, shape in ((f, shape) for f in formats for shape in (*f.shapes, *lists_of(f))):
             self._add(format, shape, tools)
         for format in formats:  # after all calls: what begins a call is never only markup
@@ -369,10 +368,10 @@ class Openers:
             found = self._meant[id(entry)] = Meant(entry, self.table)  # kept here, so that its id is not used again
         return found
 
-    def derived(self, make: Callable[[Openers, Shape], T], shape: Shape) -> T:
-        """What a function makes of a shape with these openers, made once."""
-        if (found := self._derived.get((make, id(shape)))) is None:
-            found = self._derived[make, id(shape)] = make(self, shape), shape  # kept here, so that its id stays its own
+    def derived(self, make: Callable[[Openers, K], T], of: K) -> T:
+        """What a function makes of a shape or of an opener with these openers, made once."""
+        if (found := self._derived.get((make, id(of)))) is None:
+            found = self._derived[make, id(of)] = make(self, of), of  # kept here, so that its id stays its own
         made: T = found[0]
         return made
 
