@@ -18,7 +18,6 @@ from agentkit.events import ArgumentDelta
 from agentkit.formats import jsontext
 from agentkit.formats.atoms import exact
 from agentkit.formats.bodies.fixed import skips
-from agentkit.formats.bodies.pairs import put
 from agentkit.formats.callarguments import CallArguments
 from agentkit.formats.format import (
     CallBody,
@@ -166,7 +165,7 @@ class PlainCall:
             if kind is None and key in expected.words:
                 arguments.by_name[key] = text
                 continue
-            put(r, arguments, body, key, text, kind)
+            arguments.put_written(r, key, text, kind)
             if kind not in ("string", "true") and text[:1] in ("{", "[") and isinstance(arguments.by_name[key], str):
                 return False  # what closed it may be in a string of it
         over = self.tail(buf, end)

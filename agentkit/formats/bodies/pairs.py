@@ -14,7 +14,6 @@ from agentkit.formats import tags, values
 from agentkit.formats.bodies.fixed import strays
 from agentkit.formats.bodies.json import read_json
 from agentkit.formats.call import CallReader, ended, until
-from agentkit.formats.callarguments import CallArguments
 from agentkit.formats.escapes import CDATA_AT_START, attribute, cdata, raw_value, reads_as_null, text_of
 from agentkit.formats.format import Json, Pairs, Shape, TagParameters
 from agentkit.formats.kind import OTHERS_AS_JSON, STRINGS_AS_MEANT, PartKind, Writing
@@ -47,31 +46,7 @@ def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wai
             continue
         kind = opening.attributes.get(part.kind) if part.kind else None
         text, verbatim = yield from read_value(r, call, key, end, is_text=True if kind == "true" else None)
-        put(r, call.arguments, part, key, text, kind, verbatim=verbatim)
-
-
-def put(
-    r: Reader,
-    arguments: CallArguments,
-    part: Pairs | TagParameters,
-    key: str,
-    text: str,
-    kind: str | None,
-    *,
-    verbatim: bool = False,
-) -> None:
-    """Add an argument, read as the `kind` written next to it says; if none is, as the tool's schema says.
-
-    `verbatim` text was in CDATA: the word null in it is a string.
-    """
-    if kind == ("string" if isinstance(part, Pairs) else "true"):
-        arguments.set(r, key, text)
-    elif kind and isinstance(part, Pairs):
-        arguments.put_typed(r, key, text, kind)
-    elif kind == "false" and not (arguments.tool and arguments.tool.declares(key)):
-        arguments.set(r, key, values.read(text, {}, {}))
-    else:
-        arguments.put(r, key, text, nulls=not verbatim)
+        call.arguments.put_written(r, key, text, kind if kind in ("true", "false") else None, verbatim=verbatim)
 
 
 def _maybe_json(r: Reader, call: CallReader) -> Wait:
@@ -96,7 +71,7 @@ def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
             yield from r.space()
         key, kind = yield from _key_and_kind(r, part)
         text, verbatim = yield from read_value(r, call, key, end, is_text=kind == "string" if kind else None)
-        put(r, call.arguments, part, key, text, kind, verbatim=verbatim)
+        call.arguments.put_written(r, key, text, kind, verbatim=verbatim)
 
 
 def _key_and_kind(r: Reader, part: Pairs) -> Generator[None, None, tuple[str, str]]:
