@@ -12,7 +12,7 @@ from typing import Final
 
 from agentkit.events import Markup, Text, Thinking
 from agentkit.formats.edges import begins, edge_of, is_list
-from agentkit.formats.format import Envelope, KeyEnvelope, Name, NameTag, PythonCall, Shape, Tag, ToolElement
+from agentkit.formats.format import Envelope, KeyEnvelope, NameTag, PythonCall, Shape, Tag, ToolElement
 from agentkit.formats.openers import Opener, Openers
 from agentkit.formats.reader import Delimiter, literal
 from agentkit.formats.sequence import Calls
@@ -131,9 +131,8 @@ def _listed(calls: Calls) -> bool:
         return python or (isinstance(edge, str) and edge.rstrip().endswith("["))
     if calls.last is None:
         return False
-    first, unopened = calls.last.shape.call[0], calls.openers.meant(calls.last).unopened
-    named = unopened is not None and isinstance(unopened.shape.call[0], Name)
-    return named or isinstance(first, Envelope | PythonCall) or (isinstance(first, str) and not first.strip())
+    first = calls.last.shape.call[0]
+    return isinstance(first, Envelope | PythonCall) or (isinstance(first, str) and not first.strip())
 
 
 def _own_end(calls: Calls) -> str | Tag:
@@ -169,7 +168,7 @@ def _next_in_section(calls: Calls) -> Generator[None, None, list[Opener]]:
     if calls.fenced and (yield from r.sees(literal(calls.fenced))):
         return [replace(calls.prose.opening_fence, kind="fence_end")] if calls.prose.opening_fence else []
     if (entry := calls.section) is None or entry.shape.section is None:
-        return [*(yield from calls.prose.entries()), *(yield from _without_opening(calls))]
+        return [*(yield from calls.prose.entries()), *_without_opening(calls)]
     if (yield from r.sees(edge_of(entry.shape.section.close))):
         return [calls.openers.meant(entry).end]
     if isinstance(entry.shape.call[0], str | NameTag | ToolElement):
@@ -180,14 +179,12 @@ def _next_in_section(calls: Calls) -> Generator[None, None, list[Opener]]:
     return [inside]
 
 
-def _without_opening(calls: Calls) -> Generator[None, None, list[Opener]]:
+def _without_opening(calls: Calls) -> list[Opener]:
     """A call like the last one whose opening literal was forgotten."""
     if calls.last is None or calls.prose.quoting.quoted:
         return []
-    meant = calls.openers.meant(calls.last)
-    if meant.unopened is None or not (yield from calls.r.sees(meant.begins_again)):
-        return []
-    return [meant.unopened]
+    unopened = calls.openers.meant(calls.last).unopened
+    return [unopened] if unopened is not None and calls.r.buf.startswith("{", calls.r.at) else []
 
 
 def _starts(calls: Calls, entry: Opener) -> Generator[None, None, bool]:

@@ -100,9 +100,25 @@ class CallArguments:
         else:
             self._put_read(r, parameter, text, schema, root, nulls=nulls)
 
-    def put_typed(self, r: Reader, parameter: str, text: str, kind: str) -> None:
-        """Add an argument whose type is written next to its text."""
-        self._put_read(r, parameter, text, {"type": kind}, {}, nulls=False)
+    def put_written(self, r: Reader, parameter: str, text: str, kind: str | None, *, verbatim: bool = False) -> None:
+        """Add an argument written as text, and next to it what that is, if anything.
+
+        Args:
+            r: the reader.
+            parameter: its name.
+            text: its value, byte-exact.
+            kind: `string` or `true` for text; another JSON type; `false` for JSON, or text if the schema allows only
+                that; None or empty if only the schema says what it is.
+            verbatim: whether it is in CDATA: then the word null is text if the parameter may be a string.
+        """
+        if kind in ("string", "true"):
+            self.set(r, parameter, text)
+        elif kind == "false" and not (self.tool is not None and self.tool.declares(parameter)):
+            self.set(r, parameter, values.read(text, {}, {}))
+        elif kind and kind != "false":
+            self._put_read(r, parameter, text, {"type": kind}, {}, nulls=False)
+        else:
+            self.put(r, parameter, text, nulls=not verbatim)
 
     def _put_read(
         self, r: Reader, parameter: str, text: str, schema: walk.Schema, root: walk.Schema, *, nulls: bool

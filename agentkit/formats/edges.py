@@ -13,10 +13,7 @@ from typing import Final
 from agentkit.formats.format import (
     Envelope,
     Format,
-    FormatPart,
-    Json,
     KeyEnvelope,
-    Name,
     PythonCall,
     Section,
     Shape,
@@ -129,9 +126,3 @@ def marked(shape: Shape) -> bool:
 def fenced(edge: object) -> bool:
     """Whether this is the beginning of a code fence."""
     return isinstance(edge, str) and edge.lstrip().startswith("```")
-
-
-def shown(parts: Sequence[FormatPart]) -> bool:
-    """Whether a tool's name and the literal after it show that these parts are a call, without what opens it."""
-    shown = len(parts) > 2 and isinstance(parts[0], Name) and isinstance(parts[1], str) and len(parts[1].strip()) > 3
-    return shown and isinstance(parts[2], Json) and not weak(str(parts[1]))

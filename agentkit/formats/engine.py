@@ -6,8 +6,8 @@ One machine for every declared format. Knows declarations, text and events; know
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterable, Sequence
-from typing import Final, assert_never, get_args
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import Final, get_args
 
 from agentkit.checks.spelling import did_you_mean, then, unknown
 from agentkit.errors import FormatError
@@ -283,8 +283,8 @@ class Parser(Reader):
             if self.held >= 0 and not self.calls.continues(entries):
                 self.calls.settle()
             for entry in entries:
-                if entry.weak and self.prose.other is not None:
-                    continue  # in damaged JSON
+                if entry.kind == "parameter" or (entry.weak and self.prose.other is not None):
+                    continue  # outside of a call; in damaged JSON
                 apart = entry.kind == "markup" and self.calls.section is None and self.offset >= 0
                 if apart and (yield from lost(self.calls, entries)):
                     after_call = True  # it opens a call or a section, even if the first one is damaged
@@ -317,26 +317,18 @@ class Parser(Reader):
 
         It is not a separate generator: each one that a chunk has to go through costs time.
         """
-        match entry.kind:
-            case "section" | "call":
-                return self.calls.read(entry)
-            case "parameter":
-                return declined()
-            case "thinking" | "answer" | "markup":
-                return between.token(self.calls, entry)
-            case "aside":
-                return self.prose.aside(entry.aside)
-            case "fence":
-                return between.fence(self.calls)
-            case "fence_end":
-                return between.fence_end(self.calls)
-            case "close":
-                return between.section_end(self.calls, entry)
-            case _:
-                assert_never(entry.kind)
+        return _READERS[entry.kind](self.calls, entry)
 
 
-def declined() -> Generator[None, None, bool]:
-    """Nothing that can be read opens."""
-    yield from ()
-    return False
+_READERS: Final[Mapping[str, Callable[[Calls, Opener], Generator[None, None, bool]]]] = {
+    "call": Calls.read,
+    "section": Calls.read,
+    "close": between.section_end,
+    "thinking": between.token,
+    "answer": between.token,
+    "markup": between.token,
+    "aside": lambda calls, entry: calls.prose.aside(entry.aside),
+    "fence": lambda calls, _: between.fence(calls),
+    "fence_end": lambda calls, _: between.fence_end(calls),
+}
+"""What reads what opens, by its kind; a parameter opens nothing that can be read."""

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
 
 from agentkit.formats.between import after_call
 from agentkit.formats.edges import opener
-from agentkit.formats.format import NameTag, Tag, edge
+from agentkit.formats.format import NameTag, Shape, Tag, edge
 from agentkit.formats.openers import Opener
 from agentkit.formats.prosereader import ProseReader
 from agentkit.formats.quoting import Quoting
 from agentkit.formats.reader import Reader
 from agentkit.formats.sequence import Calls
-
-_SPACE: Final = r"(\s{0,512}+)"  # less than is held back after a call
 
 Following = tuple[re.Pattern[str], list[list[Opener]]]
 """White space and, as one group each, what may follow; and what each of these opens."""
@@ -34,37 +31,36 @@ def next_at_once(calls: Calls) -> list[Opener] | None:
     if last is None or last.weak or r.at >= len(r.buf) or calls.fenced or calls.prose.quoting.quoted:
         return None
     key = (id(last), id(calls.section), id(calls.reopen), calls.prose.quoting.off)
-    if (known := calls.openers.following.get(key)) is None:
-        known = calls.openers.following[key] = (_following(calls), last, calls.section, calls.reopen)
-    following: Following = known[0]
-    if (found := following[0].match(r.buf, r.at)) is None:
+    if (known := calls.openers.following.get(key)) is None:  # it keeps what has these identities
+        known = calls.openers.following[key] = (_following(calls, last.shape), last, calls.section, calls.reopen)
+    pattern, opened = known[0]
+    if (found := pattern.match(r.buf, r.at)) is None:
         return None
-    r.at = found.end(1)
-    calls.before = found[1]
-    return following[1][(found.lastindex or 2) - 2]
+    r.at, calls.before = found.end(1), found[1]
+    entries: list[Opener] = opened[(found.lastindex or 2) - 2]
+    return entries
 
 
-def _following(calls: Calls) -> Following:
+def _following(calls: Calls, shape: Shape) -> Following:
     """What may follow the last call, if it is certain what it opens."""
-    texts = {text: entries for text in _texts(calls) if (entries := _opened(calls, text))}
-    either = "|".join(f"({re.escape(text)})" for text in texts)
-    return re.compile(f"{_SPACE}(?:{either or '(?!)'})"), list(texts.values())
+    texts = {text: entries for text in _texts(shape) if (entries := _opened(calls, text))}
+    either = "|".join(f"({re.escape(text)})" for text in texts) or "(?!)"
+    return re.compile(rf"(\s{{0,512}}+)(?:{either})"), [*texts.values()]  # less white space than is held back
 
 
-def _texts(calls: Calls) -> Iterator[str]:
-    """How what may follow begins."""
-    shape = calls.last.shape if calls.last is not None else None
-    if shape is None:
-        return
-    edges = (shape.section.close, shape.section.open) if shape.section is not None else ()
-    for written in (*edges, shape.call[0]):
-        match written:
+def _texts(shape: Shape) -> Iterator[str]:
+    """How what may follow a call of this shape begins."""
+    section = shape.section
+    if section is not None:
+        yield edge(section.close).strip()
+    for part in (section.open if section is not None else "", shape.call[0]):
+        match part:
             case Tag():
-                yield edge(written)
+                yield edge(part)
             case NameTag(name):
                 yield f"<{name} "
             case str(text) if text.strip():
-                yield text.strip() if text in edges[:1] else opener(text).strip()
+                yield opener(text).strip()
 
 
 def _opened(calls: Calls, text: str) -> list[Opener]:

@@ -13,9 +13,8 @@ from typing import Any, Final, Literal, TypeVar
 
 from agentkit.formats.asides import Aside, Asides
 from agentkit.formats.callarguments import Expected
-from agentkit.formats.edges import begins, closers, edge_of, lists_of, one_of, opener, shown, weak
+from agentkit.formats.edges import begins, closers, edge_of, lists_of, one_of, opener, weak
 from agentkit.formats.format import (
-    Braced,
     Envelope,
     Format,
     Name,
@@ -28,14 +27,15 @@ from agentkit.formats.format import (
     TagParameters,
     ToolElement,
 )
-from agentkit.formats.reader import Delimiter, Search, beginnings, behind, literal, pattern
+from agentkit.formats.other_json import ARRAY
+from agentkit.formats.reader import Delimiter, Search, any_beginning, behind, literal, pattern
 from agentkit.formats.remembered import Remembered
-from agentkit.formats.stops import BLOCK, line_start, line_starts, stops_of
 from agentkit.formats.tags import AFTER_NAME, PREFIX, TAG_PART, folded, spelt, tag, tag_of
 from agentkit.formats.valueends import Elements
 from agentkit.toolspec import Layout, ToolSpec
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 TAG: Final = Delimiter(
     r"<(?P<slash>/?)(?:[^\W\d][\w.-]{0,31}+:)?(?P<name>[^\s<>/:\"'=]{1,160}+)(?=[\s/>])",
@@ -47,6 +47,13 @@ _INSIDE: Final[Mapping[type, str]] = {Envelope: behind("[ {"), PythonCall: r"(?!
 """What may follow a section's opening of one character, by the part that its calls begin with."""
 _IN_OBJECT: Final = "|".join([behind('{ "'), "[\"'\u201c\u201d\u2018\u2019`n]"])
 """What may follow the bracket of a call's object, also of one in other quotes."""
+
+BLOCKS: Final = (
+    "if", "elif", "else", "for", "while", "def", "class", "with", "try", "except", "finally", "async", "match", "case",
+)  # fmt: skip
+"""What a block of Python begins with."""
+BLOCK: Final = Delimiter(rf"(?:{'|'.join(BLOCKS)})(?=[\s:(])", r"[a-z]{0,8}")
+"""What starts a block of Python at the start of a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +87,6 @@ class Table:
         "literals",
         "loose",
         "named",
-        "plain",
         "spelt",
         "tags",
         "words",
@@ -97,7 +103,6 @@ class Table:
         self.behind: Final[dict[str, set[str]]] = {}  # by an opener's first character, what may follow it
         self.lines: Final[list[Opener]] = []
         self.words: Final[list[str]] = []
-        self.plain: Final[dict[int, Any]] = {}  # by an opener's identity: what `plaincalls` knows of it
         for format, shape in ((f, shape) for f in formats for shape in (*f.shapes, *lists_of(f))):
             self._add(format, shape, tools)
         for format in formats:  # after all calls: what begins a call is never only markup
@@ -204,19 +209,17 @@ class Table:
     @cached_property
     def known(self) -> str:
         """A regular expression for the offered tools' names."""
-        return "|".join(map(re.escape, sorted(self.named, key=len, reverse=True))) or "(?!)"
+        return any_name(self.named)
 
     @cached_property
     def parameters(self) -> str:
         """A regular expression for the names of the offered tools' parameters."""
-        names = {name for tool in self.named.values() for name in tool.parameters.get("properties", {})}
-        return "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or "(?!)"
+        return any_name({name for tool in self.named.values() for name in tool.parameters.get("properties", {})})
 
     @cached_property
     def tool_tags(self) -> str:
         """A regular expression for the tags of the offered tools' elements."""
-        tags = {tag for elements in self.elements.values() for tag in elements.tags}
-        return "|".join(map(re.escape, sorted(tags, key=len, reverse=True))) or "(?!)"
+        return any_name({tag for elements in self.elements.values() for tag in elements.tags})
 
     @cached_property
     def plainly(self) -> Search:
@@ -249,55 +252,55 @@ class Table:
 
 
 class Meant:
-    """What follows from one opener; each part of it is computed when it is first needed."""
+    """What may follow what opened here: the section's next call, its end, or a call whose opening was forgotten.
 
-    def __init__(self, entry: Opener, table: Table) -> None:
-        self.entry, self._table = entry, table
+    Source of the last: 40 calls in the Berkeley leaderboard's results, as by Hermes 2 Pro 70B in parallel_186.
+    """
 
-    @cached_property
-    def inside(self) -> Opener:
-        """The next call of a section that is open."""
-        return replace(self.entry, kind="call", weak=False)
+    __slots__ = ("end", "inside", "unopened")
 
-    @cached_property
-    def end(self) -> Opener:
-        """The end of a section."""
-        return replace(self.entry, kind="close")
+    def __init__(self, _: Openers, entry: Opener) -> None:
+        self.inside = replace(entry, kind="call", weak=False)
+        self.end = replace(entry, kind="close")
+        self.unopened: Opener | None = None
+        parts = [part for part in entry.shape.call if part is not entry.shape.call[0] or not isinstance(part, str)]
+        if entry.shape.section is None and parts and isinstance(parts[0], Envelope):
+            self.unopened = replace(entry, kind="call", shape=Shape((*parts,)), weak=True)
 
-    @cached_property
-    def unopened(self) -> Opener | None:
-        """The same call without its opening literal, for use after another one; None if nothing shows what it is.
 
-        Source: 40 calls in the Berkeley leaderboard's results, as by Hermes 2 Pro 70B in parallel_186.
-        """
-        shape = self.entry.shape
-        parts = shape.call[isinstance(shape.call[0], str) :]
-        if len(parts) > 1 and isinstance(parts[1], Braced) and (word := _WORD_BEFORE_NAME(str(shape.call[0]))):
-            parts = (word[1], *parts)  # the rest of the literal, after its token
-        elif shape.section is not None or not parts or not (isinstance(parts[0], Envelope) or shown(parts)):
-            return None
-        return replace(self.entry, kind="call", shape=Shape(parts), weak=True)
+@dataclass(frozen=True, slots=True)
+class Stops:
+    """What finds where prose stops.
 
-    @cached_property
-    def begins_again(self) -> Delimiter:
-        """What a call without its opening literal begins with: an object, or a tool's name and what follows names."""
-        first, *rest = self.unopened.shape.call if self.unopened is not None else (None, "")
-        written = word = ""
-        if isinstance(first, str):
-            written, word, first, rest = first, pattern(first), Name(), ["{"]
-        if not isinstance(first, Name) or not isinstance(rest[0], str):
-            return Delimiter(r"\{" if isinstance(first, Envelope) else "(?!)", "(?!)")
-        names = sorted(self._table.named, key=len, reverse=True)
-        either = "|".join(map(re.escape, names)) or "(?!)"
-        return Delimiter(
-            rf"{word}(?:{either})\s{{0,64}}{pattern(rest[0].strip())}",
-            "|".join(
-                [
-                    *(beginnings(f"{written}{name}") for name in names),
-                    rf"{word}(?:{either})\s{{0,64}}{beginnings(rest[0].strip())}",
-                ]
-            ),
-        )
+    That is at openers, judged by their first two characters, and at backticks and line ends, which show what is quoted
+    and where a line starts. `search` is for prose at the start of a line or in a code span, `within` for all other
+    prose: there a line end needs no decision if what follows it opens nothing. Both find a backslash at the end.
+    `bare` tells whether they also find what may begin other JSON.
+    """
+
+    search: Search
+    within: Search
+    bare: bool
+
+
+def stops_of(behind: Mapping[str, Iterable[str]], starts: Iterable[str], *, bare: bool = False) -> Stops:
+    """The stops for these openers.
+
+    Args:
+        behind: regular expressions for what may follow, by an opener's first character.
+        starts: letters that may begin a call at the start of a line.
+        bare: whether a call may be JSON that nothing marks as one.
+    """
+    if bare:
+        behind = {**behind, "[": (*behind.get("[", ()), ARRAY)}
+    firsts = "".join(sorted(behind))
+    opening = "".join(rf"|{re.escape(c)}(?={'|'.join(sorted(behind[c]))}|\Z)" for c in firsts)
+    search = re.compile(rf"[`~\n]{opening}|\\\Z").search
+    stops = re.escape("`~" + firsts + "".join(sorted(starts)))
+    item = r"(?:(?:>|(?:[-+*]|\d{1,9}[.)])[ \t])[ \t]{0,7}+){0,4}+"  # markers, after which a fence may begin
+    told = rf"[^\s{stops}>\-+*\d]|[-+*]\S|\d{{1,9}}+(?:[^\d.)]|[.)]\S)"
+    within = re.compile(rf"`|~(?=~~|~?\Z){opening}|\\\Z|\n(?!\s{{0,64}}+{item}(?:{told}))").search
+    return Stops(search, within, bare)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,8 +308,10 @@ class LineStart:
     """What may begin a call only at the start of a line, and what it then opens.
 
     Args:
-        opens: the beginnings: tools' names, and openers that begin with letters; `firsts` are their first characters.
-        entries: what they may open; `block`, what starts a block of Python there, None if no call is Python.
+        opens: the beginnings: tools' names, and openers that begin with letters.
+        entries: what they may open.
+        block: what starts a block of Python there, None if no call is Python.
+        firsts: the first characters of all these.
     """
 
     opens: Delimiter
@@ -315,16 +320,28 @@ class LineStart:
     firsts: set[str]
 
 
+def line_start(words: Sequence[str], names: Sequence[str], entries: list[Opener]) -> LineStart:
+    """The words, and the tools' names if arguments follow, that open a call at the start of a line."""
+    whole = "|".join([rf"(?:{any_name(names)})(?=\s*[({{])", *map(pattern, words)])
+    begun = rf"(?:{any_name(names)})\s{{0,64}}|{any_beginning((*sorted(names, key=len, reverse=True), *words))}"
+    python = bool(names) and any(isinstance(part, PythonCall) for entry in entries for part in entry.shape.call)
+    firsts = {word[0] for word in (*words, *names, *(BLOCKS if python else ()))}
+    return LineStart(Delimiter(whole, begun), entries, BLOCK if python else None, firsts)
+
+
+def any_name(names: Iterable[str]) -> str:
+    """A regular expression for one of these names."""
+    return "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or "(?!)"
+
+
 class Openers:
     """Every literal and tag at which prose may stop, and what each may open.
 
-    `fence` is the fence that wraps a reply's calls; `may_be_loose` matches what may be a misspelt literal.
+    `fence` is the fence that wraps a reply's calls; `lists` says whether Python calls may be in brackets alone.
     """
 
     __slots__ = (
         "_derived",
-        "_expected",
-        "_meant",
         "asides",
         "fence",
         "following",
@@ -332,7 +349,6 @@ class Openers:
         "line",
         "lists",
         "literal",
-        "may_be_loose",
         "stops",
         "table",
     )
@@ -340,47 +356,35 @@ class Openers:
     def __init__(self, formats: Sequence[Format], tools: Sequence[ToolSpec]) -> None:
         self.formats = tuple(formats)
         self.table = table = Table(formats, tools)
-        self._meant: dict[int, Meant] = {}
-        self._expected: dict[int, Expected] = {}
         self._derived: dict[tuple[Any, Any], Any] = {}
         self.following: Final[dict[tuple[int, ...], Any]] = {}  # by the identities of openers: what `nextcall` knows
         self.fence = Opener("fence", formats[0], Shape(())) if formats else None
         self.literal = one_of(tuple([table.spelt[key] for key in sorted(table.literals, key=len, reverse=True)]))
-        python = any(isinstance(part, PythonCall) for entry in table.lines for part in entry.shape.call)
-        block = BLOCK if python and tools else None
-        begun = line_start(table.words, [tool.name for tool in tools]) if table.lines else None
-        letters = {text.strip()[:1] for text in (*table.words, *(tool.name for tool in tools))}
-        self.line = LineStart(begun, table.lines, block, letters) if begun is not None else None
+        self.line = line_start(table.words, [tool.name for tool in tools], table.lines) if table.lines else None
         self.asides = Asides(table.taken(tools), table.literals.keys(), [format.result.mark for format in formats])
         for first, following in self.asides.behind():
             table.behind.setdefault(first, set()).add(following)
-        either = "|".join(sorted({rf"{re.escape(name[0])}(?:\Z|{re.escape(name[1:2])})" for name in table.loose}))
-        self.may_be_loose = re.compile(rf"<(?:\Z|{either})", re.IGNORECASE).match if either else None
-        starts = line_starts((*table.words, *(tool.name for tool in tools)), blocks=block is not None)
         self.lists = any(e.weak and isinstance(e.shape.first, PythonCall) for e in table.literals.get("[", ()))
         if self.lists:
             table.behind["["].add(r"\s{0,64}[\"']")
-        self.stops = stops_of(table.behind, starts if table.lines else (), bare=bool(table.literals.keys() & set("{[")))
+        starts = self.line.firsts if self.line is not None else ()
+        self.stops = stops_of(table.behind, starts, bare=bool(table.literals.keys() & set("{[")))
         table.share_beginnings()
 
-    def meant(self, entry: Opener) -> Meant:
-        """What follows from an opener."""
-        if (found := self._meant.get(id(entry))) is None:
-            found = self._meant[id(entry)] = Meant(entry, self.table)  # kept here, so that its id is not used again
-        return found
-
-    def derived(self, make: Callable[[Openers, Shape], T], shape: Shape) -> T:
-        """What a function makes of a shape with these openers, made once."""
-        if (found := self._derived.get((make, id(shape)))) is None:
-            found = self._derived[make, id(shape)] = make(self, shape), shape  # kept here, so that its id stays its own
+    def derived(self, make: Callable[[Openers, K], T], of: K) -> T:
+        """What a function makes of a shape, an opener or a tool with these openers, made once."""
+        if (found := self._derived.get((make, id(of)))) is None:
+            found = self._derived[make, id(of)] = make(self, of), of  # kept here, so that its id stays its own
         made: T = found[0]
         return made
 
+    def meant(self, entry: Opener) -> Meant:
+        """What may follow what opened here."""
+        return self.derived(Meant, entry)
+
     def expected(self, tool: ToolSpec) -> Expected:
         """What the schema of one of the tools says."""
-        if (found := self._expected.get(id(tool))) is None:
-            found = self._expected[id(tool)] = Expected(tool)  # has the tool, so that its id is not used again
-        return found
+        return self.derived(_expected, tool)
 
     def closes_again(self, format: Format, own: str | Tag) -> Search:
         """Matches what closes calls of this format, or the beginning of it, except its section's `own` end."""
@@ -390,6 +394,10 @@ class Openers:
             found = re.compile("|".join(either) or "(?!)", re.IGNORECASE).match
             self._derived[format.name, own] = found
         return found
+
+
+def _expected(_: Openers, tool: ToolSpec) -> Expected:
+    return Expected(tool)
 
 
 def opening_of(entry: Opener) -> Delimiter:
@@ -412,7 +420,6 @@ def _tells(entry: Opener) -> bool:
     return entry.kind in ("call", "section") and not entry.weak
 
 
-_WORD_BEFORE_NAME: Final = re.compile(r"<[^<>]+>(\w+ ?:)").fullmatch
 _made: Remembered[Openers] = Remembered()
 
 

@@ -1,10 +1,10 @@
 """Whole calls that are plainly written, each read in one step: from its opening to its end, without waiting.
 
-Most calls of a whole text are written as their format prescribes. The steps that the parts would take for one are then
-known: a pattern takes all of them up to the body, the C decoder or one pattern for each value reads the body, and a
-pattern takes the rest. Nothing is decided here. A call that is not complete, whose end is not certain yet, or that is
-written in any other way than the patterns say, is left to its parts, which find the same in a plain one: law 1 compares
-the two for every format, as a text that arrives by the character is never read here.
+Most calls of a whole text are written as their format prescribes. What its parts would take of one is then known: one
+pattern takes all of them up to the body, the C decoder or one pattern for each value reads the body, and a pattern
+takes the rest. Nothing is decided here. A call of no offered tool, that is not complete, whose end is not certain yet,
+or that is written in any other way than the patterns say, is left to its parts, which find the same in a plain one: law
+1 compares the two for every format, as a text that arrives by the character is never read here.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from agentkit.checks.tool_names import meant
 from agentkit.events import ArgumentDelta
 from agentkit.formats import jsontext
 from agentkit.formats.atoms import exact
-from agentkit.formats.bodies.fixed import ends_of_name, skips
-from agentkit.formats.call import CallReader, Lead
-from agentkit.formats.edges import edge_of
+from agentkit.formats.bodies.fixed import skips
+from agentkit.formats.callarguments import CallArguments
 from agentkit.formats.format import (
     CallBody,
     CallId,
@@ -36,18 +34,21 @@ from agentkit.formats.format import (
     Skip,
     Tag,
     TagParameters,
+    edge,
 )
 from agentkit.formats.jsontext import OVER
 from agentkit.formats.openers import Opener, Openers
-from agentkit.formats.reader import Damage, Reader, literal
-from agentkit.formats.valueends import ValueEnd, end_of_value
-from agentkit.schemas.typed import values
+from agentkit.formats.reader import Reader
+from agentkit.formats.valueends import end_of_value
 from agentkit.toolspec import ToolSpec
 
 _new = tuple.__new__
-_NAME: Final = r"[A-Za-z0-9_-]{1,128}+"
-_KEY: Final = r"[A-Za-z0-9_.-]{1,128}+"
+_LONGEST: Final = 128  # characters of a name; a parser with a lower limit reads every call by its parts
+_NAME: Final = rf"[A-Za-z0-9_-]{{1,{_LONGEST}}}+"
+_KEY: Final = rf"[A-Za-z0-9_.-]{{1,{_LONGEST}}}+"
 _SPACE: Final = r"\s{0,512}+"  # less than any step skips
+_ENDS: Final = r"(?=\s{0,64}+[^\s\w.:-])"  # a name does, although white space may be between it and what ends it
+_SHORTEST: Final = 16  # characters that a call has at least; fewer are the beginning of one
 
 
 class Unlike(Exception):
@@ -62,317 +63,163 @@ class Found:
 
     __slots__ = ("arguments", "deltas", "end", "id", "index", "name", "opener", "repairs", "start", "tool")
 
-    def __init__(self, opener: Opener, index: int, head: re.Match[str], tools: Mapping[str, ToolSpec]) -> None:
-        name, id_ = head.group("name", "id")
-        self.opener, self.index, self.start = opener, index, head.end(1)
-        self.name: str = name if name in tools else meant(name, tools) or name
-        self.id: str = id_ or ""
-        self.tool = tools.get(self.name)
+    def __init__(self, opener: Opener, index: int, head: re.Match[str], tool: ToolSpec) -> None:
+        self.opener, self.index, self.start, self.tool = opener, index, head.end(1), tool
+        self.name, self.id = tool.name, head["id"] or ""
         self.end = -1
         self.arguments: dict[str, Any] = {}
         self.deltas: list[ArgumentDelta] = []
         self.repairs: Sequence[str] = ()
 
 
-_SHORTEST: Final = 16
-"""Characters that a call has at least, with its opening, its name and its end; fewer are the beginning of one."""
-
-Read = Callable[[Reader, Openers, Found, int], bool]
-"""Reads a body, and all that follows it, from an index of the buffer; False if it is not plain."""
-
-
 def plain_call(r: Reader, opener: Opener, openers: Openers, index: int) -> Found | None:
     """The call that opens at the reader's position, with nothing consumed; None if it is to be read by its parts."""
-    if len(r.buf) - r.at < _SHORTEST and not r.ended:
+    if (len(r.buf) - r.at < _SHORTEST and not r.ended) or r.limits.name < _LONGEST:
         return None
-    known: dict[int, tuple[Opener, PlainCall | None]] = openers.table.plain
-    if (pair := known.get(id(opener))) is None:
-        tells = opener.kind in ("call", "section") and not opener.weak
-        pair = known[id(opener)] = (opener, _made(opener.shape, opener.kind == "section") if tells else None)
-    if (plain := pair[1]) is None or (head := plain.head(r.buf, r.at)) is None:
+    plain = openers.derived(_plain, opener)
+    if plain is None or (head := plain.head(r.buf, r.at)) is None:
         return None
-    found = Found(opener, index, head, openers.table.named)
-    if found.tool is None and meant(found.name, openers.table.named):
+    if (tool := openers.table.named.get(head["name"])) is None:
         return None
-    if not plain.body(r, openers, found, head.end()):
+    found = Found(opener, index, head, tool)
+    if not plain.read(r, openers, found, head.end()):
         return None
-    return found if found.end - r.at <= r.limits.call and len(found.name) <= r.limits.name else None
+    return found if found.end - r.at <= r.limits.call and (found.end < len(r.buf) or r.ended) else None
 
 
-class PlainCall:
-    """How a plain call of one shape is read, after the opening of a section if `section`.
-
-    `head` matches all that precedes the values, `body` reads these, and the rest of the call.
-
-    Raises:
-        Unlike: a part of the shape has too many forms.
-    """
-
-    __slots__ = ("body", "head")
-
-    def __init__(self, shape: Shape, *, section: bool) -> None:
-        at = next((n for n, part in enumerate(shape.call) if isinstance(part, CallBody)), -1)
-        body = shape.call[at]
-        steps = "".join(_step(shape, n) for n in range(at))
-        head = rf"({_section(shape) if section else ''}){steps}{_into(body)}"
-        head += "" if "(?P<id>" in head else "(?P<id>(?!))?"
-        if at < 0 or head.count("(?P<name>") != 1:
-            raise Unlike
-        self.head = re.compile(head).match
-        self.body = _json(shape, at) if isinstance(body, Json | Envelope | KeyEnvelope) else _pairs(shape, at)
+def _plain(_: Openers, opener: Opener) -> PlainCall | None:
+    """How a plain call is read that opens like this; not if that is common in prose."""
+    if opener.kind not in ("call", "section") or opener.weak:
+        return None
+    return _compiled(opener.shape, opener.kind == "section")
 
 
 @lru_cache(256)
-def _made(shape: Shape, section: bool) -> PlainCall | None:
+def _compiled(shape: Shape, section: bool) -> PlainCall | None:
     try:
         return PlainCall(shape, section=section)
     except Unlike:
         return None
 
 
-# ---------------------------------------------------------------- before the body, and after it
+class PlainCall:
+    """How a plain call of one shape is read, after the opening of a section if `section`.
 
+    `head` matches all that precedes the values of the body, `pair` one parameter if it consists of such, `tail` the
+    rest of the call; `read` reads the values and the rest, and says whether they are plain.
 
-def _section(shape: Shape) -> str:
-    """The opening of a section, without attributes, and the white space after it."""
-    edge = shape.section.open if shape.section is not None else ""
-    if isinstance(edge, Tag):
-        return rf"{re.escape(f'<{edge.name}>')}\s*+"
-    if edge_of(edge) is not literal(edge.strip()):
-        raise Unlike
-    return rf"(?>{exact(edge.strip())})\s*+"
+    Raises:
+        Unlike: a part of the shape has too many forms, or nothing ends the call but what may come next.
+    """
 
+    __slots__ = ("body", "head", "pair", "read", "tail")
 
-def _step(shape: Shape, n: int) -> str:
-    """One part before the body, as a regular expression that matches nothing but what the part reads."""
-    match shape.call[n]:
-        case str(text):
-            return _literal(text)
-        case Name(prefix):
-            return rf"\s*+{_optional(prefix)}(?P<name>{_NAME}){_ends(shape, n)}"
-        case CountedName(prefix):
-            return rf"\s*+(?P<id>{_optional(prefix)}(?P<name>{_NAME}):[0-9]{{1,6}}+){_ends(shape, n)}"
-        case CallId():
-            return rf"\s*+(?P<id>{_NAME}){_ends(shape, n)}"
-        case NameTag(tag, attribute):
-            return rf'\s*+{re.escape(f"<{tag} {attribute}=")}"(?P<name>{_NAME})"\s*+>'
-        case Skip(written) as part if skips(part, _next(shape, n)):
-            return (
-                re.escape(written).replace(re.escape("{number}"), "[0-9]{1,6}+") + f"(?={re.escape(_next(shape, n))})"
-            )
-    raise Unlike
+    def __init__(self, shape: Shape, *, section: bool) -> None:
+        call, opening = shape.call, ""
+        at = next(n for n, part in enumerate(call) if isinstance(part, CallBody))
+        self.body, rest = call[at], call[at + 1 :]
+        tail = "".join(_step(part, "") for part in rest)
+        if isinstance(self.body, Pairs | TagParameters):
+            self.read, self.pair = self._pairs, re.compile(_pair(shape, self.body)).match
+        elif any(isinstance(part, Tag) for part in rest) or _opens_again(call):
+            raise Unlike
+        else:
+            self.read = self._object
+            tail = (tail or rf"(?={OVER.whole.pattern}|\Z)") if isinstance(self.body, Json) else rf"{_SPACE}\}}{tail}"
+        if section and shape.section is not None:
+            opening = f"{_step(shape.section.open, '')}{_SPACE}"
+        steps = "".join(map(_step, call[: at + 1], (*call[1:], "")))
+        head = f"({opening}){steps}"
+        if head.count("(?P<name>") != 1 or not tail:
+            raise Unlike
+        self.head = re.compile(head if "(?P<id>" in head else f"{head}(?P<id>(?!))?").match
+        self.tail = re.compile(tail).match
 
-
-def _literal(text: str) -> str:
-    return rf"\s*+(?>{exact(text.strip())})" if text.strip() else ""
-
-
-def _optional(prefix: str) -> str:
-    return f"(?:{re.escape(prefix)})?+" if prefix else ""
-
-
-def _next(shape: Shape, n: int) -> str:
-    following = shape.call[n + 1]
-    if not isinstance(following, str) or not following.strip():
-        raise Unlike
-    return following.strip()
-
-
-def _ends(shape: Shape, n: int) -> str:
-    """What directly follows a name."""
-    ends = ends_of_name(shape.call[n + 1 :])
-    if any(re.match(r"[\w.:-]", text) for text in ends):
-        raise Unlike
-    space = "" if any(text[0].isspace() for text in ends) else r"\s{0,64}+"  # which is not part of the name
-    return f"(?={space}(?:{'|'.join(map(re.escape, ends))}))"
-
-
-def _into(body: FormatPart) -> str:
-    """What of the body precedes its values."""
-    match body:
-        case Json():
-            return r"\s*+(?=\{)"
-        case Envelope(name, arguments):
-            keys = "|".join(map(re.escape, arguments))
-            return rf'\s*+\{{\s*+"{re.escape(name)}"\s*+:\s*+"(?P<name>{_NAME})"\s*+,\s*+"(?:{keys})"\s*+:\s*+(?=\{{)'
-        case KeyEnvelope():
-            return rf'\s*+\{{\s*+"(?P<name>{_NAME})"\s*+:\s*+(?=\{{)'
-        case Pairs() | TagParameters():
-            return ""
-    raise Unlike
-
-
-def _rest(parts: Sequence[FormatPart], space: str) -> str:
-    """What follows the body."""
-    out = ""
-    for part in parts:
-        match part:
-            case str(text):
-                out += rf"{space}(?>{exact(text.strip())})" if text.strip() else ""
-            case Tag(name, True):
-                out += f"{space}{re.escape(f'</{name}>')}"
-            case _:
-                raise Unlike
-    return out
-
-
-# ---------------------------------------------------------------- JSON
-
-
-def _json(shape: Shape, at: int) -> Read:
-    """Reads one JSON object with the C decoder."""
-    body, parts = shape.call[at], shape.call[at + 1 :]
-    if any(isinstance(part, Tag) for part in parts):
-        raise Unlike
-    closing = "" if isinstance(body, Json) else r"\s*+\}"
-    tail = re.compile(closing + _rest(parts, r"\s*+")).match
-    last = isinstance(body, Json) and not parts
-    more = _more_of_opening(shape)
-    typed = isinstance(body, Envelope)
-
-    def read(r: Reader, openers: Openers, found: Found, start: int) -> bool:
+    def _object(self, r: Reader, openers: Openers, found: Found, start: int) -> bool:
+        """Read one JSON object with the C decoder."""
         if (decoded := jsontext.decoded(r, start)) is None:
             return False
         value, end, loose = decoded
-        over = tail(r.buf, end)
-        if over is None or loose or (typed and "type" in value):  # with a type, it may describe a tool
-            return False
-        if last and _goes_on(r, end):
-            return False
-        if more and more.startswith(r.buf[over.end() : over.end() + len(more)]):  # what closes it may open the next one
+        over = self.tail(r.buf, end)
+        if over is None or loose or ("type" in value and isinstance(self.body, Envelope)):  # it may describe the tool
             return False
         found.end, found.arguments = over.end(), value
         found.deltas = [_new(ArgumentDelta, (found.index, r.buf[start:end], None))]
-        return found.tool is None or openers.expected(found.tool).fits(value)
+        return openers.expected(found.tool).fits(value)
 
-    return read
-
-
-def _more_of_opening(shape: Shape) -> str:
-    """What of a call's opening follows what is also its closing, as in a fence; empty if none is."""
-    first, close = shape.call[0], shape.call[-1]
-    if isinstance(first, str) and isinstance(close, str) and close.strip() and first.strip().startswith(close.strip()):
-        return first.strip()[len(close.strip()) :]
-    return ""
-
-
-def _goes_on(r: Reader, end: int) -> bool:
-    """Whether more of the arguments is after what closes them, or may be; as `Reader.sees` finds it."""
-    return OVER.match(r.buf, end) is None and (end < len(r.buf) or not r.ended)
-
-
-# ---------------------------------------------------------------- parameters
-
-
-def _pairs(shape: Shape, at: int) -> Read:
-    """Reads parameters whose values contain nothing that may open or close anything."""
-    part = shape.call[at]
-    if not isinstance(part, Pairs | TagParameters):
-        raise Unlike
-    if not (rest := _rest(shape.call[at + 1 :], _SPACE)):
-        raise Unlike  # nothing ends the call but what may come next
-    pair, tail = re.compile(_pair(shape, part, at)).match, re.compile(rest).match
-    edge = end_of_value(shape, part)
-    trim = isinstance(part, Pairs) and part.newlines == "both"
-
-    def read(r: Reader, openers: Openers, found: Found, start: int) -> bool:
-        call = CallReader(found.opener, openers, found.index, Lead(""), name=found.name)
-        call.arguments.tool = found.tool
-        buf, end, stop = r.buf, start, -1
-        while value := pair(buf, end):
+    def _pairs(self, r: Reader, openers: Openers, found: Found, start: int) -> bool:
+        """Read parameters whose values contain nothing that may open or close anything."""
+        body, expected, arguments = self.body, openers.expected(found.tool), CallArguments()
+        assert isinstance(body, Pairs | TagParameters)
+        trim = body.newlines == "both"
+        buf, end, arguments.tool = r.buf, start, found.tool
+        while value := self.pair(buf, end):
             key, kind, text = value.groups()
-            end, stop = value.end(), value.end(3)
-            if trim and text.endswith("\n"):
-                text, stop = _trimmed(text, stop)
-            if key in call.arguments.by_name or len(key) > r.limits.name:
+            end = value.end()
+            if trim and text.endswith("\n"):  # it belongs to what closes the value
+                text = text[: -2 if text.endswith("\r\n") else -1]
+            if key in arguments.by_name:
                 return False
-            found.deltas.append(_new(ArgumentDelta, (found.index, text, key)))
-            _put(r, call, part, key, text, kind)
-            if text.startswith(("[", "{")) and _is_cut(call, key, kind):
-                return False
-        if end == start and (found.tool is None or found.tool.parameters.get("required")):
-            return False  # prose may only mention what opens it; or it was broken off
-        over = tail(buf, end)
-        if over is None or (stop >= 0 and not _is_over(r, edge, stop)):
+            if text:
+                found.deltas.append(_new(ArgumentDelta, (found.index, text, key)))
+            if kind is None and key in expected.words:
+                arguments.by_name[key] = text
+                continue
+            arguments.put_written(r, key, text, kind)
+            if kind not in ("string", "true") and text[:1] in ("{", "[") and isinstance(arguments.by_name[key], str):
+                return False  # what closed it may be in a string of it
+        over = self.tail(buf, end)
+        if over is None or end == start or arguments.doubt is not None or not expected.fits(arguments.by_name):
             return False
-        found.end = over.end()
-        return _settles(r, call, found)
-
-    return read
+        found.end, found.arguments, found.repairs = over.end(), arguments.by_name, arguments.repairs
+        return True
 
 
-def _trimmed(text: str, stop: int) -> tuple[str, int]:
-    """A value and where it ends, without the line end that belongs to what closes it."""
-    cut = 2 if text.endswith("\r\n") else 1
-    return text[:-cut], stop - cut
+def _opens_again(call: Sequence[FormatPart]) -> bool:
+    """Whether what closes a call may open the next one, as a fence does."""
+    first, close = call[0], call[-1]
+    return isinstance(first, str) and isinstance(close, str) and first.strip().startswith(close.strip() or " ")
 
 
-def _settles(r: Reader, call: CallReader, found: Found) -> bool:
-    """Take the arguments as the tool's schema requires; False if the call is damaged."""
-    try:
-        call.repair(r)
-    except Damage:
-        return False
-    if call.arguments.doubt is not None:
-        return False
-    found.deltas = [delta for delta in found.deltas if delta.text]
-    found.arguments, found.repairs = call.arguments.by_name, call.arguments.repairs
-    return True
+_WRITTEN: Final[Mapping[type, Callable[[Any], str]]] = {
+    Tag: lambda part: re.escape(edge(part)),
+    NameTag: lambda part: rf'{re.escape(f"<{part.name} {part.attribute}=")}"(?P<name>{_NAME})"\s*+>',
+    Name: lambda part: rf"(?:{re.escape(part.prefix)})?+(?P<name>{_NAME}){_ENDS}",
+    CountedName: lambda part: rf"(?P<id>(?:{re.escape(part.prefix)})?+(?P<name>{_NAME}):[0-9]{{1,6}}+){_ENDS}",
+    CallId: lambda _: rf"(?P<id>{_NAME}){_ENDS}",
+    Json: lambda _: r"(?=\{)",
+    Envelope: lambda part: (
+        rf'\{{\s*+"{re.escape(part.name)}"\s*+:\s*+"(?P<name>{_NAME})"'
+        rf'\s*+,\s*+"(?:{"|".join(map(re.escape, part.arguments))})"\s*+:\s*+(?=\{{)'
+    ),
+    KeyEnvelope: lambda _: rf'\{{\s*+"(?P<name>{_NAME})"\s*+:\s*+(?=\{{)',
+    Pairs: lambda _: "",
+    TagParameters: lambda _: "",
+}
+"""A part, up to the values of a body, as a regular expression that matches nothing but what the part reads."""
 
 
-def _pair(shape: Shape, part: Pairs | TagParameters, at: int) -> str:
-    """One parameter: its `key`, its `kind` if that is written, and its `value` with all white space in it.
-
-    Raises:
-        Unlike: a value may be over at characters that are common in values, or what follows one seems to end the call.
-    """
-    section = shape.section.close if shape.section is not None else ""
-    newline = r"(?:\r?\n)?+" if part.newlines != "none" else ""
-    after = [p.strip() for p in (*shape.call[at + 1 :], section) if isinstance(p, str) and p.strip()]
-    if isinstance(part, TagParameters):
-        if not all(text.startswith("<") for text in after):
-            raise Unlike
-        kind = rf'(?: {re.escape(part.kind)}="(?P<kind>true|false)")?+' if part.kind else _NO_KIND
-        opening = rf'{_SPACE}{re.escape(f"<{part.name} {part.attribute}=")}"(?P<key>{_KEY})"{kind}>{newline}'
-        return rf"{opening}(?P<value>[^<]*+){re.escape(f'</{part.name}>')}"
-    first = next(p for p in shape.call if isinstance(p, str) and p.strip()).strip()
-    key, close = part.key.strip(), part.close.strip()
-    if key.startswith(tuple(after)):
+def _step(part: FormatPart, following: FormatPart) -> str:
+    """One part, with the white space before it."""
+    if isinstance(part, str):
+        return rf"{_SPACE}(?>{exact(part.strip())})" if part.strip() else ""
+    if isinstance(part, Skip) and isinstance(following, str) and skips(part, following.strip()):
+        return re.escape(part.written).replace(re.escape("{number}"), "[0-9]{1,6}+") + r"(?=\S)"
+    if (written := _WRITTEN.get(type(part))) is None:
         raise Unlike
-    firsts = re.escape("".join(sorted({text[0] for text in ("<", first, key, close, *after)})))
-    kind, words = _NO_KIND, part.middle.split()
-    if part.kind:
-        kind = rf"(?>{exact(part.kind[0].strip())})(?P<kind>[a-z]{{1,16}}+)"
-        words = part.kind[1].split()
-    middle = rf"{kind}(?={re.escape(words[0])})" + "".join(rf"{_SPACE}{exact(word)}" for word in words)
-    return rf"{_SPACE}{exact(key)}(?P<key>{_KEY}){middle}{newline}(?P<value>[^{firsts}]*+)(?>{exact(close)})"
+    return _SPACE + written(part)
 
 
-_NO_KIND: Final = "(?P<kind>(?!))?"
-
-
-def _put(r: Reader, call: CallReader, part: Pairs | TagParameters, key: str, text: str, kind: str | None) -> None:
-    """Add one argument."""
-    arguments, tool = call.arguments, call.arguments.tool
-    words = call.openers.expected(tool).words if tool is not None and kind is None else ()
-    if key in words or kind == ("string" if isinstance(part, Pairs) else "true"):
-        arguments.by_name[key] = text
-    elif kind is not None and isinstance(part, Pairs):
-        arguments.put_typed(r, key, text, kind)
-    elif kind is not None and not (tool and tool.declares(key)):
-        arguments.by_name[key] = values.read(text, {}, {})
+def _pair(shape: Shape, part: Pairs | TagParameters) -> str:
+    """One parameter: its key, its kind if that is written, and its value with all white space in it."""
+    firsts = re.escape(end_of_value(shape, part).firsts)
+    kind, newline = "(?P<kind>(?!))?", r"(?:\r?\n)?+" if part.newlines != "none" else ""
+    if isinstance(part, TagParameters):
+        kind = rf'(?: {re.escape(part.kind)}="(?P<kind>true|false)")?+' if part.kind else kind
+        opening, middle = re.escape(f"<{part.name} {part.attribute}=") + '"', f'"{kind}>'
+        close = re.escape(f"</{part.name}>")
     else:
-        arguments.put(r, key, text)
-
-
-def _is_cut(call: CallReader, key: str, kind: str | None) -> bool:
-    """Whether a value that accepts no text begins as JSON and is not JSON: what closed it may be in a string of it."""
-    if not isinstance(call.arguments.by_name[key], str):
-        return False
-    return kind not in (None, "string", "true") or call.arguments.is_data(key)
-
-
-def _is_over(r: Reader, edge: ValueEnd, stop: int) -> bool:
-    """Whether the closing of the last value, at an index of the buffer, certainly ends the value."""
-    found = edge.token.match(r.buf, stop)
-    return found is not None and found.lastgroup == "fit"
+        kind = rf"(?>{exact(part.kind[0].strip())})(?P<kind>[a-z]{{1,16}}+)" if part.kind else kind
+        middle = kind + _SPACE.join(map(exact, (part.kind[1] if part.kind else part.middle).split()))
+        opening, close = exact(part.key.strip()), exact(part.close.strip())
+    return rf"{_SPACE}{opening}(?P<key>{_KEY}){middle}{newline}(?P<value>[^{firsts}]*+)(?>{close})"

@@ -6,7 +6,7 @@ Knows the reader and the openers; reads no call.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from copy import copy
 from typing import Final
 
@@ -240,7 +240,9 @@ class ProseReader:
             return [Opener("aside", self.openers.formats[0], Shape(()), aside=self.openers.asides.at(found))]
         if found := self.openers.literal.match(r.buf, r.at):
             entries += self.openers.table.at_literal(found[0])
-        if r.buf.startswith("<", r.at) and self._tag_may_open(entries) and (found := (yield from r.sees(TAG))):
+        table = self.openers.table
+        may_open = table.tags or (table.loose and not entries)
+        if may_open and r.buf.startswith("<", r.at) and (found := (yield from r.sees(TAG))):
             entries += self.openers.table.at_tag(found, loose=not entries)
         return entries if self.other is None else self._that_count(entries, self.other)
 
@@ -329,12 +331,6 @@ class ProseReader:
                 self.end_decides()
                 return found
             yield
-
-    def _tag_may_open(self, entries: Sequence[Opener]) -> bool:
-        """Whether the tag here may open something other than what its exact letters open."""
-        if self.openers.table.tags or entries or self.openers.may_be_loose is None:
-            return bool(self.openers.table.tags)
-        return self.openers.may_be_loose(self.r.buf, self.r.at) is not None
 
     def over_space(self) -> Generator[None, None, str]:
         """Consume a bounded run of white space; returns it."""

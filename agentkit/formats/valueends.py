@@ -221,7 +221,7 @@ def _end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
     starts = "".join(re.escape(c) for c in sorted({text[0] for text in (close, *texts)}))
     newlines = rf"|\n(?=[{starts}]|\Z)|\r(?=\n(?:[{starts}]|\Z)|\Z)" if trim else ""
     stops = "|".join(dict.fromkeys(may_begin(text) for text in (close, first, key, *texts)))
-    words = [word for text in (part.middle, *part.kind) for word in text.split() if len(word) > 4]
+    words = [word for text in (part.middle, *part.kind) for word in text.split() if len(word) > 4 and "<" in word]
     marks = (close, key, first, *words, *rest, *section)
     before = r"(?:\r?\n|\r)?" if trim else ""
     return ValueEnd(
@@ -234,7 +234,7 @@ def _end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
         _around(shape),
         _begun(rest[0], key, close),
         newline=part.newlines != "none",
-        firsts="".join({"<", *(text[0] for text in marks)}),
+        firsts="".join({"<" if "<" in text else text[0] for text in marks} | {"<"}),
         heads=marks,
         even=(key, *words[: len(part.middle.split())], close) if not part.kind else (key, close),
     )

@@ -126,3 +126,10 @@ def test_an_id_that_is_not_followed_by_what_it_should_be_is_damaged_however_much
     text = "[TOOL_CALLS]ping[CALL_ID]call000001GS]{}"
     [error] = [e for e in formats.parse(text, "mistral_compact", [NOTE]) if isinstance(e, CallError)]
     assert (error.code, error.position) == ("invalid_json", 25)
+
+
+def test_an_attribute_in_a_value_is_no_markup_of_kimi_k3() -> None:
+    text = formats.render_calls("kimi_k3", [ToolCall("", "note", {"text": '<p class="x" type="y">'})], [NOTE])
+    assert read(text, (formats.get("kimi_k3"),), [*text]) == read(text, (formats.get("kimi_k3"),))
+    [call] = formats.calls(formats.parse(text, "kimi_k3", [NOTE]))
+    assert call.arguments == {"text": '<p class="x" type="y">'}

@@ -43,12 +43,7 @@ def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wai
             continue
         kind = opening.attributes.get(part.kind) if part.kind else None
         text, verbatim = yield from read_value(r, call, key, end, is_text=True if kind == "true" else None)
-        if kind == "true":
-            call.arguments.set(r, key, text)
-        elif kind == "false" and not (call.tool and call.tool.declares(key)):
-            call.arguments.set(r, key, values.read(text, {}, {}))
-        else:
-            call.arguments.put(r, key, text, nulls=not verbatim)
+        call.arguments.put_written(r, key, text, kind if kind in ("true", "false") else None, verbatim=verbatim)
 
 
 def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
@@ -63,12 +58,7 @@ def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
             yield from r.space()
         key, kind = yield from _key_and_kind(r, call, part)
         text, verbatim = yield from read_value(r, call, key, end, is_text=kind == "string" if kind else None)
-        if kind == "string":
-            call.arguments.set(r, key, text)
-        elif kind:
-            call.arguments.put_typed(r, key, text, kind)
-        else:
-            call.arguments.put(r, key, text, nulls=not verbatim)
+        call.arguments.put_written(r, key, text, kind, verbatim=verbatim)
 
 
 def _over(r: Reader, call: CallReader, end: ValueEnd) -> None:
