@@ -308,7 +308,8 @@ def pieces(shape: Shape) -> re.Pattern[str]:
                 texts += [f"{slash}{e.tag}" for e in elements if e is not None for slash in ("<", "</")]
     if shape.section is not None:
         texts += [edge(shape.section.open), edge(shape.section.close)]
-    found = {piece for text in texts for piece in text.split() if len(piece) > 4 and not piece.isalnum()}
+    lines = (line.strip() for text in texts for line in text.splitlines())
+    found = {piece for piece in lines if len(piece) > 4 and not piece.isalnum()}
     return re.compile("|".join(map(re.escape, sorted(found, key=len, reverse=True))) or "(?!)")
 
 
