@@ -206,13 +206,17 @@ def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False, zeros:
     ('007', 5, ['a', 'b'])
     """
     options = list(alternatives(schema, root))
+    may_be_text = False
     for option in options:
-        if (value := _listed(text, option)) is not _UNREAD:
+        listed = "const" in option or isinstance(option.get("enum"), list)
+        if listed and (value := _listed(text, option)) is not _UNREAD:
             return value  # a value listed literally is meant
-    if any(_kind(o) == "string" and (text in NULLS or not _enumerated(o)) for o in options):
+        may_be_text = may_be_text or (_kind(option) == "string" and (not listed or text in NULLS))
+    if may_be_text:
         if nulls and text in NULLS and accepts_null(schema, root):
             return None
-        return _unless_clearly_not(text, [o for o in options if _kind(o) not in ("string", "null")])
+        others = [o for o in options if _kind(o) not in ("string", "null")]
+        return _unless_clearly_not(text, others) if others else text
     stripped = text.strip()
     if stripped in NULLS and accepts_null(schema, root):
         return None
@@ -222,15 +226,10 @@ def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False, zeros:
     return _of_another_type(stripped, text, options)
 
 
-def _enumerated(schema: Schema) -> bool:
-    return "const" in schema or isinstance(schema.get("enum"), list)
-
-
 def _listed(text: str, schema: Schema) -> Any:
     """The value of an `enum` or `const` that is written here."""
-    if not _enumerated(schema):
-        return _UNREAD
-    listed = schema.get("enum", [schema.get("const")])
+    enum = schema.get("enum")
+    listed = enum if isinstance(enum, list) else [schema.get("const")]
     strings = [value for value in listed if isinstance(value, str)]
     stripped = text.strip()
     if text in strings or (stripped in strings and len(strings) == len(listed)):
@@ -243,7 +242,7 @@ def _listed(text: str, schema: Schema) -> Any:
 
 def _unless_clearly_not(text: str, others: list[Schema]) -> Any:
     """A string, unless it is exactly one value of another type that the schema allows."""
-    value = _json(text.strip()) if others else _UNREAD
+    value = _json(text.strip())
     return value if isinstance(value, str) or any(_is(value, _kind(o)) for o in others) else text
 
 
