@@ -14,12 +14,11 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from agentkit.errors import FormatError
-from agentkit.schemas.typed.exact import SHORT, Rounded, nearest, whole
-from agentkit.schemas.typed.literals import A_NUMBER, MAX_DEPTH, PYTHON_WORDS, literal_value
+from agentkit.schemas.typed.exact import Rounded, nearest, whole
+from agentkit.schemas.typed.literals import A_NUMBER, MAX_DEPTH, MAX_NUMBER, PYTHON_WORDS, literal_value
 from agentkit.schemas.walk import TYPES, Schema, alternatives
 from agentkit.unicode import has_surrogate, without_surrogates
 
-MAX_NUMBER = 5_000  # characters; the interpreter itself refuses integers with more than 4,300 digits
 _INTEGER = re.compile(r"[+-]?(?!0[0-9])[0-9]{1,4300}\Z")  # 4,300 is the interpreter's own limit for int(str)
 _ONE_READING = re.compile(r"[+-]?(?!0+[1-7][0-7]+\Z)0[0-9]+\Z")  # a month; `007`, `018956`: not octal, as `0644` may be
 _TOO_LONG = re.compile(r"(?<!\d)\d{4301}")
@@ -35,9 +34,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _finite(text: str) -> float:
-    value = float(text) if len(text) <= SHORT else 0.0
-    if not value:
-        value = nearest(text) if len(text) <= MAX_NUMBER else math.inf
+    value = nearest(text) if len(text) <= MAX_NUMBER else math.inf
     if not math.isfinite(value):
         raise ValueError(f"expected {A_NUMBER}, got {text[:20]!r}")
     return value
