@@ -15,7 +15,7 @@ from typing import Any, Final
 from agentkit.formats.atoms import PROSE
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, text_run
 from agentkit.schemas.typed import values
-from agentkit.schemas.typed.literals import A_NUMBER
+from agentkit.schemas.typed.literals import A_NUMBER, MAX_NUMBER
 from agentkit.unicode import has_surrogate, without_surrogates
 
 UNREAD: Final[Any] = object()
@@ -277,8 +277,8 @@ class _Scan:
             whole = found.end() < len(self.r.buf) or self.r.ended
             if self.r.ended and found.end() >= len(self.r.buf):
                 self.r.cut = self.r.base + self.p
-            if found.end() - self.p > values.MAX_NUMBER:  # judged by what has arrived at the latest when it is too long
-                number = _DIGITS.fullmatch(found[0], 0, values.MAX_NUMBER)
+            if found.end() - self.p > MAX_NUMBER:  # judged by what has arrived at the latest when it is too long
+                number = _DIGITS.fullmatch(found[0], 0, MAX_NUMBER)
                 raise self.refused(A_NUMBER if number else _EXPECTED[state])
             if whole and _SCALAR.match(found[0]) is None:
                 raise self.bad(state)

@@ -114,7 +114,8 @@ def test_a_call_after_a_container_whose_fence_was_left_open_is_made(text: str) -
     assert native(text % CALL) == 1
 
 
-INDENTED = [
+SHOWN = [
+    # a fence that is indented more than what is in it
     "So:\n\n  ```xml\n\n%s\n\n  ```\n\nShall I?",
     "  ```xml\n  x\n\n%s\n  ```",
     "  ```xml\n  x\n%s\n  ```",
@@ -122,37 +123,19 @@ INDENTED = [
     "   ```markdown\n1. %s\n   ```",
     "   ```\n> %s\n   ```",
     "- a\n\nText\n\n  ```\n\n%s\n  ```",
-]
-
-
-@pytest.mark.parametrize("text", INDENTED)
-def test_a_fence_may_be_indented_more_than_what_is_in_it(text: str) -> None:
-    for formats in (get("hermes"), auto()):
-        for size in (1, 3, 1000):
-            assert made(formats, text % CALL, size) == 0
-    assert native(text % CALL) == 0
-
-
-DEEP = [
+    # what is indented like code ends no fence
     '```python\ndef f():\n    """Write it like this:\n\n    ```\n    %s\n    ```\n    """\n```',
     '```python\ndef f():\n\t"""Write it like this:\n\n\t```\n\t%s\n\t```\n\t"""\n```',
     '- ```python\n  def f():\n      """Write:\n\n      ```\n      %s\n      ```\n      """\n  ```',
+    # a quotation of which only the first line is marked
+    "> ```xml\n%s\n```\n",
+    "> ```xml\nSo:\n```\n%s\n```",
+    "> ```\nSo:\n~~~\n%s\n~~~",
 ]
 
 
-@pytest.mark.parametrize("text", DEEP)
-def test_what_is_indented_like_code_ends_no_fence(text: str) -> None:
-    for formats in (get("hermes"), auto()):
-        for size in (1, 3, 1000):
-            assert made(formats, text % CALL, size) == 0
-    assert native(text % CALL) == 0
-
-
-BARE = ["> ```xml\n%s\n```\n", "> ```xml\nSo:\n```\n%s\n```", "> ```\nSo:\n~~~\n%s\n~~~"]
-
-
-@pytest.mark.parametrize("text", BARE)
-def test_a_quotation_whose_first_line_alone_is_marked_shows_code(text: str) -> None:
+@pytest.mark.parametrize("text", SHOWN)
+def test_a_call_in_such_a_fence_is_shown(text: str) -> None:
     for formats in (get("hermes"), auto()):
         for size in (1, 3, 1000):
             assert made(formats, text % CALL, size) == 0

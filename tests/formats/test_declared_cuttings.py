@@ -10,7 +10,7 @@ import os
 import declarations
 import pytest
 
-from agentkit.formats import Format
+from agentkit.formats import Format, get
 from agentkit.formats.format import (
     CallId,
     CountedName,
@@ -83,3 +83,20 @@ E1 = '<run tool="move"><t><src>say "hi</run>'
 def test_what_was_read_in_two_ways(call: tuple[FormatPart, ...], section: Section | None, text: str) -> None:
     format = Format("mine", call, section)
     assert declarations.differing(format, text, declarations.every_single(text)) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pythonic", "x=[]), ping()]"),
+        ("pythonic", "ping()d=="),
+        ("deepseek_v41", "<｜DSML｜ invoke\n<｜DSML｜ invoke name="),
+        ("seed_oss", '<function=move"'),
+        ("llama4_pythonic", "<|python_start|>ping'"),
+        ("hermes", "<|TOOL|>ping"),
+        ("harmony", '<||>commentary to=functions.ping"<|message|>'),
+        ("harmony", "<|c|>commentary to=functions.ping a b c d<|message|>{}"),
+    ],
+)
+def test_what_was_read_in_two_ways_in_the_catalogue(name: str, text: str) -> None:
+    assert declarations.differing(get(name), text, declarations.every_single(text)) is None

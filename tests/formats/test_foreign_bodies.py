@@ -136,21 +136,10 @@ def test_a_call_in_another_style_after_a_formats_own_opening_is_right_or_an_erro
 ) -> None:
     for body in BODIES:
         for text in (f"{opens}\n{body}\n{closes}", f"I will move it.\n\n{opens}{body}{closes}\n\nDone."):
-            found = answered(read(format, text))
-            assert found, text
-            assert all(map(right, found)), text
-
-
-@pytest.mark.share(12)
-@every_opening
-def test_under_auto_as_well(format: Format, opens: str, closes: str) -> None:
-    if format not in AUTO:
-        return
-    for body in BODIES:
-        text = f"{opens}\n{body}\n{closes}"
-        found = answered(read(formats.auto(), text, (7,)))
-        assert found, text
-        assert all(map(right, found)), text
+            for given in (format, formats.auto()) if format in AUTO else (format,):
+                found = answered(read(given, text, (1,) if given is format else (7,)))
+                assert found, text
+                assert all(map(right, found)), text
 
 
 @pytest.mark.share(12)

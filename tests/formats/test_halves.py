@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 
 import pytest
@@ -11,7 +10,6 @@ from corpora import source
 from agentkit import ToolRegistry, formats, openapi_schema, xml_schema
 from agentkit.events import CallEnd, CallError, Event
 from agentkit.formats import CATALOG, Format
-from agentkit.formats.format import NestedTags, Pairs, TagParameters, ToolElement
 from agentkit.messages import ToolCall
 
 
@@ -54,24 +52,6 @@ PAIRS = [
     (ToolCall("", "clean", {"path": "old"}), ToolCall("", "ping", {})),
 ]
 BETWEEN = ["", "\n", " oops, again: ", "\n\n", "\n\nSorry, again:\n", "...\n"]
-MIXED = {
-    "a header begun again": (
-        "<|channel|>commentary to=functions.delete<|channel|>commentary to=functions.read <|constrain|>json<|message|>"
-        '{"path": "new.txt"}<|call|>'
-    ),
-    "a call ended in its header": (
-        "<|channel|>commentary to=functions.read <|constrain|>json<|mes<|call|><|start|>assistant<|channel|>commentary "
-        'to=functions.delete <|constrain|>json<|message|>{"path": "new.txt", "mode": "y"}<|call|>'
-    ),
-    "a message ended in its header": (
-        "<|channel|>commentary to=functions.delete<|end|><|start|>assistant<|channel|>commentary<|message|>"
-        '{"path": "new.txt"}<|call|>'
-    ),
-    "another recipient in the rest of a header": (
-        "<|channel|>commentary to=functions.delete <|consnel|>commentary to=functions.read <|constrain|>json<|message|>"
-        '{"path": "new.txt"}<|call|>'
-    ),
-}
 
 
 def valid(call: ToolCall) -> bool:
@@ -122,14 +102,6 @@ def test_half_a_call_lends_nothing_to_any_other(format: Format) -> None:
             check(whole + between + half[:cut], format, (first, second))
 
 
-@pytest.mark.parametrize("text", MIXED.values(), ids=MIXED)
-def test_a_harmony_header_is_over_before_another_one_begins(text: str) -> None:
-    events = formats.parse(text, "harmony", TOOLS)
-    written = [("read", {"path": "new.txt"}), ("delete", {"path": "new.txt", "mode": "y"})]
-    assert all((e.call.name, dict(e.call.arguments)) in written for e in events if isinstance(e, CallEnd))
-    assert any(isinstance(e, CallError) for e in events)
-
-
 @pytest.mark.parametrize(
     "header",
     [
@@ -148,32 +120,3 @@ def test_what_a_header_has_besides_the_name_is_no_part_of_the_call(header: str) 
     )
     assert isinstance(end, CallEnd)
     assert (end.call.name, end.call.arguments) == ("read", {"path": "a"})
-
-
-def _ends_of_values(format: Format) -> Iterator[tuple[str, str]]:
-    """A call's text up to its value's end, and the text that closes it."""
-    call = formats.render_calls(format, [ToolCall("", "delete", {"path": "old.txt"})], TOOLS)
-    for part in (part for shape in format.shapes for part in shape.call):
-        match part:
-            case Pairs(close=close):
-                yield call, close.strip()
-            case TagParameters(name):
-                yield call, f"</{name}>"
-            case ToolElement():
-                yield call, "</path>"
-            case NestedTags(token):
-                yield call, f"{token}</path>"
-
-
-@pytest.mark.parametrize("format", CATALOG, ids=lambda f: f.name)
-def test_the_rest_of_a_damaged_closing_tag_is_part_of_no_value(format: Format) -> None:
-    for call, closing in _ends_of_values(format):
-        before, found, after = call.partition(closing)
-        for cut in range(1, len(closing) - 2 if found else 0):
-            for between in ("", "\n", "<"):
-                text = f"{before.rstrip()}{between}{closing[cut:]}\n{after.lstrip()}"
-                if between and between + closing[cut:] == closing:
-                    continue
-                events = formats.parse(text, format, TOOLS)
-                assert source(events) == text
-                assert not any(isinstance(e, CallEnd) for e in events), text

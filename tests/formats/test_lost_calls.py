@@ -71,15 +71,8 @@ def test_a_call_whose_id_cannot_be_read_is_told_once_and_what_is_before_it_stays
         assert [begun, again] == [CallStart(0, "ping"), CallStart(1, "ping")]
 
 
-MENTIONS = (
-    "Behind {0}, note that ping ends it.", "The {0} delimiter", "{0}. Then (ask) note.", "I would say {0}; note: this.",
-    '{0}, "ping" and "add" are words.', "Some write {0} (ping) or so.",
-    "{0} or {0} or {0}: ask me.", "Use {0} `ping(`.",
-)  # fmt: skip
 TAGS = ("The tag <add <b>two</b> numbers", "A <note <i>x</i> y> tag.", "<ask <b>me</b>", "(<add</b>) ping).")
 """What only speaks of a tool's tag: other tags in it come before no attribute."""
-NAMES = ("deepseek_v3", "kimi_k3", "harmony")
-"""Here any word behind the opening is read as a tool's name, for what follows a name may stand far behind it."""
 
 
 @pytest.mark.parametrize("text", TAGS)
@@ -130,9 +123,3 @@ def test_a_bracket_in_prose_is_no_list_of_calls_that_begins_with_damage(
 
 LISTS = [f for f in CATALOG if f.section is not None and isinstance(f.call[0], Envelope | KeyEnvelope)]
 LISTS = [f for f in LISTS if not weak(f.section.open)]  # type: ignore[union-attr]
-
-
-DAMAGED_FIRST = (
-    '{"nme": "ping", "arguments": {}}', '{"name": "pong", "arguments": {}}', '{"name" "ping", "arguments": {}},',
-    '{"name": "ping", "argments": {}, "b": 1}', '{"name": "ping" "arguments": {}}',
-)  # fmt: skip

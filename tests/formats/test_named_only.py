@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentkit import Agent, ProcessorConfig, ToolRegistry, formats
+from agentkit import formats
 from agentkit.errors import FormatError
 from agentkit.events import CallEnd, CallError
 from agentkit.formats import Parser, ToolSpec, parse, render_calls
 from agentkit.messages import ToolCall
-from agentkit.testing import ScriptedModel
 
 NOTHING: dict[str, Any] = {"type": "object", "properties": {"hard": {"type": "boolean"}}}
 KIND: dict[str, Any] = {"type": "object", "properties": {"path": {"type": "string"}, "type": {"type": "string"}}}
@@ -61,24 +60,6 @@ def read(text: str, format: Any, size: int | None = None, tools: Sequence[ToolSp
 def test_names_alone_call_nothing(text: str, name: str, size: int | None) -> None:
     several = {"recoverable": formats.recoverable(), "auto": formats.auto()}
     assert read(text, several.get(name, name), size) == []
-
-
-@given(replies(), st.sampled_from((None, "llama3_json", "xlam", "json_fence")))
-def test_names_alone_run_nothing(text: str, name: str | None) -> None:
-    ran: list[str] = []
-
-    def reset(hard: bool = False) -> str:
-        ran.append("reset")
-        return "done"
-
-    def ls(path: str = ".", type: str = "") -> str:
-        ran.append("ls")
-        return path
-
-    model = ScriptedModel([text, "Done."], format=name)
-    result = Agent(model, [reset, ls]).run_sync("Which tools do you have?")
-    assert ran == []
-    assert name is not None or result.text == text
 
 
 @pytest.mark.parametrize("name", ["json_fence", "llama3_json", "xlam"])
@@ -155,21 +136,6 @@ def test_a_tool_with_these_parameters_can_be_called() -> None:
     assert render_calls("hermes", [ToolCall("", "create", TYPED)], [CREATE])
     with pytest.raises(FormatError, match="would be read back as"):
         render_calls("llama3_json", [ToolCall("", "create", TYPED)], [CREATE])
-
-
-def test_recovery_runs_no_description_of_a_tool() -> None:
-    ran: list[str] = []
-
-    def create(name: str = "", type: str = "", properties: dict[str, Any] | None = None) -> str:
-        """Create a type."""
-        ran.append(type)
-        return "made"
-
-    registry = ToolRegistry(create)
-    (spec,) = registry.specs()
-    text = json.dumps({"name": spec.name, "parameters": spec.parameters})
-    Agent(ScriptedModel([text, "Done."]), registry, config=ProcessorConfig()).run_sync("Describe your tool.")
-    assert ran == []
 
 
 # ---------------------------------------------------------------- a tool that has a parameter `description`
@@ -265,25 +231,3 @@ def test_a_description_that_is_marked_as_a_call_is_an_argument(name: str, writte
     text = written.format(json.dumps({"name": "create_issue", "description": "It fails."}))
     (end,) = read(text, name, tools=DESCRIBED)
     assert end.call.arguments == {"description": "It fails."}
-
-
-def test_a_list_of_descriptions_runs_nothing() -> None:
-    ran: list[str] = []
-
-    def create_issue(title: str = "untitled", description: str = "") -> str:
-        ran.append(description)
-        return "done"
-
-    def ls(path: str = ".") -> str:
-        return path
-
-    one = {"name": "create_issue", "description": "Opens a new issue"}
-    several = [one, {"name": "ls", "description": "Lists the files of a folder"}]
-    for name in (None, "llama3_json", "xlam", "json_fence"):
-        for shown in (several, {"type": "function", "function": one}):
-            for text in (json.dumps(shown), f"```json\n{json.dumps(shown, indent=2)}\n```"):
-                for config in (ProcessorConfig(), ProcessorConfig(formats="auto")):
-                    if name is None or config == ProcessorConfig():
-                        model = ScriptedModel([text, "Done."], format=name)
-                        Agent(model, [create_issue, ls], config=config).run_sync("Which tools do you have?")
-    assert ran == []

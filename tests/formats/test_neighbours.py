@@ -14,12 +14,9 @@ from format_tools import ASK, PING
 from agentkit import formats
 from agentkit.events import CallEnd, CallError, Event, Text, merge
 from agentkit.formats import CATALOG, Format, Parser
-from agentkit.formats.format import Envelope, KeyEnvelope, PythonCall
 from agentkit.messages import ToolCall
 
 TOOLS = (ASK, PING)
-LISTS = [f for f in CATALOG if f.section is not None and isinstance(f.call[0], Envelope | KeyEnvelope | PythonCall)]
-CALLS = [ToolCall("", "ping", {}), ToolCall("", "ask", {"text": "a"}), ToolCall("", "ask", {"text": "b"})]
 
 
 def read(text: str, given: str | Format) -> list[Event]:
@@ -34,17 +31,6 @@ def read(text: str, given: str | Format) -> list[Event]:
 
 def made(events: list[Event]) -> list[tuple[str, dict[str, object]]]:
     return [(e.call.name, dict(e.call.arguments)) for e in events if isinstance(e, CallEnd)]
-
-
-def damages(call: str) -> list[str]:
-    """One call as a model may miswrite it, so that its tool's name is not told; and what is no call at all."""
-    return [
-        f'"{call}"', f"[{call}]", f"({call}", f"{call}}}", f"{call})", call[1:], call.replace("ping", "p ing"),
-        f"2*3{call}", f"{call}<cwd>/tmp</cwd>", "x", "{}", '{"a": 1}', '""', '"', "'", "(", "[", "{", "}", "]", ")",
-        "x = 1", "0" * 1000, f"{'9' * 5000}{call}", f"<cwd>/tmp</cwd>{call}",
-        call.replace("()", ")("), call.replace("in", "]"), call.replace("ing", "ing<|x|>"), '{"a": "b\n\nc"}', "{,}",
-        *(damaged for c in ":<,;!/" for damaged in (c + call, call.replace("(", f"{c}("), call.replace("in", c))),
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -97,10 +83,6 @@ EXPRESSIONS = (
     "if x: ping()", "for p in x: ping()",
 )  # fmt: skip
 """Of all these, only Python could tell whether `ping` runs, or what is made of what it returns."""
-BLOCKS = (
-    "if False:\n    ping()", "if x:\n    y\nelse:\n    ping()", "for p in x:\n\tping()", "while x:\n  ping(); ping()",
-    "def f():\n    ping()\n    ping()", "try:\n    ping()\nexcept E:\n    ping()", "with x as y:\n    ping()",
-)  # fmt: skip
 AROUND = {
     "pythonic": ("[", "]"),
     "llama4_pythonic": ("<|python_start|>[", "]<|python_end|>"),

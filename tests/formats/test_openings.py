@@ -85,9 +85,6 @@ def test_an_escape_makes_no_other_name_of_a_tools(format: Format, name: str) -> 
     assert not [e.call.name for e in read(text, format) if isinstance(e, CallEnd) and not e.call.name.isprintable()]
 
 
-PYTHON = "ask(text='a')"
-
-
 @pytest.mark.parametrize(
     ("format", "text"),
     [
@@ -98,9 +95,6 @@ PYTHON = "ask(text='a')"
 )
 def test_an_opening_without_the_word_or_token_behind_it_is_read(format: str, text: str) -> None:
     assert [e.call.arguments for e in read(text, format) if isinstance(e, CallEnd)] == [{"text": "a"}]
-
-
-LISTS = re.compile(r"\s*\]\s*(?=<[|/]|```)")
 
 
 @pytest.mark.parametrize(

@@ -177,23 +177,6 @@ def test_arguments_hold_no_lone_surrogate_however_the_text_came(format: Format) 
     assert [dict(c.arguments) for c in formats.calls(whole)] == [{"text": "a\ufffdb"}]
 
 
-LISTS = (
-    '```\n[{"x": 1}, {"name": "note"', '```json\n[{"x": 1, "name" :\n"ping"}]\n```', '[add91, b=2), ping()]',
-    "[\nadd91, b=2), note (text='a')]", "[add 1), default_api.ping()]", '[TOOL_CALS]ping[ARGS]{}', "<|a|>ping()",
-    '<tol_call>{"name": "ping", "arguments": {}}', '```json\n{"nme": 1, "arguments": {}}\n{"name": "ping"}\n```',
-)  # fmt: skip
-
-
-@every_format
-@pytest.mark.parametrize("text", LISTS)
-def test_a_result_that_is_nearly_a_list_of_calls_is_none_and_no_damaged_one(format: Format, text: str) -> None:
-    shown = formats.render_result(format, "note", "call_1", text, None, TOOLS)
-    for in_code in ("ignore", "reply", "execute"):
-        events = formats.parse(shown, format, TOOLS, in_code=in_code)
-        assert [e for e in events if isinstance(e, CallStart | CallEnd | CallError)] == []
-    assert formats.restore(formats.quarantine(text, format, TOOLS)) == text
-
-
 def test_a_tool_s_name_in_a_result_is_cut_only_where_it_shows_a_call() -> None:
     text = '[{"id": 1, "name": "note", "x": 2}]\nWe add (or note) it, ping. See f(note(x)).'
     for format in ("hermes", "invoke", "qwen3_coder", "xml", "pythonic"):

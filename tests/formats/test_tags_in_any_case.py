@@ -6,7 +6,7 @@ Over every format whose calls have tags. Tokens (`<|…|>`), names and values ar
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -70,36 +70,6 @@ def test_calls_whose_tags_are_in_another_case_are_the_same(format: Format, case:
         else:
             assert made == answers(given, f"I will move it.\n\n{rendered}")
             assert given is not format or made == [(call.name, call.arguments) for call in CALLS]
-
-
-@every_tagged
-def test_a_call_cut_off_in_such_a_tag_is_never_made_of_half_a_value(format: Format) -> None:
-    text = respelt(formats.render_calls(format, CALLS[:1], TOOLS), "upper")
-    for at in range(len(text)):
-        for e in formats.parse(text[:at], format, TOOLS):
-            if isinstance(e, CallEnd):
-                assert e.call.arguments == CALLS[0].arguments, text[:at]
-
-
-def damaged(text: str) -> Iterator[str]:
-    """The text with one of its tags missing, written twice, cut at either end, or in another place."""
-    for tag in re.finditer(r"</?[A-Za-z][^<>]*>?", text):
-        start, end = tag.span()
-        yield text[:start] + text[end:]
-        yield text[:end] + text[start:]
-        yield text[:start] + text[end : end + 5] + tag[0] + text[end + 5 :]
-        for cut in (1, 2, 4):
-            yield text[: max(end - cut, start)] + text[end:]
-            yield text[:start] + text[min(start + cut, end) :]
-
-
-@every_tagged
-def test_what_is_damaged_is_a_call_in_no_case_in_which_it_is_an_error_in_the_declared_one(format: Format) -> None:
-    for text in damaged(formats.render_calls(format, CALLS, TOOLS)):
-        known, made = answers(format, text, ()), answers(format, respelt(text, "upper"), ())
-        if format.name != "functiongemma":
-            assert [call for call in made if isinstance(call, tuple) and call not in known] == [], text
-        assert made or not known, text
 
 
 @every_tagged

@@ -107,17 +107,6 @@ def test_what_fits_in_no_way_or_in_two_or_describes_a_tool_is_never_a_call(forma
     assert made(events) or shown(events) == enveloped(format, body), "it is answered, or it is text"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"name": "ping", "description": "Ping the server"}',
-        '[{"name": "ping", "parameters": {"type": "object", "properties": {}}}]',
-    ],
-)
-def test_a_description_of_a_tool_is_text_where_nothing_marks_a_call(text: str) -> None:
-    assert read(text, formats.auto()) == [Text(text)]
-
-
 @every_envelope
 def test_the_envelope_of_openais_api_is_read_in_every_other_one(format: Format) -> None:
     inner = {name_key(format): "bash", "arguments": '{"command": "ls"}'}

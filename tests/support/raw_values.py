@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from corpora import source
-from format_tools import PING, attribute, spec
+from format_tools import PING, spec
 
 from agentkit import formats
 from agentkit.events import CallEnd, CallError, Event, SourceEvent, merge
@@ -88,29 +88,6 @@ def outcomes(events: list[Event]) -> list[object]:
 def made(got: list[object]) -> list[object]:
     """What was made, without the errors."""
     return [g for g in got if not isinstance(g, str)]
-
-
-def holes(text: str) -> Iterator[str]:
-    """What is left of a text in which something is missing: nothing, one piece, or two that are joined."""
-    for start in range(len(text)):
-        for end in range(start + 1, len(text) + 1):
-            yield text[:start] + text[end:]
-
-
-SAVE = spec(
-    "save",
-    Element("save", (attribute("text"), Node("more", "content"))),
-    ("more",),
-    more="string",
-    text="string",
-)
-
-
-def saved(name: str, **arguments: str) -> tuple[str, str]:
-    """A call whose content is `VALUE`: its opening tag, and its closing one."""
-    text = formats.render_calls(name, [ToolCall("", "save", {"more": "VALUE", **arguments})], (SAVE,))
-    opening, closing = text.split("VALUE")
-    return opening, closing
 
 
 LOOK = spec("look", None, (), text="string", number="integer")

@@ -16,9 +16,7 @@ from agentkit.schemas.walk import Schema, alternatives, child
 DECIMAL: Final = "decimal"
 """The `format` of a string whose digits count, as the OpenAPI Initiative's registry of formats has it."""
 
-SHORT: Final = 16
-"""Characters: with fewer digits, the shortest text of the nearest float has the same ones, unless that is 0."""
-
+_SHORT: Final = 16  # characters: with fewer digits, the shortest text of the nearest float has the same ones
 _DEPTH: Final = 32
 
 
@@ -45,7 +43,7 @@ class Rounded(float):
 def nearest(text: str) -> float:
     """The float nearest to a decimal number; infinite if it is too large for one."""
     value = float(text)
-    if (len(text) >= SHORT or not value) and repr(value) != text and math.isfinite(value):
+    if (len(text) >= _SHORT or not value) and repr(value) != text and math.isfinite(value):
         try:
             same = Decimal(text) == Decimal(repr(value))
         except InvalidOperation:  # an exponent beyond all bounds

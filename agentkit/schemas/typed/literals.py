@@ -30,7 +30,7 @@ _NUMBER = re.compile(
 _NOT_JSON = re.compile(r"\+|-?0[xXoObB]|.*_|-?\.|.*\.(?:\Z|[eE])")
 _TWO_DIGITS = re.compile(r"0[0-9]\Z")  # a month, a day, an hour: LFM2 and others write `month=07`
 _LEADING_ZERO = re.compile(r"[+-]?0_?[0-9]")
-_MAX_DIGITS: Final = 5_000  # characters of a number
+MAX_NUMBER: Final = 5_000  # characters; the interpreter itself refuses integers with more than 4,300 digits
 A_NUMBER: Final = "a number of at most 4,300 digits, or below 1.8e308 if it has a fraction or an exponent"
 """What is wanted where a number is too long, or too large for a float: the interpreter's own limits."""
 _MAX_BITS: Final = 14_000  # of an integer: 4,215 digits; the interpreter itself writes at most 4,300
@@ -138,7 +138,7 @@ class Literals(Strings):
         elif _LEADING_ZERO.match(found[0]):
             raise self.bad("a number without leading zeros, or a value in quotes")
         try:
-            value = _number(text) if len(text) < _MAX_DIGITS else math.inf
+            value = _number(text) if len(text) < MAX_NUMBER else math.inf
         except ValueError:  # more digits than the interpreter accepts
             value = math.inf
         if value.bit_length() > _MAX_BITS if isinstance(value, int) else not math.isfinite(value):

@@ -20,14 +20,14 @@ _PREFIXED = re.compile(r"([a-zA-Z]{0,2})(?=[\"'])")
 _PREFIXES: Final = frozenset(("", "r", "u"))  # bytes are not text, and the fields of an f-string would be computed
 _RAW_CONTROL = re.compile(r"[\x00-\x1f]")
 _STRING: Final = {
-    '"': re.compile(r'((?:[^"\\]++|\\.)*+)"', re.DOTALL),
-    "'": re.compile(r"((?:[^'\\]++|\\.)*+)'", re.DOTALL),
-    '"""': re.compile(r'((?:[^"\\]++|\\.|"(?!""))*+)"""', re.DOTALL),
-    "'''": re.compile(r"((?:[^'\\]++|\\.|'(?!''))*+)'''", re.DOTALL),
+    '"': re.compile(r'(?:[^"\\]++|\\.)*+"', re.DOTALL),
+    "'": re.compile(r"(?:[^'\\]++|\\.)*+'", re.DOTALL),
+    '"""': re.compile(r'(?:[^"\\]++|\\.|"(?!""))*+"""', re.DOTALL),
+    "'''": re.compile(r"(?:[^'\\]++|\\.|'(?!''))*+'''", re.DOTALL),
 }
 """A string after its opening quotes, by these."""
 
-_AFTER_VALUE: Final = (",", ")", "]", "}")
+_AFTER_VALUE = re.compile(r"\s*[,)\]}]")
 _JSON_ESCAPES: Final = {
     "n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\", "/": "/",
 }  # fmt: skip
@@ -130,33 +130,45 @@ class Strings:
         found = _STRING[quote].match(self.text, self.at + len(quote))
         if found is None:
             raise NotALiteral(f"the string that starts at {self.at} does not end", self.at)
-        text = found[1]
-        if not text.isprintable() and _RAW_CONTROL.search(text):
+        start, end = self.at + len(quote), found.end() - len(quote)
+        if _RAW_CONTROL.search(self.text, start, end):
             self.repairs[RAW_NEWLINES] = None
-        if len(quote) == 3 and text.lstrip().startswith(_AFTER_VALUE):
+        if len(quote) == 3 and _AFTER_VALUE.match(self.text, start, end):
             raise self.bad("a quote in a string to be escaped")
-        if "\\" in text and not raw:
-            text = self.unescaped(text, found.start(1), python=self.python or quote != '"')
+        if raw or self.text.find("\\", start, end) < 0:
+            text = self.text[start:end]
+        else:
+            text = self.unescaped(start, end, python=self.python or quote != '"')
         self.at = found.end()
         return text
 
-    def unescaped(self, text: str, start: int, *, python: bool) -> str:
-        """The content of a string that begins at `start`. An escape that Python does not have keeps its backslash.
+    def unescaped(self, start: int, end: int, *, python: bool) -> str:
+        """The content of a string between two positions. Two escaped halves of a character are joined.
 
-        Two escaped halves of a character are joined, and a lone one becomes U+FFFD.
+        It is put together as bytes: many short strings would take many times its memory.
         """
+        content, at = bytearray(), start
+        for found in _ESCAPE.finditer(self.text, start, end):
+            self.at = found.start()
+            content += (self.text[at : self.at] + self.character(found, python=python)).encode(errors="surrogatepass")
+            at = found.end()
+        content += self.text[at:end].encode(errors="surrogatepass")
+        return clean(content.decode(errors="surrogatepass"))
 
-        def character(found: re.Match[str]) -> str:
-            self.at, c = start + found.start(), found["plain"]
-            if found["hex"] and (python or found["hex"][0] == "u") and (code := int(found["hex"][1:], 16)) < 0x110000:
-                return chr(code)
-            if found["octal"] and python:
-                return chr(int(found["octal"], 8))
-            if c in plain:
-                return plain[c]
-            if not python or c is None or c in "xuUN":
-                raise self.bad("a complete escape" if python else "a JSON escape")
-            return found[0]
+    def character(self, escape: re.Match[str], *, python: bool) -> str:
+        """What an escape represents; one that Python does not have keeps its backslash there.
 
-        plain = _PYTHON_ESCAPES if python else _JSON_ESCAPES
-        return clean(_ESCAPE.sub(character, text))
+        Raises:
+            NotALiteral: JSON does not have it, or it is not complete.
+        """
+        digits, c = escape["hex"], escape["plain"]
+        if digits and (python or digits[0] == "u") and (code := int(digits[1:], 16)) < 0x110000:
+            return chr(code)
+        if escape["octal"] and python:
+            return chr(int(escape["octal"], 8))
+        known = _PYTHON_ESCAPES if python else _JSON_ESCAPES
+        if c in known:
+            return known[c]
+        if not python or c is None or c in "xuUN":
+            raise self.bad("a complete escape" if python else "a JSON escape")
+        return escape[0]

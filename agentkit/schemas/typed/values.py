@@ -14,12 +14,11 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from agentkit.errors import FormatError
-from agentkit.schemas.typed.exact import SHORT, Rounded, nearest, whole
-from agentkit.schemas.typed.literals import A_NUMBER, MAX_DEPTH, PYTHON_WORDS, literal_value
+from agentkit.schemas.typed.exact import Rounded, nearest, whole
+from agentkit.schemas.typed.literals import A_NUMBER, MAX_DEPTH, MAX_NUMBER, PYTHON_WORDS, literal_value
 from agentkit.schemas.walk import TYPES, Schema, alternatives
 from agentkit.unicode import has_surrogate, without_surrogates
 
-MAX_NUMBER = 5_000  # characters; the interpreter itself refuses integers with more than 4,300 digits
 _INTEGER = re.compile(r"[+-]?(?!0[0-9])[0-9]{1,4300}\Z")  # 4,300 is the interpreter's own limit for int(str)
 _ONE_READING = re.compile(r"[+-]?(?!0+[1-7][0-7]+\Z)0[0-9]+\Z")  # a month; `007`, `018956`: not octal, as `0644` may be
 _TOO_LONG = re.compile(r"(?<!\d)\d{4301}")
@@ -35,9 +34,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _finite(text: str) -> float:
-    value = float(text) if len(text) <= SHORT else 0.0
-    if not value:
-        value = nearest(text) if len(text) <= MAX_NUMBER else math.inf
+    value = nearest(text) if len(text) <= MAX_NUMBER else math.inf
     if not math.isfinite(value):
         raise ValueError(f"expected {A_NUMBER}, got {text[:20]!r}")
     return value
@@ -206,13 +203,17 @@ def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False, zeros:
     ('007', 5, ['a', 'b'])
     """
     options = list(alternatives(schema, root))
+    may_be_text = False
     for option in options:
-        if (value := _listed(text, option)) is not _UNREAD:
+        listed = "const" in option or isinstance(option.get("enum"), list)
+        if listed and (value := _listed(text, option)) is not _UNREAD:
             return value  # a value listed literally is meant
-    if any(_kind(o) == "string" and (text in NULLS or not _enumerated(o)) for o in options):
+        may_be_text = may_be_text or (_kind(option) == "string" and (not listed or text in NULLS))
+    if may_be_text:
         if nulls and text in NULLS and accepts_null(schema, root):
             return None
-        return _unless_clearly_not(text, [o for o in options if _kind(o) not in ("string", "null")])
+        others = [o for o in options if _kind(o) not in ("string", "null")]
+        return _unless_clearly_not(text, others) if others else text
     stripped = text.strip()
     if stripped in NULLS and accepts_null(schema, root):
         return None
@@ -222,15 +223,10 @@ def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False, zeros:
     return _of_another_type(stripped, text, options)
 
 
-def _enumerated(schema: Schema) -> bool:
-    return "const" in schema or isinstance(schema.get("enum"), list)
-
-
 def _listed(text: str, schema: Schema) -> Any:
     """The value of an `enum` or `const` that is written here."""
-    if not _enumerated(schema):
-        return _UNREAD
-    listed = schema.get("enum", [schema.get("const")])
+    enum = schema.get("enum")
+    listed = enum if isinstance(enum, list) else [schema.get("const")]
     strings = [value for value in listed if isinstance(value, str)]
     stripped = text.strip()
     if text in strings or (stripped in strings and len(strings) == len(listed)):
@@ -243,7 +239,7 @@ def _listed(text: str, schema: Schema) -> Any:
 
 def _unless_clearly_not(text: str, others: list[Schema]) -> Any:
     """A string, unless it is exactly one value of another type that the schema allows."""
-    value = _json(text.strip()) if others else _UNREAD
+    value = _json(text.strip())
     return value if isinstance(value, str) or any(_is(value, _kind(o)) for o in others) else text
 
 
