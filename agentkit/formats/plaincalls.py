@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Final
 
 from agentkit.events import ArgumentDelta
@@ -73,10 +72,13 @@ class Found:
 
 
 def plain_call(r: Reader, opener: Opener, openers: Openers, index: int) -> Found | None:
-    """The call that opens at the reader's position, with nothing consumed; None if it is to be read by its parts."""
+    """The call that opens at the reader's position, with nothing consumed; None if it is to be read by its parts.
+
+    So is one whose opening is common in prose.
+    """
     if (len(r.buf) - r.at < _SHORTEST and not r.ended) or r.limits.name < _LONGEST:
         return None
-    plain = openers.derived(_plain, opener)
+    plain = openers.derived(_plain, opener) if opener.kind in ("call", "section") and not opener.weak else None
     if plain is None or (head := plain.head(r.buf, r.at)) is None:
         return None
     if (tool := openers.table.named.get(head["name"])) is None:
@@ -88,22 +90,15 @@ def plain_call(r: Reader, opener: Opener, openers: Openers, index: int) -> Found
 
 
 def _plain(_: Openers, opener: Opener) -> PlainCall | None:
-    """How a plain call is read that opens like this; not if that is common in prose."""
-    if opener.kind not in ("call", "section") or opener.weak:
-        return None
-    return _compiled(opener.shape, opener.kind == "section")
-
-
-@lru_cache(256)
-def _compiled(shape: Shape, section: bool) -> PlainCall | None:
+    """How a plain call is read that opens like this; None if it has too many forms."""
     try:
-        return PlainCall(shape, section=section)
+        return PlainCall(opener.shape, opener.kind)
     except Unlike:
         return None
 
 
 class PlainCall:
-    """How a plain call of one shape is read, after the opening of a section if `section`.
+    """How a plain call of one shape is read, after the opening of its section if that is the kind of what opens here.
 
     `head` matches all that precedes the values of the body, `pair` one parameter if it consists of such, `tail` the
     rest of the call; `read` reads the values and the rest, and says whether they are plain.
@@ -114,7 +109,7 @@ class PlainCall:
 
     __slots__ = ("body", "head", "pair", "read", "tail")
 
-    def __init__(self, shape: Shape, *, section: bool) -> None:
+    def __init__(self, shape: Shape, kind: str) -> None:
         call, opening = shape.call, ""
         at = next(n for n, part in enumerate(call) if isinstance(part, CallBody))
         self.body, rest = call[at], call[at + 1 :]
@@ -126,7 +121,7 @@ class PlainCall:
         else:
             self.read = self._object
             tail = (tail or rf"(?={OVER.whole.pattern}|\Z)") if isinstance(self.body, Json) else rf"{_SPACE}\}}{tail}"
-        if section and shape.section is not None:
+        if kind == "section" and shape.section is not None:
             opening = f"{_step(shape.section.open, '')}{_SPACE}"
         steps = "".join(map(_step, call[: at + 1], (*call[1:], "")))
         head = f"({opening}){steps}"
