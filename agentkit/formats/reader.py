@@ -113,18 +113,6 @@ def pattern(text: str) -> str:
     return "".join(expressions(text))
 
 
-@lru_cache(KEPT)
-def beginnings(text: str) -> str:
-    """A regular expression for every proper beginning of a literal, the empty one included.
-
-    It matches the longest one there, and tries no shorter one: after those the text does not end.
-    """
-    out = ""
-    for atom in reversed(expressions(text)[:-1]):
-        out = f"(?:{atom}{out})?"
-    return f"(?>{out})" if out else ""
-
-
 _Branches = dict[str, Any]
 _WHOLE: Final = ""  # among a node's atoms, says that a literal ends there
 
@@ -163,6 +151,12 @@ def any_beginning(texts: Iterable[str]) -> str:
         return f"(?:{'|'.join(branches)})?" if branches else ""
 
     return read(_branches(texts))
+
+
+@lru_cache(KEPT)
+def beginnings(text: str) -> str:
+    """A regular expression for every proper beginning of a literal, the empty one included."""
+    return any_beginning((text,))
 
 
 @cache
