@@ -327,6 +327,7 @@ class Openers:
 
     __slots__ = (
         "_derived",
+        "_expected",
         "asides",
         "fence",
         "following",
@@ -344,6 +345,7 @@ class Openers:
         self.formats = tuple(formats)
         self.table = table = Table(formats, tools)
         self._derived: dict[tuple[Any, Any], Any] = {}
+        self._expected: dict[int, Expected] = {}
         self.following: Final[dict[tuple[int, ...], Any]] = {}  # by the identities of openers: what `nextcall` knows
         self.fence = Opener("fence", formats[0], Shape(())) if formats else None
         self.literal = one_of(tuple([table.spelt[key] for key in sorted(table.literals, key=len, reverse=True)]))
@@ -361,7 +363,7 @@ class Openers:
         table.share_beginnings()
 
     def derived(self, make: Callable[[Openers, K], T], of: K) -> T:
-        """What a function makes of a shape, an opener or a tool with these openers, made once."""
+        """What a function makes of a shape or an opener with these openers, made once."""
         if (found := self._derived.get((make, id(of)))) is None:
             found = self._derived[make, id(of)] = make(self, of), of  # kept here, so that its id stays its own
         made: T = found[0]
@@ -373,7 +375,9 @@ class Openers:
 
     def expected(self, tool: ToolSpec) -> Expected:
         """What the schema of one of the tools says."""
-        return self.derived(_expected, tool)
+        if (found := self._expected.get(id(tool))) is None:
+            found = self._expected[id(tool)] = Expected(tool)  # has the tool, so that its id is not used again
+        return found
 
     def closes_again(self, format: Format, own: str | Tag) -> Search:
         """Matches what closes calls of this format, or the beginning of it, except its section's `own` end."""
@@ -383,10 +387,6 @@ class Openers:
             found = re.compile("|".join(either) or "(?!)", re.IGNORECASE).match
             self._derived[format.name, own] = found
         return found
-
-
-def _expected(_: Openers, tool: ToolSpec) -> Expected:
-    return Expected(tool)
 
 
 def opening_of(entry: Opener) -> Delimiter:
