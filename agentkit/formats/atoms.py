@@ -46,11 +46,6 @@ def expressions(text: str) -> tuple[str, ...]:
     return tuple(out)
 
 
-def first_of(expression: str) -> str:
-    """What the expression of one atom matches, in lower case: two atoms may match the same only if this is the same."""
-    return (expression[1] if len(expression) == 4 and expression[0] == "[" else expression).casefold()
-
-
 @lru_cache(KEPT)
 def exact(text: str) -> str:
     """A literal as one regular expression: the names of tags must be spelt as they are in it."""

@@ -135,15 +135,10 @@ def tokens() -> tuple[str, ...]:
 
 
 @cache
-def series() -> tuple[str, ...]:
-    """A regular expression for each of the `SERIES`."""
-    return tuple(rf"{re.escape(before)}\d{{1,6}}{re.escape(after)}" for before, after in SERIES)
-
-
-@cache
 def pattern() -> str:
     """A regular expression for any of them."""
-    return "|".join([PIPED, *series(), *map(re.escape, tokens())])
+    series = (rf"{re.escape(before)}\d{{1,6}}{re.escape(after)}" for before, after in SERIES)
+    return "|".join([PIPED, *series, *map(re.escape, tokens())])
 
 
 @cache

@@ -63,20 +63,6 @@ def _check_settings(repairs: Iterable[str], in_code: str) -> None:
         raise FormatError(f"in_code={in_code!r:.60}: expected one of {', '.join(get_args(InCode))}")
 
 
-def _check_tools(tools: Iterable[object]) -> None:
-    """Refuse tools of another type.
-
-    Raises:
-        FormatError: one is not a `ToolSpec`, or has no name; says what was found.
-    """
-    for tool in tools:
-        if not isinstance(tool, ToolSpec):
-            found = f"{type(tool).__name__} {tool!r:.60}"
-            raise FormatError(f"tools are a sequence of ToolSpec, such as registry.offered(None); found {found}")
-        if not tool.name:
-            raise FormatError(f"a tool has no name: {tool!r:.60}")
-
-
 _MARK: Final = "\ufeff"  # a byte order mark, which does not belong to the first line
 _STUCK: Final = 64  # steps that consume nothing, as an empty end of a section does; a fault of ours has no end of them
 
@@ -125,11 +111,7 @@ class Parser(Reader):
         declared = [get(f) for f in ([formats] if isinstance(formats, str | Format) else formats)]
         if self.repairs is not _ALL_REPAIRS or in_code != "ignore":
             _check_settings(self.repairs, in_code)
-        try:
-            openers = openers_of(declared, tools)
-        except (AttributeError, TypeError, IndexError):
-            _check_tools(tools)
-            raise
+        openers = openers_of(declared, tools)
         fence = openers.fence if in_code == "reply" else None
         self.prose = ProseReader(self, openers, Quoting(off=in_code == "execute"), fence)
         self.calls = Calls(self, openers, self.prose)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Literal, TypeVar
 
+from agentkit.errors import FormatError
 from agentkit.formats.asides import Aside, Asides
 from agentkit.formats.callarguments import Expected
 from agentkit.formats.edges import begins, closers, edge_of, lists_of, one_of, opener, weak
@@ -268,65 +269,48 @@ class Meant:
             self.unopened = replace(entry, kind="call", shape=Shape((*parts,)), weak=True)
 
 
-@dataclass(frozen=True, slots=True)
 class Stops:
-    """What finds where prose stops.
+    """What finds where prose stops, given what may follow an opener's first character, and the letters of line starts.
 
     That is at openers, judged by their first two characters, and at backticks and line ends, which show what is quoted
     and where a line starts. `search` is for prose at the start of a line or in a code span, `within` for all other
     prose: there a line end needs no decision if what follows it opens nothing. Both find a backslash at the end.
-    `bare` tells whether they also find what may begin other JSON.
+    `bare` tells whether they also find what may begin other JSON, as a call may be JSON that nothing marks as one.
     """
 
-    search: Search
-    within: Search
-    bare: bool
+    __slots__ = ("bare", "search", "within")
+
+    def __init__(self, behind: Mapping[str, Iterable[str]], starts: Iterable[str], *, bare: bool) -> None:
+        if bare:
+            behind = {**behind, "[": (*behind.get("[", ()), ARRAY)}
+        firsts = "".join(sorted(behind))
+        opening = "".join(rf"|{re.escape(c)}(?={'|'.join(sorted(behind[c]))}|\Z)" for c in firsts)
+        stops = re.escape("`~" + firsts + "".join(sorted(starts)))
+        item = r"(?:(?:>|(?:[-+*]|\d{1,9}[.)])[ \t])[ \t]{0,7}+){0,4}+"  # markers, after which a fence may begin
+        nothing = rf"[^\s{stops}>\-+*\d]|[-+*]\S|\d{{1,9}}+(?:[^\d.)]|[.)]\S)"
+        self.bare: Final = bare
+        self.search: Final[Search] = re.compile(rf"[`~\n]{opening}|\\\Z").search
+        line_end = rf"\n(?!\s{{0,64}}+{item}(?:{nothing}))"
+        self.within: Final[Search] = re.compile(rf"`|~(?=~~|~?\Z){opening}|\\\Z|{line_end}").search
 
 
-def stops_of(behind: Mapping[str, Iterable[str]], starts: Iterable[str], *, bare: bool = False) -> Stops:
-    """The stops for these openers.
-
-    Args:
-        behind: regular expressions for what may follow, by an opener's first character.
-        starts: letters that may begin a call at the start of a line.
-        bare: whether a call may be JSON that nothing marks as one.
-    """
-    if bare:
-        behind = {**behind, "[": (*behind.get("[", ()), ARRAY)}
-    firsts = "".join(sorted(behind))
-    opening = "".join(rf"|{re.escape(c)}(?={'|'.join(sorted(behind[c]))}|\Z)" for c in firsts)
-    search = re.compile(rf"[`~\n]{opening}|\\\Z").search
-    stops = re.escape("`~" + firsts + "".join(sorted(starts)))
-    item = r"(?:(?:>|(?:[-+*]|\d{1,9}[.)])[ \t])[ \t]{0,7}+){0,4}+"  # markers, after which a fence may begin
-    told = rf"[^\s{stops}>\-+*\d]|[-+*]\S|\d{{1,9}}+(?:[^\d.)]|[.)]\S)"
-    within = re.compile(rf"`|~(?=~~|~?\Z){opening}|\\\Z|\n(?!\s{{0,64}}+{item}(?:{told}))").search
-    return Stops(search, within, bare)
-
-
-@dataclass(frozen=True, slots=True)
 class LineStart:
     """What may begin a call only at the start of a line, and what it then opens.
 
-    Args:
-        opens: the beginnings: tools' names, and openers that begin with letters.
-        entries: what they may open.
-        block: what starts a block of Python there, None if no call is Python.
-        firsts: the first characters of all these.
+    `opens` are these beginnings: openers that begin with letters, and tools' names if arguments follow; `entries`, what
+    they may open; `block` is what starts a block of Python there, None if no call is Python; `firsts`, the first
+    characters of all these.
     """
 
-    opens: Delimiter
-    entries: list[Opener]
-    block: Delimiter | None
-    firsts: set[str]
+    __slots__ = ("block", "entries", "firsts", "opens")
 
-
-def line_start(words: Sequence[str], names: Sequence[str], entries: list[Opener]) -> LineStart:
-    """The words, and the tools' names if arguments follow, that open a call at the start of a line."""
-    whole = "|".join([rf"(?:{any_name(names)})(?=\s*[({{])", *map(pattern, words)])
-    begun = rf"(?:{any_name(names)})\s{{0,64}}|{any_beginning((*sorted(names, key=len, reverse=True), *words))}"
-    python = bool(names) and any(isinstance(part, PythonCall) for entry in entries for part in entry.shape.call)
-    firsts = {word[0] for word in (*words, *names, *(BLOCKS if python else ()))}
-    return LineStart(Delimiter(whole, begun), entries, BLOCK if python else None, firsts)
+    def __init__(self, words: Sequence[str], names: Sequence[str], entries: list[Opener]) -> None:
+        known, python = any_name(names), any(isinstance(part, PythonCall) for e in entries for part in e.shape.call)
+        whole = "|".join([rf"(?:{known})(?=\s*[({{])", *map(pattern, words)])
+        self.opens: Final = Delimiter(whole, rf"(?:{known})\s{{0,64}}|{any_beginning((*names, *words))}")
+        self.entries: Final = entries
+        self.block: Final = BLOCK if python and names else None
+        self.firsts: Final = {word[0] for word in (*words, *names, *(BLOCKS if self.block is not None else ()))}
 
 
 def any_name(names: Iterable[str]) -> str:
@@ -337,11 +321,13 @@ def any_name(names: Iterable[str]) -> str:
 class Openers:
     """Every literal and tag at which prose may stop, and what each may open.
 
-    `fence` is the fence that wraps a reply's calls; `lists` says whether Python calls may be in brackets alone.
+    `fence` is the fence that wraps a reply's calls; `lists` says whether Python calls may be in brackets alone;
+    `may_be_loose` matches the beginning of what may be a misspelt literal.
     """
 
     __slots__ = (
         "_derived",
+        "_expected",
         "asides",
         "fence",
         "following",
@@ -349,30 +335,35 @@ class Openers:
         "line",
         "lists",
         "literal",
+        "may_be_loose",
         "stops",
         "table",
     )
 
     def __init__(self, formats: Sequence[Format], tools: Sequence[ToolSpec]) -> None:
+        _check_tools(tools)
         self.formats = tuple(formats)
         self.table = table = Table(formats, tools)
         self._derived: dict[tuple[Any, Any], Any] = {}
+        self._expected: dict[int, Expected] = {}
         self.following: Final[dict[tuple[int, ...], Any]] = {}  # by the identities of openers: what `nextcall` knows
         self.fence = Opener("fence", formats[0], Shape(())) if formats else None
         self.literal = one_of(tuple([table.spelt[key] for key in sorted(table.literals, key=len, reverse=True)]))
-        self.line = line_start(table.words, [tool.name for tool in tools], table.lines) if table.lines else None
+        self.line = LineStart(table.words, [*table.named], table.lines) if table.lines else None
         self.asides = Asides(table.taken(tools), table.literals.keys(), [format.result.mark for format in formats])
         for first, following in self.asides.behind():
             table.behind.setdefault(first, set()).add(following)
+        firsts = re.escape("".join({name[0] for name in table.loose}))
+        self.may_be_loose = re.compile(rf"<(?:\Z|[{firsts}])" if firsts else "(?!)", re.IGNORECASE).match
         self.lists = any(e.weak and isinstance(e.shape.first, PythonCall) for e in table.literals.get("[", ()))
         if self.lists:
             table.behind["["].add(r"\s{0,64}[\"']")
         starts = self.line.firsts if self.line is not None else ()
-        self.stops = stops_of(table.behind, starts, bare=bool(table.literals.keys() & set("{[")))
+        self.stops = Stops(table.behind, starts, bare=bool(table.literals.keys() & set("{[")))
         table.share_beginnings()
 
     def derived(self, make: Callable[[Openers, K], T], of: K) -> T:
-        """What a function makes of a shape, an opener or a tool with these openers, made once."""
+        """What a function makes of a shape or an opener with these openers, made once."""
         if (found := self._derived.get((make, id(of)))) is None:
             found = self._derived[make, id(of)] = make(self, of), of  # kept here, so that its id stays its own
         made: T = found[0]
@@ -384,7 +375,9 @@ class Openers:
 
     def expected(self, tool: ToolSpec) -> Expected:
         """What the schema of one of the tools says."""
-        return self.derived(_expected, tool)
+        if (found := self._expected.get(id(tool))) is None:
+            found = self._expected[id(tool)] = Expected(tool)  # has the tool, so that its id is not used again
+        return found
 
     def closes_again(self, format: Format, own: str | Tag) -> Search:
         """Matches what closes calls of this format, or the beginning of it, except its section's `own` end."""
@@ -394,10 +387,6 @@ class Openers:
             found = re.compile("|".join(either) or "(?!)", re.IGNORECASE).match
             self._derived[format.name, own] = found
         return found
-
-
-def _expected(_: Openers, tool: ToolSpec) -> Expected:
-    return Expected(tool)
 
 
 def opening_of(entry: Opener) -> Delimiter:
@@ -420,9 +409,27 @@ def _tells(entry: Opener) -> bool:
     return entry.kind in ("call", "section") and not entry.weak
 
 
+def _check_tools(tools: Iterable[object]) -> None:
+    """Refuse tools of another type.
+
+    Raises:
+        FormatError: one is not a `ToolSpec`, or has no name; says what was found.
+    """
+    for tool in tools:
+        if not isinstance(tool, ToolSpec):
+            found = f"{type(tool).__name__} {tool!r:.60}"
+            raise FormatError(f"tools are a sequence of ToolSpec, such as registry.offered(None); found {found}")
+        if not tool.name:
+            raise FormatError(f"a tool has no name: {tool!r:.60}")
+
+
 _made: Remembered[Openers] = Remembered()
 
 
 def openers_of(formats: Sequence[Format], tools: Sequence[ToolSpec]) -> Openers:
-    """The openers for exactly these formats and tools, cached: a parser is created for every response."""
+    """The openers for exactly these formats and tools, cached: a parser is created for every response.
+
+    Raises:
+        FormatError: a tool is of another type, or has no name.
+    """
     return _made.get(formats, tools, lambda: Openers(formats, tools))

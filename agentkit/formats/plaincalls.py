@@ -2,18 +2,18 @@
 
 Most calls of a whole text are written as their format prescribes. What its parts would take of one is then known: one
 pattern takes all of them up to the body, the C decoder or one pattern for each value reads the body, and a pattern
-takes the rest. Nothing is decided here. A call of no offered tool, that is not complete, whose end is not certain yet,
-or that is written in any other way than the patterns say, is left to its parts, which find the same in a plain one: law
-1 compares the two for every format, as a text that arrives by the character is never read here.
+takes the rest. Nothing is decided here. A call that is not complete, whose end is not certain yet, or that is written
+in any other way than the patterns say, is left to its parts, which find the same in a plain one: law 1 compares the two
+for every format, as a text that arrives by the character is never read here.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Final
 
+from agentkit.checks.tool_names import meant
 from agentkit.events import ArgumentDelta
 from agentkit.formats import jsontext
 from agentkit.formats.atoms import exact
@@ -63,9 +63,9 @@ class Found:
 
     __slots__ = ("arguments", "deltas", "end", "id", "index", "name", "opener", "repairs", "start", "tool")
 
-    def __init__(self, opener: Opener, index: int, head: re.Match[str], tool: ToolSpec) -> None:
+    def __init__(self, opener: Opener, index: int, head: re.Match[str], tool: ToolSpec | None) -> None:
         self.opener, self.index, self.start, self.tool = opener, index, head.end(1), tool
-        self.name, self.id = tool.name, head["id"] or ""
+        self.name, self.id = head["name"], head["id"] or ""
         self.end = -1
         self.arguments: dict[str, Any] = {}
         self.deltas: list[ArgumentDelta] = []
@@ -73,13 +73,17 @@ class Found:
 
 
 def plain_call(r: Reader, opener: Opener, openers: Openers, index: int) -> Found | None:
-    """The call that opens at the reader's position, with nothing consumed; None if it is to be read by its parts."""
+    """The call that opens at the reader's position, with nothing consumed; None if it is to be read by its parts.
+
+    So is one whose opening is common in prose.
+    """
     if (len(r.buf) - r.at < _SHORTEST and not r.ended) or r.limits.name < _LONGEST:
         return None
-    plain = openers.derived(_plain, opener)
+    plain = openers.derived(_plain, opener) if opener.kind in ("call", "section") and not opener.weak else None
     if plain is None or (head := plain.head(r.buf, r.at)) is None:
         return None
-    if (tool := openers.table.named.get(head["name"])) is None:
+    tools = openers.table.named
+    if (tool := tools.get(head["name"])) is None and meant(head["name"], tools):
         return None
     found = Found(opener, index, head, tool)
     if not plain.read(r, openers, found, head.end()):
@@ -88,22 +92,15 @@ def plain_call(r: Reader, opener: Opener, openers: Openers, index: int) -> Found
 
 
 def _plain(_: Openers, opener: Opener) -> PlainCall | None:
-    """How a plain call is read that opens like this; not if that is common in prose."""
-    if opener.kind not in ("call", "section") or opener.weak:
-        return None
-    return _compiled(opener.shape, opener.kind == "section")
-
-
-@lru_cache(256)
-def _compiled(shape: Shape, section: bool) -> PlainCall | None:
+    """How a plain call is read that opens like this; None if it has too many forms."""
     try:
-        return PlainCall(shape, section=section)
+        return PlainCall(opener.shape, opener.kind)
     except Unlike:
         return None
 
 
 class PlainCall:
-    """How a plain call of one shape is read, after the opening of a section if `section`.
+    """How a plain call of one shape is read, after the opening of its section if that is the kind of what opens here.
 
     `head` matches all that precedes the values of the body, `pair` one parameter if it consists of such, `tail` the
     rest of the call; `read` reads the values and the rest, and says whether they are plain.
@@ -114,7 +111,7 @@ class PlainCall:
 
     __slots__ = ("body", "head", "pair", "read", "tail")
 
-    def __init__(self, shape: Shape, *, section: bool) -> None:
+    def __init__(self, shape: Shape, kind: str) -> None:
         call, opening = shape.call, ""
         at = next(n for n, part in enumerate(call) if isinstance(part, CallBody))
         self.body, rest = call[at], call[at + 1 :]
@@ -126,7 +123,7 @@ class PlainCall:
         else:
             self.read = self._object
             tail = (tail or rf"(?={OVER.whole.pattern}|\Z)") if isinstance(self.body, Json) else rf"{_SPACE}\}}{tail}"
-        if section and shape.section is not None:
+        if kind == "section" and shape.section is not None:
             opening = f"{_step(shape.section.open, '')}{_SPACE}"
         steps = "".join(map(_step, call[: at + 1], (*call[1:], "")))
         head = f"({opening}){steps}"
@@ -145,13 +142,14 @@ class PlainCall:
             return False
         found.end, found.arguments = over.end(), value
         found.deltas = [_new(ArgumentDelta, (found.index, r.buf[start:end], None))]
-        return openers.expected(found.tool).fits(value)
+        return found.tool is None or openers.expected(found.tool).fits(value)
 
     def _pairs(self, r: Reader, openers: Openers, found: Found, start: int) -> bool:
         """Read parameters whose values contain nothing that may open or close anything."""
-        body, expected, arguments = self.body, openers.expected(found.tool), CallArguments()
-        assert isinstance(body, Pairs | TagParameters)
-        trim = body.newlines == "both"
+        assert isinstance(self.body, Pairs | TagParameters)
+        arguments, expected = CallArguments(), openers.expected(found.tool) if found.tool is not None else None
+        words = expected.words if expected is not None else ()
+        trim = self.body.newlines == "both"
         buf, end, arguments.tool = r.buf, start, found.tool
         while value := self.pair(buf, end):
             key, kind, text = value.groups()
@@ -162,17 +160,17 @@ class PlainCall:
                 return False
             if text:
                 found.deltas.append(_new(ArgumentDelta, (found.index, text, key)))
-            if kind is None and key in expected.words:
+            if kind is None and key in words:
                 arguments.by_name[key] = text
                 continue
             arguments.put_written(r, key, text, kind)
             if kind not in ("string", "true") and text[:1] in ("{", "[") and isinstance(arguments.by_name[key], str):
                 return False  # what closed it may be in a string of it
         over = self.tail(buf, end)
-        if over is None or end == start or arguments.doubt is not None or not expected.fits(arguments.by_name):
+        if over is None or end == start or arguments.doubt is not None:
             return False
         found.end, found.arguments, found.repairs = over.end(), arguments.by_name, arguments.repairs
-        return True
+        return expected is None or expected.fits(found.arguments)
 
 
 def _opens_again(call: Sequence[FormatPart]) -> bool:

@@ -240,8 +240,7 @@ class ProseReader:
             return [Opener("aside", self.openers.formats[0], Shape(()), aside=self.openers.asides.at(found))]
         if found := self.openers.literal.match(r.buf, r.at):
             entries += self.openers.table.at_literal(found[0])
-        table = self.openers.table
-        may_open = table.tags or (table.loose and not entries)
+        may_open = self.openers.table.tags or (not entries and self.openers.may_be_loose(r.buf, r.at))
         if may_open and r.buf.startswith("<", r.at) and (found := (yield from r.sees(TAG))):
             entries += self.openers.table.at_tag(found, loose=not entries)
         return entries if self.other is None else self._that_count(entries, self.other)

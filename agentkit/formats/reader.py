@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from agentkit.errors import ErrorCode
 from agentkit.events import ArgumentDelta, InventedResult, Markup, SourceEvent, Text, Thinking
-from agentkit.formats.atoms import KEPT, SOFT, exact, expressions, first_of
+from agentkit.formats.atoms import KEPT, SOFT, exact, expressions
 from agentkit.formats.format import Limits
 from agentkit.formats.pieces import Kept
 
@@ -113,18 +113,6 @@ def pattern(text: str) -> str:
     return "".join(expressions(text))
 
 
-@lru_cache(KEPT)
-def beginnings(text: str) -> str:
-    """A regular expression for every proper beginning of a literal, the empty one included.
-
-    It matches the longest one there, and tries no shorter one: after those the text does not end.
-    """
-    out = ""
-    for atom in reversed(expressions(text)[:-1]):
-        out = f"(?:{atom}{out})?"
-    return f"(?>{out})" if out else ""
-
-
 _Branches = dict[str, Any]
 _WHOLE: Final = ""  # among a node's atoms, says that a literal ends there
 
@@ -156,21 +144,19 @@ def any_of(texts: Iterable[str]) -> str:
 
 
 def any_beginning(texts: Iterable[str]) -> str:
-    """A regular expression for every proper beginning of several literals, the empty one included.
+    """A regular expression for every proper beginning of several literals, the empty one included."""
 
-    If at most one branch can be the right one, it tries no shorter beginning: after those the text does not end.
-    """
+    def read(node: _Branches) -> str:
+        branches = [atom + read(child) for atom, child in node.items() if child.keys() - {_WHOLE}]
+        return f"(?:{'|'.join(branches)})?" if branches else ""
 
-    def read(node: _Branches) -> tuple[str, bool]:
-        """What a node's literals begin with, and whether there is only one way to read that."""
-        inner = [(atom, *read(child)) for atom, child in node.items() if child.keys() - {_WHOLE}]
-        firsts = {first_of(atom) for atom, _, _ in inner}
-        sure = len(firsts) == len(inner) and (len(inner) < 2 or f"{SOFT}+" not in firsts)
-        sure = sure and all(one_way for _, _, one_way in inner)
-        either = "|".join(atom + rest for atom, rest, _ in inner)
-        return f"(?:{either})?{'+' if sure else ''}" if either else "", sure
+    return read(_branches(texts))
 
-    return read(_branches(texts))[0]
+
+@lru_cache(KEPT)
+def beginnings(text: str) -> str:
+    """A regular expression for every proper beginning of a literal, the empty one included."""
+    return any_beginning((text,))
 
 
 @cache

@@ -5,12 +5,14 @@ If a tool had one, its calls would never be read, or would run the other tool.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from agentkit.errors import FormatError
 from agentkit.formats.format import Format, ToolElement
 from agentkit.formats.tags import folded, tag_of
-from agentkit.toolspec import Element, ToolSpec
+from agentkit.toolspec import ToolSpec
+
+_REMEDY = "or use a format in which tools have no tags of their own, such as 'hermes'"
 
 
 def refuse_reserved(format: Format, tools: Sequence[ToolSpec]) -> None:
@@ -19,43 +21,9 @@ def refuse_reserved(format: Format, tools: Sequence[ToolSpec]) -> None:
     Raises:
         FormatError: a tool's tag is one that the format uses for itself, or another tool's; names both.
     """
-    if not format.tagged:
-        return
-    _refuse_shared(format, tools)
-    own = {folded(tag): (tag, what) for tag, what in _own(format)}
-    for _, element in _elements(format, tools):
-        if (found := own.get(folded(element.tag))) is not None:
-            raise FormatError(
-                f"format {format.name!r} cannot offer a tool with the tag <{element.tag}>: it reads <{found[0]}> "
-                f"as the start of {found[1]}, so no call of it would run. Give the tool another name, such as "
-                f"{element.tag + '_tool'!r}, with @xml_schema(name=…) for its tag alone; or use a format in which "
-                "tools have no tags of their own, such as 'hermes'"
-            )
-
-
-def _refuse_shared(format: Format, tools: Sequence[ToolSpec]) -> None:
-    """Refuse tools of which two have the same tag in this format: the calls of one would run the other.
-
-    Raises:
-        FormatError: says which two.
-    """
-    taken: dict[str, str] = {}
-    for tool, element in _elements(format, tools):
-        if (other := taken.setdefault(element.tag, tool.name)) != tool.name:
-            raise FormatError(
-                f"format {format.name!r} cannot offer both {other!r} and {tool.name!r}: the tag of each is "
-                f"<{element.tag}>, so a call of one would run the other. Give one of them another name, or another "
-                "tag with @xml_schema(name=…); or use a format in which tools have no tags of their own, such as "
-                "'hermes'"
-            )
-
-
-def _elements(format: Format, tools: Sequence[ToolSpec]) -> Iterator[tuple[ToolSpec, Element]]:
-    """The tools with their elements, if the format's calls are such elements."""
     for layout in (part.layout for part in format.call if isinstance(part, ToolElement)):
-        for tool in tools:
-            if (element := tool.with_element(layout).element) is not None:
-                yield tool, element
+        tags = [(tool.name, tool.with_element(layout).element) for tool in tools]
+        _refuse(format, [(name, element.tag) for name, element in tags if element is not None])
 
 
 def refuse_unread(formats: Sequence[Format], tools: Sequence[ToolSpec]) -> None:
@@ -64,13 +32,28 @@ def refuse_unread(formats: Sequence[Format], tools: Sequence[ToolSpec]) -> None:
         refuse_reserved(formats[0], tools)
 
 
-def _own(format: Format) -> Iterator[tuple[str, str]]:
-    """Each tag that the format uses between calls, and for what."""
-    for what, literals in (
-        ("thinking", [opened for opened, _ in format.thinking]),
-        ("an answer", [opened for opened, _ in format.answer]),
-        ("markup", format.markup),
-    ):
-        for literal in literals:
-            if tag := tag_of(literal):
-                yield tag, what
+def _refuse(format: Format, tags: Sequence[tuple[str, str]]) -> None:
+    """Refuse a tool's tag that is another tool's, whose calls would run it, or one of the format's own."""
+    taken: dict[str, str] = {}
+    for name, tag in tags:
+        if (other := taken.setdefault(tag, name)) != name:
+            raise FormatError(
+                f"format {format.name!r} cannot offer both {other!r} and {name!r}: the tag of each is <{tag}>, so a "
+                "call of one would run the other. Give one of them another name, or another tag with "
+                f"@xml_schema(name=…); {_REMEDY}"
+            )
+    own = _own(format)
+    for _, tag in tags:
+        if (found := own.get(folded(tag))) is not None:
+            raise FormatError(
+                f"format {format.name!r} cannot offer a tool with the tag <{tag}>: it reads <{found[0]}> as the start "
+                f"of {found[1]}, so no call of it would run. Give the tool another name, such as {tag + '_tool'!r}, "
+                f"with @xml_schema(name=…) for its tag alone; {_REMEDY}"
+            )
+
+
+def _own(format: Format) -> dict[str, tuple[str, str]]:
+    """Each tag that the format uses between calls, and for what, by the tag as it is compared."""
+    uses = [(opened, "thinking") for opened, _ in format.thinking]
+    uses += [(opened, "an answer") for opened, _ in format.answer] + [(text, "markup") for text in format.markup]
+    return {folded(tag): (tag, what) for text, what in uses if (tag := tag_of(text))}
