@@ -167,7 +167,8 @@ class Judge:
         if call.name != meant.name:
             return False
         hurt = next((n in self.written.hurt for n, one in enumerate(self.written.calls) if one is meant), True)
-        wanted = {k: v for k, v in meant.arguments.items() if k in call.arguments or not hurt or self._inside(v, call)}
+        there = {k: v for k, v in meant.arguments.items() if not hurt or k in call.arguments or k in call.raw}
+        wanted = {k: v for k, v in there.items() if k in call.arguments or not hurt or self._inside(v, call)}
         given = call.arguments
         return given.keys() == wanted.keys() and all(self._alike(given[k], v, hurt) for k, v in wanted.items())
 
