@@ -6,7 +6,7 @@ Knows the reader, no format. Attribute values are entity-decoded.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
@@ -44,17 +44,6 @@ def folded(name: str) -> str:
     return name.lower().replace("-", "_")
 
 
-def either(name: str, named: Sequence[str], other: str) -> str:
-    """A regular expression for one of several: those in a group of this name, and another one.
-
-    Where all begin with "<" that is written once, at the start: a search then skips to it, several times as fast. None
-    of them has alternatives outside of a group.
-    """
-    common = "<" if all(text.startswith("<") for text in (*named, other)) else ""
-    group = "|".join(text.removeprefix(common) for text in named)
-    return f"{common}(?:(?P<{name}>{group})|{other.removeprefix(common)})"
-
-
 @_kept
 def opening_tag(name: str) -> str:
     """A regular expression for the start of an opening tag, up to its name's end."""
@@ -71,13 +60,6 @@ def closing_tag(name: str) -> str:
 def tag(name: str, *, closing: bool) -> Delimiter:
     """One tag as a delimiter: a whole closing tag, or an opening tag up to its name's end."""
     return Delimiter(closing_tag(name) if closing else opening_tag(name), TAG_PART, re.IGNORECASE)
-
-
-@_kept
-def named_tag(name: str, attribute: str) -> Delimiter:
-    """An opening tag up to the `=` of its first attribute, if that is this one."""
-    whole = rf"{opening_tag(name)}\s{{1,64}}{re.escape(attribute)}\s{{0,64}}="
-    return Delimiter(whole, r"<[^<>/\"'=]{0,400}+", re.IGNORECASE)
 
 
 @_kept

@@ -6,10 +6,10 @@ Compiled once from the declarations; reads nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from agentkit.formats.atoms import PROSE, exact
 from agentkit.formats.format import Name, NameTag, Pairs, Section, Shape, Tag, TagParameters, edge
@@ -19,6 +19,8 @@ from agentkit.toolspec import Element, ToolSpec
 
 _LAYOUT: Final = r"(?:\s|\\n){0,1024}"  # white space between pairs, where GLM models also write a newline as its escape
 _NOWHERE: Final = re.compile(r"(?!)")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,8 @@ def _piece(mark: str) -> str:
     return rf"{whole}|{half}" + (rf"|</(?:{near})>" if len(name) > 3 else "")
 
 
-def _begun(over: str, *others: str) -> Search:
+@lru_cache(4096)
+def begun_end(over: str, *others: str) -> Search:
     """Matches the beginning of an end that nothing else begins like, at the end of a text."""
     shared = max((n for n in range(len(over)) if any(text.startswith(over[:n]) for text in others)), default=0)
     either = "|".join(re.escape(over[:n]) for n in range(len(over) - 1, max(shared, 1), -1))
@@ -189,7 +192,7 @@ def _end_of_parameter(shape: Shape, part: TagParameters) -> ValueEnd:
         "".join(tail[:1]),
         pieces(marks),
         _around(shape),
-        _begun("".join(tail[:1]), f"<{part.name}", f"</{part.name}"),
+        begun_end("".join(tail[:1]), f"<{part.name}", f"</{part.name}"),
         newline=part.newlines != "none",
         firsts="".join({"<", *(text[0] for text in (*tail, *section))}),
         heads=marks,
@@ -232,7 +235,7 @@ def _end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
         rest[0],
         pieces(marks),
         _around(shape),
-        _begun(rest[0], key, close),
+        begun_end(rest[0], key, close),
         newline=part.newlines != "none",
         firsts="".join({"<", *(text[0] for text in marks)}),
         heads=marks,
@@ -246,32 +249,23 @@ def _quoted(literals: str) -> str:
 
 
 class Elements:
-    """The tools' elements: their child elements, and where the values inside them end, created once for each.
-
-    They live as long as what was created from these tools: an application may offer others with each request.
-    """
+    """The tools' elements: what is known of each, made once. They live as long as what was made from these tools."""
 
     def __init__(self) -> None:
         self.tags: list[str] = []
-        self.groups: dict[int, tuple[ToolSpec, Any]] = {}  # by a tool's identity: its child elements as a tree
-        self._ends: dict[tuple[int, str, tuple[str, ...]], tuple[ToolSpec, ValueEnd]] = {}
+        self._known: dict[int, tuple[Any, tuple[str, ...], ToolSpec]] = {}  # by identity: an application makes more
 
     def add(self, element: Element) -> None:
         """Add the element of one tool."""
         self.tags.append(element.tag)
 
-    def others(self, tag: str) -> tuple[str, ...]:
-        """The tags of all other tools."""
-        return tuple(sorted({other for other in self.tags if other != tag}))
-
-    def end(self, tool: ToolSpec, name: str, siblings: Iterable[str], parents: tuple[str, ...]) -> ValueEnd:
-        """The end of the value of a tool's child element; see `end_of_element`."""
-        key = (id(tool), name, parents)
-        if (found := self._ends.get(key)) is None:
-            among = tuple(dict.fromkeys([*siblings, name]))
-            end = end_of_element(name, among, parents, self.others(parents[-1]))
-            found = self._ends[key] = (tool, end)  # kept, so that its id stays its own
-        return found[1]
+    def known(self, tool: ToolSpec, make: Callable[[ToolSpec], T]) -> tuple[T, tuple[str, ...]]:
+        """What `make` makes of a tool, and the tags of all others."""
+        if (found := self._known.get(id(tool))) is None:
+            assert tool.element is not None
+            others = tuple(sorted({*self.tags} - {tool.element.tag}))
+            found = self._known[id(tool)] = (make(tool), others, tool)  # kept, so that its id is not used again
+        return found[:2]
 
 
 _ELEMENT_STOPS: Final = re.compile(r"<(?=[/\w]|\Z)").search
@@ -284,8 +278,9 @@ def _whole_tags(names: Sequence[str]) -> tuple[str, str, str]:
     return (rf"(?:{opens})[^<>]{{0,512}}+(?<!/)>", rf"(?:{opens})[^<>]{{0,512}}+", ends) if names else ("", "(?!)", "")
 
 
+@lru_cache(4096)  # names of tools and parameters, which an application may make without end
 def end_of_element(
-    name: str, siblings: Sequence[str], parents: tuple[str, ...], others: tuple[str, ...] = ()
+    name: str, siblings: tuple[str, ...], parents: tuple[str, ...], others: tuple[str, ...] = ()
 ) -> ValueEnd:
     """The end of a child element's value.
 
@@ -306,7 +301,7 @@ def end_of_element(
         f"</{name}>",
         f"</{parents[0]}>",
         pieces(marks),
-        begun=_begun(f"</{parents[0]}>", f"</{name}>"),
+        begun=begun_end(f"</{parents[0]}>", f"</{name}>"),
         heads=marks,
     )
 
@@ -314,7 +309,7 @@ def end_of_element(
 _AFTER: Final = r"[.,;:!?)\"'*_`]{0,3}"  # of the sentence in which an element is written
 
 
-@lru_cache(4096)  # names of tools and parameters, which an application may make without end
+@lru_cache(4096)
 def end_of_content(name: str, others: tuple[str, ...] = ()) -> ValueEnd:
     """The end of an element's own content: its closing tag, balanced with opening tags of the same name inside.
 

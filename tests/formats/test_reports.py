@@ -192,7 +192,7 @@ def test_a_wrapper_that_no_format_declares(format: str, text: str, wanted: list[
     row("qwen3_coder", "<function=bash>\n<parameter=command>ls</parameter>\n</function", LS),
     row("invoke", '<invoke name="bash">\n<parameter name="command">ls</parameter>\n</invoke', LS),
     row("glm45", "<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value>ls</arg_value>\n</tool_call", LS),
-    later("the end of an element", "cline", "<bash><command>ls</command></bash", LS),
+    row("cline", "<bash><command>ls</command></bash", LS),
     row("hermes", '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call', LS),
     row("qwen3_coder", "<function=bash>\n<parameter=command>ls</parameter>\n", "truncated_call"),
     row("qwen3_coder", "<function=bash>\n<parameter=command>ls</paramet", "truncated_call"),
