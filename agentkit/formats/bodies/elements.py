@@ -32,8 +32,10 @@ def read_name_tag(r: Reader, call: CallReader, part: NameTag) -> Wait:
     if (found := (yield from r.sees(tags.tag(part.name, closing=False)))) is None:
         raise Decline
     r.at = found.end()
+    carries = any(isinstance(p, TextArgument) for p in call.shape.call)
+    attributes = (_NameAndArguments if carries else tags.Attributes)(r, part.name, (part.attribute,))
     try:
-        opening = yield from tags.Attributes(r, part.name, (part.attribute,)).read()
+        opening = yield from attributes.read()
     except Decline:
         if not r.buf.startswith("<", r.at):  # else the rest of this tag would be the other one's value
             raise
@@ -43,10 +45,22 @@ def read_name_tag(r: Reader, call: CallReader, part: NameTag) -> Wait:
         raise Decline
     call.begin(r, name)
     call.complete = opening.empty
-    if not any(isinstance(p, TextArgument) for p in call.shape.call):
+    if not carries:
         refuse_strays(part.name, opening.attributes, r.offset)
     for key, text in opening.attributes.items():
-        _attribute(r, call, key, text)
+        _attribute(r, call, key.removeprefix(_AGAIN), text)
+
+
+_AGAIN: Final = " "
+"""Marks a second attribute of the same name: no attribute's name contains it."""
+
+
+class _NameAndArguments(tags.Attributes):
+    """The attributes of a tag with the tool's name and arguments; an argument may have the name attribute's name."""
+
+    def key(self) -> Generator[None, None, str]:
+        key = yield from super().key()
+        return f"{_AGAIN}{key}" if key in self.known and key in self.opening.attributes else key
 
 
 def _attribute(r: Reader, call: CallReader, parameter: str, text: str | None) -> None:
@@ -252,13 +266,13 @@ def write_name_tag(w: Writing, part: NameTag) -> str:
     if any(isinstance(p, TextArgument) for p in w.format.call):
         for key, value in w.call.arguments.items():
             if key not in w.tool.first_required:
-                out += _written_attribute(w, key, text_of(value, key, w.tool), part.attribute)
+                out += _written_attribute(w, key, text_of(value, key, w.tool))
     return out + ">"
 
 
-def _written_attribute(w: Writing, name: str, text: str | None, taken: str = "") -> str:
+def _written_attribute(w: Writing, name: str, text: str | None) -> str:
     """One argument as an attribute; no value stands for null."""
-    if _ATTRIBUTE_NAME.match(name) is None or name == taken:
+    if _ATTRIBUTE_NAME.match(name) is None:
         raise FormatError(f"{w.tool.name}: {name!r} cannot be the name of an attribute")
     return f" {name}" if text is None else f' {name}="{attribute(text)}"'
 
