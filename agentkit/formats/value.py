@@ -91,11 +91,11 @@ def _cdata(r: Reader, call: CallReader, key: str, end: ValueEnd) -> Generator[No
         text += r.text(start, r.offset)
         r.at += len(CDATA_CLOSE)
     yield from r.space()
-    if (found := (yield from r.sees(end.close))) is None:
+    if (found := (yield from r.sees(end.token))) is None or not found["close"]:
         if r.at >= len(r.buf):
             raise _truncated(r, key, end)
         raise Damage("ambiguous_call", f"expected {end.what} after {CDATA_CLOSE} in {key!r}", r.offset, got=True)
-    r.at = found.end()
+    r.at = found.end("close")
     return text
 
 

@@ -315,7 +315,7 @@ def _written(w: Writing, value: Any, text: str, end: ValueEnd, *, strip: bool = 
     """A value between tags: in CDATA if it would be read as null, stripped, refused, or ended inside it."""
     unlike = content and not _is_alone(text, w.tool)
     stripped = strip and isinstance(value, str) and value != value.strip()
-    return cdata(text) if reads_as_null(value) or stripped or unlike or end.marks(text) else raw_value(text)
+    return cdata(text) if reads_as_null(value) or stripped or unlike or end.has_markup(text) else raw_value(text)
 
 
 def _child_texts(group: Mapping[str, Any], elements: Mapping[str, str]) -> str:

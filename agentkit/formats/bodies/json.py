@@ -21,7 +21,6 @@ from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, li
 from agentkit.formats.repairs import DOUBLY_ENCODED, RAW_NEWLINES
 from agentkit.unicode import without_surrogates
 
-
 _FENCE: Final = Delimiter(r"`{3,16}[ \t]{0,8}(?:json\w{0,8})?\s{0,64}(?=[{\[])", r"`{0,16}[ \t]{0,8}\w{0,12}\s{0,64}")
 
 

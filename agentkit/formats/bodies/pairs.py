@@ -143,7 +143,7 @@ def _raw(w: Writing, part: TagParameters | Pairs, value: Any, text: str, before:
     """A value between literals: in CDATA if it contains markup of its own kind of call, or would be read as null."""
     both = part.newlines == "both"
     null = not part.kind and reads_as_null(value)
-    marked = CDATA_AT_START.match(text) or end_of_value(w.format.shapes[0], part).marks(text)
+    marked = CDATA_AT_START.match(text) or end_of_value(w.format.shapes[0], part).has_markup(text)
     if null or marked or (both and text.endswith("\r")):
         return cdata(text)
     dropped = part.newlines != "none" and not before.endswith("\n")

@@ -146,6 +146,9 @@ class _Brackets:
                     raise Damage("invalid_json", f"expected nesting of at most {r.limits.depth}", r.offset)
             elif c in "\"'":
                 yield from self.string(c)
+                if (yield from r.have(1)) and (r.buf[r.at].isalnum() or r.buf[r.at] == "_"):
+                    wanted = "expected no word directly after a string: escape the quotes inside it"
+                    raise Damage("invalid_json", wanted, r.offset, got=True)
 
     def wait(self, search: Search | None) -> Wait:
         """Wait for more, once everything is consumed; text in which `search` finds nothing needs no decision."""
