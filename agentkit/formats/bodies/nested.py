@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Final
 
 from agentkit.formats import values
+from agentkit.formats.bodies.fixed import lacking
 from agentkit.formats.call import CallReader
 from agentkit.formats.callarguments import CallArguments
 from agentkit.formats.format import NestedTags, Shape, edge
@@ -99,11 +100,8 @@ def _edge(r: Reader, edges: _Edges) -> Generator[None, None, re.Match[str] | Non
 
 def _tag(r: Reader, stack: list[_Node], closing: str) -> Wait:
     """A tag after its token."""
-    tag = yield from r.sees(_TAG)
-    if tag is None:
-        ended = r.at >= len(r.buf)
-        code = "truncated_call" if ended else "invalid_arguments"
-        raise Damage(code, "expected a tag", r.offset, ended=ended, got=not ended)  # type: ignore[arg-type]
+    if (tag := (yield from r.sees(_TAG))) is None:
+        raise lacking(r, "a tag", "invalid_arguments")
     r.at = tag.end()
     if not tag["slash"]:
         stack.append(_Node(tag["name"]))
@@ -127,7 +125,7 @@ def _text(r: Reader, call: CallReader, part: NestedTags, stack: list[_Node], sto
         r.tell(found.start() if found else len(r.buf), call.index, stack[1].name)
     if r.at >= len(r.buf):
         if r.ended:
-            raise _truncated(r, call)
+            raise lacking(r, f"the end of the call of {call.name!r}")
         r.heat(stops, None, call.index, stack[1].name)
         yield
     if r.offset > start:
@@ -151,14 +149,10 @@ def _quoted(r: Reader, call: CallReader, edges: _Edges, stack: list[_Node], foun
             stop = edges.stops(r.buf, r.at + 1)
             r.tell(stop.start() if stop else len(r.buf), call.index, stack[1].name)
         elif r.ended:
-            raise _truncated(r, call)
+            raise lacking(r, f"the end of the call of {call.name!r}")
         found = (yield from _edge(r, edges)) if opened else None
     stack[-1].spans.append((start, r.offset))
     stack[-1].quotes = True
-
-
-def _truncated(r: Reader, call: CallReader) -> Damage:
-    return Damage("truncated_call", f"the text ended inside the call of {call.name!r}", r.offset, ended=True)
 
 
 @dataclass(frozen=True, slots=True)
