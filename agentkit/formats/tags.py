@@ -26,7 +26,6 @@ AFTER_NAME: Final = ",;"  # what models write after a tag's name, as if attribut
 ANY_OPENING: Final = Delimiter(r"<(?P<name>[^\W\d][\w.-]{0,127})(?=[\s/>])", r"<(?:[^\W\d][\w.-]{0,127})?")
 
 _NAME = re.compile(r"[^\s=/>\"'<]+")
-_UNQUOTED = re.compile(r"(?:[^\s<>/\"']|/(?!>))+")  # if another tag starts, this one was not closed
 _ENTITY = Delimiter(r"&(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});", r"&#?[0-9a-zA-Z]{0,8}")
 _NAMED: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
@@ -69,19 +68,12 @@ def closing(name: str) -> Delimiter:
     return Delimiter(rf"</{spelt(name)}\s{{0,64}}>", part, re.IGNORECASE)
 
 
-def in_tag(text: str) -> tuple[str, str] | None:
-    """The name of the plain tag with which a literal begins, and the text after the tag; None without one."""
-    found = _LITERAL_TAG(text.strip())
-    return (found[1], found[2]) if found else None
-
-
 def tag_of(text: str) -> str:
     """The name of the plain opening tag that a literal is or starts, as `<function=` does; empty without one."""
     found = _BEGUN_TAG(text.strip())
     return found[1] if found else ""
 
 
-_LITERAL_TAG = re.compile(r"<(/?[a-zA-Z][\w.:|-]*)>(.*)", re.DOTALL).fullmatch
 _BEGUN_TAG = re.compile(r"<([a-zA-Z][\w.:|-]*)[>=]").match
 
 
@@ -224,7 +216,7 @@ class Attributes:
         r = self.r
         quote = r.buf[r.at]
         if quote not in "\"'":
-            return (yield from self.unquoted(key))
+            raise self.refuse(f"expected quotes around the value of attribute {key!r}")
         r.at += 1
         start, stop = r.offset, _QUOTED_STOP[quote]
         size, plain = 0, True
@@ -251,26 +243,6 @@ class Attributes:
             if self.streams and self.committed:
                 self.on_piece(key, _decode(entity[0][1:-1]) if entity else "&")
             r.at += len(entity[0]) if entity else 1
-
-    def unquoted(self, key: str) -> Generator[None, None, str]:
-        """Consume a value without quotes."""
-        r = self.r
-        while True:
-            found = _UNQUOTED.match(r.buf, r.at)
-            if found and len(found[0]) <= r.limits.name and found.end() < len(r.buf) - (r.buf[-1] == "/"):
-                r.at = found.end()
-                text = decoded(found[0])
-                if self.committed:
-                    self.on_piece(key, text)
-                return text
-            if found is None and len(r.buf) - r.at > 1:
-                raise self.refuse(f"expected a value for attribute {key!r}")
-            if len(r.buf) - r.at > r.limits.name:
-                raise self.refuse(f"the unquoted value of attribute {key!r} is too long")
-            if r.ended:
-                r.at = len(r.buf)
-                yield from self.need(f"inside the attribute {key!r}")
-            yield
 
 
 _QUOTED_STOP: Final = {'"': re.compile('["&]').search, "'": re.compile("['&]").search}
