@@ -143,7 +143,7 @@ class _Plain:
 
     def fits(self, token: re.Match[str]) -> bool:
         """Whether what follows a closing may follow it: at the text's end, also the beginning of the call's end."""
-        return token["fit"] is not None or (self.r.ended and self.end.begun(self.r.buf, token.end()) is not None)
+        return token["fit"] is not None or (self.r.ended and self.end.cut_end(self.r.buf, token.end()) is not None)
 
     def nest(self, token: re.Match[str]) -> None:
         """What opens or closes in the value: a part of a quoted call, or damage.

@@ -32,7 +32,7 @@ class ValueEnd:
         over: the end of the call as it is written, for messages.
         marks: what opens and closes the parts of such a call; no value has a piece of it, and a grammar lets none.
         around: finds a whole quoted call, as a NUL, in its section.
-        begun: matches the beginning of the call's end at the end of a text, as after a stop string.
+        cut_end: matches the beginning of the call's end at the end of a text, as after a stop string.
         rest: what may not follow the call: one more value, or the end of one.
         newline: whether one newline at the value's start belongs to the layout.
         even: the literals of a parameter, of which a whole quoted call has all equally often.
@@ -42,7 +42,7 @@ class ValueEnd:
     opening of such a value; `call`, the opening of a call; `over`, the end of one.
     """
 
-    __slots__ = ("around", "begun", "even", "firsts", "marks", "newline", "over", "rest", "stops", "token", "what")
+    __slots__ = ("around", "cut_end", "even", "firsts", "marks", "newline", "over", "rest", "stops", "token", "what")
 
     def __init__(
         self, token: dict[str, str], part: str, stops: str, what: str, over: str, marks: Sequence[str]
@@ -57,7 +57,7 @@ class ValueEnd:
             rf"\s{{0,64}}(?:{token['close']}|{token['open']})", rf"\s{{0,64}}(?:{part})", re.IGNORECASE
         )
         self.around, self.newline = _NOWHERE, True
-        self.begun: Search = _NOWHERE.match
+        self.cut_end: Search = _NOWHERE.match
         self.even: tuple[str, ...] = ()
 
     @property
@@ -80,7 +80,7 @@ class ValueEnd:
 
 @lru_cache(4096)
 def pieces(marks: tuple[str, ...]) -> Search:
-    """A search for one of these literals, in any case: a tag up to its name's end, or where it breaks off."""
+    """A search for one of these literals, in any case: a tag up to its name's end, or where it is interrupted."""
     return re.compile("|".join(map(_piece, dict.fromkeys(marks))) or "(?!)", re.IGNORECASE).search
 
 
@@ -91,7 +91,7 @@ _SPECIAL: Final = re.compile(r"[|｜]|\]<").search
 def _piece(mark: str) -> str:
     """A literal, or a part that only it has: the start of a special token, or a tag without its `>`.
 
-    A closing tag may break off at a line's end, another tag or the value's end, and a letter inside it may be missing.
+    A closing tag may be interrupted at a line's end, another tag or the value's end, and one of its letters be missing.
     """
     if _SPECIAL(mark):
         return re.escape(mark[: max(5, len(mark) // 2)])  # Gemma's `<|"|>` is no longer
@@ -169,7 +169,7 @@ def _end_of_parameter(shape: Shape, part: TagParameters) -> ValueEnd:
     marks = (f"</{part.name}>", f"<{part.name}", *(f"<{name}" for name in names), *tail, *section)
     over = "".join(tail[:1])
     end = ValueEnd(token, "|".join(begun), "|".join(stops), f"</{part.name}>", over, marks)
-    end.begun = begun_end(over, f"<{part.name}", f"</{part.name}")
+    end.cut_end = begun_end(over, f"<{part.name}", f"</{part.name}")
     return end
 
 
@@ -204,7 +204,7 @@ def _end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
     marks = (close, key, first, *words, *rest, *_edges(shape.section))
     before = r"(?:\r?\n|\r)?" if trim else ""
     end = ValueEnd(token, f"{before}(?:{'|'.join(begun)})", "|".join(stops), close, rest[0], marks)
-    end.begun = begun_end(rest[0], key, close)
+    end.cut_end = begun_end(rest[0], key, close)
     end.even = (key, *words[: len(part.middle.split())], close) if not part.kind else (key, close)
     return end
 
@@ -259,7 +259,7 @@ def end_of_element(
     token["fit"] = f"{SPACES}(?:{'|'.join(follow)})"
     marks = [f"</{name}>", f"<{name}", *(f"{slash}{parent}" for parent in parents for slash in ("</", "<"))]
     end = ValueEnd(token, f"{TAG_PART}|{begun}", r"<(?=[/\w]|\Z)", f"</{name}>", f"</{parents[0]}>", marks)
-    end.begun = begun_end(f"</{parents[0]}>", f"</{name}>")
+    end.cut_end = begun_end(f"</{parents[0]}>", f"</{name}>")
     return end
 
 
@@ -280,5 +280,5 @@ def end_of_content(name: str, others: tuple[str, ...] = ()) -> ValueEnd:
     firsts = re.escape("".join(sorted({other[0] for other in (name, *others)})))
     part = rf"</?[^\s<>/\"'=]{{0,160}}\s{{0,64}}|{close}(?:{_AFTER}|{PROSE})|{begun}"
     end = ValueEnd(token, part, rf"<(?=[/\w{firsts}]|\Z)", f"</{name}>", f"</{name}>", (f"</{name}>", f"<{name}"))
-    end.begun = re.compile(rf"{PROSE}\Z").match
+    end.cut_end = re.compile(rf"{PROSE}\Z").match
     return end

@@ -105,22 +105,23 @@ def _is_alone(text: str, tool: ToolSpec | None, tools: tuple[str, ...] = ()) -> 
 
     Nor a tool's name as tags and envelopes have it: any name if no tools are given.
     """
-    edges = _edges_of(tuple(tool.parameters.get("properties", {})) if tool is not None else (), tools)
-    if edges[0](text) is not None:
+    known = tuple(tool.parameters.get("properties", {})) if tool is not None else ()
+    starts, named, tags_at = _edges_of(known, tools)
+    if starts(text) or named(text):
         return False
-    names = [found[1] or found[2] for found in edges[1](text)]
+    names = [found[1] or found[2] for found in tags_at(text)]
     return len(names) < 2 and all(text.count(f"<{name}") == text.count(f"</{name}>") for name in names)
 
 
 @lru_cache(4096)
-def _edges_of(parameters: tuple[str, ...], tools: tuple[str, ...]) -> tuple[Search, Callable[[str], Any]]:
-    """A search for attributes, JSON and names, and one for tags of parameters at a text's start and end."""
+def _edges_of(parameters: tuple[str, ...], tools: tuple[str, ...]) -> tuple[Search, Search, Callable[[str], Any]]:
+    """What matches attributes and JSON at a text's start, finds names in it, and tags of parameters at its edges."""
     own, names = ("|".join(map(re.escape, texts)) for texts in (parameters or ("\0",), tools))
     rest = r"[\w.-]{0,256}=?[\"'][^\"'<>\n]{0,256}[\"']?>"  # of the tag before it
     start = rf"\s*(?:<?[\w.-]{{1,256}}\s+)?(?:{own})=[\"']|\s*\{{\s*\"(?:{own})\"\s*:"
-    named = rf"\bname[\"']?\s{{0,64}}[:=]\s{{0,64}}[\"'](?:{names or _ANY})(?![\w.-])"
+    named = rf"\b(?:name|tool)[\"']?\s{{0,64}}[:=]\s{{0,64}}[\"'](?:{names or _ANY})(?![\w.-])"
     tags_at = rf"\A\s*</?({own})[\s/>]|</?({own})\s*>\s*\Z"
-    return re.compile(rf"\A(?:>|{rest}|{start})|{named}").search, re.compile(tags_at).finditer
+    return re.compile(f">|{rest}|{start}").match, re.compile(named).search, re.compile(tags_at).finditer
 
 
 _ANY: Final = r"[\w.-]{1,256}"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from agentkit.errors import FormatError
 from agentkit.formats import values
 from agentkit.formats.bodies.fixed import lacking
 from agentkit.formats.call import CallReader
@@ -160,6 +161,8 @@ def _nested(part: NestedTags, name: str, value: Any, schema: walk.Schema, root: 
         body = "".join(_nested(part, part.item, v, items if isinstance(items, Mapping) else {}, root) for v in value)
     else:
         body = values.write(value, schema, root, nulls=True)
+        if found := pieces((part.token,))(body):
+            raise FormatError(f"{name!r} contains {found[0]!r}, a piece of what precedes tags in this format")
     return f"{part.token}<{name}>{body}{part.token}</{name}>"
 
 

@@ -80,7 +80,7 @@ def _over(r: Reader, call: CallReader, end: ValueEnd) -> Wait:
         yield from read_json(r, call, Json())
         call.complete = False
     call.refuse_none(r)
-    if r.ended and end.begun(r.buf, r.at):
+    if r.ended and end.cut_end(r.buf, r.at):
         r.at, call.complete = len(r.buf), True
 
 

@@ -146,7 +146,7 @@ class _Brackets:
                     raise Damage("invalid_json", f"expected nesting of at most {r.limits.depth}", r.offset)
             elif c in "\"'":
                 yield from self.string(c)
-                if (yield from r.have(1)) and (r.buf[r.at].isalnum() or r.buf[r.at] in "_\"'"):
+                if (r.at < len(r.buf) or (yield from r.have(1))) and (r.buf[r.at].isalnum() or r.buf[r.at] in "_\"'"):
                     wanted = "expected ',' or a bracket after a string: escape the quotes inside it"
                     raise Damage("invalid_json", wanted, r.offset, got=True)
 
