@@ -109,6 +109,8 @@ def _is_alone(text: str, tool: ToolSpec | None, tools: tuple[str, ...] = ()) -> 
     starts, named, tags_at = _edges_of(known, tools)
     if starts(text) or named(text):
         return False
+    if text.lstrip()[:1] != "<" and text.rstrip()[-1:] != ">":
+        return True
     names = [found[1] or found[2] for found in tags_at(text)]
     return len(names) < 2 and all(text.count(f"<{name}") == text.count(f"</{name}>") for name in names)
 
@@ -119,7 +121,7 @@ def _edges_of(parameters: tuple[str, ...], tools: tuple[str, ...]) -> tuple[Sear
     own, names = ("|".join(map(re.escape, texts)) for texts in (parameters or ("\0",), tools))
     rest = r"[\w.-]{0,256}=?[\"'][^\"'<>\n]{0,256}[\"']?>"  # of the tag before it
     start = rf"\s*(?:<?[\w.-]{{1,256}}\s+)?(?:{own})=[\"']|\s*\{{\s*\"(?:{own})\"\s*:"
-    named = rf"\b(?:name|tool)[\"']?\s{{0,64}}[:=]\s{{0,64}}[\"'](?:{names or _ANY})(?![\w.-])"
+    named = rf"(?:name|tool)[\"']?\s{{0,64}}[:=]\s{{0,64}}[\"'](?:{names or _ANY})(?![\w.-])"
     tags_at = rf"\A\s*</?({own})[\s/>]|</?({own})\s*>\s*\Z"
     return re.compile(f">|{rest}|{start}").match, re.compile(named).search, re.compile(tags_at).finditer
 
