@@ -6,12 +6,10 @@ Knows values and the tools; depends on no format and no part.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any, Final
 
 from agentkit.errors import FormatError
-from agentkit.formats.tags import CDATA_CLOSE, CDATA_OPEN, spelt
+from agentkit.formats.tags import CDATA_CLOSE, CDATA_OPEN
 from agentkit.schemas.typed import values
 from agentkit.toolspec import ToolSpec
 
@@ -27,9 +25,9 @@ def attribute(text: str) -> str:
     return _ATTRIBUTE_UNSAFE.sub(lambda m: _ATTRIBUTE_ESCAPES[m[0]], text)
 
 
-def raw_value(text: str, hazards: Iterable[str] = ()) -> str:
-    """Text as a raw value: unchanged if it contains no tag of `hazards`, otherwise in CDATA."""
-    if CDATA_AT_START.match(text) or (hazards and tags(tuple(hazards)).search(text)):
+def raw_value(text: str) -> str:
+    """Text as a raw value: unchanged, or in CDATA if it begins like that."""
+    if CDATA_AT_START.match(text):
         return cdata(text)
     return f"\n{text}" if text.startswith(("\n", "\r\n")) else text  # the first newline is not part of a value
 
@@ -37,17 +35,6 @@ def raw_value(text: str, hazards: Iterable[str] = ()) -> str:
 def cdata(text: str) -> str:
     """Text that is read back exactly, regardless of what it contains."""
     return f"{CDATA_OPEN}{text.replace(CDATA_CLOSE, ']]' + CDATA_CLOSE + CDATA_OPEN + '>')}{CDATA_CLOSE}"
-
-
-@lru_cache(maxsize=1024)
-def tags(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Any tag, opening or closing, of one of these names, in any case and with any namespace."""
-    return re.compile(any_tag(names), re.IGNORECASE)
-
-
-def any_tag(names: Iterable[str]) -> str:
-    """The regular expression for such a tag, without the flag for any case."""
-    return rf"<(?=/?(?:[^\W\d][\w.-]*:)?(?:{'|'.join(map(spelt, names))})(?![\w.-]))"
 
 
 def reads_as_null(value: Any) -> bool:

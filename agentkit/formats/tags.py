@@ -6,7 +6,7 @@ Knows the reader, no format. Attribute values are entity-decoded.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
@@ -26,7 +26,6 @@ AFTER_NAME: Final = ",;"  # what models write after a tag's name, as if attribut
 ANY_OPENING: Final = Delimiter(r"<(?P<name>[^\W\d][\w.-]{0,127})(?=[\s/>])", r"<(?:[^\W\d][\w.-]{0,127})?")
 
 _NAME = re.compile(r"[^\s=/>\"'<]+")
-_UNQUOTED = re.compile(r"(?:[^\s<>/\"']|/(?!>))+")  # if another tag starts, this one was not closed
 _ENTITY = Delimiter(r"&(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});", r"&#?[0-9a-zA-Z]{0,8}")
 _NAMED: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
@@ -42,17 +41,6 @@ def spelt(name: str) -> str:
 def folded(name: str) -> str:
     """A tag's name without differences that do not matter: the case of letters, and a hyphen or an underscore."""
     return name.lower().replace("-", "_")
-
-
-def either(name: str, named: Sequence[str], other: str) -> str:
-    """A regular expression for one of several: those in a group of this name, and another one.
-
-    Where all begin with "<" that is written once, at the start: a search then skips to it, several times as fast. None
-    of them has alternatives outside of a group.
-    """
-    common = "<" if all(text.startswith("<") for text in (*named, other)) else ""
-    group = "|".join(text.removeprefix(common) for text in named)
-    return f"{common}(?:(?P<{name}>{group})|{other.removeprefix(common)})"
 
 
 @_kept
@@ -74,23 +62,10 @@ def tag(name: str, *, closing: bool) -> Delimiter:
 
 
 @_kept
-def named_tag(name: str, attribute: str) -> Delimiter:
-    """An opening tag up to the `=` of its first attribute, if that is this one."""
-    whole = rf"{opening_tag(name)}\s{{1,64}}{re.escape(attribute)}\s{{0,64}}="
-    return Delimiter(whole, r"<[^<>/\"'=]{0,400}+", re.IGNORECASE)
-
-
-@_kept
 def closing(name: str) -> Delimiter:
     """A closing tag without a namespace: another tag cannot be its beginning, not even at the text's end."""
     part = re.sub(r"\\?[-_]", "[-_]", beginnings(f"</{name} >"))
     return Delimiter(rf"</{spelt(name)}\s{{0,64}}>", part, re.IGNORECASE)
-
-
-def in_tag(text: str) -> tuple[str, str] | None:
-    """The name of the plain tag with which a literal begins, and the text after the tag; None without one."""
-    found = _LITERAL_TAG(text.strip())
-    return (found[1], found[2]) if found else None
 
 
 def tag_of(text: str) -> str:
@@ -99,7 +74,6 @@ def tag_of(text: str) -> str:
     return found[1] if found else ""
 
 
-_LITERAL_TAG = re.compile(r"<(/?[a-zA-Z][\w.:|-]*)>(.*)", re.DOTALL).fullmatch
 _BEGUN_TAG = re.compile(r"<([a-zA-Z][\w.:|-]*)[>=]").match
 
 
@@ -242,7 +216,7 @@ class Attributes:
         r = self.r
         quote = r.buf[r.at]
         if quote not in "\"'":
-            return (yield from self.unquoted(key))
+            raise self.refuse(f"expected quotes around the value of attribute {key!r}")
         r.at += 1
         start, stop = r.offset, _QUOTED_STOP[quote]
         size, plain = 0, True
@@ -269,26 +243,6 @@ class Attributes:
             if self.streams and self.committed:
                 self.on_piece(key, _decode(entity[0][1:-1]) if entity else "&")
             r.at += len(entity[0]) if entity else 1
-
-    def unquoted(self, key: str) -> Generator[None, None, str]:
-        """Consume a value without quotes."""
-        r = self.r
-        while True:
-            found = _UNQUOTED.match(r.buf, r.at)
-            if found and len(found[0]) <= r.limits.name and found.end() < len(r.buf) - (r.buf[-1] == "/"):
-                r.at = found.end()
-                text = decoded(found[0])
-                if self.committed:
-                    self.on_piece(key, text)
-                return text
-            if found is None and len(r.buf) - r.at > 1:
-                raise self.refuse(f"expected a value for attribute {key!r}")
-            if len(r.buf) - r.at > r.limits.name:
-                raise self.refuse(f"the unquoted value of attribute {key!r} is too long")
-            if r.ended:
-                r.at = len(r.buf)
-                yield from self.need(f"inside the attribute {key!r}")
-            yield
 
 
 _QUOTED_STOP: Final = {'"': re.compile('["&]').search, "'": re.compile("['&]").search}

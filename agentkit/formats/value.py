@@ -91,11 +91,11 @@ def _cdata(r: Reader, call: CallReader, key: str, end: ValueEnd) -> Generator[No
         text += r.text(start, r.offset)
         r.at += len(CDATA_CLOSE)
     yield from r.space()
-    if (found := (yield from r.sees(end.close))) is None:
+    if (found := (yield from r.sees(end.token))) is None or not found["close"]:
         if r.at >= len(r.buf):
             raise _truncated(r, key, end)
         raise Damage("ambiguous_call", f"expected {end.what} after {CDATA_CLOSE} in {key!r}", r.offset, got=True)
-    r.at = found.end()
+    r.at = found.end("close")
     return text
 
 
@@ -143,7 +143,7 @@ class _Plain:
 
     def fits(self, token: re.Match[str]) -> bool:
         """Whether what follows a closing may follow it: at the text's end, also the beginning of the call's end."""
-        return token["fit"] is not None or (self.r.ended and self.end.begun(self.r.buf, token.end()) is not None)
+        return token["fit"] is not None or (self.r.ended and self.end.cut_end(self.r.buf, token.end()) is not None)
 
     def nest(self, token: re.Match[str]) -> None:
         """What opens or closes in the value: a part of a quoted call, or damage.

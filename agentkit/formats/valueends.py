@@ -6,10 +6,9 @@ Compiled once from the declarations; reads nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from agentkit.formats.atoms import PROSE, exact
 from agentkit.formats.format import Name, NameTag, Pairs, Section, Shape, Tag, TagParameters, edge
@@ -20,41 +19,46 @@ from agentkit.toolspec import Element, ToolSpec
 _LAYOUT: Final = r"(?:\s|\\n){0,1024}"  # white space between pairs, where GLM models also write a newline as its escape
 _NOWHERE: Final = re.compile(r"(?!)")
 
+T = TypeVar("T")
 
-@dataclass(frozen=True, slots=True)
+
 class ValueEnd:
     """Where a raw value ends.
 
-    Args:
+    Attributes:
         token: matches what closes or opens something; its groups are listed below.
         stops: finds the first place at which a token may be.
-        close: matches the closing alone, as it follows CDATA.
         what: the closing as it is written, for messages.
         over: the end of the call as it is written, for messages.
-        piece: finds markup of this kind of call: a literal of it.
+        marks: what opens and closes the parts of such a call; no value has a piece of it, and a grammar lets none.
         around: finds a whole quoted call, as a NUL, in its section.
-        begun: matches the beginning of the call's end at the end of a text, as after a stop string.
+        cut_end: matches the beginning of the call's end at the end of a text, as after a stop string.
+        rest: what may not follow the call: one more value, or the end of one.
         newline: whether one newline at the value's start belongs to the layout.
         even: the literals of a parameter, of which a whole quoted call has all equally often.
         firsts: what each piece of markup begins with.
-        heads: these pieces: a grammar lets no value have one.
 
     Groups of the token: `close`, the value's closing, and in it `fit` if what follows may follow it; `open`, another
     opening of such a value; `call`, the opening of a call; `over`, the end of one.
     """
 
-    token: Delimiter
-    stops: Search
-    close: Delimiter
-    what: str
-    over: str
-    piece: Search
-    around: re.Pattern[str] = _NOWHERE
-    begun: Search = _NOWHERE.match
-    newline: bool = True
-    even: tuple[str, ...] = ()
-    firsts: str = "<"
-    heads: tuple[str, ...] = ()
+    __slots__ = ("around", "cut_end", "even", "firsts", "marks", "newline", "over", "rest", "stops", "token", "what")
+
+    def __init__(
+        self, token: dict[str, str], part: str, stops: str, what: str, over: str, marks: Sequence[str]
+    ) -> None:
+        groups = (f"(?P<{name}>{text})" for name, text in token.items() if text and name not in ("close", "fit"))
+        whole = "|".join([f"(?P<close>{token['close']})(?P<fit>(?={token['fit']}))?", *groups])
+        self.token = Delimiter(whole, part, re.IGNORECASE)
+        self.stops: Search = re.compile(stops, re.IGNORECASE).search
+        self.what, self.over, self.marks = what, over, tuple(marks)
+        self.firsts = "".join({"<", *(text[0] for text in marks)})
+        self.rest = Delimiter(
+            rf"\s{{0,64}}(?:{token['close']}|{token['open']})", rf"\s{{0,64}}(?:{part})", re.IGNORECASE
+        )
+        self.around, self.newline = _NOWHERE, True
+        self.cut_end: Search = _NOWHERE.match
+        self.even: tuple[str, ...] = ()
 
     @property
     def whole(self) -> bool:
@@ -65,21 +69,18 @@ class ValueEnd:
         """Whether a quoted call has all that its parameters consist of equally often."""
         return len({quoted.count(mark) for mark in self.even}) < 2
 
-    def marks(self, text: str) -> bool:
+    def piece(self, text: str) -> re.Match[str] | None:
+        """A piece of the markup of this kind of call in a text."""
+        return pieces(self.marks)(text)
+
+    def has_markup(self, text: str) -> bool:
         """Whether a text contains markup of this kind of call: it is written in CDATA then."""
         return self.piece(text) is not None or self.token.whole.search(text) is not None
 
 
-def _token(close: str, space: str, follow: str, opens: str = "", call: str = "", over: str = "") -> str:
-    """All that decides, as one regular expression."""
-    groups = {"open": opens, "call": call, "over": over}
-    others = "".join(f"|(?P<{name}>{text})" for name, text in groups.items() if text)
-    return f"(?P<close>{close})(?P<fit>(?={space}(?:{follow})))?{others}"
-
-
 @lru_cache(4096)
 def pieces(marks: tuple[str, ...]) -> Search:
-    """A search for one of these literals, in any case: a tag up to its name's end, or where it breaks off."""
+    """A search for one of these literals, in any case: a tag up to its name's end, or where it is interrupted."""
     return re.compile("|".join(map(_piece, dict.fromkeys(marks))) or "(?!)", re.IGNORECASE).search
 
 
@@ -90,7 +91,7 @@ _SPECIAL: Final = re.compile(r"[|｜]|\]<").search
 def _piece(mark: str) -> str:
     """A literal, or a part that only it has: the start of a special token, or a tag without its `>`.
 
-    A closing tag may break off at a line's end, another tag or the value's end, and a letter inside it may be missing.
+    A closing tag may be interrupted at a line's end, another tag or the value's end, and one of its letters be missing.
     """
     if _SPECIAL(mark):
         return re.escape(mark[: max(5, len(mark) // 2)])  # Gemma's `<|"|>` is no longer
@@ -105,7 +106,8 @@ def _piece(mark: str) -> str:
     return rf"{whole}|{half}" + (rf"|</(?:{near})>" if len(name) > 3 else "")
 
 
-def _begun(over: str, *others: str) -> Search:
+@lru_cache(4096)
+def begun_end(over: str, *others: str) -> Search:
     """Matches the beginning of an end that nothing else begins like, at the end of a text."""
     shared = max((n for n in range(len(over)) if any(text.startswith(over[:n]) for text in others)), default=0)
     either = "|".join(re.escape(over[:n]) for n in range(len(over) - 1, max(shared, 1), -1))
@@ -133,6 +135,7 @@ def end_of_value(shape: Shape, part: TagParameters | Pairs) -> ValueEnd:
     found = _known.get((id(shape), id(part)))
     if found is None:
         end = _end_of_pair(shape, part) if isinstance(part, Pairs) else _end_of_parameter(shape, part)
+        end.around, end.newline = _around(shape), part.newlines != "none"
         found = _known[id(shape), id(part)] = (shape, part, end)  # keeps both, so that no id is used again
     return found[2]
 
@@ -140,104 +143,70 @@ def end_of_value(shape: Shape, part: TagParameters | Pairs) -> ValueEnd:
 _known: dict[tuple[int, int], tuple[Shape, TagParameters | Pairs, ValueEnd]] = {}
 
 
-_A_CLOSING_TAG: Final = re.compile(r"</[^<>]+>").fullmatch
-
-
 def rest_of(shape: Shape) -> Delimiter | None:
     """What may not follow a call with raw values: one more of them, or the end of one. None for any other call."""
-    if id(shape) not in _rests:
-        _rests[id(shape)] = _rest_of(shape), shape  # kept here, so that its id is not used again
-    return _rests[id(shape)][0]
+    part = next((part for part in shape.call if isinstance(part, TagParameters | Pairs)), None)
+    return None if part is None else end_of_value(shape, part).rest
 
 
-_rests: dict[int, tuple[Delimiter | None, Shape]] = {}
-
-
-def _rest_of(shape: Shape) -> Delimiter | None:
-    for part in shape.call:
-        match part:
-            case TagParameters(name):
-                either = f"{closing_tag(name)}|{opening_tag(name)}"
-                return Delimiter(rf"\s{{0,64}}(?:{either})", rf"\s{{0,64}}(?:{TAG_PART})?", re.IGNORECASE)
-            case Pairs(key, _, close):
-                texts = (key.strip(), close.strip())
-                either = "|".join(map(exact, texts))
-                return Delimiter(rf"\s{{0,64}}(?:{either})", rf"\s{{0,64}}{any_beginning(texts)}", re.IGNORECASE)
-    return None
+_A_CLOSING_TAG: Final = re.compile(r"</[^<>]+>").fullmatch
 
 
 def _end_of_parameter(shape: Shape, part: TagParameters) -> ValueEnd:
     """The end of a value between `<parameter name="…">` and its closing tag."""
-    at = shape.call.index(part)
     names = [p.name for p in shape.call if isinstance(p, NameTag)]
-    tail = [edge(p).strip() for p in shape.call[at:] if isinstance(p, str | Tag) and edge(p).strip()]
+    after = shape.call[shape.call.index(part) :]
+    tail = [text for p in after if isinstance(p, str | Tag) and (text := edge(p).strip())]
     section = _edges(shape.section)
     literals = [text for text in (*tail, *section[1:]) if not _A_CLOSING_TAG(text)]
     ends = [closing_tag(text[2:-1]) if _A_CLOSING_TAG(text) else pattern(text) for text in (*tail, *section[1:])]
     close, opens = closing_tag(part.name), opening_tag(part.name)
-    firsts = {p.name[0] for p in shape.call if isinstance(p, NameTag | TagParameters)}
-    stops = rf"<(?=[/\w{re.escape(''.join(sorted(firsts)))}]|\Z)" + "".join(f"|{may_begin(t)}" for t in literals)
+    token = {"close": close, "open": opens, "call": "|".join(map(opening_tag, names)), "over": "".join(ends[:1])}
+    token["fit"] = f"{SPACES}(?:{'|'.join([opens, *ends])})" if ends else ""  # else whatever follows may
     begun = [TAG_PART, *(f"(?:{close}{SPACES})?{beginnings(text)}" for text in literals)]
+    firsts = re.escape("".join(sorted({name[0] for name in (*names, part.name)})))
+    stops = [rf"<(?=[/\w{firsts}]|\Z)", *map(may_begin, literals)]
     marks = (f"</{part.name}>", f"<{part.name}", *(f"<{name}" for name in names), *tail, *section)
-    calls = "|".join(map(opening_tag, names))
-    follow = "|".join([opens, *ends]) if ends else ""  # nothing ends the call: whatever follows may
-    return ValueEnd(
-        Delimiter(_token(close, SPACES, follow, opens, calls, "".join(ends[:1])), "|".join(begun), re.IGNORECASE),
-        re.compile(stops, re.IGNORECASE).search,
-        Delimiter(close, TAG_PART, re.IGNORECASE),
-        f"</{part.name}>",
-        "".join(tail[:1]),
-        pieces(marks),
-        _around(shape),
-        _begun("".join(tail[:1]), f"<{part.name}", f"</{part.name}"),
-        newline=part.newlines != "none",
-        firsts="".join({"<", *(text[0] for text in (*tail, *section))}),
-        heads=marks,
-    )
+    over = "".join(tail[:1])
+    end = ValueEnd(token, "|".join(begun), "|".join(stops), f"</{part.name}>", over, marks)
+    end.cut_end = begun_end(over, f"<{part.name}", f"</{part.name}")
+    return end
 
 
 def _end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
     """The end of a value between literals.
 
-    With `newlines` "both", one newline before the literal belongs to the end; with "none", not even the one at the
-    value's start is dropped.
+    With `newlines` "both", one newline before the literal belongs to the end.
     """
     close, key, at = part.close.strip(), part.key.strip(), shape.call.index(part)
     first = next(p for p in shape.call if isinstance(p, str) and p.strip()).strip()
     rest = [p.strip() for p in shape.call[at + 1 :] if isinstance(p, str) and p.strip()]
-    section = _edges(shape.section)
-    trim = part.newlines == "both"
+    texts = [*rest, *_edges(shape.section)[1:]]
     named = len(shape.call) > 1 and isinstance(shape.call[1], Name)
-    call = _quoted(exact(first)) + (r"(?=\s{0,64}[^\W\d])" if named else "")
-    opens = rf"{_quoted(exact(key))}\s{{0,64}}(?=[^<>\"'\n\s])"
-    texts = [*rest, *section[1:]]
-    newline = r"(?:\r?\n)?" if trim else ""
-    token = _token(newline + exact(close), _LAYOUT, "|".join(map(exact, (key, *texts))), opens, call, exact(rest[0]))
+    trim = part.newlines == "both"
+    token = {
+        "close": (r"(?:\r?\n)?" if trim else "") + exact(close),
+        "fit": f"{_LAYOUT}(?:{'|'.join(map(exact, (key, *texts)))})",
+        "open": rf"{_quoted(exact(key))}\s{{0,64}}(?=[^<>\"'\n\s])",
+        "call": _quoted(exact(first)) + (r"(?=\s{0,64}[^\W\d])" if named else ""),
+        "over": exact(rest[0]),
+    }
     begun = [
         rf"{_quoted(any_beginning((close, first, key, *texts)))}\\?",
         *(rf"{_quoted(pattern(text))}\s{{0,64}}" for text in (key, first)),
         rf"{exact(close)}{_LAYOUT}(?:\\|{any_beginning((key, *texts))})",
     ]
-    starts = "".join(re.escape(c) for c in sorted({text[0] for text in (close, *texts)}))
-    newlines = rf"|\n(?=[{starts}]|\Z)|\r(?=\n(?:[{starts}]|\Z)|\Z)" if trim else ""
-    stops = "|".join(dict.fromkeys(may_begin(text) for text in (close, first, key, *texts)))
-    words = [word for text in (part.middle, *part.kind) for word in text.split() if len(word) > 4 and "<" in word]
-    marks = (close, key, first, *words, *rest, *section)
+    stops = [*dict.fromkeys(may_begin(text) for text in (close, first, key, *texts))]
+    if trim:
+        starts = "".join(re.escape(c) for c in sorted({text[0] for text in (close, *texts)}))
+        stops += [rf"\n(?=[{starts}]|\Z)", rf"\r(?=\n(?:[{starts}]|\Z)|\Z)"]
+    words = [word for text in (part.middle, *part.kind) for word in text.split() if len(word) > 4]
+    marks = (close, key, first, *words, *rest, *_edges(shape.section))
     before = r"(?:\r?\n|\r)?" if trim else ""
-    return ValueEnd(
-        Delimiter(token, f"{before}(?:{'|'.join(begun)})", re.IGNORECASE),
-        re.compile(stops + newlines, re.IGNORECASE).search,
-        Delimiter(newline + exact(close), rf"{before}{any_beginning((close,))}", re.IGNORECASE),
-        close,
-        rest[0],
-        pieces(marks),
-        _around(shape),
-        _begun(rest[0], key, close),
-        newline=part.newlines != "none",
-        firsts="".join({"<" if "<" in text else text[0] for text in marks} | {"<"}),
-        heads=marks,
-        even=(key, *words[: len(part.middle.split())], close) if not part.kind else (key, close),
-    )
+    end = ValueEnd(token, f"{before}(?:{'|'.join(begun)})", "|".join(stops), close, rest[0], marks)
+    end.cut_end = begun_end(rest[0], key, close)
+    end.even = (key, *words[: len(part.middle.split())], close) if not part.kind else (key, close)
+    return end
 
 
 def _quoted(literals: str) -> str:
@@ -246,46 +215,35 @@ def _quoted(literals: str) -> str:
 
 
 class Elements:
-    """The tools' elements: their child elements, and where the values inside them end, created once for each.
-
-    They live as long as what was created from these tools: an application may offer others with each request.
-    """
+    """The tools' elements: what is known of each, made once. They live as long as what was made from these tools."""
 
     def __init__(self) -> None:
         self.tags: list[str] = []
-        self.groups: dict[int, tuple[ToolSpec, Any]] = {}  # by a tool's identity: its child elements as a tree
-        self._ends: dict[tuple[int, str, tuple[str, ...]], tuple[ToolSpec, ValueEnd]] = {}
+        self._known: dict[int, tuple[Any, tuple[str, ...], ToolSpec]] = {}  # by identity: an application makes more
 
     def add(self, element: Element) -> None:
         """Add the element of one tool."""
         self.tags.append(element.tag)
 
-    def others(self, tag: str) -> tuple[str, ...]:
-        """The tags of all other tools."""
-        return tuple(sorted({other for other in self.tags if other != tag}))
-
-    def end(self, tool: ToolSpec, name: str, siblings: Iterable[str], parents: tuple[str, ...]) -> ValueEnd:
-        """The end of the value of a tool's child element; see `end_of_element`."""
-        key = (id(tool), name, parents)
-        if (found := self._ends.get(key)) is None:
-            among = tuple(dict.fromkeys([*siblings, name]))
-            end = end_of_element(name, among, parents, self.others(parents[-1]))
-            found = self._ends[key] = (tool, end)  # kept, so that its id stays its own
-        return found[1]
+    def known(self, tool: ToolSpec, make: Callable[[ToolSpec], T]) -> tuple[T, tuple[str, ...]]:
+        """What `make` makes of a tool, and the tags of all others."""
+        if (found := self._known.get(id(tool))) is None:
+            assert tool.element is not None
+            others = tuple(sorted({*self.tags} - {tool.element.tag}))
+            found = self._known[id(tool)] = (make(tool), others, tool)  # kept, so that its id is not used again
+        return found[:2]
 
 
-_ELEMENT_STOPS: Final = re.compile(r"<(?=[/\w]|\Z)").search
-
-
-def _whole_tags(names: Sequence[str]) -> tuple[str, str, str]:
+def _tags(names: Sequence[str]) -> tuple[str, str, str]:
     """Regular expressions for a tag that opens an element of one of these names, its beginning, and what ends it."""
     opens = "|".join(map(opening_tag, names))
     ends = "|".join(map(closing_tag, names))
     return (rf"(?:{opens})[^<>]{{0,512}}+(?<!/)>", rf"(?:{opens})[^<>]{{0,512}}+", ends) if names else ("", "(?!)", "")
 
 
+@lru_cache(4096)  # names of tools and parameters, which an application may make without end
 def end_of_element(
-    name: str, siblings: Sequence[str], parents: tuple[str, ...], others: tuple[str, ...] = ()
+    name: str, siblings: tuple[str, ...], parents: tuple[str, ...], others: tuple[str, ...] = ()
 ) -> ValueEnd:
     """The end of a child element's value.
 
@@ -295,26 +253,20 @@ def end_of_element(
         parents: the elements around it, the innermost first, the tool's own last.
         others: the tags of the other tools.
     """
-    close, opens = closing_tag(name), opening_tag(name)
-    follow = "|".join([*map(opening_tag, siblings), closing_tag(parents[0]), r"<[^\W\d!]"])  # which is then named
-    call, begun, over = _whole_tags((parents[-1], *others))
-    marks = (f"</{name}>", f"<{name}", *(f"{slash}{parent}" for parent in parents for slash in ("</", "<")))
-    return ValueEnd(
-        Delimiter(_token(close, SPACES, follow, opens, call, over), f"{TAG_PART}|{begun}", re.IGNORECASE),
-        _ELEMENT_STOPS,
-        Delimiter(close, TAG_PART, re.IGNORECASE),
-        f"</{name}>",
-        f"</{parents[0]}>",
-        pieces(marks),
-        begun=_begun(f"</{parents[0]}>", f"</{name}>"),
-        heads=marks,
-    )
+    call, begun, over = _tags((parents[-1], *others))
+    follow = [*map(opening_tag, siblings), closing_tag(parents[0]), r"<[^\W\d!]"]  # which is then named
+    token = {"close": closing_tag(name), "open": opening_tag(name), "call": call, "over": over}
+    token["fit"] = f"{SPACES}(?:{'|'.join(follow)})"
+    marks = [f"</{name}>", f"<{name}", *(f"{slash}{parent}" for parent in parents for slash in ("</", "<"))]
+    end = ValueEnd(token, f"{TAG_PART}|{begun}", r"<(?=[/\w]|\Z)", f"</{name}>", f"</{parents[0]}>", marks)
+    end.cut_end = begun_end(f"</{parents[0]}>", f"</{name}>")
+    return end
 
 
 _AFTER: Final = r"[.,;:!?)\"'*_`]{0,3}"  # of the sentence in which an element is written
 
 
-@lru_cache(4096)  # names of tools and parameters, which an application may make without end
+@lru_cache(4096)
 def end_of_content(name: str, others: tuple[str, ...] = ()) -> ValueEnd:
     """The end of an element's own content: its closing tag, balanced with opening tags of the same name inside.
 
@@ -322,18 +274,11 @@ def end_of_content(name: str, others: tuple[str, ...] = ()) -> ValueEnd:
         name: the element's.
         others: the tags of the other tools.
     """
-    close, opens = closing_tag(name), opening_tag(name)
-    call, begun, over = _whole_tags(others)
-    token = _token(close, "", rf"{_AFTER}(?:[\s<]|\Z)|{PROSE}\n", opens, call, over)
+    call, begun, over = _tags(others)
+    token = {"close": (close := closing_tag(name)), "open": opening_tag(name), "call": call, "over": over}
+    token["fit"] = rf"{_AFTER}(?:[\s<]|\Z)|{PROSE}\n"
     firsts = re.escape("".join(sorted({other[0] for other in (name, *others)})))
     part = rf"</?[^\s<>/\"'=]{{0,160}}\s{{0,64}}|{close}(?:{_AFTER}|{PROSE})|{begun}"
-    return ValueEnd(
-        Delimiter(token, part, re.IGNORECASE),
-        re.compile(rf"<(?=[/\w{firsts}]|\Z)").search,
-        Delimiter(close, TAG_PART, re.IGNORECASE),
-        f"</{name}>",
-        f"</{name}>",
-        pieces((f"</{name}>", f"<{name}")),
-        heads=(f"</{name}", f"<{name}"),
-        begun=re.compile(rf"{PROSE}\Z").match,
-    )
+    end = ValueEnd(token, part, rf"<(?=[/\w{firsts}]|\Z)", f"</{name}>", f"</{name}>", (f"</{name}>", f"<{name}"))
+    end.cut_end = re.compile(rf"{PROSE}\Z").match
+    return end

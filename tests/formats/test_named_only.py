@@ -104,6 +104,8 @@ def test_a_marked_call_needs_no_arguments(around: tuple[str, str], keys: dict[st
 def test_arguments_that_are_written_make_a_call(name: str, given: dict[str, Any]) -> None:
     text = json.dumps(given)
     if name == "json_fence":
+        if "function" in given:  # JSON in a fence is a call only if it is one as it is
+            return
         text = f"```json\n{text}\n```"
     several = formats.recoverable() if name == "recoverable" else name
     arguments = {"path": "/"} if "/" in text else {}

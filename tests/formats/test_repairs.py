@@ -47,7 +47,7 @@ def codes(format: str, text: str, **how: Any) -> list[str]:
 
 
 def test_quotes_inside_a_string_are_damage_where_that_is_not_to_be_mended() -> None:
-    assert codes("pythonic", "[bash(command='echo 'done' && ls')]", repairs=()) == ["invalid_arguments"]
+    assert codes("pythonic", "[bash(command='echo 'done' && ls')]", repairs=()) == ["invalid_json"]
 
 
 def test_parentheses_around_one_value_are_no_list() -> None:

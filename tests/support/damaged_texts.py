@@ -18,7 +18,7 @@ from format_tools import ADD, ASK, CREATE_FILE, NOTE, PING, STR_REPLACE, attribu
 from agentkit.errors import FormatError
 from agentkit.formats import CATALOG, Element, Format, ToolSpec
 from agentkit.formats.bodies.kinds import KINDS
-from agentkit.formats.format import CallBody, Shape, ToolElement
+from agentkit.formats.format import CallBody, NestedTags, Shape, ToolElement
 from agentkit.formats.kind import Writing, only_read
 from agentkit.messages import ToolCall
 
@@ -267,6 +267,8 @@ class _Writer:
         if at < 0 or body[:at].endswith(('="', "[", '"')) or not isinstance(self.out.calls[number].arguments[key], str):
             return body
         other = format if planned.quoting != "other" else self.rng.choice(CATALOG)
+        if other is format and any(isinstance(part, NestedTags) for part in format.call):
+            return body  # nothing could mark the token as text
         self.next += 1
         self.out.inner[self.next] = id
         word = f"{BEGIN.format(self.next)}quoted{END.format(self.next)}"

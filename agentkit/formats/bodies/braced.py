@@ -11,18 +11,19 @@ from functools import cache
 from typing import Any, Final
 
 from agentkit.errors import FormatError
+from agentkit.formats.bodies.fixed import lacking
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import Braced, FormatPart
 from agentkit.formats.kind import PartKind, Writing
 from agentkit.formats.reader import Damage, Reader, Search, Wait, may_begin, token
 from agentkit.formats.valueends import pieces
 from agentkit.schemas.typed import values
-from agentkit.schemas.typed.literals import PYTHON_WORDS, Literals
+from agentkit.schemas.typed.literals import Literals
 from agentkit.schemas.typed.repairs import PYTHON_QUOTES
 from agentkit.schemas.typed.stringliterals import NotALiteral
 from agentkit.toolspec import ToolSpec
 
-_KEY = re.compile(r"\s*([^\s:{}\[\],]+)\s*:\s*")
+_KEY = re.compile(r"\s*([^\s:{}\[\],\"']+)\s*:\s*")
 _PLAIN = re.compile(r"[^,{}\[\]]*")
 _SPACE = re.compile(r"\s*")
 _FENCE: Final = "```"
@@ -42,19 +43,18 @@ def _inside(quote: str) -> Search:
 def read_braced(r: Reader, call: CallReader, part: Braced) -> Wait:
     """Find the end by counting brackets outside strings, then read."""
     yield from r.space()
-    start = r.offset
+    start, depth, string = r.offset, 0, False
     yield from r.more()
-    if r.at < len(r.buf) and r.buf[r.at] != "{":
-        raise Damage("invalid_json", "expected '{'", start, got=True)
-    depth = 0
-    string = False
+    if not r.buf.startswith("{", r.at):
+        raise lacking(r, "'{'")
     while True:
-        found = (_inside if string else _outside)(part.quote)(r.buf, r.at)
+        search = (_inside if string else _outside)(part.quote)
+        found = search(r.buf, r.at)
         r.tell(found.start() if found else len(r.buf), call.index, None)
         if found is None:
             if r.ended:
-                raise Damage("truncated_call", f"the text ended inside the call of {call.name!r}", r.offset, ended=True)
-            r.heat((_inside if string else _outside)(part.quote), None, call.index)
+                raise lacking(r, f"the end of the call of {call.name!r}")
+            r.heat(search, None, call.index)
             yield
             continue
         if found[0] == part.quote[0] and (quote := (yield from r.sees(token(part.quote)))):
@@ -162,21 +162,11 @@ class _Braced:
         return out
 
     def key(self) -> str:
-        if self.text.startswith(self.quote, self.at):
-            key = self.string()
-            if self.space() != ":":
-                raise self.bad("':'")
-            self.at += 1
-            return key
         found = _KEY.match(self.text, self.at)
-        key = found[1].strip("\"'") if found is not None else ""
-        half = found is not None and key != found[1] and "\\" in (key[:1], key[-1:])  # of an escaped quote
-        if found is None or self.ends_in(found[1]) or self.quote in found[1] or half:
-            raise self.bad("a key and ':'")
+        if found is None or self.ends_in(found[1]) or self.quote in found[1]:
+            raise self.bad("a key without quotes and ':'")
         self.at = found.end()
-        if key != found[1]:
-            self.plain_quotes = found[1][0]
-        return key
+        return found[1]
 
     def comma(self, closer: str) -> None:
         c = self.space()
@@ -220,9 +210,6 @@ class _Braced:
             return self.plain_string(c)
         found = _PLAIN.match(self.text, self.at)
         text = found[0] if found else ""
-        if self.plain_quotes and text.strip() in PYTHON_WORDS:
-            self.at += len(text)
-            return PYTHON_WORDS[text.strip()]
         quotes = (self.quote, self.plain_quotes or self.quote)  # quotes of another language, if they are written
         # there is text before a string, or a code fence: neither of them is the value
         half = text.strip().startswith(self.quote[0]) or text.strip().endswith(self.quote[-1]) or _FENCE in text

@@ -6,22 +6,23 @@ Knows the call in progress, the reader and the declarations.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 from agentkit.errors import FormatError
 from agentkit.events import ArgumentDelta
 from agentkit.formats import tags
+from agentkit.formats.bodies.fixed import lacking
 from agentkit.formats.bodies.pairs import refuse_strays
 from agentkit.formats.call import CallReader
 from agentkit.formats.escapes import attribute, cdata, raw_value, reads_as_null, text_of
 from agentkit.formats.format import NameTag, Tag, TextArgument, ToolElement
 from agentkit.formats.kind import OTHERS_AS_JSON, PartKind, Writing
 from agentkit.formats.listing import listed
-from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait
 from agentkit.formats.value import read_value
-from agentkit.formats.valueends import Elements, end_of_content, end_of_element
+from agentkit.formats.valueends import ValueEnd, begun_end, end_of_content, end_of_element
 from agentkit.schemas.typed import values
 from agentkit.toolspec import Element, Node, ToolSpec
 
@@ -29,8 +30,7 @@ from agentkit.toolspec import Element, Node, ToolSpec
 def read_name_tag(r: Reader, call: CallReader, part: NameTag) -> Wait:
     """An opening tag with the tool's name in an attribute."""
     yield from r.space()
-    found = yield from r.sees(tags.tag(part.name, closing=False))
-    if found is None:
+    if (found := (yield from r.sees(tags.tag(part.name, closing=False)))) is None:
         raise Decline
     r.at = found.end()
     carries = any(isinstance(p, TextArgument) for p in call.shape.call)
@@ -38,32 +38,18 @@ def read_name_tag(r: Reader, call: CallReader, part: NameTag) -> Wait:
     try:
         opening = yield from attributes.read()
     except Decline:
-        if (yield from r.sees(tags.named_tag(part.name, part.attribute))):  # with the rest of this tag as its value
-            message = f"<{part.name}> opens in the opening tag of another one"
-            raise Damage("invalid_arguments", message, r.offset, in_tag=True) from None
-        raise
-    name = opening.attributes.get(part.attribute)
+        if not r.buf.startswith("<", r.at):  # else the rest of this tag would be the other one's value
+            raise
+        raise Damage("invalid_arguments", f"another tag opens in <{part.name}", r.offset, in_tag=True) from None
+    name = opening.attributes.pop(part.attribute, None)
     if not name:
         raise Decline
     call.begin(r, name)
     call.complete = opening.empty
-    if carries:
-        for key, text in opening.attributes.items():
-            if key != part.attribute:
-                _attribute(r, call, key.removeprefix(_AGAIN), text)
-        return
-    refuse_strays(part.name, (k for k in opening.attributes if k != part.attribute), r.offset)
-
-
-def _attribute(r: Reader, call: CallReader, parameter: str, text: str | None) -> None:
-    """Store an argument from an attribute; the value of a string must be written, even if it is empty.
-
-    Without a value it is null, as our own writer writes it, if null is also the value when the parameter is omitted.
-    """
-    schema, root = call.arguments.schema(parameter)
-    if text is None and schema and schema.get("default", "") is not None and values.accepts("", schema, root):
-        raise Damage("invalid_arguments", f"expected '=' and a value after {parameter!r}", r.offset)
-    call.arguments.put(r, parameter, text, nulls=False)
+    if not carries:
+        refuse_strays(part.name, opening.attributes, r.offset)
+    for key, text in opening.attributes.items():
+        _attribute(r, call, key.removeprefix(_AGAIN), text)
 
 
 _AGAIN: Final = " "
@@ -78,19 +64,70 @@ class _NameAndArguments(tags.Attributes):
         return f"{_AGAIN}{key}" if key in self.known and key in self.opening.attributes else key
 
 
+def _attribute(r: Reader, call: CallReader, parameter: str, text: str | None) -> None:
+    """Store an argument from an attribute; the value of a string must be written, even if it is empty.
+
+    Without a value it is null, as our own writer writes it, if null is also the value when the parameter is omitted.
+    """
+    schema, root = call.arguments.schema(parameter)
+    if text is None and schema and schema.get("default", "") is not None and values.accepts("", schema, root):
+        raise Damage("invalid_arguments", f"expected '=' and a value after {parameter!r}", r.offset)
+    call.arguments.put(r, parameter, text, nulls=False)
+
+
 def read_text_argument(r: Reader, call: CallReader, part: TextArgument) -> Wait:
     """The tool's first required parameter as the text up to the closing tag, which stays; other tags are content."""
     if call.complete:
         return
-    names = call.tool.first_required if call.tool else ("text",)
+    tool = call.tool
+    names = (tool.first_required if tool else ()) or ("text",)
     closing = next(p for p in call.shape.call[call.part + 1 :] if isinstance(p, Tag))
-    key = names[0] if names else "text"
-    text, verbatim = yield from read_value(r, call, key, end_of_content(closing.name), is_text=True)
-    _refuse_unlike(r, call, key, text, verbatim=verbatim)
-    required = call.tool.parameters.get("required", ()) if call.tool else ()
-    if text.strip() or (names and names[0] in required):
-        call.arguments.put(r, key, text, nulls=not verbatim)
+    text, verbatim = yield from _content(r, call, names[0], end_of_content(closing.name))
+    if text.strip() or (tool and names[0] in tool.parameters.get("required", ())):
+        call.arguments.put(r, names[0], text, nulls=not verbatim)
     call.complete = True
+
+
+def _content(r: Reader, call: CallReader, key: str, end: ValueEnd) -> Generator[None, None, tuple[str, bool]]:
+    """An element's own text, and whether it was in CDATA.
+
+    Raises:
+        Damage: it begins with a piece of the tag before it, or is a call or its arguments in another style.
+    """
+    text, verbatim = yield from read_value(r, call, key, end, is_text=True)
+    if not verbatim and not _is_alone(text, call.tool, tuple(call.tools)):
+        message = f"the value of {key!r} is not its text alone: write that, or put it in <![CDATA[ … ]]>"
+        raise Damage("ambiguous_call", message, r.offset)
+    return text, verbatim
+
+
+def _is_alone(text: str, tool: ToolSpec | None, tools: tuple[str, ...] = ()) -> bool:
+    """Whether the text of an element has no tags, attributes or JSON of its tool's parameters at its edges.
+
+    Nor a tool's name as tags and envelopes have it: any name if no tools are given.
+    """
+    known = tuple(tool.parameters.get("properties", {})) if tool is not None else ()
+    starts, named, tags_at = _edges_of(known, tools)
+    if starts(text) or named(text):
+        return False
+    if text.lstrip()[:1] != "<" and text.rstrip()[-1:] != ">":
+        return True
+    names = [found[1] or found[2] for found in tags_at(text)]
+    return len(names) < 2 and all(text.count(f"<{name}") == text.count(f"</{name}>") for name in names)
+
+
+@lru_cache(4096)
+def _edges_of(parameters: tuple[str, ...], tools: tuple[str, ...]) -> tuple[Search, Search, Callable[[str], Any]]:
+    """What matches attributes and JSON at a text's start, finds names in it, and tags of parameters at its edges."""
+    own, names = ("|".join(map(re.escape, texts)) for texts in (parameters or ("\0",), tools))
+    rest = r"[\w.-]{0,256}=?[\"'][^\"'<>\n]{0,256}[\"']?>"  # of the tag before it
+    start = rf"\s*(?:<?[\w.-]{{1,256}}\s+)?(?:{own})=[\"']|\s*\{{\s*\"(?:{own})\"\s*:"
+    named = rf"(?:name|tool)[\"']?\s{{0,64}}[:=]\s{{0,64}}[\"'](?:{names or _ANY})(?![\w.-])"
+    tags_at = rf"\A\s*</?({own})[\s/>]|</?({own})\s*>\s*\Z"
+    return re.compile(f">|{rest}|{start}").match, re.compile(named).search, re.compile(tags_at).finditer
+
+
+_ANY: Final = r"[\w.-]{1,256}"
 
 
 class _ElementAttributes(tags.Attributes):
@@ -98,12 +135,10 @@ class _ElementAttributes(tags.Attributes):
 
     streams = True
 
-    def __init__(self, r: Reader, call: CallReader, tool: ToolSpec) -> None:
-        assert tool.element is not None
+    def __init__(self, r: Reader, call: CallReader, tool: ToolSpec, element: Element) -> None:
         self.call, self.tool = call, tool
-        self.parameters = {n.path[0]: n.parameter for n in tool.element.of("attribute")}
-        every = tool.parameters.get("properties", {})
-        super().__init__(r, tool.element.tag, {*self.parameters, *every})
+        self.parameters = {n.path[0]: n.parameter for n in element.of("attribute")}
+        super().__init__(r, element.tag, {*self.parameters, *tool.parameters.get("properties", {})})
 
     def parameter(self, key: str) -> str:
         return self.parameters.get(key, key)
@@ -121,64 +156,30 @@ class _ElementAttributes(tags.Attributes):
 
 def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
     """One tool's element. The parser has already set `call.tool` from the tag."""
-    tool = call.tool
+    tool, elements = call.tool, call.elements[part.layout]
     assert tool is not None
     assert tool.element is not None
     element = tool.element
-    found = yield from r.sees(tags.tag(element.tag, closing=False))
-    if found is None:
+    if (found := (yield from r.sees(tags.tag(element.tag, closing=False)))) is None:
         raise Decline
     r.at = found.end()
-    attributes = _ElementAttributes(r, call, tool)
+    attributes = _ElementAttributes(r, call, tool, element)
     opening = yield from attributes.read()
     if not call.started:
         call.begin(r, tool.name)
     for key, text in opening.attributes.items():
         _attribute(r, call, attributes.parameter(key), text)
-    content, elements = element.of("content"), call.elements[part.layout]
-    if content and not opening.empty:
+    group, others = elements.known(tool, group_of)
+    if (content := element.of("content")) and not opening.empty:
         key = content[0].parameter
-        end = end_of_content(element.tag, elements.others(element.tag))
-        text, verbatim = yield from read_value(r, call, key, end, is_text=True)
-        _refuse_unlike(r, call, key, text, verbatim=verbatim)
-        call.arguments.put(r, key, _stripped(element, text, verbatim=verbatim), nulls=not verbatim)
-    group = {} if content else _group_of(tool, elements)
-    if not (opening.empty or content):
-        yield from _Children(r, call, tool, elements).read((element.tag,), group)
-    if (yield from r.sees(_rest_of(element.tag, tuple(name for name in group if name not in elements.tags)))):
+        value, verbatim = yield from _content(r, call, key, end_of_content(element.tag, others))
+        call.arguments.put(r, key, _stripped(element, value, verbatim=verbatim), nulls=not verbatim)
+    elif not opening.empty:
+        yield from _children(r, call, tool, (element.tag,), group, others)
+    children = () if content else tuple(name for name in group if name not in elements.tags)
+    if (yield from r.sees(_rest_of(element.tag, children))):
         message = f"<{element.tag}> is closed before its last part: close it once, after all of it"
         raise Damage("invalid_arguments", message, r.offset)
-
-
-def _refuse_unlike(r: Reader, call: CallReader, key: str, text: str, *, verbatim: bool) -> None:
-    """Refuse content that begins with a piece of the tag before it, or is a call or its arguments in another style.
-
-    Raises:
-        Damage: it is not meant as this parameter's value, or that is ambiguous.
-    """
-    if verbatim:
-        return
-    known = call.tool.parameters.get("properties", {}) if call.tool is not None else {}
-    rest = _REST_OF_TAG(text)
-    unlike = rest is not None and (rest[1] is None or rest[1] in known)
-    unlike = unlike or any(found[1] in call.tools for found in _NAMED(text))
-    if text.lstrip()[:1] == "{" and not unlike:
-        read = values.read(text, {"type": "object"}, {})
-        unlike = isinstance(read, dict) and bool(read) and read.keys() <= known.keys()
-    names = [name for found in _EDGE_TAGS(text) if (name := found[1] or found[2]) in known]
-    torn = len(names) > 1 or any(text.count(f"<{name}") != text.count(f"</{name}>") for name in names)
-    if unlike or torn:
-        message = f"the value of {key!r} is not its text alone: write that, or put it in <![CDATA[ … ]]>"
-        raise Damage("ambiguous_call", message, r.offset)
-
-
-_REST_OF_TAG: Final = re.compile(
-    r"\A(?:>|[\w.-]{0,256}=?[\"'][^\"'<>\n]{0,256}[\"']?>|\s*(?:<?[\w.-]{1,256}\s+)?([\w.-]{1,256})=[\"'])"
-).match
-"""Matches what content begins with if the tag before it is broken: an attribute, or the end of one and of the tag."""
-_NAMED: Final = re.compile(r"\bname[\"']?\s{0,64}[:=]\s{0,64}[\"']([\w.-]{1,256})").finditer
-"""Finds names, as tags and envelopes have them."""
-_EDGE_TAGS: Final = re.compile(r"\A\s*</?([\w.-]+)[\s/>]|</?([\w.-]+)\s*>\s*\Z").finditer
 
 
 @lru_cache(4096)
@@ -215,72 +216,46 @@ def group_of(tool: ToolSpec) -> Group:
     return root
 
 
-def _group_of(tool: ToolSpec, elements: Elements) -> Group:
-    """The same, made once as long as the elements are used."""
-    if (found := elements.groups.get(id(tool))) is None:
-        found = elements.groups[id(tool)] = (tool, group_of(tool))  # kept here, so that its id is not used again
-    group: Group = found[1]
-    return group
+def _children(
+    r: Reader, call: CallReader, tool: ToolSpec, parents: tuple[str, ...], group: Group, others: tuple[str, ...]
+) -> Wait:
+    """The elements of a group in any order, up to the closing tag of the first of `parents`, which is consumed.
 
-
-class _Children:
-    """The child elements of a tool's element."""
-
-    def __init__(self, r: Reader, call: CallReader, tool: ToolSpec, elements: Elements) -> None:
-        self.r, self.call, self.tool, self.elements = r, call, tool, elements
-
-    def read(self, parents: tuple[str, ...], group: Group) -> Wait:
-        """The elements of a group in any order, up to the closing tag of the first of `parents`, which is consumed."""
-        r, call, parent = self.r, self.call, parents[0]
-        closing = tags.tag(parent, closing=True)
-        while True:
-            yield from r.space()
-            if found := (yield from r.sees(closing)):
-                r.at = found.end()
-                return
-            found = yield from r.sees(tags.ANY_OPENING)
-            if found is None:
-                if r.at >= len(r.buf):
-                    raise Damage("truncated_call", f"the text ended inside <{parent}>", r.offset, ended=True)
-                raise Damage("invalid_arguments", f"expected {_allowed(group, parent)}", r.offset, got=True)
-            name, start = found["name"], r.offset - r.mark
+    At the text's end the beginning of the tool's own closing tag is enough, as a stop string cuts it.
+    """
+    assert tool.element is not None
+    parent = parents[0]
+    closing, wanted = tags.tag(parent, closing=True), " or ".join([*(f"<{name}>" for name in group), f"</{parent}>"])
+    while True:
+        yield from r.space()
+        if found := (yield from r.sees(closing)):
             r.at = found.end()
-            attributes = tags.Attributes(r, name, ())
-            attributes.committed = True
-            opening = yield from attributes.read()
-            below = group.get(name)
-            if below is None and not (call.tool and call.tool.declares(name)):
-                raise _unknown(call, name, _allowed(group, parent), r.mark + start)
-            refuse_strays(name, opening.attributes, r.offset)
-            if isinstance(below, dict):
-                if not opening.empty:
-                    yield from self.read((name, *parents), below)
-                continue
-            parameter = below.parameter if below is not None else name
-            if opening.empty:
-                call.arguments.put(r, parameter, None)
-            else:
-                yield from self.take(name, parameter, parents, group)
-
-    def take(self, name: str, parameter: str, parents: tuple[str, ...], group: Group) -> Wait:
-        """The value of an open element."""
-        r, call, element = self.r, self.call, self.tool.element
-        assert element is not None
-        end = self.elements.end(self.tool, name, group, parents)
-        text, verbatim = yield from read_value(r, call, parameter, end)
-        call.arguments.put(r, parameter, _stripped(element, text, verbatim=verbatim), nulls=not verbatim)
-
-
-def _allowed(group: Group, parent: str) -> str:
-    """What an element may contain."""
-    return " or ".join([*(f"<{name}>" for name in group), f"</{parent}>"])
-
-
-def _unknown(call: CallReader, name: str, wanted: str, position: int) -> Damage:
-    """The error for a child element that does not belong to the tool."""
-    return Damage(
-        "invalid_arguments", f"<{name}> is not a parameter of {call.name!r}, expected {wanted}", position, got=True
-    )
+            return
+        if (found := (yield from r.sees(tags.ANY_OPENING))) is None:
+            if r.ended and len(parents) == 1 and begun_end(f"</{parent}>", "<")(r.buf, r.at):
+                r.at = len(r.buf)
+                return
+            raise lacking(r, wanted, "invalid_arguments")
+        name, start = found["name"], r.offset
+        r.at = found.end()
+        attributes = tags.Attributes(r, name, ())
+        attributes.committed = True
+        opening = yield from attributes.read()
+        below = group.get(name) or (Node(name, "element", (name,)) if tool.declares(name) else None)
+        if below is None:
+            message = f"<{name}> is not a parameter of {call.name!r}, expected {wanted}"
+            raise Damage("invalid_arguments", message, start, got=True)
+        refuse_strays(name, opening.attributes, r.offset)
+        if isinstance(below, dict):
+            if not opening.empty:
+                yield from _children(r, call, tool, (name, *parents), below, others)
+        elif opening.empty:
+            call.arguments.put(r, below.parameter, None)
+        else:
+            end = end_of_element(name, tuple(dict.fromkeys([*group, name])), parents, others)
+            text, verbatim = yield from read_value(r, call, below.parameter, end)
+            text = _stripped(tool.element, text, verbatim=verbatim)
+            call.arguments.put(r, below.parameter, text, nulls=not verbatim)
 
 
 # ---------------------------------------------------------------- written
@@ -291,65 +266,60 @@ _ATTRIBUTE_NAME = re.compile(r"[^\s=/>\"'<]{1,256}\Z")
 
 def write_name_tag(w: Writing, part: NameTag) -> str:
     """The opening tag; if the body is a single text, the other arguments are its attributes."""
-    start = f'<{part.name} {part.attribute}="{attribute(w.call.name)}"'
+    out = f'<{part.name} {part.attribute}="{attribute(w.call.name)}"'
     if any(isinstance(p, TextArgument) for p in w.format.call):
         for key, value in w.call.arguments.items():
             if key not in w.tool.first_required:
-                text = text_of(value, key, w.tool)
-                start += f" {key}" if text is None else f' {key}="{attribute(text)}"'
-    return start + ">"
+                out += _written_attribute(w, key, text_of(value, key, w.tool))
+    return out + ">"
+
+
+def _written_attribute(w: Writing, name: str, text: str | None) -> str:
+    """One argument as an attribute; no value stands for null."""
+    if _ATTRIBUTE_NAME.match(name) is None:
+        raise FormatError(f"{w.tool.name}: {name!r} cannot be the name of an attribute")
+    return f" {name}" if text is None else f' {name}="{attribute(text)}"'
 
 
 def write_text_argument(w: Writing, part: TextArgument) -> str:
     """The argument that is the tag's text."""
     closing = next(p.name for p in w.format.call if isinstance(p, Tag))
-    names = w.tool.first_required
-    if not names or names[0] not in w.call.arguments:
+    key = next((name for name in w.tool.first_required if name in w.call.arguments), None)
+    if key is None:
         return ""
-    value = w.call.arguments[names[0]]
-    text = text_of(value, names[0], w.tool, nulls=value is None) or ""
-    unlike = reads_as_null(value) or end_of_content(closing).marks(text) or _is_unlike(text)
-    return cdata(text) if unlike else raw_value(text)
+    value = w.call.arguments[key]
+    text = text_of(value, key, w.tool, nulls=value is None) or ""
+    return _written(w, value, text, end_of_content(closing), content=True)
 
 
 def write_element(w: Writing, part: ToolElement) -> str:
     """The tool's whole element: attributes, then content or child elements."""
-    tool, call = w.tool, w.call
-    element = tool.element
+    element = w.tool.element
     assert element is not None
-    nodes = {n.parameter: n for n in element.nodes}
-    attributes, body = [], ""
-    content: str | None = None
-    elements: dict[str, Any] = {}
-    for key, value in call.arguments.items():
-        node = nodes.get(key)
-        text = text_of(value, key, tool, nulls=value is None and node is not None and node.kind == "element")
-        if node is None or node.kind == "attribute" or text is None:
-            name = node.path[0] if node is not None and node.kind == "attribute" else key
-            if _ATTRIBUTE_NAME.match(name) is None:
-                raise FormatError(f"{tool.name}: {name!r} cannot be the name of an attribute of <{element.tag}>")
-            attributes.append(f" {name}" if text is None else f' {name}="{attribute(text)}"')
-        elif node.kind == "content":
-            marked = (
-                _to_the_letter(value, element) or end_of_content(element.tag, w.others).marks(text) or _is_unlike(text)
-            )
-            content = cdata(text) if marked else raw_value(text)
+    nodes, content = {n.parameter: n for n in element.nodes}, element.of("content")
+    start, texts = f"<{element.tag}", {}
+    for key, value in w.call.arguments.items():
+        node = nodes.get(key) or Node(key, "attribute", (key,))
+        text = text_of(value, key, w.tool, nulls=value is None and node.kind == "element")
+        if node.kind == "attribute" or text is None:
+            start += _written_attribute(w, node.path[0] if node.kind == "attribute" else key, text)
+        elif content:
+            end = end_of_content(element.tag, w.others)
+            texts[key] = _written(w, value, text, end, strip=element.strip, content=True)
         else:
             end = end_of_element(node.path[-1], (), (*node.path[-2::-1], element.tag), w.others)
-            marked = _to_the_letter(value, element) or end.marks(text)
-            elements[key] = cdata(text) if marked else raw_value(text)
-    if elements:
-        body = _child_texts(group_of(tool), elements)
-    start = f"<{element.tag}{''.join(attributes)}"
-    if content is None and not elements:
+            texts[key] = _written(w, value, text, end, strip=element.strip)
+    if not texts:
         return f"{start}/>"
-    return f"{start}>{content if content is not None else body}</{element.tag}>"
+    body = texts[content[0].parameter] if content else _child_texts(group_of(w.tool), texts)
+    return f"{start}>{body}</{element.tag}>"
 
 
-def _is_unlike(text: str) -> bool:
-    """Whether content may look like markup or arguments in another style; see `_refuse_unlike`."""
-    edges = text.lstrip()[:1] in ("{", ">", "<") or text.rstrip().endswith(">")
-    return edges or _REST_OF_TAG(text) is not None or any(_NAMED(text))
+def _written(w: Writing, value: Any, text: str, end: ValueEnd, *, strip: bool = False, content: bool = False) -> str:
+    """A value between tags: in CDATA if it would be read as null, stripped, refused, or ended inside it."""
+    unlike = content and not _is_alone(text, w.tool)
+    stripped = strip and isinstance(value, str) and value != value.strip()
+    return cdata(text) if reads_as_null(value) or stripped or unlike or end.has_markup(text) else raw_value(text)
 
 
 def _child_texts(group: Mapping[str, Any], elements: Mapping[str, str]) -> str:
@@ -362,11 +332,6 @@ def _child_texts(group: Mapping[str, Any], elements: Mapping[str, str]) -> str:
         elif (inner := _child_texts(below, elements)) != "\n":
             out += f"<{name}>{inner}</{name}>\n"
     return out
-
-
-def _to_the_letter(value: Any, element: Element) -> bool:
-    """Whether a string must be marked as literal text: it reads as null, or would be stripped."""
-    return reads_as_null(value) or (element.strip and isinstance(value, str) and value != value.strip())
 
 
 # ---------------------------------------------------------------- taught

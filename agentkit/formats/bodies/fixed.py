@@ -10,6 +10,7 @@ import re
 from collections.abc import Generator
 from functools import cache
 
+from agentkit.checks.spelling import nearest
 from agentkit.errors import ErrorCode
 from agentkit.formats import tags
 from agentkit.formats.call import CallReader, ended, until
@@ -136,24 +137,30 @@ def read_name(r: Reader, call: CallReader, part: Name) -> Wait:
 
 
 def _is_called(r: Reader, call: CallReader, name: str) -> Generator[None, None, bool]:
-    """Whether what must follow a name is here, where prose mentions what opens a call: only that shows that it is one.
+    """Whether what must follow a name is here, where prose mentions what opens the call: only that shows a call.
 
-    That is the literal after it, if its opening is common in prose, and a first argument after a name of no tool, if
-    only white space ends the name.
+    That is the literal after it, if its opening is common in prose, and an argument after a name of no tool, if only
+    white space ends the name; the call's end, if both begin a line or the name is shaped as names are.
     """
     following: list[FormatPart] = [*call.shape.call[call.part + 1 :], "", ""]
     wanted = following[0].strip() if isinstance(following[0], str) else ""
-    if wanted and not call.known_only:
-        return True
-    if not wanted:
-        if call.knows(name) or not isinstance(body := following[1], Pairs):
-            return True
-        wanted = body.key.strip()
     start = r.offset
-    yield from r.space()
-    follows = yield from r.follows(literal(wanted))
+    if wanted:
+        follows = not call.known_only or (yield from r.follows(literal(wanted)))
+    elif call.knows(name) or not isinstance(body := following[1], Pairs):
+        return True
+    else:
+        begins = call.lead.alone and not r.raw().endswith((" ", "\t"))
+        yield from r.space()
+        follows = r.buf[r.at : r.at + 1] in "{[" or (yield from r.follows(literal(body.key.strip())))
+        if not follows and (begins or _SHAPED(name) or nearest(name, call.tools)) and not _NO_WORD(name):
+            follows = (yield from r.sees(literal(str(call.shape.call[-1]).strip()))) is not None
     r.back_to(start)
     return follows
+
+
+_SHAPED = re.compile(r"[\d_]|[a-z][A-Z]|\w[.:-]\w").search  # as names are, and no words
+_NO_WORD = re.compile(r"\W*|[A-Z]+").fullmatch
 
 
 _COUNT = re.compile(r":\d+\Z")

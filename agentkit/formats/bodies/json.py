@@ -11,29 +11,31 @@ from typing import Any, Final
 
 from agentkit.events import ArgumentDelta
 from agentkit.formats import jsontext, otherkeys
+from agentkit.formats.bodies.fixed import lacking
 from agentkit.formats.call import CallReader
 from agentkit.formats.edges import marked
 from agentkit.formats.format import Envelope, Json, KeyEnvelope
 from agentkit.formats.kind import IN_JSON_STRINGS, PartKind, Writing
-from agentkit.formats.otherkeys import BESIDE, NESTED
+from agentkit.formats.otherkeys import BESIDE
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, literal
 from agentkit.schemas.typed import values
 from agentkit.schemas.typed.repairs import DOUBLY_ENCODED, RAW_NEWLINES
 from agentkit.unicode import without_surrogates
 
-_FENCE = Delimiter(r"`{3,16}[ \t]{0,8}(?:json\w{0,8})?\s{0,64}(?=[{\[])", r"`{0,16}[ \t]{0,8}\w{0,12}\s{0,64}")
+_FENCE: Final = Delimiter(r"`{3,16}[ \t]{0,8}(?:json\w{0,8})?\s{0,64}(?=[{\[])", r"`{0,16}[ \t]{0,8}\w{0,12}\s{0,64}")
 
 
-def _in_fence(r: Reader, call: CallReader) -> Generator[None, None, str]:
-    """Consume the code fence that models put around JSON even inside the format's own markup; returns its backticks."""
+def _fence(r: Reader, call: CallReader) -> Generator[None, None, str]:
+    """Consume the code fence that models put around JSON in the format's own markup; returns its backticks."""
+    yield from r.space()
     if call.known_only or not r.buf.startswith("`", r.at) or (found := (yield from r.sees(_FENCE))) is None:
         return ""
     r.at = found.end()
     return "`" * found[0].count("`")
 
 
-def _out_of_fence(r: Reader, ticks: str) -> Wait:
-    """Consume the end of the fence, which has no more backticks than opened it: others may be the format's own."""
+def _fence_end(r: Reader, ticks: str) -> Wait:
+    """Consume the fence's end, with no more backticks than opened it: others may be the format's own."""
     yield from r.space()
     if found := (yield from r.sees(literal(ticks))):
         r.at = found.end()
@@ -41,26 +43,19 @@ def _out_of_fence(r: Reader, ticks: str) -> Wait:
 
 def read_json(r: Reader, call: CallReader, part: Json) -> Wait:
     """The arguments as one JSON object; no arguments if what closes the call is already here."""
-    yield from r.space()
-    fenced = yield from _in_fence(r, call)
+    fence = yield from _fence(r, call)
     call.arguments.body = r.offset
     if not (yield from r.have(1)):
-        raise Damage("truncated_call", f"the text ended before the arguments of {call.name!r}", r.offset, ended=True)
-    if r.buf[r.at] in '{["':
-        span = yield from jsontext.scan(r, call.index)
-        call.arguments.by_name = take_arguments(r, call, span)
-    elif (
-        r.buf[r.at].isalnum() or call.part == len(call.shape.call) - 1
-    ):  # if nothing follows, it is unknown whether there are arguments
-        raise Damage("invalid_json", "expected '{'", r.offset, got=True)
-    else:
-        if call.tool is not None and call.tool.parameters.get("properties"):
-            wanted = f"expected the arguments of {call.name!r}, {{}} for none"
-            raise Damage("invalid_json", wanted, r.offset, got=True)
-        return  # only what closes the call says that it has none: before another call it was broken off
-    if fenced:
-        yield from _out_of_fence(r, fenced)
-    elif call.part == len(call.shape.call) - 1 and not (yield from r.follows(jsontext.OVER)):
+        raise lacking(r, f"the arguments of {call.name!r}")
+    last, properties = call.part == len(call.shape.call) - 1, call.tool and call.tool.parameters.get("properties")
+    if r.buf[r.at] not in '{["':
+        if last or properties or r.buf[r.at].isalnum():  # only what closes the call says that it has none
+            raise lacking(r, f"the arguments of {call.name!r} as JSON, {{}} for none")
+        return  # before another call it was broken off
+    call.arguments.by_name = take_arguments(r, call, (yield from jsontext.scan(r, call.index)))
+    if fence:
+        yield from _fence_end(r, fence)
+    elif last and not (yield from r.follows(jsontext.OVER)):
         raise Damage("invalid_arguments", "expected the arguments to end at their closing brace", r.offset, got=True)
     call.complete = True
 
@@ -98,37 +93,27 @@ class _Envelope:
         self.arguments: jsontext.Span | None = None
         self.others: dict[str, jsontext.Span] = {}
 
-    def read(self, *, nested: bool = False) -> Wait:
+    def read(self) -> Wait:
         """The object's keys in any order, up to and including its closing brace."""
         r, first = self.r, True
         r.at += 1
         while (key := _arrived_key(r, first=first) or (yield from _key(r, first=first))) is not None:
             first = False
-            if key in self.part.arguments and self.call.started and self.arguments is None:
-                self.arguments = yield from jsontext.scan(r, self.call.index)
-            elif key in self.part.arguments:
+            if key in self.part.arguments:
                 yield from self.read_arguments(key)
             elif key == self.part.name:
-                self.take_name(key, (yield from jsontext.scan(r)))
-            elif key in NESTED and not nested and self.name is None and (yield from self.opens()):
-                yield from self.read(nested=True)
+                self.take_name((yield from jsontext.scan(r)))
             else:
                 yield from self.read_other(key)
 
-    def opens(self) -> Generator[None, None, bool]:
-        """Whether there is an object here."""
-        yield from self.r.space()
-        return self.r.buf.startswith("{", self.r.at)
-
-    def take_name(self, key: str, span: jsontext.Span) -> None:
-        """The tool's name; a second one must be the same."""
+    def take_name(self, span: jsontext.Span) -> None:
+        """The tool's name."""
         name = span.read(self.r)
-        if self.name is not None:
-            _only_once(key, self.name, name, span)
-            return
         if not isinstance(name, str) or not name:
             shown = values.dump(without_surrogates(name))[:40]
             raise Damage("invalid_json", f"the call's name must be a string, got {shown}", span.start)
+        if self.name is not None:
+            raise Damage("ambiguous_call", f"{self.part.name!r} is given twice", span.start)
         self.name = name
         if not self.call.known_only:
             _begin_named(self.r, self.call, name, self.arguments)
@@ -138,12 +123,10 @@ class _Envelope:
             self.begin()
 
     def read_arguments(self, key: str) -> Wait:
-        """The arguments; second ones must be the same."""
+        """The arguments, under one of their keys."""
         r, call = self.r, self.call
         if self.arguments is not None:
-            again = yield from jsontext.scan(r)
-            _only_once(key, self.arguments.read(r), again.read(r), again)
-            return
+            raise Damage("ambiguous_call", f"{key!r} is given twice", r.offset)
         if self.name is not None and not call.started and not (yield from self.may_describe()):
             self.begin()
         self.arguments = yield from jsontext.scan(r, call.index if call.started else None)
@@ -159,7 +142,7 @@ class _Envelope:
 
     def read_other(self, key: str) -> Wait:
         """Any other key."""
-        if self.call.known_only and not self.call.started and self.name is None and key not in (*BESIDE, *NESTED):
+        if self.call.known_only and not self.call.started and self.name is None and key not in BESIDE:
             raise Decline  # before its value is read: otherwise each of several nested braces would read all inside
         self.others.setdefault(key, (yield from jsontext.scan(self.r)))
 
@@ -250,25 +233,16 @@ def read_envelope(r: Reader, call: CallReader, part: Envelope) -> Wait:
 
     If it is common in prose, it is a call only from its arguments onward: before them, it may describe the tool.
     """
-    yield from r.space()
-    fenced = yield from _in_fence(r, call)
-    if r.buf[r.at : r.at + 1] != "{":
+    fence = yield from _fence(r, call)
+    if not r.buf.startswith("{", r.at):
         raise Decline
     call.arguments.body = r.offset
     envelope = _Envelope(r, call, part)
     yield from envelope.read()
     call.arguments.by_name = envelope.done()
-    if fenced:
-        yield from _out_of_fence(r, fenced)
+    if fence:
+        yield from _fence_end(r, fence)
     call.complete = True
-
-
-def _only_once(key: str, given: Any, again: Any, span: jsontext.Span) -> None:
-    """A second name or second arguments must be the same as the first."""
-    try:
-        values.refuse_other({key: given}, key, again)
-    except values.GivenTwice as e:
-        raise Damage("ambiguous_call", str(e), span.start) from e
 
 
 _FIRST_KEY = re.compile(r'\s*+"([ !#-\[\]-~]+)"\s*+:').match
@@ -293,33 +267,31 @@ def _key(r: Reader, *, first: bool) -> Generator[None, None, str | None]:
 
 
 def _another_key(r: Reader, *, first: bool) -> Generator[None, None, bool]:
-    yield from r.space()
-    if not (yield from r.have(1)):
-        raise Damage("truncated_call", "the text ended inside the JSON", r.offset, ended=True)
-    c = r.buf[r.at]
-    if c == "}":
+    """Whether one more key is here; consumes the comma before it, or the closing brace."""
+    if (c := (yield from _next(r))) == "}":
         r.at += 1
         return False
     if not first:
         if c != ",":
-            raise Damage("invalid_json", "expected ',' or '}'", r.offset, got=True)
+            raise lacking(r, "',' or '}'")
         r.at += 1
-        yield from r.space()
-        if not (yield from r.have(1)):
-            raise Damage("truncated_call", "the text ended inside the JSON", r.offset, ended=True)
-        c = r.buf[r.at]
+        c = yield from _next(r)
     if c != '"':
-        raise Damage("invalid_json", "expected a key in double quotes", r.offset, got=True)
+        raise lacking(r, "a key in double quotes")
     return True
 
 
 def _expect_colon(r: Reader) -> Wait:
-    yield from r.space()
-    if not (yield from r.have(1)):
-        raise Damage("truncated_call", "the text ended inside the JSON", r.offset, ended=True)
-    if r.buf[r.at] != ":":
-        raise Damage("invalid_json", "expected ':'", r.offset, got=True)
+    if (yield from _next(r)) != ":":
+        raise lacking(r, "':'")
     r.at += 1
+
+
+def _next(r: Reader) -> Generator[None, None, str]:
+    """The next character after white space; nothing is consumed but that."""
+    yield from r.space()
+    yield from r.more()
+    return r.buf[r.at : r.at + 1]
 
 
 def _begin_named(r: Reader, call: CallReader, name: str, arguments: jsontext.Span | None) -> None:

@@ -12,9 +12,10 @@ from typing import Any
 from agentkit.errors import FormatError
 from agentkit.formats import tags
 from agentkit.formats.bodies.fixed import absent
+from agentkit.formats.bodies.json import read_json
 from agentkit.formats.call import CallReader, until
 from agentkit.formats.escapes import CDATA_AT_START, attribute, cdata, reads_as_null, text_of
-from agentkit.formats.format import Pairs, TagParameters
+from agentkit.formats.format import Json, Pairs, TagParameters
 from agentkit.formats.kind import OTHERS_AS_JSON, STRINGS_AS_MEANT, PartKind, Writing
 from agentkit.formats.reader import Damage, Reader, Wait, literal
 from agentkit.formats.value import read_value
@@ -29,7 +30,7 @@ def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wai
     while not call.complete:
         yield from r.space()
         if (found := (yield from r.sees(opens))) is None:
-            return _over(r, call, end)
+            return (yield from _over(r, call, end))
         r.at = found.end()
         attributes = tags.Attributes(r, part.name, (part.attribute,))
         attributes.committed = True
@@ -52,7 +53,7 @@ def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
     while True:
         yield from tags.layout(r)
         if (found := (yield from r.sees(opens))) is None:
-            return _over(r, call, end)
+            return (yield from _over(r, call, end))
         r.at = found.end()
         if part.key[-1].isspace():  # all of it, also what has not arrived yet
             yield from r.space()
@@ -61,10 +62,16 @@ def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
         call.arguments.put_written(r, key, text, kind, verbatim=verbatim)
 
 
-def _over(r: Reader, call: CallReader, end: ValueEnd) -> None:
-    """No parameter follows; at the text's end the beginning of the call's end is enough, as a stop string cuts it."""
+def _over(r: Reader, call: CallReader, end: ValueEnd) -> Wait:
+    """No parameter follows: what ends the call does, or JSON, which another family writes after the same opening.
+
+    At the text's end the beginning of the call's end is enough, as a stop string cuts it.
+    """
+    if not call.arguments.by_name and r.buf.startswith("{", r.at):
+        yield from read_json(r, call, Json())
+        call.complete = False
     call.refuse_none(r)
-    if r.ended and end.begun(r.buf, r.at):
+    if r.ended and end.cut_end(r.buf, r.at):
         r.at, call.complete = len(r.buf), True
 
 
@@ -134,7 +141,7 @@ def _raw(w: Writing, part: TagParameters | Pairs, value: Any, text: str, before:
     """A value between literals: in CDATA if it contains markup of its own kind of call, or would be read as null."""
     both = part.newlines == "both"
     null = not part.kind and reads_as_null(value)
-    marked = CDATA_AT_START.match(text) or end_of_value(w.format.shapes[0], part).marks(text)
+    marked = CDATA_AT_START.match(text) or end_of_value(w.format.shapes[0], part).has_markup(text)
     if null or marked or (both and text.endswith("\r")):
         return cdata(text)
     dropped = part.newlines != "none" and not before.endswith("\n")

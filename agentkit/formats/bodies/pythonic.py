@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, Final
 
 from agentkit.formats.atoms import PROSE
+from agentkit.formats.bodies.fixed import lacking
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import PythonCall, Shape, edge
 from agentkit.formats.kind import PartKind, Writing
@@ -109,10 +110,9 @@ def _own(call: CallReader, name: str) -> str:
 def _end_of_print(r: Reader) -> Wait:
     """The bracket that closes the print around a call."""
     yield from r.space()
-    if r.buf.startswith(")", r.at):
-        r.at += 1
-        return
-    raise Damage("invalid_json", "expected ')' after the call that is printed", r.offset, ended=r.at >= len(r.buf))
+    if not r.buf.startswith(")", r.at):
+        raise lacking(r, "')' after the call that is printed")
+    r.at += 1
 
 
 class _Brackets:
@@ -146,14 +146,15 @@ class _Brackets:
                     raise Damage("invalid_json", f"expected nesting of at most {r.limits.depth}", r.offset)
             elif c in "\"'":
                 yield from self.string(c)
+                if (r.at < len(r.buf) or (yield from r.have(1))) and (r.buf[r.at].isalnum() or r.buf[r.at] in "_\"'"):
+                    wanted = "expected ',' or a bracket after a string: escape the quotes inside it"
+                    raise Damage("invalid_json", wanted, r.offset, got=True)
 
     def wait(self, search: Search | None) -> Wait:
         """Wait for more, once everything is consumed; text in which `search` finds nothing needs no decision."""
         r = self.r
         if r.ended:
-            raise Damage(
-                "truncated_call", f"the text ended inside the call of {self.call.name!r}", r.offset, ended=True
-            )
+            raise lacking(r, f"the end of the call of {self.call.name!r}")
         if search is not None:
             r.heat(search, None, self.call.index)
         yield

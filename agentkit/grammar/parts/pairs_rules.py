@@ -19,7 +19,7 @@ from agentkit.grammar.rules import Blocked, Rule, seq
 
 def _pieces(w: CallRules, part: TagParameters | Pairs) -> tuple[Blocked, ...]:
     """What the reader refuses in a value: each literal of its kind of call."""
-    marks = end_of_value(w.format.shapes[0], part).heads
+    marks = end_of_value(w.format.shapes[0], part).marks
     return tuple(Blocked(m.removesuffix(">"), tag=True) if _TAG(m) else Blocked(m, cases=True) for m in marks)
 
 
