@@ -35,14 +35,14 @@ class ValueEnd:
         cut_end: matches the beginning of the call's end at the end of a text, as after a stop string.
         rest: what may not follow the call: one more value, or the end of one.
         newline: whether one newline at the value's start belongs to the layout.
-        even: the literals of a parameter, of which a whole quoted call has all equally often.
+        order: what a whole quoted call has of its own tokens, one after another.
         firsts: what each piece of markup begins with.
 
     Groups of the token: `close`, the value's closing, and in it `fit` if what follows may follow it; `open`, another
     opening of such a value; `call`, the opening of a call; `over`, the end of one.
     """
 
-    __slots__ = ("around", "cut_end", "even", "firsts", "marks", "newline", "over", "rest", "stops", "token", "what")
+    __slots__ = ("around", "cut_end", "firsts", "marks", "newline", "order", "over", "rest", "stops", "token", "what")
 
     def __init__(
         self, token: dict[str, str], part: str, stops: str, what: str, over: str, marks: Sequence[str]
@@ -51,14 +51,14 @@ class ValueEnd:
         whole = "|".join([f"(?P<close>{token['close']})(?P<fit>(?={token['fit']}))?", *groups])
         self.token = Delimiter(whole, part, re.IGNORECASE)
         self.stops: Search = re.compile(stops, re.IGNORECASE).search
-        self.what, self.over, self.marks = what, over, tuple(marks)
-        self.firsts = "".join({"<", *(text[0] for text in marks)})
+        self.what, self.over, self.marks = what, over, tokens_of(*marks)
+        self.firsts = "".join({"<", *(text[0] for text in self.marks)})
         self.rest = Delimiter(
             rf"\s{{0,64}}(?:{token['close']}|{token['open']})", rf"\s{{0,64}}(?:{part})", re.IGNORECASE
         )
         self.around, self.newline = _NOWHERE, True
         self.cut_end: Search = _NOWHERE.match
-        self.even: tuple[str, ...] = ()
+        self.order: Order | None = None
 
     @property
     def whole(self) -> bool:
@@ -66,8 +66,8 @@ class ValueEnd:
         return self.over == self.what
 
     def is_whole(self, quoted: str) -> bool:
-        """Whether a quoted call has all that its parameters consist of equally often."""
-        return len({quoted.count(mark) for mark in self.even}) < 2
+        """Whether a quoted call has its tokens as a call has them, as far as they are known."""
+        return self.order is None or self.order.holds(quoted)
 
     def piece(self, text: str) -> re.Match[str] | None:
         """A piece of the markup of this kind of call in a text."""
@@ -76,6 +76,32 @@ class ValueEnd:
     def has_markup(self, text: str) -> bool:
         """Whether a text contains markup of this kind of call: it is written in CDATA then."""
         return self.piece(text) is not None or self.token.whole.search(text) is not None
+
+
+class Order:
+    """The tokens of a call with raw values: those before its parameters, those of each parameter, those after them."""
+
+    __slots__ = ("_find", "_order", "_sign")
+
+    def __init__(self, *parts: Sequence[str]) -> None:
+        known = dict.fromkeys(token.lower() for part in parts for token in part)
+        self._sign = {token: chr(n) for n, token in enumerate(known, 0x100)}
+        either = "|".join(re.escape(t) + r"(?![\w.:-])" * t[-1].isalnum() for t in sorted(known, key=len, reverse=True))
+        self._find = re.compile(either or "(?!)", re.IGNORECASE).findall
+        before, each, after = ("".join(self._sign[token.lower()] for token in part) for part in parts)
+        self._order = re.compile(f"{before}(?:{each})*{after}").fullmatch
+
+    def holds(self, text: str) -> bool:
+        """Whether a text has the tokens of one call, and no other ones of its kind."""
+        return self._order("".join(self._sign[token.lower()] for token in self._find(text))) is not None
+
+
+_TOKEN: Final = re.compile(r"</?[^<>\s]*>?").findall
+
+
+def tokens_of(*literals: str) -> tuple[str, ...]:
+    """The tags and special tokens in literals; a literal that has none as it is."""
+    return tuple(token for text in literals for token in (_TOKEN(text) or [text]))
 
 
 @lru_cache(4096)
@@ -166,10 +192,13 @@ def _end_of_parameter(shape: Shape, part: TagParameters) -> ValueEnd:
     begun = [TAG_PART, *(f"(?:{close}{SPACES})?{beginnings(text)}" for text in literals)]
     firsts = re.escape("".join(sorted({name[0] for name in (*names, part.name)})))
     stops = [rf"<(?=[/\w{firsts}]|\Z)", *map(may_begin, literals)]
-    marks = (f"</{part.name}>", f"<{part.name}", *(f"<{name}" for name in names), *tail, *section)
+    before = [p.strip() for p in shape.call[: shape.call.index(part)] if isinstance(p, str) and "<" in p]
+    calls = [*before, *(f"<{name}" for name in names)]
+    marks = (f"</{part.name}>", f"<{part.name}", *calls, *tail, *section)
     over = "".join(tail[:1])
     end = ValueEnd(token, "|".join(begun), "|".join(stops), f"</{part.name}>", over, marks)
     end.cut_end = begun_end(over, f"<{part.name}", f"</{part.name}")
+    end.order = Order(tokens_of(*calls[-1:]), (f"<{part.name}", f"</{part.name}>"), tokens_of(*tail[:1]))
     return end
 
 
@@ -200,12 +229,13 @@ def _end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
     if trim:
         starts = "".join(re.escape(c) for c in sorted({text[0] for text in (close, *texts)}))
         stops += [rf"\n(?=[{starts}]|\Z)", rf"\r(?=\n(?:[{starts}]|\Z)|\Z)"]
-    words = [word for text in (part.middle, *part.kind) for word in text.split() if len(word) > 4]
-    marks = (close, key, first, *words, *rest, *_edges(shape.section))
+    middle = tokens_of(*(text for text in (*part.kind, part.middle if not part.kind else "") if "<" in text))
+    calls = [p.strip() for p in shape.call[:at] if isinstance(p, str) and "<" in p]
+    marks = (close, key, first, *calls, *middle, *rest, *_edges(shape.section))
     before = r"(?:\r?\n|\r)?" if trim else ""
     end = ValueEnd(token, f"{before}(?:{'|'.join(begun)})", "|".join(stops), close, rest[0], marks)
     end.cut_end = begun_end(rest[0], key, close)
-    end.even = (key, *words[: len(part.middle.split())], close) if not part.kind else (key, close)
+    end.order = Order(tokens_of(*calls), (*tokens_of(key), *middle, *tokens_of(close)), tokens_of(rest[0]))
     return end
 
 
