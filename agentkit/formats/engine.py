@@ -299,7 +299,7 @@ class Parser(Reader):
     def _opens_nothing(self, entries: Sequence[Opener]) -> Generator[None, None, bool]:
         """Nothing that was tried here is a call: at least one character is text; True if a call is answered for."""
         if self.held >= 0:
-            self.calls.settle(good=False)
+            self.calls.settle(unread=True, cut=self.calls.may_continue())
         if self.offset >= 0 and (yield from lost(self.calls, entries)):
             return True
         self.calls.section = self.calls.outer = None

@@ -143,6 +143,8 @@ class Table:
                 key = part.key if isinstance(part, Pairs) else f"{part.token}<"
                 self._edge(key, Opener("parameter", format, shape))
             elif isinstance(part, ToolElement):
+                for equals in ("='", '="'):
+                    self._literal(equals, Opener("parameter", format, shape))
                 for name in {name for tool in tools for name in tool.parameters.get("properties", {})}:
                     if (folded(name), False) not in self.tags:
                         self._tag(name, False, Opener("parameter", format, shape))
@@ -217,14 +219,6 @@ class Table:
         """A regular expression for the tags of the offered tools' elements."""
         tags = {tag for elements in self.elements.values() for tag in elements.tags}
         return "|".join(map(re.escape, sorted(tags, key=len, reverse=True))) or "(?!)"
-
-    @cached_property
-    def plainly(self) -> Search:
-        """Matches what shows that a call of an offered tool is lost: its name, in the same paragraph."""
-        apart = r"(?:(?!\n\s*\n)[\s\S]){0,200}?(?<![\w(-])"
-        over = r"(?=\s*[\"'({}\[\]<:=|]|[ \t]+\w+=|>(?![ \t]+[\w`])|\n|\Z)"
-        quoted = rf"[\s\S]{{0,200}}?[\"'](?:tool_)?name[\"']\s*:\s*[\"'](?:{self.known})[\"']"
-        return re.compile(rf"\s*[\"'{{]?(?:{self.known})(?![ \t]+\w)|{apart}(?:{self.known}){over}|{quoted}").match
 
     @cached_property
     def own(self) -> re.Pattern[str]:

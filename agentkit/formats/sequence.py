@@ -9,6 +9,7 @@ import re
 from collections.abc import Generator, Sequence
 from typing import Any, Final
 
+from agentkit.errors import ErrorCode
 from agentkit.events import CallEnd, CallError, CallStart, Markup
 from agentkit.formats import values
 from agentkit.formats.bodies.fixed import read_loosely, read_opening_tag
@@ -28,7 +29,7 @@ from agentkit.formats.valueends import rest_of
 from agentkit.messages import ToolCall, call_as_read
 
 _NOT_RUN: Final = "not run: a call before it in this reply cannot be read; write both again"
-_LIST_NOT_RUN: Final = "not run: another call of its list cannot be read; write the whole list again"
+_LIST_NOT_RUN: Final = "not run: another call of its list cannot be read"
 _new = tuple.__new__
 _LAST_WORD: Final = re.compile(r"[\w.-]{1,256}\Z").match
 
@@ -223,13 +224,19 @@ class Calls:
         else:
             self.r.out.append(_new(CallEnd, (call.index, done, tuple(repairs))))
 
-    def settle(self, *, good: bool = True) -> None:
-        """A list of Python calls is over: if it is not `good`, none of them runs."""
+    def settle(self, *, unread: bool = False, cut: bool = False) -> None:
+        """A list of Python calls is over: none of them runs if a part of it is unread, or if the text's end cut it."""
         r = self.r
-        for n in range(r.held, len(r.out)) if r.held >= 0 and not good else ():
+        code: ErrorCode
+        code, why = ("truncated_call", "the text ended in its list") if cut else ("skipped", _LIST_NOT_RUN)
+        for n in range(r.held, len(r.out)) if r.held >= 0 and (unread or cut) else ():
             if isinstance(event := r.out[n], CallEnd):
-                r.out[n] = CallError(event.index, "skipped", _LIST_NOT_RUN, event.call, r.offset)
+                r.out[n] = CallError(event.index, code, f"{why}; write the whole list again", event.call, r.offset)
         r.held = -1
+
+    def may_continue(self) -> bool:
+        """Whether the text ends in a word, which may be the name of the next call of the open list."""
+        return self.r.ended and self.section is not None and _LAST_WORD(self.r.buf, self.r.at) is not None
 
     def continues(self, entries: Sequence[Opener] | None) -> bool:
         """Whether these open the next call of the open list."""
@@ -278,7 +285,7 @@ class Calls:
 
     def refuse(self, call: CallReader, damage: Damage, raw: str) -> None:
         """Report a call that cannot be executed. No later call of the reply runs."""
-        self.settle(good=False)
+        self.settle(unread=True, cut=damage.code == "truncated_call")
         self.prose.broken |= damage.code != "internal_error"  # a fault of ours costs one call
         arguments = values.encodable(call.arguments.by_name, raw) if damage.code == "truncated_call" else {}
         call.lead.say(self.r)
