@@ -11,10 +11,12 @@ from dataclasses import replace
 from typing import Final
 
 from agentkit.events import Markup, Text, Thinking
+from agentkit.formats.call import item_of
 from agentkit.formats.edges import begins, edge_of, is_list
-from agentkit.formats.format import Envelope, KeyEnvelope, Name, NameTag, PythonCall, Shape, Tag, ToolElement
-from agentkit.formats.openers import Opener, Openers
+from agentkit.formats.format import Envelope, KeyEnvelope, Name, NameTag, PythonCall, Tag, ToolElement
+from agentkit.formats.openers import Opener
 from agentkit.formats.reader import Delimiter, literal
+from agentkit.formats.regions import region
 from agentkit.formats.sequence import Calls
 
 _FENCE: Final = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}(?:\r?\n|(?=[\[{<]))", r"`{0,16}[\w+-]{0,24}[ \t]{0,8}\r?")
@@ -111,18 +113,6 @@ def _reopens(calls: Calls, closed: Opener) -> Generator[None, None, list[Opener]
     return [calls.openers.meant(closed).inside]
 
 
-def item_of(openers: Openers, shape: Shape) -> Delimiter:
-    """What begins a call of an offered tool in a list."""
-    known, space = openers.table.known, r"\s{0,64}"
-    match shape.call[0]:
-        case PythonCall():
-            return Delimiter(rf"(?:{known}){space}\(", rf"[\w.-]{{0,256}}{space}")
-        case Envelope(name=key):
-            whole = rf'\{{{space}"{re.escape(key)}"{space}:{space}"(?:{known})"'
-            return Delimiter(whole, rf'\{{{space}(?:"\w{{0,64}}(?:"{space}(?::{space}(?:"[\w.-]{{0,256}})?)?)?)?')
-    return Delimiter(rf'\{{{space}"(?:{known})"', rf'\{{{space}(?:"[\w.-]{{0,256}})?')
-
-
 def _listed(calls: Calls) -> bool:
     """Whether calls like the last one are separated by commas: bare ones are, and those in brackets."""
     if calls.section is not None and calls.section.shape.section is not None:
@@ -132,7 +122,7 @@ def _listed(calls: Calls) -> bool:
     if calls.last is None:
         return False
     first, unopened = calls.last.shape.call[0], calls.openers.meant(calls.last).unopened
-    named = unopened is not None and isinstance(unopened.shape.call[0], Name)
+    named = unopened is not None and isinstance(unopened.shape.call[0], Name | Envelope)
     return named or isinstance(first, Envelope | PythonCall) or (isinstance(first, str) and not first.strip())
 
 
@@ -207,7 +197,7 @@ def token(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
     calls.say_before()
     r.say(Markup, found.end() if found else r.at)
     if entry.close:
-        yield from calls.prose.region(Thinking if entry.kind == "thinking" else Text, entry.close)
+        yield from region(calls.prose, Thinking if entry.kind == "thinking" else Text, entry.close)
     return True
 
 

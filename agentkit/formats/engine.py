@@ -23,6 +23,7 @@ from agentkit.formats.prosereader import ProseReader
 from agentkit.formats.quoting import Quoting
 from agentkit.formats.reached import Reached
 from agentkit.formats.reader import CONSUMED, Damage, Reader, Wait
+from agentkit.formats.regions import aside, region
 from agentkit.formats.repairs import REPAIRS
 from agentkit.formats.sequence import Calls
 from agentkit.toolspec import InCode, ToolSpec
@@ -259,7 +260,7 @@ class Parser(Reader):
     def _inside(self, thinking: str | None) -> Wait:
         """What the text starts inside of, up to its end, if anything; else a byte order mark."""
         if thinking:
-            yield from self.prose.region(Thinking, thinking)
+            yield from region(self.prose, Thinking, thinking)
         elif self.prose.within is not None:
             yield from self.prose.within(self.prose)
         elif not self.offset and self.buf.startswith(_MARK):
@@ -325,7 +326,7 @@ class Parser(Reader):
             case "thinking" | "answer" | "markup":
                 return between.token(self.calls, entry)
             case "aside":
-                return self.prose.aside(entry.aside)
+                return aside(self.prose, entry.aside)
             case "fence":
                 return between.fence(self.calls)
             case "fence_end":

@@ -44,6 +44,8 @@ def lost(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]
     opened = [entry for entry in entries if entry.kind in ("call", "section")]
     found: list[tuple[bool, int, Opener]] = []
     for entry in opened:
+        if (yield from calls.mentions(entry)):
+            return False
         match = (yield from r.sees(opening_of(entry))) or (yield from r.sees(_with_attributes(entry)))
         found += [(not entry.weak, match.end() - r.at, entry)] if match else []
     if not found:
@@ -61,8 +63,7 @@ def lost(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]
         r.say(Markup, r.at + markup)
         return True
     named = _names_a_tool(calls.openers, entry)(rest)
-    cut = r.ended and r.at + size + len(rest) == len(r.buf)
-    cut = cut and (_is_cut(entry, rest) or (named is not None and named.end() == len(rest)))
+    cut = r.ended and r.at + size + len(rest) == len(r.buf) and _is_cut(entry, rest, named)
     if not cut and named is None:
         return False
     yield from _refuse(calls, entry, size, cut=cut)
@@ -128,11 +129,11 @@ def _is_parameter(calls: Calls, entries: Sequence[Opener]) -> Generator[None, No
     return False
 
 
-def _is_cut(entry: Opener, rest: str) -> bool:
+def _is_cut(entry: Opener, rest: str, named: re.Match[str] | None) -> bool:
     """Whether this is the beginning of what follows an opening, as the text's end cuts it off."""
-    if entry.tool is not None and _IN_TAG_CUT(rest):
-        return True
-    return not entry.weak and _CUT(rest) is not None
+    if entry.weak:
+        return named is not None and named.end() == len(rest)
+    return (entry.tool is not None and _IN_TAG_CUT(rest) is not None) or _CUT(rest) is not None
 
 
 def _names_a_tool(openers: Openers, entry: Opener) -> Search:

@@ -10,8 +10,7 @@ from collections.abc import Callable, Generator, Sequence
 from copy import copy
 from typing import Final
 
-from agentkit.events import InventedResult, Markup, Text, Thinking
-from agentkit.formats.asides import Aside, end_of, mention
+from agentkit.events import Text
 from agentkit.formats.bare_lists import BARE_LIST, BareList
 from agentkit.formats.edges import unclosed
 from agentkit.formats.format import Shape
@@ -19,7 +18,7 @@ from agentkit.formats.openers import TAG, LineStart, Opener, Openers
 from agentkit.formats.other_json import JSON_REPLY, OTHER_JSON, OtherJson, wraps_calls
 from agentkit.formats.quoting import Quoting
 from agentkit.formats.reached import Reached
-from agentkit.formats.reader import Delimiter, Reader, Search, Wait, may_begin, token
+from agentkit.formats.reader import Delimiter, Reader, Wait
 
 _LANGUAGE: Final = Delimiter(r"[\w+#.-]{0,23}[\w+#][ \t]{0,8}\r?\n", r"[\w+#.-]{0,24}[ \t]{0,8}\r?")
 """The name of a language after a fence: it does not end with a full stop, as a sentence does."""
@@ -258,7 +257,7 @@ class ProseReader:
         may_be = self.openers.stops.bare and r.buf[r.at] in "{[" and not (self.other or quoting.off or quoting.quoted)
         found = (yield from r.sees(OTHER_JSON)) if may_be else None
         if found is not None and not wraps_calls(found["key"]):
-            self.other = OtherJson()
+            self.other = OtherJson(reply=self.silent)
         elif self.openers.lists and r.buf[r.at] == "[" and self.other is None and not (quoting.off or quoting.quoted):
             self.other = BareList() if (yield from r.sees(BARE_LIST)) is not None else None
         self.look_back()
@@ -352,94 +351,6 @@ class ProseReader:
         """Consume up to `end` without an event; returns what was consumed."""
         taken, self.r.at = self.r.buf[self.r.at : end], end
         return taken
-
-    def region(self, kind: type[Text] | type[Thinking], close: str) -> Wait:
-        """Thinking, or an answer, up to its closing token or the text's end; nothing in it is a call."""
-        r = self.r
-        close = close.rstrip()  # white space after it would be markup or text, depending on the chunks
-        delimiter = token(close)
-        stop = re.compile(may_begin(close)).search
-        self.within = lambda reader: reader.region(kind, close)
-        while True:
-            found = stop(r.buf, r.at)
-            r.say(kind, found.start() if found else len(r.buf))
-            if found is None:
-                if r.ended:
-                    return
-                r.heat(stop, kind)
-                yield
-            elif end := (yield from r.sees(delimiter)):
-                r.say(Markup, end.end())
-                self.within = None
-                return
-            else:
-                self.look_back()
-                r.say(kind, r.at + 1)
-
-    def aside(self, aside: Aside | None) -> Generator[None, None, bool]:
-        """An aside, with its edges, as visible text; nothing in it is a call. A made-up result ends the reply."""
-        found = yield from self.r.sees(self.openers.asides.opens)
-        if aside is None or found is None:
-            return True
-        if aside.paragraph:
-            margin = self.quoting.margin
-            self.plain(found.end())
-            yield from self._behind(aside, margin)
-            return True
-        margin = self.quoting.margin
-        quoted = self.quoting.start.lstrip().startswith(">")
-        if quoted or (margin is not None and (yield from self.r.sees(mention(found[0])))):
-            self.plain(found.end())
-            yield from self._in_aside(*end_of(aside.closes, margin, self.openers.asides.opens))
-        else:
-            yield from self.invented(len(found[0]))
-        return True
-
-    def invented(self, mark: int = 0) -> Wait:
-        """A made-up result, or another's turn: it and all that follows is not part of the reply.
-
-        Its mark, which is `mark` characters long, is only markup if nothing follows: some models end their turns so.
-        """
-        r = self.r
-        self.within = lambda reader: reader.invented()
-        while not r.buf[r.at + mark :].strip() and not r.ended:
-            yield
-        said = r.buf[r.at + mark :].strip()
-        while True:
-            r.say(InventedResult if said else Markup, len(r.buf))
-            if r.ended:
-                return
-            yield
-
-    def _behind(self, aside: Aside, margin: int | None) -> Wait:
-        """What follows the opening of an aside that shows code, up to its end or the text's."""
-        self.within = lambda reader: reader._behind(aside, margin)
-        self.look_back()
-        yield from self._in_aside(*end_of(aside.closes, margin))
-
-    def _in_aside(self, end: Delimiter, stop: Search) -> Wait:
-        """The rest of an aside, up to its end or the text's."""
-        r = self.r
-        self.within = lambda reader: reader._in_aside(end, stop)
-        while True:
-            found = stop(r.buf, r.at)
-            self.plain(found.start() if found else len(r.buf))
-            if found is None and r.ended:
-                return
-            if found is None:
-                if self.other is None:  # it follows all text
-                    r.heat(stop, Text)
-                yield
-            elif closed := (yield from r.sees(end)):
-                self.within = None
-                size = len(closed[0])
-                opens = yield from self.entries()
-                if not any(entry.kind in ("call", "section") for entry in opens):  # what ends it may begin a call
-                    self.plain(r.at + size)
-                return
-            else:
-                self.look_back()
-                self.plain(r.at + 1)
 
 
 def _is_bare(entry: Opener) -> bool:

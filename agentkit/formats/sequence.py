@@ -18,12 +18,12 @@ from agentkit.formats.call import CallReader, Lead
 from agentkit.formats.completing import repaired_call
 from agentkit.formats.damage import over_damage
 from agentkit.formats.edges import edge_of, is_list
-from agentkit.formats.format import PythonCall, Shape, Tag
+from agentkit.formats.format import Name, NameTag, PythonCall, Shape, Tag, TextArgument
 from agentkit.formats.jsontext import ESCAPED_UNIT
 from agentkit.formats.openers import Opener, Openers
 from agentkit.formats.plaincalls import Found, plain_call
 from agentkit.formats.prosereader import ProseReader
-from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, beginnings, pattern
 from agentkit.formats.repairs import LONE_SURROGATE
 from agentkit.formats.valueends import rest_of
 from agentkit.messages import ToolCall, call_as_read
@@ -31,6 +31,7 @@ from agentkit.messages import ToolCall, call_as_read
 _NOT_RUN: Final = "not run: a call before it in this reply cannot be read; write both again"
 _LIST_NOT_RUN: Final = "not run: another call of its list cannot be read"
 _new = tuple.__new__
+_SENTENCE: Final = 256  # characters after an opening in which a call shows that it is no mention
 _LAST_WORD: Final = re.compile(r"[\w.-]{1,256}\Z").match
 
 
@@ -95,6 +96,8 @@ class Calls:
         to be a call before any event of it was emitted.
         """
         r = self.r
+        if inside is None and (yield from self.mentions(entry)):
+            return False
         call = self.fresh(entry)
         call.arguments.tool, call.known_only = entry.tool, entry.weak
         call.blocked = self.prose.blocked and entry.shape.section is None
@@ -125,6 +128,23 @@ class Calls:
             self._done(call, call.arguments.by_name, r.text(r.mark + call.lead.size, r.offset), call.arguments.repairs)
         self.over(entry)
         return True
+
+    def mentions(self, entry: Opener) -> Generator[None, None, bool]:
+        """Whether prose only mentions an opening: a sentence follows, up to the next opening or the text's end.
+
+        Source: qwen3.8-Flash-DGX#29.
+        """
+        r = self.r
+        if entry.kind != "call" or self.section is not None:
+            return False
+        if (found := (yield from r.sees(self.openers.derived(_sentence, entry.shape)))) is None:
+            return False
+        size = len(found[0])
+        while True:
+            tag = r.buf.find("<", r.at + size, r.at + size + _SENTENCE)
+            if r.ended or len(r.buf) - max(tag, r.at + size) >= _SENTENCE:
+                return tag < 0 or self.openers.table.own.match(r.buf, tag) is not None
+            yield
 
     def _followed(self, call: CallReader, *, listed: bool) -> Wait:
         """Look at what follows a call, which ends only where that may follow it.
@@ -293,6 +313,22 @@ class Calls:
         self.r.out.append(
             CallError(call.index, damage.code, damage.full_message(raw, self.r.mark), lost, damage.position)
         )
+
+
+def _sentence(openers: Openers, shape: Shape) -> Delimiter:
+    """A call's opening, with any tool's name in it, and the first letter of a sentence, if no text may follow it."""
+    text = any(isinstance(part, TextArgument) for part in shape.call)
+    match shape.call:
+        case (NameTag(tag, attribute), *_) if not text:
+            edges = f"<{tag} {attribute}=", ">"
+        case (str(start), Name(), str(end), *_) if start.startswith("<") and end.startswith(">"):
+            edges = start, ">"
+        case _:
+            return Delimiter("(?!)", "(?!)")
+    name = "[\"']?[\\w.:-]{1,128}[\"']?"
+    opening, said = pattern(edges[0]) + name + edges[1], r"[ \t]{1,8}"
+    begun = rf"{beginnings(edges[0])}|{pattern(edges[0])}[\"']?[\w.:-]{{0,128}}[\"']?"
+    return Delimiter(f"{opening}{said}[a-z]", f"{begun}|{opening}[ \t]{{0,8}}")
 
 
 def _follow(openers: Openers, shape: Shape) -> Delimiter:

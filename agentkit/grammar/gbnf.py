@@ -28,6 +28,7 @@ from agentkit.grammar.rules import (
     Rule,
     Seq,
     Step,
+    region,
     spread,
 )
 
@@ -102,8 +103,8 @@ class _Writer:
         )
         # character by character, like the free text next to it: an engine that reads tokens would commit too early
         heads = ((" ".join(char_class(c, False) for c in start), close) for start, close in prose.regions)
-        thinking = " | ".join(f"{head} {self.named(Raw(close, ()), 'thought')}" for head, close in heads)
-        closing = f"{self.named(Raw(prose.closing, ()), 'thought')} " if prose.closing else ""
+        thinking = " | ".join(f"{head} {self.named(region(close), 'thought')}" for head, close in heads)
+        closing = f"{self.named(region(prose.closing), 'thought')} " if prose.closing else ""
         return closing + (f"({thinking})* " if thinking else "") + "text"
 
     def states(self, name: str, states: list[State], after: list[str], *, end: bool) -> None:

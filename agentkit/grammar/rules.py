@@ -152,6 +152,11 @@ class Raw:
     most: int | None = None
 
 
+def region(close: str) -> Raw:
+    """The text of a region of thinking, with its closing tag; its opening tag would have to be closed as well."""
+    return Raw(close, (Blocked(f"<{close[2:]}", token=True),) if close.startswith("</") else ())
+
+
 @dataclass(frozen=True, slots=True)
 class JsonRule:
     """JSON text of a self-contained schema, for targets that read schemas themselves."""

@@ -23,6 +23,7 @@ from agentkit.grammar.rules import (
     Rule,
     Seq,
     leading,
+    region,
     trailing,
     without_lead,
 )
@@ -147,7 +148,8 @@ class _Writer:
     def thoughts(self, regions: Iterable[tuple[str, str]]) -> StructuralTag:
         """A region of thinking, between any of these tags."""
         tags: list[StructuralTag] = [
-            {"type": "tag", "begin": a, "content": {"type": "any_text", "excludes": [b]}, "end": b} for a, b in regions
+            {"type": "tag", "begin": start, "content": any_text(region(close)), "end": close}
+            for start, close in regions
         ]
         return tags[0] if len(tags) == 1 else {"type": "or", "elements": tags}
 

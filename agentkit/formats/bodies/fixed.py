@@ -14,7 +14,7 @@ from typing import Final
 from agentkit.checks.spelling import nearest
 from agentkit.errors import ErrorCode
 from agentkit.formats import tags
-from agentkit.formats.call import CallReader, ended, until
+from agentkit.formats.call import CallReader, ended, item_of, until
 from agentkit.formats.escapes import attribute
 from agentkit.formats.format import (
     CallBody,
@@ -24,13 +24,15 @@ from agentkit.formats.format import (
     Name,
     Pairs,
     Recipient,
+    Shape,
     Skip,
     Tag,
     edge,
 )
 from agentkit.formats.kind import PartKind, Writing, only_read
+from agentkit.formats.openers import Openers
 from agentkit.formats.otherkeys import BESIDE
-from agentkit.formats.reader import Damage, Decline, Reader, Search, Wait, literal
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, literal
 
 
 def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
@@ -102,12 +104,24 @@ def _opens_next(r: Reader, call: CallReader, closing: str) -> Generator[None, No
 
 
 def _close_forgotten(r: Reader, call: CallReader) -> Generator[None, None, bool]:
-    """Whether the next call, the section's end or a control token is here: models forget to close a call."""
+    """Whether the next call, the section's end or a control token is here: models forget to close a call.
+
+    They also write several envelopes in one tag. Source: hermes-agent#25333.
+    """
     first, section = call.shape.call[0], call.shape.section
     for text in (first, section.close if section is not None else "", *call.format.markup):
         if isinstance(text, str) and text.strip() and (yield from r.sees(literal(text.strip()))):
             return True
-    return False
+    again = call.openers.derived(_another, call.shape)
+    return (yield from r.sees(again)) is not None
+
+
+def _another(openers: Openers, shape: Shape) -> Delimiter:
+    """The next envelope in the tag of one."""
+    item = item_of(openers, shape)
+    separator = r"[,;]\s{0,64}"
+    begun = item.begun[3:-3]
+    return Delimiter(f"(?:{separator})?{item.whole.pattern}", f"{begun}|{separator}(?:{begun})?")
 
 
 def read_tag(r: Reader, call: CallReader, part: Tag) -> Wait:
