@@ -23,7 +23,7 @@ from agentkit.formats.prosereader import ProseReader
 from agentkit.formats.quoting import Quoting
 from agentkit.formats.reached import Reached
 from agentkit.formats.reader import CONSUMED, Damage, Reader, Wait
-from agentkit.formats.regions import aside, region
+from agentkit.formats.regions import aside, begun
 from agentkit.formats.repairs import REPAIRS
 from agentkit.formats.sequence import Calls
 from agentkit.toolspec import InCode, ToolSpec
@@ -260,7 +260,7 @@ class Parser(Reader):
     def _inside(self, thinking: str | None) -> Wait:
         """What the text starts inside of, up to its end, if anything; else a byte order mark."""
         if thinking:
-            yield from region(self.prose, Thinking, thinking)
+            yield from begun(self.prose, thinking)
         elif self.prose.within is not None:
             yield from self.prose.within(self.prose)
         elif not self.offset and self.buf.startswith(_MARK):

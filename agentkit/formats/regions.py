@@ -47,12 +47,24 @@ def region(prose: ProseReader, kind: type[Text] | type[Thinking], close: str) ->
             r.say(kind, r.at + 1)
 
 
+def begun(prose: ProseReader, close: str) -> Wait:
+    """Thinking that the prompt has opened, even if the model opens it once more at the start."""
+    again = _reopening(close)
+    if found := (yield from prose.r.sees(Delimiter(rf"\s{{0,64}}{exact(again)}", rf"\s{{0,64}}{beginnings(again)}"))):
+        prose.r.say(Thinking, found.end())
+    yield from region(prose, Thinking, close)
+
+
+def _reopening(close: str) -> str:
+    """What opens a region again that this closes: the tag, if it is one."""
+    return f"<{close.strip()[2:]}" if close.startswith("</") else ""
+
+
 @cache
 def _edges(close: str) -> tuple[Delimiter, Search]:
     """What opens the region again, as a tag does, the same as a quotation, and its end; and where one may begin."""
-    if not close.startswith("</"):
+    if not (opens := _reopening(close)):
         return Delimiter(f"(?P<opens>(?!))|(?P<closes>{exact(close)})", beginnings(close)), _search(may_begin(close))
-    opens = f"<{close[2:]}"
     whole = rf"{_QUOTE}{exact(opens)}|(?P<opens>{exact(opens)})|(?P<closes>{exact(close)})"
     part = rf"{_QUOTE}?{beginnings(opens)}|{beginnings(close)}"
     either = rf"{may_begin(opens)}|{may_begin(close)}|{_QUOTE}(?={may_begin(opens)}|\Z)"

@@ -233,6 +233,12 @@ def test_nested_thinking(format: str, text: str, wanted: list[str]) -> None:
     assert outcome(text, format) == wanted
 
 
+@pytest.mark.parametrize("again", ["", "<think>", "\n<think>\n"])
+def test_thinking_that_the_prompt_opened_may_open_once_more_at_the_start(again: str) -> None:
+    events = parse(f"{again}a</think>\n{hermes('bash')}", "hermes", TOOLS, thinking=True)
+    assert [shown(e) for e in events if shown(e)] == [LS]
+
+
 DATE = '<tool_call>{"name": "bash", "arguments": {"command": "echo `date`"}}</tool_call>'
 QWEN = "<tool_call>\n<function=bash>\n<parameter=command>\n{}\n</parameter>\n</function>\n</tool_call>"
 
