@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Final
 
 from agentkit.events import Markup
-from agentkit.formats.bare_lists import BARE_LIST
 from agentkit.formats.format import Envelope, NestedTags, Pairs, PythonCall, Shape, TagParameters, ToolElement, edge
 from agentkit.formats.openers import Opener, Openers, opening_of
+from agentkit.formats.other_json import BARE_LIST
 from agentkit.formats.otherkeys import OTHER_ARGUMENTS
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, any_beginning, beginnings, pattern
 from agentkit.formats.sequence import Calls

@@ -11,11 +11,10 @@ from copy import copy
 from typing import Final
 
 from agentkit.events import Text
-from agentkit.formats.bare_lists import BARE_LIST, BareList
 from agentkit.formats.edges import unclosed
 from agentkit.formats.format import Shape
 from agentkit.formats.openers import TAG, LineStart, Opener, Openers
-from agentkit.formats.other_json import JSON_REPLY, OTHER_JSON, OtherJson, wraps_calls
+from agentkit.formats.other_json import BARE_LIST, JSON_REPLY, OTHER_JSON, OtherJson, wraps_calls
 from agentkit.formats.quoting import Quoting
 from agentkit.formats.reached import Reached
 from agentkit.formats.reader import Delimiter, Reader, Wait
@@ -65,7 +64,7 @@ class ProseReader:
         self.block: int | None = None
         self.within: Callable[[ProseReader], Wait] | None = None
         self.left: Reached | None = None
-        self.other: OtherJson | BareList | None = None
+        self.other: OtherJson | None = None
 
     def follow(self, before: Reached) -> None:
         """Be where the reader of the text before was at its end: in its line, its code, its thinking or aside."""
@@ -243,9 +242,9 @@ class ProseReader:
             entries += self.openers.table.at_tag(found, loose=not entries)
         return entries if self.other is None else self._that_count(entries, self.other)
 
-    def _that_count(self, entries: list[Opener], other: OtherJson | BareList) -> list[Opener]:
+    def _that_count(self, entries: list[Opener], other: OtherJson) -> list[Opener]:
         """Those of these openers that count in other JSON; if it is damaged also calls, which are errors there."""
-        place = other.place(self.r.buf[self.r.at]) if any(map(_is_bare, entries)) else "inside"
+        place = other.place() if any(map(_is_bare, entries)) else "inside"
         if place == "over":
             self.other = None
             return entries
@@ -259,7 +258,7 @@ class ProseReader:
         if found is not None and not wraps_calls(found["key"]):
             self.other = OtherJson(reply=self.silent)
         elif self.openers.lists and r.buf[r.at] == "[" and self.other is None and not (quoting.off or quoting.quoted):
-            self.other = BareList() if (yield from r.sees(BARE_LIST)) is not None else None
+            self.other = OtherJson(python=True) if (yield from r.sees(BARE_LIST)) is not None else None
         self.look_back()
         self.plain(r.at + 1)
 

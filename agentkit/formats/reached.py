@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from agentkit.formats.bare_lists import BareList
 from agentkit.formats.other_json import OtherJson
 from agentkit.formats.quoting import Quoting
 
@@ -25,6 +24,6 @@ class Reached(NamedTuple):
     silent: bool
     block: int | None
     blocked: bool
-    other: OtherJson | BareList | None
+    other: OtherJson | None
     broken: bool
     tail: str
