@@ -303,7 +303,7 @@ class Parser(Reader):
             self.calls.settle(unread=True, cut=self.calls.may_continue())
         if self.offset >= 0 and (yield from lost(self.calls, entries)):
             return True
-        self.calls.section = self.calls.outer = None
+        self.calls.section = None
         if self.calls.before:
             self.unread(self.calls.before)
             self.calls.before = ""
@@ -329,8 +329,6 @@ class Parser(Reader):
                 return aside(self.prose, entry.aside)
             case "fence":
                 return between.fence(self.calls)
-            case "fence_end":
-                return between.fence_end(self.calls)
             case "close":
                 return between.section_end(self.calls, entry)
             case _:

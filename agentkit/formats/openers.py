@@ -56,9 +56,7 @@ class Opener:
     `word` is the opener of thinking or an answer that begins with a letter, and so only counts at the start of a line.
     """
 
-    kind: Literal[
-        "call", "section", "parameter", "close", "thinking", "answer", "markup", "fence", "fence_end", "aside"
-    ]
+    kind: Literal["call", "section", "parameter", "close", "thinking", "answer", "markup", "fence", "aside"]
     format: Format
     shape: Shape
     tool: ToolSpec | None = None

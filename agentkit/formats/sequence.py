@@ -40,8 +40,7 @@ class Calls:
 
     `call` is the open one, `count` how many there were before; `before` is the text between two calls, which is markup
     if the second one is a call; `last` opened the last call, `section` the open section, `reopen` the one that
-    was just closed, `outer` the list in which the open section opened. `fenced` ends the fence around the calls:
-    exactly as many backticks as opened it.
+    was just closed. `fenced` ends the fence around the calls: exactly as many backticks as opened it.
     """
 
     __slots__ = (
@@ -51,7 +50,6 @@ class Calls:
         "fenced",
         "last",
         "openers",
-        "outer",
         "prose",
         "r",
         "reopen",
@@ -66,7 +64,6 @@ class Calls:
         self.fenced = ""
         self.section: Opener | None = None
         self.reopen: Opener | None = None
-        self.outer: Opener | None = None
         self.last: Opener | None = None
 
     @property
@@ -203,13 +200,7 @@ class Calls:
         if entry is not None:
             self.last, self.reopen = entry, None
             if entry.kind == "section":
-                self.outer, self.section = self._around(entry), entry
-
-    def _around(self, entry: Opener) -> Opener | None:
-        """The open list, of other calls than those of the section that opens here."""
-        if self.section is None or self.section.shape.section == entry.shape.section:
-            return None
-        return self.section if is_list(self.section.shape) else None
+                self.section = entry
 
     def _undo(self, start: int, inside: int | None) -> bool:
         """It was not a call: go back to where it seemed to start."""
