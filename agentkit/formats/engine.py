@@ -173,7 +173,7 @@ class Parser(Reader):
         events += self._read_on(text if short else "", last=True)
         while not self.ended:  # a call that was too long has been abandoned; read what came after it
             events += self._read_on("", last=True)
-        self.left = self.prose.left or self.prose.here
+        self.left = self.prose.left or self.prose.before("")
         del self.calls, self.prose  # they refer to this parser: without them its memory is free at once
         return events
 

@@ -6,8 +6,7 @@ Knows the reader and the openers; reads no call.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Sequence
-from copy import copy
+from collections.abc import Generator, Sequence
 from typing import Final
 
 from agentkit.events import Text
@@ -31,58 +30,25 @@ _new = tuple.__new__
 _SPACE_RUN: Final = 1024  # white space after a call that is held back until it is known whether another call follows
 
 
-class ProseReader:
+class ProseReader(Reached):
     """Reads what is written outside calls.
 
-    `silent` means that nothing visible was emitted yet, only calls; `opening_fence` is the fence that may wrap
-    calls; `block`, the indentation of the line that starts a block of Python; `blocked`, whether this place is in
-    that block; `line_tried`, where a call was last looked for at the start of a line; `within`, what reads the rest
-    of a region, an aside or a run of marks that is open; `broken`, whether a call could not be read, after which
-    none runs; `left`, the first place after all calls at which the text's end decided what is
-    there, if any; `other`, the JSON that is open here, in which a call does not count that nothing marks as one.
+    `opening_fence` is the fence that may wrap calls; `line_tried`, where a call was last looked for at the start of a
+    line; `left`, the first place after all calls at which the text's end decided what is there, if any.
     """
 
-    __slots__ = (
-        "block",
-        "blocked",
-        "broken",
-        "left",
-        "line_tried",
-        "openers",
-        "opening_fence",
-        "other",
-        "quote",
-        "quoting",
-        "r",
-        "silent",
-        "within",
-    )  # fmt: skip
+    __slots__ = ("left", "line_tried", "openers", "opening_fence", "r")
 
     def __init__(self, r: Reader, openers: Openers, quoting: Quoting, opening_fence: Opener | None) -> None:
-        self.r, self.openers, self.quoting, self.opening_fence = r, openers, quoting, opening_fence
-        self.silent, self.broken, self.blocked, self.line_tried = True, False, False, -1
-        self.block: int | None = None
-        self.within: Callable[[ProseReader], Wait] | None = None
+        super().__init__(quoting)
+        self.r, self.openers, self.opening_fence = r, openers, opening_fence
+        self.line_tried = -1
         self.left: Reached | None = None
-        self.other: OtherJson | None = None
-
-    def follow(self, before: Reached) -> None:
-        """Be where the reader of the text before was at its end: in its line, its code, its thinking or aside."""
-        self.quoting = before.quoting.copy()  # several may follow it
-        self.within, self.silent = before.within, before.silent
-        self.block, self.blocked, self.other = before.block, before.blocked, copy(before.other)
-        self.broken = before.broken
-
-    @property
-    def here(self) -> Reached:
-        """Where this is; it changes as reading continues."""
-        return Reached(self.quoting, self.within, self.silent, self.block, self.blocked, self.other, self.broken, "")
 
     def end_decides(self, taken: str = "") -> None:
         """More text might have decided otherwise what is here, after white space that was taken without an event."""
         if self.left is None:
-            tail = taken + self.r.buf[self.r.at :]
-            self.left = self.here._replace(quoting=self.quoting.copy(), other=copy(self.other), tail=tail)
+            self.left = self.before(taken + self.r.buf[self.r.at :])
 
     def look_back(self) -> None:
         """What may be here was looked for: the text's end may have cut it off."""
