@@ -257,15 +257,8 @@ class Calls:
     def damaged(self, call: CallReader, damage: Damage, *, listed: bool = False) -> Wait:
         """Repair a call that cannot be read as written, or report it, up to the next edge."""
         r = self.r
-        # another shape of the format might have read what the text's end cut off from an earlier place
-        nothing_read = call.arguments.body == damage.position
-        while nothing_read and not r.ended and (r.at >= len(r.buf) or _LAST_WORD(r.buf, r.at)):
-            yield
-        unread = r.ended and nothing_read
-        cut = damage.position == r.cut or (unread and (damage.position < r.cut or _LAST_WORD(r.buf, r.at)))
-        if cut and not damage.ended and damage.code != "internal_error":
-            at = r.cut if r.cut >= r.mark else damage.position
-            damage = Damage("truncated_call", f"the text ended: {damage.message}", at, ended=True, got=damage.got)
+        if damage.position == r.cut and not damage.ended and damage.code != "internal_error":
+            damage = Damage("truncated_call", f"the text ended: {damage.message}", r.cut, ended=True, got=damage.got)
         yield from over_damage(r, self.openers, call, damage)
         raw = r.raw()
         repairable = damage.code == "invalid_json" and not damage.ended
