@@ -18,7 +18,7 @@ from agentkit.formats.format import Envelope, NestedTags, Pairs, PythonCall, Sha
 from agentkit.formats.openers import Opener, Openers, opening_of
 from agentkit.formats.other_json import BARE_LIST
 from agentkit.formats.otherkeys import OTHER_ARGUMENTS
-from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait, any_beginning, beginnings, pattern
+from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait, any_beginning, beginnings, pattern
 from agentkit.formats.sequence import Calls
 from agentkit.formats.tags import opening_tag, tag, tag_of
 
@@ -41,9 +41,8 @@ def lost(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]
         return False
     if (yield from _is_parameter(calls, entries)):
         return True
-    opened = [entry for entry in entries if entry.kind in ("call", "section")]
     found: list[tuple[bool, int, Opener]] = []
-    for entry in opened:
+    for entry in (entry for entry in entries if entry.kind in ("call", "section")):
         if (yield from calls.mentions(entry)):
             return False
         match = (yield from r.sees(opening_of(entry))) or (yield from r.sees(_with_attributes(entry)))
@@ -177,13 +176,7 @@ def _refuse(calls: Calls, entry: Opener, size: int, *, cut: bool) -> Wait:
     r.open()
     call = calls.fresh(entry)
     call.arguments.tool = entry.tool
-    if entry.kind == "section":
-        try:
-            yield from calls.section_start(entry, call)
-        except Decline:  # it is too malformed to be one
-            r.back_to(r.mark)
-    start = r.mark
-    r.at = max(r.at, start + size - r.base)
+    r.at += size
     damage = Damage("truncated_call" if cut else "invalid_json", _LOST, r.offset, got=True, ended=cut)
     yield from calls.damaged(call, damage)
     calls.over(entry)

@@ -6,7 +6,7 @@ Knows the reader and the openers; reads no call.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from typing import Final
 
 from agentkit.events import Text
@@ -144,7 +144,7 @@ class ProseReader(Reached):
         if named and self.line_tried != r.offset:
             self.line_tried = r.offset
             self.show(held)
-            shown = r.offset < 0 or (self._may_be_quoted() and (yield from self._is_in_span()))
+            shown = r.offset < 0 or (yield from self._is_in_span())
             return [] if shown else line.entries
         lines = held.rfind("\n") + 1  # whole lines of white space: not examined again
         self.show(held[:lines])
@@ -191,21 +191,26 @@ class ProseReader(Reached):
 
     def entries(self) -> Generator[None, None, list[Opener]]:
         """What may open at exactly this place, unless it is quoted."""
-        r = self.r
-        if self.quoting.boxes and (said := r.buf[r.at : r.at + 1]) not in _MARKS:
-            self.quoting.look(said)
-        if self._may_be_quoted() and (yield from self._is_quoted()):
+        r, quoting, table = self.r, self.quoting, self.openers.table
+        if quoting.boxes and (said := r.buf[r.at : r.at + 1]) not in _MARKS:
+            quoting.look(said)
+        shown = not quoting.off and (quoting.fence or quoting.spans.closing)
+        if shown or (self.other is not None and self.other.quotes):
             return []
         while not r.ended and self.openers.literal.part.match(r.buf, r.at):
             yield  # this may be the beginning of a longer opener
         entries: list[Opener] = []
-        aside = r.buf[r.at : r.at + 1] in _EDGES and not self.quoting.off
-        if aside and (found := (yield from r.sees(self.openers.asides.opens))):
-            return [Opener("aside", self.openers.formats[0], Shape(()), aside=self.openers.asides.at(found))]
-        if found := self.openers.literal.match(r.buf, r.at):
-            entries += self.openers.table.at_literal(found[0])
-        if r.buf.startswith("<", r.at) and self._tag_may_open(entries) and (found := (yield from r.sees(TAG))):
-            entries += self.openers.table.at_tag(found, loose=not entries)
+        aside = r.buf[r.at : r.at + 1] in _EDGES and not quoting.off and (yield from r.sees(self.openers.asides.opens))
+        if aside:
+            entries = [Opener("aside", self.openers.formats[0], Shape(()), aside=self.openers.asides.at(aside))]
+        elif found := self.openers.literal.match(r.buf, r.at):
+            entries += table.at_literal(found[0])
+        loose = self.openers.may_be_loose
+        if not aside and r.buf.startswith("<", r.at) and (table.tags or (loose and not entries and loose(r.buf, r.at))):
+            found = yield from r.sees(TAG)
+            entries += table.at_tag(found, loose=not entries) if found else ()
+        if entries and (yield from self._is_in_span()):
+            return []
         return entries if self.other is None else self._that_count(entries, self.other)
 
     def _that_count(self, entries: list[Opener], other: OtherJson) -> list[Opener]:
@@ -228,23 +233,6 @@ class ProseReader(Reached):
         self.look_back()
         self.plain(r.at + 1)
 
-    def _may_be_quoted(self) -> bool:
-        """Whether this is quoted, or in a span or fence of an earlier line if that is ever closed."""
-        quoting = self.quoting
-        may_be = quoting.spans.paragraph.waiting != [] or quoting.spans.fence != ""
-        return quoting.quoted or (may_be and not quoting.off) or (self.other is not None and self.other.quotes)
-
-    def _is_quoted(self) -> Generator[None, None, bool]:
-        """Whether what is here is quoted, if a call may open here in what may be a code span."""
-        r, quoting = self.r, self.quoting
-        if quoting.fence or quoting.spans.closing or (self.other is not None and self.other.quotes):
-            return True
-        while not r.ended and self.openers.literal.part.match(r.buf, r.at):
-            yield
-        if self.openers.literal.match(r.buf, r.at) is None and (yield from r.sees(TAG)) is None:
-            return quoting.quoted
-        return (yield from self._is_in_span())
-
     def _is_in_span(self) -> Generator[None, None, bool]:
         """Whether the code span or fence in which this may be is ever closed; otherwise its marks are only characters.
 
@@ -253,6 +241,8 @@ class ProseReader(Reached):
         """
         r, quoting, spans = self.r, self.quoting, self.quoting.spans
         in_line = quoting.quoted
+        if quoting.off:
+            return False
         if not in_line and not spans.paragraph.waiting:
             return (yield from self._is_in_fence())
         lengths = "|".join(f"`{{{n}}}" for n in sorted(spans.closers if in_line else spans.paragraph.waiting))
@@ -293,12 +283,6 @@ class ProseReader(Reached):
                 self.end_decides()
                 return found
             yield
-
-    def _tag_may_open(self, entries: Sequence[Opener]) -> bool:
-        """Whether the tag here may open something other than what its exact letters open."""
-        if self.openers.table.tags or entries or self.openers.may_be_loose is None:
-            return bool(self.openers.table.tags)
-        return self.openers.may_be_loose(self.r.buf, self.r.at) is not None
 
     def over_space(self) -> Generator[None, None, str]:
         """Consume a bounded run of white space; returns it."""
