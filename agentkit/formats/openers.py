@@ -141,8 +141,8 @@ class Table:
                 key = part.key if isinstance(part, Pairs) else f"{part.token}<"
                 self._edge(key, Opener("parameter", format, shape))
             elif isinstance(part, ToolElement):
-                for equals in ("='", '="'):
-                    self._literal(equals, Opener("parameter", format, shape))
+                for equals in ("='", '="'):  # an attribute that may quote a call, as one without "<" does not
+                    self._literal(equals, Opener("parameter", format, shape), r"[\"'](?![^\"'<]{0,64}[\"'])")
                 for name in {name for tool in tools for name in tool.parameters.get("properties", {})}:
                     if (folded(name), False) not in self.tags:
                         self._tag(name, False, Opener("parameter", format, shape))

@@ -16,13 +16,13 @@ from agentkit.formats.atoms import exact
 from agentkit.formats.prosereader import ProseReader
 from agentkit.formats.reader import Delimiter, Search, Wait, beginnings, may_begin
 
-_QUOTE: Final = "[`\"'“«]"
+_NOT_QUOTED: Final = "(?=[^`\"'”»])"
 
 
 def region(prose: ProseReader, kind: type[Text] | type[Thinking], close: str) -> Wait:
     """Emit thinking, or an answer, up to its closing token or the text's end.
 
-    Thinking that opens again in itself closes as often as it opened, but for an opening directly after a quotation
+    Thinking that opens again in itself closes as often as it opened, but for an opening directly before a quotation
     mark or a backtick. Source: inspect_ai#4385.
     """
     r, depth = prose.r, 0
@@ -62,17 +62,15 @@ def _reopening(close: str) -> str:
 
 @cache
 def _edges(close: str) -> tuple[Delimiter, Search]:
-    """What opens the region again, as a tag does, the same as a quotation, and its end; and where one may begin."""
-    if not (opens := _reopening(close)):
-        return Delimiter(f"(?P<opens>(?!))|(?P<closes>{exact(close)})", beginnings(close)), _search(may_begin(close))
-    whole = rf"{_QUOTE}{exact(opens)}|(?P<opens>{exact(opens)})|(?P<closes>{exact(close)})"
-    part = rf"{_QUOTE}?{beginnings(opens)}|{beginnings(close)}"
-    either = rf"{may_begin(opens)}|{may_begin(close)}|{_QUOTE}(?={may_begin(opens)}|\Z)"
-    return Delimiter(whole, part), _search(either)
-
-
-def _search(text: str) -> Search:
-    return re.compile(text).search
+    """What opens the region again, as a tag does, and its end; and where one may begin."""
+    ends, opens = f"(?P<closes>{exact(close)})", _reopening(close)
+    if not opens:
+        return Delimiter(f"(?P<opens>(?!))|{ends}", beginnings(close)), re.compile(may_begin(close)).search
+    whole, part = (
+        rf"(?P<opens>{exact(opens)}{_NOT_QUOTED})|{ends}",
+        rf"{exact(opens)}|{beginnings(opens)}|{beginnings(close)}",
+    )
+    return Delimiter(whole, part), re.compile(rf"<(?=/|{opens[1]}|\Z)").search
 
 
 def aside(prose: ProseReader, opened: Aside | None) -> Generator[None, None, bool]:
