@@ -286,8 +286,7 @@ def _pairs(shape: Shape, at: int) -> Read:
             if key in call.arguments.by_name or len(key) > r.limits.name:
                 return False
             found.deltas.append(_new(ArgumentDelta, (found.index, text, key)))
-            _put(r, call, part, key, text, kind)
-            if text.startswith(("[", "{")) and _is_cut(call, key, kind):
+            if not _put(r, call, part, key, text, kind) or (text.startswith(("[", "{")) and _is_cut(call, key, kind)):
                 return False
         if end == start and (found.tool is None or found.tool.parameters.get("required")):
             return False  # prose may only mention what opens it; or it was broken off
@@ -311,8 +310,6 @@ def _settles(r: Reader, call: CallReader, found: Found) -> bool:
     try:
         call.repair(r)
     except Damage:
-        return False
-    if call.arguments.doubt is not None:
         return False
     found.deltas = [delta for delta in found.deltas if delta.text]
     found.arguments, found.repairs = call.arguments.by_name, call.arguments.repairs
@@ -350,18 +347,23 @@ def _pair(shape: Shape, part: Pairs | TagParameters, at: int) -> str:
 _NO_KIND: Final = "(?P<kind>(?!))?"
 
 
-def _put(r: Reader, call: CallReader, part: Pairs | TagParameters, key: str, text: str, kind: str | None) -> None:
-    """Add one argument."""
+def _put(r: Reader, call: CallReader, part: Pairs | TagParameters, key: str, text: str, kind: str | None) -> bool:
+    """Add one argument; False if its value is ambiguous."""
     arguments, tool = call.arguments, call.arguments.tool
     words = call.openers.expected(tool).words if tool is not None and kind is None else ()
     if key in words or kind == ("string" if isinstance(part, Pairs) else "true"):
         arguments.by_name[key] = text
-    elif kind is not None and isinstance(part, Pairs):
-        arguments.put_typed(r, key, text, kind)
-    elif kind is not None and not (tool and tool.declares(key)):
-        arguments.by_name[key] = values.read(text, {}, {})
-    else:
-        arguments.put(r, key, text)
+        return True
+    try:
+        if kind is not None and isinstance(part, Pairs):
+            arguments.put_typed(r, key, text, kind)
+        elif kind is not None and not (tool and tool.declares(key)):
+            arguments.by_name[key] = values.read(text, {}, {})
+        else:
+            arguments.put(r, key, text)
+    except Damage:
+        return False
+    return True
 
 
 def _is_cut(call: CallReader, key: str, kind: str | None) -> bool:

@@ -111,8 +111,6 @@ class Calls:
                 yield from self.section_start(entry, call)
             for call.part, part in enumerate(entry.shape.call):
                 yield from KINDS[type(part)].read(r, call, part)
-            if (doubt := call.arguments.doubt) is not None:
-                raise doubt
             call.repair(r)
             yield from self._followed(call, listed=listed)
         except Decline:
