@@ -39,7 +39,7 @@ BARE_LIST: Final = Delimiter(
     rf"\[\s{{0,64}}(?:{_STRING}(?P=quote)\s{{0,64}}[,\]]|{_CALL}\(\s{{0,64}}[^\W\d]\w{{0,127}}\s{{0,64}}=)",
     rf"\[\s{{0,64}}(?:{_STRING}(?:(?P=quote)\s{{0,64}})?|{_CALL}(?:\(\s{{0,64}}\w{{0,128}}\s{{0,64}})?)?",
 )
-"""What begins a Python list that is no list of calls: a string that ends in its line, or a call of no offered tool."""
+"""What begins a Python list that is not one of calls: a string that ends in its line, or a call of no offered tool."""
 _LONG: Final = 32  # characters; a longer key is none of these
 _JSON: Final = re.compile(r"[\[\]{}:,\"\n\\]|[^\[\]{}:,\"\n\\\s]+").finditer
 _PYTHON: Final = re.compile(r"[\[\](){}\"'\n\\]|[^\[\](){}\"'\n\\\s]+").finditer

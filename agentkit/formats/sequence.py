@@ -31,7 +31,7 @@ from agentkit.messages import ToolCall, call_as_read
 _NOT_RUN: Final = "not run: a call before it in this reply cannot be read; write both again"
 _LIST_NOT_RUN: Final = "not run: another call of its list cannot be read"
 _new = tuple.__new__
-_SENTENCE: Final = 256  # characters after an opening in which a call shows that it is no mention
+_SENTENCE: Final = 256  # characters after an opening in which a call shows that it is not only mentioned
 _LAST_WORD: Final = re.compile(r"[\w.-]{1,256}\Z").match
 
 
