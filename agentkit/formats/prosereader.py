@@ -25,6 +25,7 @@ _MARKS: Final = ("`", "~")
 _NO_CALLS: Final = ("aside", "thinking", "answer", "markup")  # what may continue after an interruption
 _UNDECIDED: Final = re.compile(r".\s{0,64}\Z", re.DOTALL).match
 _LONGEST: Final = 128  # characters; the longest literal that opens something in a known format has 65
+_MARGIN: Final = 64  # characters of white space that may precede a reply that is JSON
 _SPAN: Final = 2048  # characters in which the end of a code span is looked for
 _new = tuple.__new__
 _SPACE_RUN: Final = 1024  # white space after a call that is held back until it is known whether another call follows
@@ -227,7 +228,8 @@ class ProseReader(Reached):
         may_be = self.openers.stops.bare and r.buf[r.at] in "{[" and not (self.other or quoting.off or quoting.quoted)
         found = (yield from r.sees(OTHER_JSON)) if may_be else None
         if found is not None and not wraps_calls(found["key"]):
-            self.other = OtherJson(reply=self.silent)
+            begins = r.base == 0 and r.at <= _MARGIN and not r.buf[: r.at].strip()  # the reply, not what follows a call
+            self.other = OtherJson(reply=begins)
         elif self.openers.lists and r.buf[r.at] == "[" and self.other is None and not (quoting.off or quoting.quoted):
             self.other = OtherJson(python=True) if (yield from r.sees(BARE_LIST)) is not None else None
         self.look_back()
