@@ -93,7 +93,7 @@ class Calls:
         to be a call before any event of it was emitted.
         """
         r = self.r
-        if inside is None and (yield from self.mentions(entry)):
+        if inside is None and not entry.weak and (yield from self.mentions(entry)):
             return False
         call = self.fresh(entry)
         call.arguments.tool, call.known_only = entry.tool, entry.weak
