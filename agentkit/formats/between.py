@@ -5,23 +5,22 @@ Knows the calls before; what does not have the form of a call is prose.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator
-from dataclasses import replace
 from typing import Final
 
 from agentkit.events import Markup, Text, Thinking
+from agentkit.formats.call import item_of
 from agentkit.formats.edges import begins, edge_of, is_list
-from agentkit.formats.format import Envelope, KeyEnvelope, NameTag, PythonCall, Shape, Tag, ToolElement
-from agentkit.formats.openers import Opener, Openers
+from agentkit.formats.format import Envelope, KeyEnvelope
+from agentkit.formats.openers import Opener
 from agentkit.formats.reader import Delimiter, literal
+from agentkit.formats.regions import region
 from agentkit.formats.sequence import Calls
 
 _FENCE: Final = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}(?:\r?\n|(?=[\[{<]))", r"`{0,16}[\w+-]{0,24}[ \t]{0,8}\r?")
-_SEPARATORS: Final = (",", ";")
+_SEPARATOR: Final = Delimiter("[,;]", "")
 _AGAIN: Final = Delimiter(r"[\])}\s]{0,16}[,;][\[\s]{0,64}(?=[^\[\s])", r"[\])}\s]{0,16}(?:[,;][\[\s]{0,64})?")
-"""What continues a list."""
-_ANY: Final = re.compile(".").match
+"""What continues a list that is closed."""
 
 
 def fence(calls: Calls) -> Generator[None, None, bool]:
@@ -50,30 +49,27 @@ def after_call(calls: Calls) -> Generator[None, None, list[Opener] | None]:
     """What follows a call, up to the next one; None at the text's end.
 
     What closes the call a second time is markup; so are white space and the separator before another call, or before
-    the section's end.
+    the section's end, and the end of the code fence that wrapped the calls.
     """
-    r = calls.r
-    held = yield from calls.prose.over_space()
-    if r.ended and r.at >= len(r.buf):
-        return (yield from _behind_call(calls, [], held))
-    if calls.last is not None and _may_close_again(calls, calls.last):
-        held = yield from _over_closers(calls, calls.last, held)
-    closed = calls.reopen if calls.section is None else None
-    if closed is not None and (entries := (yield from _continued(calls, closed, held))):
-        return entries
-    separator = calls.last.format.separator.strip() if calls.last else ""
-    found = (yield from r.sees(literal(separator))) if separator else None
-    if found is None:
-        if r.at >= len(r.buf):
-            yield from r.more()
-        if r.buf[r.at : r.at + 1] in _SEPARATORS and _listed(calls):
-            found = _ANY(r.buf, r.at)
-    if found is not None:
-        held += calls.prose.consume(found.end())
-        held += yield from calls.prose.over_space()
+    r, prose = calls.r, calls.prose
+    held = yield from prose.over_space()
+    if r.at < len(r.buf) or not r.ended:
+        held = yield from _over_closers(calls, held)
+    if calls.reopen is not None and calls.section is None and (again := (yield from r.sees(_AGAIN))):
+        between = prose.consume(again.end())
+        if entries := (yield from _reopens(calls, calls.reopen)):
+            return (yield from _behind_call(calls, entries, held + between))
+        r.unread(between)
+    if separated := (yield from r.sees(_SEPARATOR)) is not None:
+        held += prose.consume(r.at + 1)
+        held += yield from prose.over_space()
+    elif calls.fenced and (end := (yield from r.sees(literal(calls.fenced)))):
+        calls.fenced, calls.before = "", held
+        _markup(calls, end.end())
+        return (yield from after_call(calls))
     entries = yield from _next_in_section(calls)
     line = calls.openers.line
-    if not entries and found is not None and line is not None and _listed(calls):
+    if not entries and separated and line is not None and any(entry is calls.last for entry in line.entries):
         entries = line.entries if (yield from r.sees(line.opens)) else []
     return (yield from _behind_call(calls, entries, held))
 
@@ -91,17 +87,6 @@ def _behind_call(calls: Calls, entries: list[Opener], held: str) -> Generator[No
     return None
 
 
-def _continued(calls: Calls, closed: Opener, held: str) -> Generator[None, None, list[Opener] | None]:
-    """The next call of a section that is closed already, if its separator or something else precedes that here."""
-    r = calls.r
-    if again := (yield from r.sees(_AGAIN)):
-        between = calls.prose.consume(again.end())
-        if entries := (yield from _reopens(calls, closed)):
-            return (yield from _behind_call(calls, entries, held + between))
-        r.unread(between)
-    return None
-
-
 def _reopens(calls: Calls, closed: Opener) -> Generator[None, None, list[Opener]]:
     """The next call of a section that was just closed, if one is here: then the section continues."""
     r = calls.r
@@ -111,50 +96,18 @@ def _reopens(calls: Calls, closed: Opener) -> Generator[None, None, list[Opener]
     return [calls.openers.meant(closed).inside]
 
 
-def item_of(openers: Openers, shape: Shape) -> Delimiter:
-    """What begins a call of an offered tool in a list."""
-    known, space = openers.table.known, r"\s{0,64}"
-    match shape.call[0]:
-        case PythonCall():
-            return Delimiter(rf"(?:{known}){space}\(", rf"[\w.-]{{0,256}}{space}")
-        case Envelope(name=key):
-            whole = rf'\{{{space}"{re.escape(key)}"{space}:{space}"(?:{known})"'
-            return Delimiter(whole, rf'\{{{space}(?:"\w{{0,64}}(?:"{space}(?::{space}(?:"[\w.-]{{0,256}})?)?)?)?')
-    return Delimiter(rf'\{{{space}"(?:{known})"', rf'\{{{space}(?:"[\w.-]{{0,256}})?')
-
-
-def _listed(calls: Calls) -> bool:
-    """Whether calls like the last one are separated by commas: bare ones are, and those in brackets."""
-    if calls.section is not None and calls.section.shape.section is not None:
-        edge = calls.section.shape.section.open
-        python = isinstance(calls.section.shape.call[0], PythonCall)
-        return python or (isinstance(edge, str) and edge.rstrip().endswith("["))
-    if calls.last is None:
-        return False
-    first = calls.last.shape.call[0]
-    return isinstance(first, Envelope | PythonCall) or (isinstance(first, str) and not first.strip())
-
-
-def _own_end(calls: Calls) -> str | Tag:
-    """What closes the open section; nothing without one."""
-    section = calls.section.shape.section if calls.section is not None else None
-    return section.close if section is not None else ""
-
-
-def _may_close_again(calls: Calls, last: Opener) -> bool:
-    """Whether what closes the last call may be here, although that is closed."""
-    r = calls.r
-    if r.at < len(r.buf) and not calls.openers.closes_again(last.format, _own_end(calls))(r.buf, r.at):
-        return False
-    return not calls.prose.quoting.quoted
-
-
-def _over_closers(calls: Calls, last: Opener, held: str) -> Generator[None, None, str]:
+def _over_closers(calls: Calls, held: str) -> Generator[None, None, str]:
     """Consume what closes the last call again after white space `held`; returns the white space after it."""
-    own = _own_end(calls)
+    r, last = calls.r, calls.last
+    section = calls.section.shape.section if calls.section is not None else None
+    own = section.close if section is not None else ""
+    if last is None or calls.prose.quoting.quoted:
+        return held
+    if r.at < len(r.buf) and not calls.openers.closes_again(last.format, own)(r.buf, r.at):
+        return held
     for edge in calls.openers.table.closers[last.format.name]:
-        while not begins(own, edge) and (found := (yield from calls.r.sees(edge_of(edge)))):
-            calls.r.out.append(Markup(held + calls.prose.consume(found.end())))
+        while not begins(own, edge) and (found := (yield from r.sees(edge_of(edge)))):
+            r.out.append(Markup(held + calls.prose.consume(found.end())))
             held = yield from calls.prose.over_space()
     return held
 
@@ -165,18 +118,16 @@ def _next_in_section(calls: Calls) -> Generator[None, None, list[Opener]]:
     yield from r.more()
     if r.at >= len(r.buf):
         return []
-    if calls.fenced and (yield from r.sees(literal(calls.fenced))):
-        return [replace(calls.prose.opening_fence, kind="fence_end")] if calls.prose.opening_fence else []
     if (entry := calls.section) is None or entry.shape.section is None:
         return [*(yield from calls.prose.entries()), *_without_opening(calls)]
     if (yield from r.sees(edge_of(entry.shape.section.close))):
         return [calls.openers.meant(entry).end]
-    if isinstance(entry.shape.call[0], str | NameTag | ToolElement):
-        return (yield from calls.prose.entries())
-    inside = calls.openers.meant(entry).inside
-    if not (yield from _starts(calls, inside)):
-        return (yield from calls.prose.entries())
-    return [inside]
+    begins_call = (
+        r.buf[r.at] == "{" if isinstance(entry.shape.call[0], Envelope | KeyEnvelope) else r.buf[r.at].isidentifier()
+    )
+    if is_list(entry.shape) and begins_call:
+        return [calls.openers.meant(entry).inside]
+    return (yield from calls.prose.entries())
 
 
 def _without_opening(calls: Calls) -> list[Opener]:
@@ -187,12 +138,10 @@ def _without_opening(calls: Calls) -> list[Opener]:
     return [unopened] if unopened is not None and calls.r.buf.startswith("{", calls.r.at) else []
 
 
-def _starts(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
-    """Whether a call of a section can start here; its first character decides."""
-    r = calls.r
-    yield from r.more()
-    c = r.buf[r.at : r.at + 1]
-    return c == "{" if isinstance(entry.shape.call[0], Envelope | KeyEnvelope) else c.isidentifier()
+def _markup(calls: Calls, end: int) -> None:
+    """What is here, up to an index of the buffer, and what was skipped before it are markup."""
+    calls.say_before()
+    calls.r.say(Markup, end)
 
 
 def token(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
@@ -201,20 +150,9 @@ def token(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
     found = yield from r.sees(literal(entry.word) if entry.word else calls.openers.literal)
     if found is None and entry.word:
         return False
-    calls.say_before()
-    r.say(Markup, found.end() if found else r.at)
+    _markup(calls, found.end() if found else r.at)
     if entry.close:
-        yield from calls.prose.region(Thinking if entry.kind == "thinking" else Text, entry.close)
-    return True
-
-
-def fence_end(calls: Calls) -> Generator[None, None, bool]:
-    """The end of a code fence that wrapped the calls."""
-    r = calls.r
-    found = yield from r.sees(literal(calls.fenced))
-    calls.fenced = ""
-    calls.say_before()
-    r.say(Markup, found.end() if found else r.at)
+        yield from region(calls.prose, Thinking if entry.kind == "thinking" else Text, entry.close)
     return True
 
 
@@ -225,9 +163,7 @@ def section_end(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
     found = yield from calls.r.sees(edge_of(entry.shape.section.close))
     if found is None:
         return False
-    calls.section, calls.reopen = calls.outer, calls.section if calls.outer is None else None
-    calls.outer = None
+    calls.section, calls.reopen = None, calls.section
     calls.settle()
-    calls.say_before()
-    calls.r.say(Markup, found.end())
+    _markup(calls, found.end())
     return True

@@ -10,7 +10,7 @@ from functools import cache
 from agentkit.checks.tool_names import meant
 from agentkit.events import CallStart, Markup
 from agentkit.formats.callarguments import CallArguments
-from agentkit.formats.format import Format, Shape
+from agentkit.formats.format import CallBody, Envelope, Format, KeyEnvelope, PythonCall, Shape
 from agentkit.formats.openers import Opener, Openers
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, beginnings, pattern
 from agentkit.formats.valueends import Elements
@@ -139,6 +139,21 @@ class CallReader:
             return True
         module, _, own = name.partition(".")
         return module in _MODULES and own in tools
+
+
+def item_of(openers: Openers, shape: Shape) -> Delimiter:
+    """What begins a call of an offered tool in a list, or after another one in the same tag."""
+    known, space = openers.table.known, r"\s{0,64}"
+    part = next((part for part in shape.call if isinstance(part, CallBody)), None)
+    match part:
+        case PythonCall():
+            return Delimiter(rf"(?:{known}){space}\(", rf"[\w.-]{{0,256}}{space}")
+        case Envelope(name=key):
+            whole = rf'\{{{space}"{re.escape(key)}"{space}:{space}"(?:{known})"'
+            return Delimiter(whole, rf'\{{{space}(?:"\w{{0,64}}(?:"{space}(?::{space}(?:"[\w.-]{{0,256}})?)?)?)?')
+        case KeyEnvelope():
+            return Delimiter(rf'\{{{space}"(?:{known})"', rf'\{{{space}(?:"[\w.-]{{0,256}})?')
+    return Delimiter("(?!)", "(?!)")
 
 
 def until(r: Reader, ends: tuple[str, ...], never: Search | None = None) -> Generator[None, None, str | None]:

@@ -67,18 +67,15 @@ class CallArguments:
 
     `tool` is the offered tool that is called, None if there is none or its name is not known yet.
     `body` is the offset at which a JSON body starts, -1 before it.
-    `doubt` is what makes a value ambiguous, None if nothing does: it is reported when the call is over, so that reading
-    continues after it.
     """
 
-    __slots__ = ("body", "by_name", "doubt", "repairs", "tool")
+    __slots__ = ("body", "by_name", "repairs", "tool")
 
     def __init__(self) -> None:
         self.tool: ToolSpec | None = None
         self.by_name: dict[str, Any] = {}
         self.repairs: list[str] = []
         self.body = -1
-        self.doubt: Damage | None = None
 
     def schema(self, parameter: str) -> tuple[walk.Schema, walk.Schema]:
         """The schema of a parameter, and the one in which its references are resolved."""
@@ -124,20 +121,19 @@ class CallArguments:
         self, r: Reader, parameter: str, text: str, schema: walk.Schema, root: walk.Schema, *, nulls: bool
     ) -> None:
         value = self.read(text, schema, root, r.repairs, nulls=nulls)
-        if isinstance(value, str) and self.doubt is None and value.lstrip()[:1] in ("{", "["):
-            self._refuse_repeated(r, parameter, value, schema, root)
+        if (
+            isinstance(value, str)
+            and value.lstrip()[:1] in ("{", "[")
+            and schema
+            and not values.accepts("", schema, root)
+        ):
+            try:
+                values.load(value)
+            except values.GivenTwice as e:  # it stayed text because it repeats a key
+                raise Damage("ambiguous_call", f"in {parameter!r}, {e}", r.offset) from e
+            except ValueError:
+                pass
         self.set(r, parameter, value)
-
-    def _refuse_repeated(self, r: Reader, parameter: str, text: str, schema: walk.Schema, root: walk.Schema) -> None:
-        """Note that JSON stayed text because it repeats a key, if the parameter may not be a string."""
-        if not schema or values.accepts("", schema, root):
-            return
-        try:
-            values.load(text)
-        except values.GivenTwice as e:
-            self.doubt = Damage("ambiguous_call", f"in {parameter!r}, {e}", r.offset)
-        except ValueError:
-            pass
 
     def read(
         self, text: str, schema: walk.Schema, root: walk.Schema, allowed: frozenset[str], *, nulls: bool = False
@@ -166,11 +162,13 @@ class CallArguments:
 
     def repair(self, allowed: frozenset[str]) -> None:
         """Repair arguments that were read, as the tool's schema requires; all digits of their numbers are kept."""
-        if self.tool is not None and rounded(self.by_name):
+        if self.tool is None:
+            return
+        if rounded(self.by_name):
             self.by_name = exactly(self.by_name, self.tool.parameters, self.tool.parameters)
-        if self.tool is not None and WRAPPED_ARGUMENTS in allowed:
-            self.unwrap(allowed)
-        if self.tool is not None and QUOTED_VALUE in allowed:
+        if WRAPPED_ARGUMENTS in allowed and len(self.by_name) == 1:
+            self.unwrap(self.tool, allowed)
+        if QUOTED_VALUE in allowed:
             self.unquote(allowed)
 
     def unquote(self, allowed: frozenset[str]) -> None:
@@ -185,12 +183,10 @@ class CallArguments:
                     self.by_name[name] = read
                     self.note(QUOTED_VALUE)
 
-    def unwrap(self, allowed: frozenset[str]) -> None:
+    def unwrap(self, tool: ToolSpec, allowed: frozenset[str]) -> None:
         """Unwrap arguments from one that only wraps them, if the tool has no parameter of that name."""
-        if self.tool is None or len(self.by_name) != 1:
-            return
         ((name, value),) = self.by_name.items()
-        known = self.tool.parameters.get("properties", {})
+        known = tool.parameters.get("properties", {})
         if name not in _WRAPPERS or name in known or not known:
             return
         inner = self.read(value, {"type": "object"}, {}, allowed) if isinstance(value, str) else value

@@ -23,6 +23,7 @@ from agentkit.formats.prosereader import ProseReader
 from agentkit.formats.quoting import Quoting
 from agentkit.formats.reached import Reached
 from agentkit.formats.reader import CONSUMED, Damage, Reader, Wait
+from agentkit.formats.regions import aside, begun
 from agentkit.formats.sequence import Calls
 from agentkit.schemas.typed.repairs import REPAIRS
 from agentkit.toolspec import InCode, ToolSpec
@@ -154,7 +155,7 @@ class Parser(Reader):
         events += self._read_on(text if short else "", last=True)
         while not self.ended:  # a call that was too long has been abandoned; read what came after it
             events += self._read_on("", last=True)
-        self.left = self.prose.left or self.prose.here
+        self.left = self.prose.left or self.prose.before("")
         del self.calls, self.prose  # they refer to this parser: without them its memory is free at once
         return events
 
@@ -241,7 +242,7 @@ class Parser(Reader):
     def _inside(self, thinking: str | None) -> Wait:
         """What the text starts inside of, up to its end, if anything; else a byte order mark."""
         if thinking:
-            yield from self.prose.region(Thinking, thinking)
+            yield from begun(self.prose, thinking)
         elif self.prose.within is not None:
             yield from self.prose.within(self.prose)
         elif not self.offset and self.buf.startswith(_MARK):
@@ -281,10 +282,10 @@ class Parser(Reader):
     def _opens_nothing(self, entries: Sequence[Opener]) -> Generator[None, None, bool]:
         """Nothing that was tried here is a call: at least one character is text; True if a call is answered for."""
         if self.held >= 0:
-            self.calls.settle(good=False)
+            self.calls.settle(unread=True, cut=self.calls.may_continue())
         if self.offset >= 0 and (yield from lost(self.calls, entries)):
             return True
-        self.calls.section = self.calls.outer = None
+        self.calls.section = None
         if self.calls.before:
             self.unread(self.calls.before)
             self.calls.before = ""
@@ -309,8 +310,7 @@ _READERS: Final[Mapping[str, Callable[[Calls, Opener], Generator[None, None, boo
     "thinking": between.token,
     "answer": between.token,
     "markup": between.token,
-    "aside": lambda calls, entry: calls.prose.aside(entry.aside),
+    "aside": lambda calls, entry: aside(calls.prose, entry.aside),
     "fence": lambda calls, _: between.fence(calls),
-    "fence_end": lambda calls, _: between.fence_end(calls),
 }
 """What reads what opens, by its kind; a parameter opens nothing that can be read."""

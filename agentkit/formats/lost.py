@@ -14,10 +14,11 @@ from dataclasses import replace
 from typing import Final
 
 from agentkit.events import Markup
-from agentkit.formats.format import Envelope, NestedTags, Pairs, Shape, TagParameters, ToolElement, edge
+from agentkit.formats.format import Envelope, NestedTags, Pairs, PythonCall, Shape, TagParameters, ToolElement, edge
 from agentkit.formats.openers import Opener, Openers, opening_of
+from agentkit.formats.other_json import BARE_LIST
 from agentkit.formats.otherkeys import OTHER_ARGUMENTS
-from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, any_beginning, beginnings, pattern
+from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait, any_beginning, beginnings, pattern
 from agentkit.formats.sequence import Calls
 from agentkit.formats.tags import opening_tag, tag, tag_of
 
@@ -28,6 +29,8 @@ _OBJECT: Final = Delimiter(
     r"`{0,8}\w{0,16}\s{0,8}[\[\s]{0,64}(?:\{[\s{]{0,64})?",
 )
 """What begins an object in which a call may be lost that no token marks."""
+_VALUE: Final = r"(?:(?!(?P=quote))[\s\S]){0,1024}?"
+"""A part of the value of an attribute, which quotes a call if one opens in it: its tag cannot be read."""
 _LOST: Final = "a call starts here and cannot be read"
 
 
@@ -38,15 +41,17 @@ def lost(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]
         return False
     if (yield from _is_parameter(calls, entries)):
         return True
-    opened = [entry for entry in entries if entry.kind in ("call", "section")]
     found: list[tuple[bool, int, Opener]] = []
-    for entry in opened:
+    for entry in (entry for entry in entries if entry.kind in ("call", "section")):
+        if (yield from calls.mentions(entry)):
+            return False
         match = (yield from r.sees(opening_of(entry))) or (yield from r.sees(_with_attributes(entry)))
         found += [(not entry.weak, match.end() - r.at, entry)] if match else []
     if not found:
         return False
     strong, size, entry = max(found, key=lambda one: one[:2])
-    if not strong and (yield from r.sees(_OBJECT)) is None:
+    python = isinstance(entry.shape.call[0], PythonCall)
+    if not strong and (yield from r.sees(BARE_LIST if python else _OBJECT)) is None:
         return False
     while not r.ended and len(r.buf) - r.at - size < _REACH:
         yield
@@ -56,11 +61,9 @@ def lost(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]
         calls.say_before()
         r.say(Markup, r.at + markup)
         return True
-    in_tag = entry.tool is not None and _IN_TAG_CUT(rest) is not None
-    cut = (
-        (strong or in_tag) and r.ended and r.at + size + len(rest) == len(r.buf) and (in_tag or _CUT(rest) is not None)
-    )
-    if not (cut or _names_a_tool(calls.openers, entry, rest)):
+    named = _names_a_tool(calls.openers, entry)(rest)
+    cut = r.ended and r.at + size + len(rest) == len(r.buf) and _is_cut(entry, rest, named)
+    if not cut and named is None:
         return False
     yield from _refuse(calls, entry, size, cut=cut)
     return True
@@ -103,7 +106,8 @@ def _parameter(openers: Openers, shape: Shape) -> Delimiter:
                 follow = rf"<(?:{names}|{openers.table.tool_tags})[\s/>]"
                 element = rf"<(?P<own>{names})>[^<>]{{0,256}}</(?P=own)>"
                 begun = r"<[^<>]{0,160}(?:>[^<>]{0,256}(?:</?[^<>]{0,160}(?:>\s{0,64}(?:<[^<>]{0,160})?)?)?)?"
-                return Delimiter(rf"{element}(?={space}{follow})", begun)
+                quotes = rf"=(?P<quote>[\"'])(?={_VALUE}<(?:{openers.table.tool_tags})[\s/>]){_VALUE}(?P=quote)"
+                return Delimiter(rf"{element}(?={space}{follow})|{quotes}", rf"{begun}|=(?:(?P<quote>[\"']){_VALUE})?")
     return Delimiter("(?!)", "(?!)")
 
 
@@ -124,21 +128,43 @@ def _is_parameter(calls: Calls, entries: Sequence[Opener]) -> Generator[None, No
     return False
 
 
-def _names_a_tool(openers: Openers, entry: Opener, rest: str) -> bool:
-    """Whether an offered tool's name is where a call has it."""
+def _is_cut(entry: Opener, rest: str, named: re.Match[str] | None) -> bool:
+    """Whether this is the beginning of what follows an opening, as the text's end cuts it off."""
+    if entry.weak:
+        return named is not None and named.end() == len(rest)
+    return (entry.tool is not None and _IN_TAG_CUT(rest) is not None) or _CUT(rest) is not None
+
+
+def _names_a_tool(openers: Openers, entry: Opener) -> Search:
+    """Matches what follows an opening if an offered tool's name is where a call has it."""
     if entry.tool is not None:
-        return _IN_TAG(rest) is not None
-    if not entry.weak:
-        return "`" not in rest and openers.table.plainly(rest) is not None
-    part = next((p for p in entry.shape.call if isinstance(p, Envelope)), None)
-    if part is None:
-        return False
-    keys = "|".join(dict.fromkeys((*part.arguments, *OTHER_ARGUMENTS)))
-    quote = "[\"'\u201c\u2018`]?"
-    named = rf"[\s{{\[]*{quote}{part.name}[\"'\u201d\u2019`]?\s*[:=]\s*{quote}(?:{openers.table.known})(?![\w.])"
-    return re.match(rf"{named}[\"'\u201d\u2019`]?\s*,\s*{quote}(?:{keys})\b(?!{_SCHEMA})", rest) is not None
+        return _IN_TAG
+    return openers.derived(_weakly if entry.weak else _plainly, entry.shape)
 
 
+def _plainly(openers: Openers, shape: Shape) -> Search:
+    """The same after an opening that only calls have: the name in the same paragraph, and no code."""
+    known = openers.table.known
+    apart = r"(?:(?!\n\s*\n)[\s\S]){0,200}?(?<![\w(-])"
+    over = r"(?=\s*[\"'({}\[\]<:=|]|[ \t]+\w+=|>(?![ \t]+[\w`])|\n|\Z)"
+    quoted = rf"[\s\S]{{0,200}}?[\"'](?:tool_)?name[\"']\s*:\s*[\"'](?:{known})[\"']"
+    return re.compile(rf"(?![^`]*`)(?:\s*[\"'{{]?(?:{known})(?![ \t]+\w)|{apart}(?:{known}){over}|{quoted})").match
+
+
+def _weakly(openers: Openers, shape: Shape) -> Search:
+    """The same for calls that no token marks: an object with the name and the arguments, or a list of Python calls."""
+    known = openers.table.known
+    match next((part for part in shape.call if isinstance(part, Envelope | PythonCall)), None):
+        case Envelope(name, arguments):
+            keys, left, right = "|".join((*arguments, *OTHER_ARGUMENTS)), "[\"'\u201c\u2018`]?", "[\"'\u201d\u2019`]?"
+            named = rf"[\s{{\[]*{left}{name}{right}\s*[:=]\s*{left}(?:{known})(?![\w.]){right}"
+            return re.compile(rf"{named}\s*,\s*{left}(?:{keys})\b(?!{_SCHEMA}){right}").match
+        case PythonCall():
+            return re.compile(rf"\s*[\w.]+\((?=.*?[^\w.](?:{known})\()", re.DOTALL).match
+    return _NEVER
+
+
+_NEVER: Final = re.compile("(?!)").match
 _SCHEMA: Final = r"[\"'\u201d\u2019`]?\s*:\s*\{\s*[\"'](?:type|properties|required|\$)"  # which describes the tool
 _IN_TAG_CUT: Final = re.compile(r"[\s,;/][^<>`\n]{0,254}\Z").match
 _IN_TAG: Final = re.compile(r"[^<>`\n]{0,256}[=\"'>]|[ \t,;]{0,64}\n\s{0,64}<|[\s,;]{0,64}\Z").match
@@ -150,13 +176,7 @@ def _refuse(calls: Calls, entry: Opener, size: int, *, cut: bool) -> Wait:
     r.open()
     call = calls.fresh(entry)
     call.arguments.tool = entry.tool
-    if entry.kind == "section":
-        try:
-            yield from calls.section_start(entry, call)
-        except Decline:  # it is too malformed to be one
-            r.back_to(r.mark)
-    start = r.mark
-    r.at = max(r.at, start + size - r.base)
+    r.at += size
     damage = Damage("truncated_call" if cut else "invalid_json", _LOST, r.offset, got=True, ended=cut)
     yield from calls.damaged(call, damage)
     calls.over(entry)

@@ -64,9 +64,7 @@ class Opener:
     `word` is the opener of thinking or an answer that begins with a letter, and so only counts at the start of a line.
     """
 
-    kind: Literal[
-        "call", "section", "parameter", "close", "thinking", "answer", "markup", "fence", "fence_end", "aside"
-    ]
+    kind: Literal["call", "section", "parameter", "close", "thinking", "answer", "markup", "fence", "aside"]
     format: Format
     shape: Shape
     tool: ToolSpec | None = None
@@ -149,6 +147,8 @@ class Table:
                 key = part.key if isinstance(part, Pairs) else f"{part.token}<"
                 self._edge(key, Opener("parameter", format, shape))
             elif isinstance(part, ToolElement):
+                for equals in ("='", '="'):  # an attribute that may quote a call, as one without "<" does not
+                    self._literal(equals, Opener("parameter", format, shape), r"[\"'](?![^\"'<]{0,64}[\"'])")
                 for name in {name for tool in tools for name in tool.parameters.get("properties", {})}:
                     if (folded(name), False) not in self.tags:
                         self._tag(name, False, Opener("parameter", format, shape))
@@ -221,14 +221,6 @@ class Table:
     def tool_tags(self) -> str:
         """A regular expression for the tags of the offered tools' elements."""
         return any_name({tag for elements in self.elements.values() for tag in elements.tags})
-
-    @cached_property
-    def plainly(self) -> Search:
-        """Matches what shows that a call of an offered tool is lost: its name, in the same paragraph."""
-        apart = r"(?:(?!\n\s*\n)[\s\S]){0,200}?(?<![\w(-])"
-        over = r"(?=\s*[\"'({}\[\]<:=|]|[ \t]+\w+=|>(?![ \t]+[\w`])|\n|\Z)"
-        quoted = rf"[\s\S]{{0,200}}?[\"'](?:tool_)?name[\"']\s*:\s*[\"'](?:{self.known})[\"']"
-        return re.compile(rf"\s*[\"'{{]?(?:{self.known})(?![ \t]+\w)|{apart}(?:{self.known}){over}|{quoted}").match
 
     @cached_property
     def own(self) -> re.Pattern[str]:

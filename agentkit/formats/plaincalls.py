@@ -38,7 +38,7 @@ from agentkit.formats.format import (
 )
 from agentkit.formats.jsontext import OVER
 from agentkit.formats.openers import Opener, Openers
-from agentkit.formats.reader import Reader
+from agentkit.formats.reader import Damage, Reader
 from agentkit.formats.valueends import end_of_value
 from agentkit.toolspec import ToolSpec
 
@@ -163,11 +163,14 @@ class PlainCall:
             if kind is None and key in words:
                 arguments.by_name[key] = text
                 continue
-            arguments.put_written(r, key, text, kind)
+            try:
+                arguments.put_written(r, key, text, kind)
+            except Damage:
+                return False
             if kind not in ("string", "true") and text[:1] in ("{", "[") and isinstance(arguments.by_name[key], str):
                 return False  # what closed it may be in a string of it
         over = self.tail(buf, end)
-        if over is None or end == start or arguments.doubt is not None:
+        if over is None or end == start:
             return False
         found.end, found.arguments, found.repairs = over.end(), arguments.by_name, arguments.repairs
         return expected is None or expected.fits(found.arguments)

@@ -6,20 +6,17 @@ Knows the reader and the openers; reads no call.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator
-from copy import copy
+from collections.abc import Generator
 from typing import Final
 
-from agentkit.events import InventedResult, Markup, Text, Thinking
-from agentkit.formats.asides import Aside, end_of, mention
-from agentkit.formats.bare_lists import BARE_LIST, BareList
+from agentkit.events import Text
 from agentkit.formats.edges import unclosed
 from agentkit.formats.format import Shape
 from agentkit.formats.openers import TAG, LineStart, Opener, Openers
-from agentkit.formats.other_json import JSON_REPLY, OTHER_JSON, OtherJson, wraps_calls
+from agentkit.formats.other_json import BARE_LIST, JSON_REPLY, OTHER_JSON, OtherJson, wraps_calls
 from agentkit.formats.quoting import Quoting
 from agentkit.formats.reached import Reached
-from agentkit.formats.reader import Delimiter, Reader, Search, Wait, may_begin, token
+from agentkit.formats.reader import Delimiter, Reader, Wait
 
 _LANGUAGE: Final = Delimiter(r"[\w+#.-]{0,23}[\w+#][ \t]{0,8}\r?\n", r"[\w+#.-]{0,24}[ \t]{0,8}\r?")
 """The name of a language after a fence: it does not end with a full stop, as a sentence does."""
@@ -28,63 +25,31 @@ _MARKS: Final = ("`", "~")
 _NO_CALLS: Final = ("aside", "thinking", "answer", "markup")  # what may continue after an interruption
 _UNDECIDED: Final = re.compile(r".\s{0,64}\Z", re.DOTALL).match
 _LONGEST: Final = 128  # characters; the longest literal that opens something in a known format has 65
+_MARGIN: Final = 64  # characters of white space that may precede a reply that is JSON
 _SPAN: Final = 2048  # characters in which the end of a code span is looked for
 _new = tuple.__new__
 _SPACE_RUN: Final = 1024  # white space after a call that is held back until it is known whether another call follows
 
 
-class ProseReader:
+class ProseReader(Reached):
     """Reads what is written outside calls.
 
-    `silent` means that nothing visible was emitted yet, only calls; `opening_fence` is the fence that may wrap
-    calls; `block`, the indentation of the line that starts a block of Python; `blocked`, whether this place is in
-    that block; `line_tried`, where a call was last looked for at the start of a line; `within`, what reads the rest
-    of a region, an aside or a run of marks that is open; `broken`, whether a call could not be read, after which
-    none runs; `left`, the first place after all calls at which the text's end decided what is
-    there, if any; `other`, the JSON that is open here, in which a call does not count that nothing marks as one.
+    `opening_fence` is the fence that may wrap calls; `line_tried`, where a call was last looked for at the start of a
+    line; `left`, the first place after all calls at which the text's end decided what is there, if any.
     """
 
-    __slots__ = (
-        "block",
-        "blocked",
-        "broken",
-        "left",
-        "line_tried",
-        "openers",
-        "opening_fence",
-        "other",
-        "quote",
-        "quoting",
-        "r",
-        "silent",
-        "within",
-    )  # fmt: skip
+    __slots__ = ("left", "line_tried", "openers", "opening_fence", "r")
 
     def __init__(self, r: Reader, openers: Openers, quoting: Quoting, opening_fence: Opener | None) -> None:
-        self.r, self.openers, self.quoting, self.opening_fence = r, openers, quoting, opening_fence
-        self.silent, self.broken, self.blocked, self.line_tried = True, False, False, -1
-        self.block: int | None = None
-        self.within: Callable[[ProseReader], Wait] | None = None
+        super().__init__(quoting)
+        self.r, self.openers, self.opening_fence = r, openers, opening_fence
+        self.line_tried = -1
         self.left: Reached | None = None
-        self.other: OtherJson | BareList | None = None
-
-    def follow(self, before: Reached) -> None:
-        """Be where the reader of the text before was at its end: in its line, its code, its thinking or aside."""
-        self.quoting = before.quoting.copy()  # several may follow it
-        self.within, self.silent = before.within, before.silent
-        self.block, self.blocked, self.other = before.block, before.blocked, copy(before.other)
-        self.broken = before.broken
-
-    @property
-    def here(self) -> Reached:
-        """Where this is; it changes as reading continues."""
-        return Reached(self.quoting, self.within, self.silent, self.block, self.blocked, self.other, self.broken, "")
 
     def end_decides(self, taken: str = "") -> None:
         """More text might have decided otherwise what is here, after white space that was taken without an event."""
         if self.left is None:
-            tail = taken + self.r.buf[self.r.at :]
-            self.left = self.here._replace(quoting=self.quoting.copy(), other=copy(self.other), tail=tail)
+            self.left = self.before(taken + self.r.buf[self.r.at :])
 
     def look_back(self) -> None:
         """What may be here was looked for: the text's end may have cut it off."""
@@ -180,7 +145,7 @@ class ProseReader:
         if named and self.line_tried != r.offset:
             self.line_tried = r.offset
             self.show(held)
-            shown = r.offset < 0 or (self._may_be_quoted() and (yield from self._is_in_span()))
+            shown = r.offset < 0 or (yield from self._is_in_span())
             return [] if shown else line.entries
         lines = held.rfind("\n") + 1  # whole lines of white space: not examined again
         self.show(held[:lines])
@@ -227,27 +192,31 @@ class ProseReader:
 
     def entries(self) -> Generator[None, None, list[Opener]]:
         """What may open at exactly this place, unless it is quoted."""
-        r = self.r
-        if self.quoting.boxes and (said := r.buf[r.at : r.at + 1]) not in _MARKS:
-            self.quoting.look(said)
-        if self._may_be_quoted() and (yield from self._is_quoted()):
+        r, quoting, table = self.r, self.quoting, self.openers.table
+        if quoting.boxes and (said := r.buf[r.at : r.at + 1]) not in _MARKS:
+            quoting.look(said)
+        shown = not quoting.off and (quoting.fence or quoting.spans.closing)
+        if shown or (self.other is not None and self.other.quotes):
             return []
         while not r.ended and self.openers.literal.part.match(r.buf, r.at):
             yield  # this may be the beginning of a longer opener
         entries: list[Opener] = []
-        aside = r.buf[r.at : r.at + 1] in _EDGES and not self.quoting.off
-        if aside and (found := (yield from r.sees(self.openers.asides.opens))):
-            return [Opener("aside", self.openers.formats[0], Shape(()), aside=self.openers.asides.at(found))]
-        if found := self.openers.literal.match(r.buf, r.at):
-            entries += self.openers.table.at_literal(found[0])
-        may_open = self.openers.table.tags or (not entries and self.openers.may_be_loose(r.buf, r.at))
-        if may_open and r.buf.startswith("<", r.at) and (found := (yield from r.sees(TAG))):
-            entries += self.openers.table.at_tag(found, loose=not entries)
+        aside = r.buf[r.at : r.at + 1] in _EDGES and not quoting.off and (yield from r.sees(self.openers.asides.opens))
+        if aside:
+            entries = [Opener("aside", self.openers.formats[0], Shape(()), aside=self.openers.asides.at(aside))]
+        elif found := self.openers.literal.match(r.buf, r.at):
+            entries += table.at_literal(found[0])
+        loose = self.openers.may_be_loose
+        if not aside and r.buf.startswith("<", r.at) and (table.tags or (not entries and loose(r.buf, r.at))):
+            found = yield from r.sees(TAG)
+            entries += table.at_tag(found, loose=not entries) if found else ()
+        if entries and (yield from self._is_in_span()):
+            return []
         return entries if self.other is None else self._that_count(entries, self.other)
 
-    def _that_count(self, entries: list[Opener], other: OtherJson | BareList) -> list[Opener]:
+    def _that_count(self, entries: list[Opener], other: OtherJson) -> list[Opener]:
         """Those of these openers that count in other JSON; if it is damaged also calls, which are errors there."""
-        place = other.place(self.r.buf[self.r.at]) if any(map(_is_bare, entries)) else "inside"
+        place = other.place() if any(map(_is_bare, entries)) else "inside"
         if place == "over":
             self.other = None
             return entries
@@ -259,28 +228,12 @@ class ProseReader:
         may_be = self.openers.stops.bare and r.buf[r.at] in "{[" and not (self.other or quoting.off or quoting.quoted)
         found = (yield from r.sees(OTHER_JSON)) if may_be else None
         if found is not None and not wraps_calls(found["key"]):
-            self.other = OtherJson()
+            begins = r.base == 0 and r.at <= _MARGIN and not r.buf[: r.at].strip()  # the reply, not what follows a call
+            self.other = OtherJson(reply=begins)
         elif self.openers.lists and r.buf[r.at] == "[" and self.other is None and not (quoting.off or quoting.quoted):
-            self.other = BareList() if (yield from r.sees(BARE_LIST)) is not None else None
+            self.other = OtherJson(python=True) if (yield from r.sees(BARE_LIST)) is not None else None
         self.look_back()
         self.plain(r.at + 1)
-
-    def _may_be_quoted(self) -> bool:
-        """Whether this is quoted, or in a span or fence of an earlier line if that is ever closed."""
-        quoting = self.quoting
-        may_be = quoting.spans.paragraph.waiting != [] or quoting.spans.fence != ""
-        return quoting.quoted or (may_be and not quoting.off) or (self.other is not None and self.other.quotes)
-
-    def _is_quoted(self) -> Generator[None, None, bool]:
-        """Whether what is here is quoted, if a call may open here in what may be a code span."""
-        r, quoting = self.r, self.quoting
-        if quoting.fence or quoting.spans.closing or (self.other is not None and self.other.quotes):
-            return True
-        while not r.ended and self.openers.literal.part.match(r.buf, r.at):
-            yield
-        if self.openers.literal.match(r.buf, r.at) is None and (yield from r.sees(TAG)) is None:
-            return quoting.quoted
-        return (yield from self._is_in_span())
 
     def _is_in_span(self) -> Generator[None, None, bool]:
         """Whether the code span or fence in which this may be is ever closed; otherwise its marks are only characters.
@@ -290,6 +243,8 @@ class ProseReader:
         """
         r, quoting, spans = self.r, self.quoting, self.quoting.spans
         in_line = quoting.quoted
+        if quoting.off:
+            return False
         if not in_line and not spans.paragraph.waiting:
             return (yield from self._is_in_fence())
         lengths = "|".join(f"`{{{n}}}" for n in sorted(spans.closers if in_line else spans.paragraph.waiting))
@@ -347,94 +302,6 @@ class ProseReader:
         """Consume up to `end` without an event; returns what was consumed."""
         taken, self.r.at = self.r.buf[self.r.at : end], end
         return taken
-
-    def region(self, kind: type[Text] | type[Thinking], close: str) -> Wait:
-        """Thinking, or an answer, up to its closing token or the text's end; nothing in it is a call."""
-        r = self.r
-        close = close.rstrip()  # white space after it would be markup or text, depending on the chunks
-        delimiter = token(close)
-        stop = re.compile(may_begin(close)).search
-        self.within = lambda reader: reader.region(kind, close)
-        while True:
-            found = stop(r.buf, r.at)
-            r.say(kind, found.start() if found else len(r.buf))
-            if found is None:
-                if r.ended:
-                    return
-                r.heat(stop, kind)
-                yield
-            elif end := (yield from r.sees(delimiter)):
-                r.say(Markup, end.end())
-                self.within = None
-                return
-            else:
-                self.look_back()
-                r.say(kind, r.at + 1)
-
-    def aside(self, aside: Aside | None) -> Generator[None, None, bool]:
-        """An aside, with its edges, as visible text; nothing in it is a call. A made-up result ends the reply."""
-        found = yield from self.r.sees(self.openers.asides.opens)
-        if aside is None or found is None:
-            return True
-        if aside.paragraph:
-            margin = self.quoting.margin
-            self.plain(found.end())
-            yield from self._behind(aside, margin)
-            return True
-        margin = self.quoting.margin
-        quoted = self.quoting.start.lstrip().startswith(">")
-        if quoted or (margin is not None and (yield from self.r.sees(mention(found[0])))):
-            self.plain(found.end())
-            yield from self._in_aside(*end_of(aside.closes, margin, self.openers.asides.opens))
-        else:
-            yield from self.invented(len(found[0]))
-        return True
-
-    def invented(self, mark: int = 0) -> Wait:
-        """A made-up result, or another's turn: it and all that follows is not part of the reply.
-
-        Its mark, which is `mark` characters long, is only markup if nothing follows: some models end their turns so.
-        """
-        r = self.r
-        self.within = lambda reader: reader.invented()
-        while not r.buf[r.at + mark :].strip() and not r.ended:
-            yield
-        said = r.buf[r.at + mark :].strip()
-        while True:
-            r.say(InventedResult if said else Markup, len(r.buf))
-            if r.ended:
-                return
-            yield
-
-    def _behind(self, aside: Aside, margin: int | None) -> Wait:
-        """What follows the opening of an aside that shows code, up to its end or the text's."""
-        self.within = lambda reader: reader._behind(aside, margin)
-        self.look_back()
-        yield from self._in_aside(*end_of(aside.closes, margin))
-
-    def _in_aside(self, end: Delimiter, stop: Search) -> Wait:
-        """The rest of an aside, up to its end or the text's."""
-        r = self.r
-        self.within = lambda reader: reader._in_aside(end, stop)
-        while True:
-            found = stop(r.buf, r.at)
-            self.plain(found.start() if found else len(r.buf))
-            if found is None and r.ended:
-                return
-            if found is None:
-                if self.other is None:  # it follows all text
-                    r.heat(stop, Text)
-                yield
-            elif closed := (yield from r.sees(end)):
-                self.within = None
-                size = len(closed[0])
-                opens = yield from self.entries()
-                if not any(entry.kind in ("call", "section") for entry in opens):  # what ends it may begin a call
-                    self.plain(r.at + size)
-                return
-            else:
-                self.look_back()
-                self.plain(r.at + 1)
 
 
 def _is_bare(entry: Opener) -> bool:

@@ -9,26 +9,28 @@ import re
 from collections.abc import Generator, Sequence
 from typing import Any, Final
 
+from agentkit.errors import ErrorCode
 from agentkit.events import CallEnd, CallError, CallStart, Markup
 from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.call import CallReader, Lead
 from agentkit.formats.completing import repaired_call
 from agentkit.formats.damage import over_damage
 from agentkit.formats.edges import edge_of, is_list
-from agentkit.formats.format import PythonCall, Shape, Tag
+from agentkit.formats.format import Name, NameTag, PythonCall, Shape, Tag, TextArgument
 from agentkit.formats.jsontext import ESCAPED_UNIT
 from agentkit.formats.openers import Opener, Openers
 from agentkit.formats.plaincalls import Found, plain_call
 from agentkit.formats.prosereader import ProseReader
-from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, beginnings, pattern
 from agentkit.formats.valueends import rest_of
 from agentkit.messages import ToolCall, call_as_read
 from agentkit.schemas.typed import values
 from agentkit.schemas.typed.repairs import LONE_SURROGATE
 
 _NOT_RUN: Final = "not run: a call before it in this reply cannot be read; write both again"
-_LIST_NOT_RUN: Final = "not run: another call of its list cannot be read; write the whole list again"
+_LIST_NOT_RUN: Final = "not run: another call of its list cannot be read"
 _new = tuple.__new__
+_SENTENCE: Final = 256  # characters after an opening in which a call shows that it is not only mentioned
 _LAST_WORD: Final = re.compile(r"[\w.-]{1,256}\Z").match
 
 
@@ -37,8 +39,7 @@ class Calls:
 
     `call` is the open one, `count` how many there were before; `before` is the text between two calls, which is markup
     if the second one is a call; `last` opened the last call, `section` the open section, `reopen` the one that
-    was just closed, `outer` the list in which the open section opened. `fenced` ends the fence around the calls:
-    exactly as many backticks as opened it.
+    was just closed. `fenced` ends the fence around the calls: exactly as many backticks as opened it.
     """
 
     __slots__ = (
@@ -48,7 +49,6 @@ class Calls:
         "fenced",
         "last",
         "openers",
-        "outer",
         "prose",
         "r",
         "reopen",
@@ -63,7 +63,6 @@ class Calls:
         self.fenced = ""
         self.section: Opener | None = None
         self.reopen: Opener | None = None
-        self.outer: Opener | None = None
         self.last: Opener | None = None
 
     @property
@@ -93,6 +92,8 @@ class Calls:
         to be a call before any event of it was emitted.
         """
         r = self.r
+        if inside is None and not entry.weak and (yield from self.mentions(entry)):
+            return False
         call = self.fresh(entry)
         call.arguments.tool, call.known_only = entry.tool, entry.weak
         call.blocked = self.prose.blocked and entry.shape.section is None
@@ -109,8 +110,6 @@ class Calls:
                 yield from self.section_start(entry, call)
             for call.part, part in enumerate(entry.shape.call):
                 yield from KINDS[type(part)].read(r, call, part)
-            if (doubt := call.arguments.doubt) is not None:
-                raise doubt
             call.repair(r)
             yield from self._followed(call, listed=listed)
         except Decline:
@@ -123,6 +122,23 @@ class Calls:
             self._done(call, call.arguments.by_name, r.text(r.mark + call.lead.size, r.offset), call.arguments.repairs)
         self.over(entry)
         return True
+
+    def mentions(self, entry: Opener) -> Generator[None, None, bool]:
+        """Whether prose only mentions an opening: a sentence follows, up to the next opening or the text's end.
+
+        Source: qwen3.8-Flash-DGX#29.
+        """
+        r = self.r
+        if entry.kind != "call" or self.section is not None:
+            return False
+        if (found := (yield from r.sees(self.openers.derived(_sentence, entry.shape)))) is None:
+            return False
+        size = len(found[0])
+        while True:
+            tag = r.buf.find("<", r.at + size, r.at + size + _SENTENCE)
+            if r.ended or len(r.buf) - max(tag, r.at + size) >= _SENTENCE:
+                return tag < 0 or self.openers.table.own.match(r.buf, tag) is not None
+            yield
 
     def _followed(self, call: CallReader, *, listed: bool) -> Wait:
         """Look at what follows a call, which ends only where that may follow it.
@@ -181,13 +197,7 @@ class Calls:
         if entry is not None:
             self.last, self.reopen = entry, None
             if entry.kind == "section":
-                self.outer, self.section = self._around(entry), entry
-
-    def _around(self, entry: Opener) -> Opener | None:
-        """The open list, of other calls than those of the section that opens here."""
-        if self.section is None or self.section.shape.section == entry.shape.section:
-            return None
-        return self.section if is_list(self.section.shape) else None
+                self.section = entry
 
     def _undo(self, start: int, inside: int | None) -> bool:
         """It was not a call: go back to where it seemed to start."""
@@ -224,13 +234,19 @@ class Calls:
         else:
             self.r.out.append(_new(CallEnd, (call.index, done, tuple(repairs))))
 
-    def settle(self, *, good: bool = True) -> None:
-        """A list of Python calls is over: if it is not `good`, none of them runs."""
+    def settle(self, *, unread: bool = False, cut: bool = False) -> None:
+        """A list of Python calls is over: none of them runs if a part of it is unread, or if the text's end cut it."""
         r = self.r
-        for n in range(r.held, len(r.out)) if r.held >= 0 and not good else ():
+        code: ErrorCode
+        code, why = ("truncated_call", "the text ended in its list") if cut else ("skipped", _LIST_NOT_RUN)
+        for n in range(r.held, len(r.out)) if r.held >= 0 and (unread or cut) else ():
             if isinstance(event := r.out[n], CallEnd):
-                r.out[n] = CallError(event.index, "skipped", _LIST_NOT_RUN, event.call, r.offset)
+                r.out[n] = CallError(event.index, code, f"{why}; write the whole list again", event.call, r.offset)
         r.held = -1
+
+    def may_continue(self) -> bool:
+        """Whether the text ends in a word, which may be the name of the next call of the open list."""
+        return self.r.ended and self.section is not None and _LAST_WORD(self.r.buf, self.r.at) is not None
 
     def continues(self, entries: Sequence[Opener] | None) -> bool:
         """Whether these open the next call of the open list."""
@@ -240,15 +256,8 @@ class Calls:
     def damaged(self, call: CallReader, damage: Damage, *, listed: bool = False) -> Wait:
         """Repair a call that cannot be read as written, or report it, up to the next edge."""
         r = self.r
-        # another shape of the format might have read what the text's end cut off from an earlier place
-        nothing_read = call.arguments.body == damage.position
-        while nothing_read and not r.ended and (r.at >= len(r.buf) or _LAST_WORD(r.buf, r.at)):
-            yield
-        unread = r.ended and nothing_read
-        cut = damage.position == r.cut or (unread and (damage.position < r.cut or _LAST_WORD(r.buf, r.at)))
-        if cut and not damage.ended and damage.code != "internal_error":
-            at = r.cut if r.cut >= r.mark else damage.position
-            damage = Damage("truncated_call", f"the text ended: {damage.message}", at, ended=True, got=damage.got)
+        if damage.position == r.cut and not damage.ended and damage.code != "internal_error":
+            damage = Damage("truncated_call", f"the text ended: {damage.message}", r.cut, ended=True, got=damage.got)
         yield from over_damage(r, self.openers, call, damage)
         raw = r.raw()
         repairable = damage.code == "invalid_json" and not damage.ended
@@ -279,7 +288,7 @@ class Calls:
 
     def refuse(self, call: CallReader, damage: Damage, raw: str) -> None:
         """Report a call that cannot be executed. No later call of the reply runs."""
-        self.settle(good=False)
+        self.settle(unread=True, cut=damage.code == "truncated_call")
         self.prose.broken |= damage.code != "internal_error"  # a fault of ours costs one call
         arguments = values.encodable(call.arguments.by_name, raw) if damage.code == "truncated_call" else {}
         call.lead.say(self.r)
@@ -287,6 +296,22 @@ class Calls:
         self.r.out.append(
             CallError(call.index, damage.code, damage.full_message(raw, self.r.mark), lost, damage.position)
         )
+
+
+def _sentence(openers: Openers, shape: Shape) -> Delimiter:
+    """A call's opening, with any tool's name in it, and the first letter of a sentence, if no text may follow it."""
+    text = any(isinstance(part, TextArgument) for part in shape.call)
+    match shape.call:
+        case (NameTag(tag, attribute), *_) if not text:
+            edges = f"<{tag} {attribute}=", ">"
+        case (str(start), Name(), str(end), *_) if start.startswith("<") and end.startswith(">"):
+            edges = start, ">"
+        case _:
+            return Delimiter("(?!)", "(?!)")
+    name = "[\"']?[\\w.:-]{1,128}[\"']?"
+    opening, said = pattern(edges[0]) + name + edges[1], r"[ \t]{1,8}"
+    begun = rf"{beginnings(edges[0])}|{pattern(edges[0])}[\"']?[\w.:-]{{0,128}}[\"']?"
+    return Delimiter(f"{opening}{said}[a-z]", f"{begun}|{opening}[ \t]{{0,8}}")
 
 
 def _follow(openers: Openers, shape: Shape) -> Delimiter:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Final
 
 _KINDS: Final = 32  # lengths of runs that wait at once: a line that has more is not prose
 
 
-class _Runs:
+class Runs:
     """The runs that none of their length has followed yet, the first one first.
 
     The first one has opened a span. If none of its length ever comes, it is only characters, and the next one has.
@@ -16,15 +17,9 @@ class _Runs:
 
     __slots__ = ("bare", "waiting")
 
-    def __init__(self, waiting: list[int]) -> None:
-        self.waiting = waiting
+    def __init__(self) -> None:
+        self.waiting: list[int] = []
         self.bare = False
-
-    def copy(self) -> _Runs:
-        """The same, apart from what comes."""
-        runs = _Runs([*self.waiting])
-        runs.bare = self.bare
-        return runs
 
     def add(self, closes: int, opens: int) -> None:
         """A run closes a span of length `closes`, with all that waits in it; else it may open one of length `opens`."""
@@ -41,48 +36,41 @@ class _Runs:
         self.bare = False
 
 
-class Spans(_Runs):
+class Spans:
     """Code spans: what is between two runs of backticks of the same length.
 
     A backslash escapes a backtick outside a span. Models also escape those of real spans, so what is between two
-    escaped ones is a span, too: `literal` reads the runs of a line that has one as if a backslash were a character.
+    escaped ones is a span, too: `literal` reads the runs of a line as if a backslash were a character, `line` does not.
     `paragraph` are those that wait in the paragraph, in whatever lines: a span continues over the ends of lines if one
     closes it. `fence` are the backticks or tildes that last ended a line, before a language's name and after text, in
     any paragraph: a fence if another one closes it, although Markdown has none of tildes there, or over an empty line.
     `closing` is the length of a run that is known to follow and close a span, even in another line; 0 for none.
     """
 
-    __slots__ = ("closing", "fence", "literal", "paragraph")
+    __slots__ = ("closing", "fence", "line", "literal", "paragraph")
 
     def __init__(self) -> None:
-        self.waiting = []
-        self.bare = False
-        self.literal: _Runs | None = None
-        self.paragraph = _Runs([])
+        self.line, self.literal, self.paragraph = Runs(), Runs(), Runs()
         self.fence = ""
         self.closing = 0
 
     def copy(self) -> Spans:
         """The same, apart from what comes."""
-        spans = Spans()
-        spans.waiting, spans.bare, spans.closing, spans.fence = [*self.waiting], self.bare, self.closing, self.fence
-        spans.literal = self.literal.copy() if self.literal is not None else None
-        spans.paragraph = self.paragraph.copy()
-        return spans
-
-    def continues(self, n: int) -> None:
-        """A run of this length follows, and closes a span of an earlier line."""
-        self.waiting, self.closing = [n], n
+        return deepcopy(self) if self.paragraph.waiting or self.closers or self.fence else Spans()
 
     @property
     def closers(self) -> set[int]:
-        """The lengths of the runs that would close a span."""
-        return {*self.waiting, *(self.literal.waiting if self.literal is not None else ())}
+        """The lengths of the runs that would close a span of this line."""
+        return {*self.line.waiting, *self.literal.waiting}
 
     @property
     def fresh(self) -> bool:
         """Whether nothing but white space has followed the backticks of a span in their line."""
-        return self.bare or (self.literal is not None and self.literal.bare)
+        return self.line.bare or self.literal.bare
+
+    def continues(self, n: int) -> None:
+        """A run of this length follows, and closes a span of an earlier line."""
+        self.line.waiting, self.literal.waiting, self.closing = [n], [n], n
 
     def run(self, n: int, *, escaped: bool, begins: bool = False) -> bool:
         """A run went by; a backslash escapes the first backtick of an `escaped` one. True if a span may be open.
@@ -92,38 +80,23 @@ class Spans(_Runs):
         if n == self.closing:
             self.closing = 0
         self.paragraph.add(n, 0 if begins else n - escaped)
-        if not escaped and self.literal is None and not self.waiting:
-            self.waiting.append(n)
-            self.bare = True
-            return True
-        if escaped and self.literal is None:
-            self.literal = _Runs([*self.waiting])
-        self.add(n, n - escaped)
-        if self.literal is None:
-            return bool(self.waiting)
+        self.line.add(n, n - escaped)
         self.literal.add(n, n)
-        if self.waiting or self.literal.waiting:
-            return True
-        self.literal = None
-        return False
+        return bool(self.line.waiting or self.literal.waiting)
 
     def said(self) -> None:
         """More than white space followed in the line."""
-        self.bare = False
-        if self.literal is not None:
-            self.literal.bare = False
+        self.line.bare = self.literal.bare = False
 
     def line_over(self, *, said: bool) -> bool:
         """The line ended; `said` is whether more than white space went by before its end. True if a span continues."""
         if self.closing:
             return True
-        self.over(said=said)
-        if self.literal is None:
-            return bool(self.waiting)
+        self.line.over(said=said)
         self.literal.over(said=said)
-        return bool(self.waiting or self.literal.waiting)
+        return bool(self.line.waiting or self.literal.waiting)
 
     def end(self) -> None:
         """No run closes what is open."""
-        self.waiting, self.literal, self.bare, self.closing = [], None, False, 0
-        self.paragraph.waiting = []
+        self.line, self.literal, self.paragraph = Runs(), Runs(), Runs()
+        self.closing = 0

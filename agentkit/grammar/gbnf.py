@@ -28,6 +28,8 @@ from agentkit.grammar.rules import (
     Rule,
     Seq,
     Step,
+    begun,
+    region,
     spread,
 )
 
@@ -101,10 +103,13 @@ class _Writer:
             "text", automaton(prose.triggers, prose.blocked), [f" block-{i}" for i in range(len(blocks))], end=True
         )
         # character by character, like the free text next to it: an engine that reads tokens would commit too early
-        heads = ((" ".join(char_class(c, False) for c in start), close) for start, close in prose.regions)
-        thinking = " | ".join(f"{head} {self.named(Raw(close, ()), 'thought')}" for head, close in heads)
-        closing = f"{self.named(Raw(prose.closing, ()), 'thought')} " if prose.closing else ""
-        return closing + (f"({thinking})* " if thinking else "") + "text"
+        closing = f"({self.thoughts(begun(prose.closing))}) " if prose.closing else ""
+        return closing + (f"({self.thoughts(prose.regions)})* " if prose.regions else "") + "text"
+
+    def thoughts(self, regions: Iterable[tuple[str, str]]) -> str:
+        """A region of thinking, between any of these tags."""
+        heads = ((" ".join(char_class(c, False) for c in start), close) for start, close in regions)
+        return " | ".join(f"{head} {self.named(region(close), 'thought')}" for head, close in heads)
 
     def states(self, name: str, states: list[State], after: list[str], *, end: bool) -> None:
         """An automaton as rules; `after` is what follows each of its ends, `end` whether it may stop anywhere."""

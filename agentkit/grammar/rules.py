@@ -152,6 +152,16 @@ class Raw:
     most: int | None = None
 
 
+def region(close: str) -> Raw:
+    """The text of a region of thinking, with its closing tag; its opening tag would have to be closed as well."""
+    return Raw(close, tuple(Blocked(tag, token=True) for tag, _ in begun(close) if tag))
+
+
+def begun(close: str) -> tuple[tuple[str, str], ...]:
+    """The same, of which the prompt has written the opening tag, as pairs of tags: a model may write it once more."""
+    return (("", close), (f"<{close[2:]}", close)) if close.startswith("</") else (("", close),)
+
+
 @dataclass(frozen=True, slots=True)
 class JsonRule:
     """JSON text of a self-contained schema, for targets that read schemas themselves."""

@@ -22,7 +22,9 @@ from agentkit.grammar.rules import (
     Repeat,
     Rule,
     Seq,
+    begun,
     leading,
+    region,
     trailing,
     without_lead,
 )
@@ -123,7 +125,7 @@ class _Writer:
         """Free text with tags in it, after a region of thinking; as one grammar if that expresses more."""
         if not all(b.exact for b in prose.blocked) and all(map(self.is_text, prose.blocks)):
             return {"type": "grammar", "grammar": gbnf.write(Grammar(prose, self.rules))}
-        first = [self.thoughts([("", prose.closing)])] if prose.closing else []
+        first = [self.thoughts(begun(prose.closing))] if prose.closing else []
         if prose.regions:
             first.append({"type": "star", "content": self.thoughts(prose.regions)})
         text = self.free_text(prose)
@@ -147,7 +149,8 @@ class _Writer:
     def thoughts(self, regions: Iterable[tuple[str, str]]) -> StructuralTag:
         """A region of thinking, between any of these tags."""
         tags: list[StructuralTag] = [
-            {"type": "tag", "begin": a, "content": {"type": "any_text", "excludes": [b]}, "end": b} for a, b in regions
+            {"type": "tag", "begin": start, "content": any_text(region(close)), "end": close}
+            for start, close in regions
         ]
         return tags[0] if len(tags) == 1 else {"type": "or", "elements": tags}
 

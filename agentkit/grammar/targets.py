@@ -16,7 +16,7 @@ from agentkit.formats.format import Format
 from agentkit.grammar import gbnf, parts, prose, rules, structural_tag
 from agentkit.grammar.arguments_as_rules import COUNTED, CallRules, Target
 from agentkit.grammar.from_schema import Gap, Refused, SchemaRules, escaping
-from agentkit.grammar.rules import Alt, Blocked, Lit, Many, Prose, Raw, Repeat, Rule, Seq, alt, leading, seq
+from agentkit.grammar.rules import Alt, Blocked, Lit, Many, Prose, Repeat, Rule, Seq, alt, leading, seq
 from agentkit.toolspec import OutputSchema, ToolSpec
 
 ThinkingRule = Literal["may_think", "no_thinking", "begun_thinking"]
@@ -230,12 +230,16 @@ def _thoughtful(format: Format, block: Rule, reply: _Reply) -> Rule:
         return block
     before: list[Rule] = []
     if reply.thinking == "begun_thinking":
-        before.append(Raw(format.thinking[0][1], ()))
+        before.append(_thoughts(rules.begun(format.thinking[0][1])))
     elif reply.thinking == "may_think":
-        before.append(Repeat(alt(seq(Lit(start), Raw(close, ())) for start, close in format.thinking)))
+        before.append(Repeat(_thoughts(format.thinking)))
     # models write an empty line after their thinking, even if a server has removed the thinking
     newlines = [] if leading(block)[:1].isspace() else [Repeat(Lit("\n"), 0, 2)]
     return Seq((*before, *newlines, block))
+
+
+def _thoughts(regions: Sequence[tuple[str, str]]) -> Rule:
+    return alt(seq(Lit(start), rules.region(close)) for start, close in regions)
 
 
 def _blocks(format: Format, calls: list[Rule], many: bool) -> list[Rule]:

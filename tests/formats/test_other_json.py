@@ -114,8 +114,8 @@ def _around(rng: random.Random, inner: Any, depth: int) -> Any:
         "I'll call: ", "Let me look (again): ", "The file's gone. ", "It is {x}, then ", 'The "path" is: ',
         "a = b; so ",
         "See [1] and [2, 3]: ", '{"a": 1}\n', '{"a": [1, {"b": "x"}]} ', '["a", "b"]\n\n', '{"a", "b"} are keys. ',
-        '["a" is the key, ', "https://x.org/a ", "## Call: ", "Use /* here: ", '{"a": 1,\n', '{"a": "b\n',
-        '{"a": [1,\n\nNo. ', "It's ", "[1, see above]. ", '{"a": 1\n\n', 'He said "yes". ', "It's 5' {", "- ", "> ",
+        '["a" is the key, ', "https://x.org/a ", "## Call: ", "Use /* here: ", "It's ", "[1, see above]. ",
+        'He said "yes". ', "It's 5' {", "- ", "> ",
         '"', "'", "(", "issue #5: ",
     ],
 )  # fmt: skip
@@ -126,8 +126,10 @@ def test_a_call_after_prose_or_after_other_json_runs(given: str | tuple[Format, 
 
 @every_bare_format
 @pytest.mark.parametrize(
-    "damaged", ['{"count": 1 "denied": [%s]}', '{"a": x, "b": %s}', '{"a": 1,, "b": [\n  %s]}', '{"a": 1} {"b": 1; %s']
-)
+    "damaged",
+    ['{"count": 1 "denied": [%s]}', '{"a": x, "b": %s}', '{"a": 1,, "b": [\n  %s]}', '{"a": 1} {"b": 1; %s',
+     '{"a": 1,\n%s', '{"a": "b\n%s', '{"a": [1,\n\nNo. %s', '{"a": 1\n\n%s'],
+)  # fmt: skip
 def test_a_call_in_damaged_json_is_an_error(given: str | tuple[Format, ...], damaged: str) -> None:
     events = read(damaged % CALL, given)
     assert not made(events)

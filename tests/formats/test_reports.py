@@ -216,21 +216,24 @@ def test_a_call_that_is_cut_after_a_parameter_is_not_cut_inside_it(format: str, 
     assert "inside 'command'" not in error.message
 
 
-DEPTH = "thinking that opens again in itself closes as often; a grammar must not let it open again, then"
-
-
 @rows(
-    later(DEPTH, "hermes", f"<think>a <think>b</think> maybe {hermes('bash')}</think>"),
-    later(DEPTH, "hermes", f"<think>a <think>b</think> maybe {hermes('bash')}</think>\n{hermes('read_file')}",
-          "read_file(command='ls')"),
-    later(DEPTH, "qwen3_coder", "<think><think>x</think><function=bash>\n<parameter=command>\nls\n</parameter>\n"
-          "</function></think>"),
+    row("hermes", f"<think>a <think>b</think> maybe {hermes('bash')}</think>"),
+    row("hermes", f"<think>a <think>b</think> maybe {hermes('bash')}</think>\n{hermes('read_file')}",
+        "read_file(command='ls')"),
+    row("qwen3_coder", "<think><think>x</think><function=bash>\n<parameter=command>\nls\n</parameter>\n"
+        "</function></think>"),
     row("hermes", f"<think>a</think>\n{hermes('bash')}", LS),
     row("hermes", f"<think>The tag `<think>` opens it.</think>\n{hermes('bash')}", LS),
 )  # fmt: skip
 def test_nested_thinking(format: str, text: str, wanted: list[str]) -> None:
     """Source: inspect_ai#4385."""
     assert outcome(text, format) == wanted
+
+
+@pytest.mark.parametrize("again", ["", "<think>", "\n<think>\n"])
+def test_thinking_that_the_prompt_opened_may_open_once_more_at_the_start(again: str) -> None:
+    events = parse(f"{again}a</think>\n{hermes('bash')}", "hermes", TOOLS, thinking=True)
+    assert [shown(e) for e in events if shown(e)] == [LS]
 
 
 DATE = '<tool_call>{"name": "bash", "arguments": {"command": "echo `date`"}}</tool_call>'
@@ -276,11 +279,7 @@ def test_a_value_is_written_without_line_breaks_of_another_family(value: str) ->
     row("qwen3_coder", '[1, {"a": "<tool_call><function=bash><parameter=command>ls</parameter></function>"}]'),
     row("invoke", """{"quote": "<invoke name='bash'><parameter name='command'>ls</parameter></invoke>"}"""),
     row("hermes", '{"summary": "<tool_call>{\\"name\\": \\"bash\\", \\"arguments\\": {}}</tool_call>"}'),
-    later(
-        "with bare JSON calls, what begins a reply cannot be distinguished from what follows a call",
-        "auto",
-        '\n{"summary": "it wrote <function=bash><parameter=command>ls</parameter></function>"}',
-    ),
+    row("auto", '\n{"summary": "it wrote <function=bash><parameter=command>ls</parameter></function>"}'),
     row("qwen3_coder", '{"summary": "it called bash"}\n' + QWEN.format("ls"), LS),
     row("qwen3_coder", '{"summary": ' + QWEN.format("ls"), LS),
     row("hermes", '{"summary": "it called bash"}\n' + hermes("bash"), LS),
@@ -291,13 +290,12 @@ def test_a_reply_that_is_json_and_quotes_a_call(format: str, text: str, wanted: 
 
 
 ONE, OTHER = '{"name": "bash", "arguments": {"command": "ls"}}', '{"name": "bash", "arguments": {"command": "pwd"}}'
-TWO = "after an envelope, another one may follow in its tag"
 
 
 @rows(
-    later(TWO, "hermes", f"<tool_call>\n{ONE}\n{OTHER}\n</tool_call>", LS, PWD),
-    later(TWO, "hermes", f"<tool_call>\n{ONE},\n{OTHER}\n</tool_call>", LS, PWD),
-    later(TWO, "longcat", f"<longcat_tool_call>{ONE}{OTHER}</longcat_tool_call>", LS, PWD),
+    row("hermes", f"<tool_call>\n{ONE}\n{OTHER}\n</tool_call>", LS, PWD),
+    row("hermes", f"<tool_call>\n{ONE},\n{OTHER}\n</tool_call>", LS, PWD),
+    row("longcat", f"<longcat_tool_call>{ONE}{OTHER}</longcat_tool_call>", LS, PWD),
     row("hermes", f"<tool_call>\n[{ONE}, {OTHER}]\n</tool_call>", LS, PWD),
     row("hermes", f"<tool_call>\n{ONE}\n<tool_call>\n{OTHER}\n</tool_call>", LS, PWD),
 )
@@ -306,16 +304,15 @@ def test_two_envelopes_in_one_tag(format: str, text: str, wanted: list[str]) -> 
     assert outcome(text, format) == wanted
 
 
-MENTION = "an opening that prose follows is text"
 INVOKE = (
     '<function_calls>\n<invoke name="bash">\n<parameter name="command">ls</parameter>\n</invoke>\n</function_calls>'
 )
 
 
 @rows(
-    later(MENTION, "qwen3_coder", f"<function=bash> opens a call.\n{QWEN.format('ls')}", LS),
-    later(MENTION, "qwen3_coder", "The tag <function=bash> opens a call."),
-    later(MENTION, "invoke", f'<invoke name="bash"> opens it.\n\n{INVOKE}', LS),
+    row("qwen3_coder", f"<function=bash> opens a call.\n{QWEN.format('ls')}", LS),
+    row("qwen3_coder", "The tag <function=bash> opens a call."),
+    row("invoke", f'<invoke name="bash"> opens it.\n\n{INVOKE}', LS),
     row("hermes", f"<tool_call> opens a call.\n{hermes('bash')}", LS),
     row("qwen3_coder", f"<tool_call> opens a call.\n{QWEN.format('ls')}", LS),
 )

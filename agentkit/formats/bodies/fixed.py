@@ -13,7 +13,7 @@ from functools import cache
 from agentkit.checks.spelling import nearest
 from agentkit.errors import ErrorCode
 from agentkit.formats import tags
-from agentkit.formats.call import CallReader, ended, until
+from agentkit.formats.call import CallReader, ended, item_of, until
 from agentkit.formats.edges import one_of
 from agentkit.formats.escapes import attribute
 from agentkit.formats.format import (
@@ -24,12 +24,14 @@ from agentkit.formats.format import (
     Name,
     Pairs,
     Recipient,
+    Shape,
     Skip,
     Tag,
     edge,
 )
 from agentkit.formats.kind import PartKind, Writing, only_read
-from agentkit.formats.reader import Damage, Decline, Reader, Wait, literal
+from agentkit.formats.openers import Openers
+from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, literal
 
 
 def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
@@ -84,11 +86,23 @@ def _opens_next(r: Reader, call: CallReader, closing: str) -> Generator[None, No
 
 
 def _close_forgotten(r: Reader, call: CallReader) -> Generator[None, None, bool]:
-    """Whether the next call, the section's end or a control token is here: models forget to close a call."""
+    """Whether the next call, the section's end or a control token is here: models forget to close a call.
+
+    They also write several envelopes in one tag. Source: hermes-agent#25333.
+    """
     section = call.shape.section
     texts = (call.shape.call[0], section.close if section is not None else "", *call.format.markup)
     follow = one_of(tuple(text.strip() for text in texts if isinstance(text, str) and text.strip()))
-    return (yield from r.sees(follow)) is not None
+    again = call.openers.derived(_another, call.shape)
+    return (yield from r.sees(follow)) is not None or (yield from r.sees(again)) is not None
+
+
+def _another(openers: Openers, shape: Shape) -> Delimiter:
+    """The next envelope in the tag of one."""
+    item = item_of(openers, shape)
+    separator = r"[,;]\s{0,64}"
+    begun = item.begun[3:-3]
+    return Delimiter(f"(?:{separator})?{item.whole.pattern}", f"{begun}|{separator}(?:{begun})?")
 
 
 @cache

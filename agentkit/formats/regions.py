@@ -1,0 +1,141 @@
+"""Text with an end of its own: thinking, a visible answer, an aside, a made-up result. Nothing in it is a call.
+
+Knows the reader of prose; reads no call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from functools import cache
+from typing import Final
+
+from agentkit.events import InventedResult, Markup, Text, Thinking
+from agentkit.formats.asides import Aside, end_of, mention
+from agentkit.formats.atoms import exact
+from agentkit.formats.prosereader import ProseReader
+from agentkit.formats.reader import Delimiter, Search, Wait, beginnings, may_begin
+
+_NOT_QUOTED: Final = "(?=[^`\"'”»])"
+
+
+def region(prose: ProseReader, kind: type[Text] | type[Thinking], close: str) -> Wait:
+    """Emit thinking, or an answer, up to its closing token or the text's end.
+
+    Thinking that opens again in itself closes as often as it opened, but for an opening directly before a quotation
+    mark or a backtick. Source: inspect_ai#4385.
+    """
+    r, depth = prose.r, 0
+    edge, stop = _edges(close.rstrip())  # white space after it would be markup or text, depending on the chunks
+    prose.within = lambda reader: region(reader, kind, close)
+    while True:
+        found = stop(r.buf, r.at)
+        r.say(kind, found.start() if found else len(r.buf))
+        if found is None and r.ended:
+            return
+        if found is None:
+            r.heat(stop, kind)
+            yield
+        elif at := (yield from r.sees(edge)):
+            depth += (at["opens"] is not None) - (at["closes"] is not None)
+            r.say(kind if depth >= 0 else Markup, at.end())
+            if depth < 0:
+                prose.within = None
+                return
+        else:
+            prose.look_back()
+            r.say(kind, r.at + 1)
+
+
+def begun(prose: ProseReader, close: str) -> Wait:
+    """Thinking that the prompt has opened, even if the model opens it once more at the start."""
+    again = _reopening(close)
+    if found := (yield from prose.r.sees(Delimiter(rf"\s{{0,64}}{exact(again)}", rf"\s{{0,64}}{beginnings(again)}"))):
+        prose.r.say(Thinking, found.end())
+    yield from region(prose, Thinking, close)
+
+
+def _reopening(close: str) -> str:
+    """What opens a region again that this closes: the tag, if it is one."""
+    return f"<{close.strip()[2:]}" if close.startswith("</") else ""
+
+
+@cache
+def _edges(close: str) -> tuple[Delimiter, Search]:
+    """What opens the region again, as a tag does, and its end; and where one may begin."""
+    ends, opens = f"(?P<closes>{exact(close)})", _reopening(close)
+    if not opens:
+        return Delimiter(f"(?P<opens>(?!))|{ends}", beginnings(close)), re.compile(may_begin(close)).search
+    whole, part = (
+        rf"(?P<opens>{exact(opens)}{_NOT_QUOTED})|{ends}",
+        rf"{exact(opens)}|{beginnings(opens)}|{beginnings(close)}",
+    )
+    return Delimiter(whole, part), re.compile(rf"<(?=/|{opens[1]}|\Z)").search
+
+
+def aside(prose: ProseReader, opened: Aside | None) -> Generator[None, None, bool]:
+    """An aside, with its edges, as visible text. A made-up result ends the reply."""
+    found = yield from prose.r.sees(prose.openers.asides.opens)
+    if opened is None or found is None:
+        return False
+    margin = prose.quoting.margin
+    if opened.paragraph:
+        prose.plain(found.end())
+        yield from _shown(prose, opened, margin)
+        return True
+    quoted = prose.quoting.start.lstrip().startswith(">")
+    if quoted or (margin is not None and (yield from prose.r.sees(mention(found[0])))):
+        prose.plain(found.end())
+        yield from _in_aside(prose, *end_of(opened.closes, margin, prose.openers.asides.opens))
+    else:
+        yield from _invented(prose, len(found[0]))
+    return True
+
+
+def _invented(prose: ProseReader, mark: int = 0) -> Wait:
+    """A made-up result, or another's turn: it and all that follows is not part of the reply.
+
+    Its mark, which is `mark` characters long, is only markup if nothing follows: some models end their turns so.
+    """
+    r = prose.r
+    prose.within = _invented
+    while not r.buf[r.at + mark :].strip() and not r.ended:
+        yield
+    said = r.buf[r.at + mark :].strip()
+    while True:
+        r.say(InventedResult if said else Markup, len(r.buf))
+        if r.ended:
+            return
+        yield
+
+
+def _shown(prose: ProseReader, aside: Aside, margin: int | None) -> Wait:
+    """What follows the opening of an aside that shows code, up to its end or the text's."""
+    prose.within = lambda reader: _shown(reader, aside, margin)
+    prose.look_back()
+    yield from _in_aside(prose, *end_of(aside.closes, margin))
+
+
+def _in_aside(prose: ProseReader, end: Delimiter, stop: Search) -> Wait:
+    """The rest of an aside, up to its end or the text's."""
+    r = prose.r
+    prose.within = lambda reader: _in_aside(reader, end, stop)
+    while True:
+        found = stop(r.buf, r.at)
+        prose.plain(found.start() if found else len(r.buf))
+        if found is None and r.ended:
+            return
+        if found is None:
+            if prose.other is None:  # it follows all text
+                r.heat(stop, Text)
+            yield
+        elif closed := (yield from r.sees(end)):
+            prose.within = None
+            size = len(closed[0])
+            opens = yield from prose.entries()
+            if not any(entry.kind in ("call", "section") for entry in opens):  # what ends it may begin a call
+                prose.plain(r.at + size)
+            return
+        else:
+            prose.look_back()
+            prose.plain(r.at + 1)
