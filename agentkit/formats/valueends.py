@@ -58,7 +58,7 @@ class ValueEnd:
         )
         self.around, self.newline = _NOWHERE, True
         self.cut_end: Search = _NOWHERE.match
-        self.order: Order | None = None
+        self.order: TokenOrder | None = None
 
     @property
     def whole(self) -> bool:
@@ -78,7 +78,7 @@ class ValueEnd:
         return self.piece(text) is not None or self.token.whole.search(text) is not None
 
 
-class Order:
+class TokenOrder:
     """The tokens of a call with raw values: those before its parameters, those of each parameter, those after them."""
 
     __slots__ = ("_find", "_order", "_sign")
@@ -120,7 +120,7 @@ def _piece(mark: str) -> str:
     A closing tag may be interrupted at a line's end, another tag or the value's end, and one of its letters be missing.
     """
     if _SPECIAL(mark):
-        return re.escape(mark[: max(5, len(mark) // 2)])  # Gemma's `<|"|>` is no longer
+        return re.escape(mark[: max(5, len(mark) * 2 // 3)])  # Gemma's `<|"|>` is no longer
     if (tag := _PLAIN_TAG(mark)) is None:
         return re.escape(mark)
     name = tag["name"]
@@ -198,7 +198,7 @@ def _end_of_parameter(shape: Shape, part: TagParameters) -> ValueEnd:
     over = "".join(tail[:1])
     end = ValueEnd(token, "|".join(begun), "|".join(stops), f"</{part.name}>", over, marks)
     end.cut_end = begun_end(over, f"<{part.name}", f"</{part.name}")
-    end.order = Order(tokens_of(*calls[-1:]), (f"<{part.name}", f"</{part.name}>"), tokens_of(*tail[:1]))
+    end.order = TokenOrder(tokens_of(*calls[-1:]), (f"<{part.name}", f"</{part.name}>"), tokens_of(*tail[:1]))
     return end
 
 
@@ -235,7 +235,7 @@ def _end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
     before = r"(?:\r?\n|\r)?" if trim else ""
     end = ValueEnd(token, f"{before}(?:{'|'.join(begun)})", "|".join(stops), close, rest[0], marks)
     end.cut_end = begun_end(rest[0], key, close)
-    end.order = Order(tokens_of(*calls), (*tokens_of(key), *middle, *tokens_of(close)), tokens_of(rest[0]))
+    end.order = TokenOrder(tokens_of(*calls), (*tokens_of(key), *middle, *tokens_of(close)), tokens_of(rest[0]))
     return end
 
 

@@ -132,7 +132,7 @@ class Judge:
                 del left[hit]
             elif any(self._is(call, meant) for meant in self._meant()):
                 yield "called twice", said
-            elif not self._written_so(call):
+            elif not (call.raw and self._written_so(call)):
                 yield "not what was written", said
             if self.strict and refused:
                 yield "runs after damage", said
