@@ -112,9 +112,9 @@ def _parameter(openers: Openers, shape: Shape) -> Delimiter:
 
 
 def _is_markup(r: Reader, entry: Opener, size: int) -> bool:
-    """Whether the same opening follows this one, or nothing does."""
+    """Whether the same opening follows this one, or nothing does, unless it names a tool: that call is cut."""
     bare = r.buf[r.at + size : r.at + size + _REACH].lstrip(" \t\r\n>")
-    return (not bare and r.ended) or opening_of(entry).match(bare) is not None
+    return (not bare and r.ended and entry.tool is None) or opening_of(entry).match(bare) is not None
 
 
 def _is_parameter(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
@@ -143,12 +143,12 @@ def _names_a_tool(openers: Openers, entry: Opener) -> Search:
 
 
 def _plainly(openers: Openers, shape: Shape) -> Search:
-    """The same after an opening that only calls have: the name in the same paragraph, and no code."""
+    """The same after an opening that only calls have: the name in the same paragraph, and no code before it."""
     known = openers.table.known
-    apart = r"(?:(?!\n\s*\n)[\s\S]){0,200}?(?<![\w(-])"
+    apart = r"(?:(?!\n\s*\n)[^`]){0,200}?(?<![\w(-])"
     over = r"(?=\s*[\"'({}\[\]<:=|]|[ \t]+\w+=|>(?![ \t]+[\w`])|\n|\Z)"
-    quoted = rf"[\s\S]{{0,200}}?[\"'](?:tool_)?name[\"']\s*:\s*[\"'](?:{known})[\"']"
-    return re.compile(rf"(?![^`]*`)(?:\s*[\"'{{]?(?:{known})(?![ \t]+\w)|{apart}(?:{known}){over}|{quoted})").match
+    quoted = rf"[^`]{{0,200}}?[\"'](?:tool_)?name[\"']\s*:\s*[\"'](?:{known})[\"']"
+    return re.compile(rf">?\s*[\"'{{]?(?:{known})(?![ \t]+\w)|{apart}(?:{known}){over}|{quoted}").match
 
 
 def _weakly(openers: Openers, shape: Shape) -> Search:

@@ -225,7 +225,7 @@ class Table:
     @cached_property
     def own(self) -> re.Pattern[str]:
         """Finds what nothing but calls begins with."""
-        return re.compile(self.own_calls() or "(?!)", re.IGNORECASE)
+        return re.compile(self.own_calls() or "(?!)")
 
     def own_calls(self) -> str:
         """A regular expression for what nothing but calls begins with."""

@@ -211,6 +211,12 @@ class Attributes:
                 yield from self.need("in the tag")
             yield
 
+    def sound(self, key: str, written: str) -> str:
+        """A value as it is written, unless the end of its own element is in it."""
+        if f"</{self.name}" in written:
+            raise self.refuse(f"write '&lt;' for '<' in attribute {key!r}: it contains '</{self.name}'")
+        return written
+
     def value(self, key: str) -> Generator[None, None, str]:
         """Consume a quoted value, decoding its entities."""
         r = self.r
@@ -235,7 +241,7 @@ class Attributes:
                 yield
                 continue
             if found[0] == quote:
-                text = r.text(start, r.offset)
+                text = self.sound(key, r.text(start, r.offset))
                 r.at += 1
                 return text if plain else decoded(text)
             plain = False

@@ -79,12 +79,15 @@ class ValueEnd:
 
 
 class TokenOrder:
-    """The tokens of a call with raw values: those before its parameters, those of each parameter, those after them."""
+    """The tokens of a call with raw values: those before its parameters, those of each parameter, those after them.
+
+    `others` are those of its kind that are around calls.
+    """
 
     __slots__ = ("_find", "_order", "_sign")
 
-    def __init__(self, *parts: Sequence[str]) -> None:
-        known = dict.fromkeys(token.lower() for part in parts for token in part)
+    def __init__(self, *parts: Sequence[str], others: Sequence[str]) -> None:
+        known = dict.fromkeys(token.lower() for part in (*parts, others) for token in part)
         self._sign = {token: chr(n) for n, token in enumerate(known, 0x100)}
         either = "|".join(re.escape(t) + r"(?![\w.:-])" * t[-1].isalnum() for t in sorted(known, key=len, reverse=True))
         self._find = re.compile(either or "(?!)", re.IGNORECASE).findall
@@ -198,7 +201,9 @@ def _end_of_parameter(shape: Shape, part: TagParameters) -> ValueEnd:
     over = "".join(tail[:1])
     end = ValueEnd(token, "|".join(begun), "|".join(stops), f"</{part.name}>", over, marks)
     end.cut_end = begun_end(over, f"<{part.name}", f"</{part.name}")
-    end.order = TokenOrder(tokens_of(*calls[-1:]), (f"<{part.name}", f"</{part.name}>"), tokens_of(*tail[:1]))
+    end.order = TokenOrder(
+        tokens_of(*calls[-1:]), (f"<{part.name}", f"</{part.name}>"), tokens_of(*tail[:1]), others=end.marks
+    )
     return end
 
 
@@ -235,7 +240,9 @@ def _end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
     before = r"(?:\r?\n|\r)?" if trim else ""
     end = ValueEnd(token, f"{before}(?:{'|'.join(begun)})", "|".join(stops), close, rest[0], marks)
     end.cut_end = begun_end(rest[0], key, close)
-    end.order = TokenOrder(tokens_of(*calls), (*tokens_of(key), *middle, *tokens_of(close)), tokens_of(rest[0]))
+    end.order = TokenOrder(
+        tokens_of(*calls), (*tokens_of(key), *middle, *tokens_of(close)), tokens_of(rest[0]), others=end.marks
+    )
     return end
 
 

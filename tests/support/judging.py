@@ -150,6 +150,20 @@ class Judge:
             return False
         return "".join(call.raw.split()) in "".join(written.split())
 
+    def _quotes(self, value: str) -> bool:
+        """Whether a value has the markup of one whole call, also of one that damage made whole."""
+        plan = self.written.plan
+        find = pieces(plan.shape).findall
+        whole = [
+            render_calls(plan.format, [ToolCall("", t.name, a)], CALLED) for t, a in ((NOTE, {"text": "x"}), (PING, {}))
+        ]
+        inside = (
+            [text[len(edge(plan.shape.section.open)) : -len(edge(plan.shape.section.close))] for text in whole]
+            if plan.shape.section
+            else []
+        )
+        return any(find(value) == find(text) for text in (*whole, *inside))
+
     def _meant(self) -> list[ToolCall]:
         """The calls that the text holds: those written; and those that damage put in, or took out of a value."""
         w = self.written
@@ -166,6 +180,7 @@ class Judge:
         """Whether a call is the one that was meant."""
         if call.name != meant.name:
             return False
+        self.raw = call.raw
         hurt = next((n in self.written.hurt for n, one in enumerate(self.written.calls) if one is meant), True)
         there = {k: v for k, v in meant.arguments.items() if not hurt or k in call.arguments or k in call.raw}
         wanted = {k: v for k, v in there.items() if k in call.arguments or not hurt or self._inside(v, call)}
@@ -187,13 +202,19 @@ class Judge:
         match got, meant:
             case dict(), dict():  # of a hurt call, keys may be damaged, too
                 named = got.keys() == meant.keys() or (hurt and len(got) == len(meant))
+                meant = (
+                    meant
+                    if named or not hurt
+                    else {k: v for k, v in meant.items() if k in got or f"{k}'" in self.raw or f'{k}"' in self.raw}
+                )
+                named = named or got.keys() == meant.keys()
                 return named and all(self._alike(g, m, hurt) for g, m in zip(got.values(), meant.values(), strict=True))
             case list(), list():
                 return len(got) == len(meant) and all(self._alike(g, m, hurt) for g, m in zip(got, meant, strict=True))
         if same(got, meant) or (hurt and isinstance(got, str) and got.strip() == meant):
             return True
         own = next(iter(numbers(meant)), 0)
-        if own not in self.written.touched | self.written.near:
+        if own not in self.written.touched | self.written.near and not (isinstance(got, str) and self._quotes(got)):
             return False
         return isinstance(meant, int) or self._is_whole(got, own)
 
@@ -217,14 +238,17 @@ class Judge:
         w = self.written
         if not isinstance(value, str) or not any(isinstance(p, CallBody) and p.raw for p in w.plan.shape.call):
             return False
+        if "other_body" in w.plan.damages:  # in a string of JSON any markup is content
+            return False
+        find = pieces(w.plan.shape).findall
         quoted = {outer for outer in w.inner.values() if w.plan.calls[w.owner[outer][0]].quoting != "half"}
-        content = [w.values[n] for n in quoted - w.touched]
-        if not self.strict:
-            content += [*w.values.values(), *(t.text for t in w.tokens if t.value >= 0)]
-            content += sorted(w.inserted, key=len, reverse=True)
+        if self._quotes(value) or any(find(value) == find(w.values[n]) for n in quoted):  # their words may be damaged
+            return False
+        content = [] if self.strict else [*w.values.values(), *(t.text for t in w.tokens if t.value >= 0)]
+        content += [] if self.strict else sorted(w.inserted, key=len, reverse=True)
         for text in content:
             value = value.replace(text, "")
-        return pieces(w.plan.shape).search(value) is not None
+        return find(value) != []
 
     # ------------------------------------------------------------ calls that do not
 

@@ -95,7 +95,8 @@ def _content(r: Reader, call: CallReader, key: str, end: ValueEnd) -> Generator[
         Damage: it begins with a piece of the tag before it, or is a call or its arguments in another style.
     """
     text, verbatim = yield from read_value(r, call, key, end, is_text=True)
-    if not verbatim and not _is_alone(text, call.tool, tuple(call.tools)):
+    doubled = end.token.whole.match(text.lstrip()) is not None
+    if not verbatim and (doubled or not _is_alone(text, call.tool, tuple(call.tools))):
         message = f"the value of {key!r} is not its text alone: write that, or put it in <![CDATA[ … ]]>"
         raise Damage("ambiguous_call", message, r.offset)
     return text, verbatim
@@ -104,7 +105,7 @@ def _content(r: Reader, call: CallReader, key: str, end: ValueEnd) -> Generator[
 def _is_alone(text: str, tool: ToolSpec | None, tools: tuple[str, ...] = ()) -> bool:
     """Whether the text of an element has no tags, attributes or JSON of its tool's parameters at its edges.
 
-    Nor a tool's name as tags and envelopes have it: any name if no tools are given.
+    Nor does it begin as an envelope with a tool's name: any name if no tools are given.
     """
     known = tuple(tool.parameters.get("properties", {})) if tool is not None else ()
     starts, named, tags_at = _edges_of(known, tools)
@@ -118,13 +119,14 @@ def _is_alone(text: str, tool: ToolSpec | None, tools: tuple[str, ...] = ()) -> 
 
 @lru_cache(4096)
 def _edges_of(parameters: tuple[str, ...], tools: tuple[str, ...]) -> tuple[Search, Search, Callable[[str], Any]]:
-    """What matches attributes and JSON at a text's start, finds names in it, and tags of parameters at its edges."""
+    """What matches attributes, JSON and envelopes at a text's start, and finds tags of parameters at its edges."""
     own, names = ("|".join(map(re.escape, texts)) for texts in (parameters or ("\0",), tools))
     rest = r"[\w.-]{0,256}=?[\"'][^\"'<>\n]{0,256}[\"']?>"  # of the tag before it
-    start = rf"\s*(?:<?[\w.-]{{1,256}}\s+)?(?:{own})=[\"']|\s*\{{\s*\"(?:{own})\"\s*:"
-    named = rf"(?:name|tool)[\"']?\s{{0,64}}[:=]\s{{0,64}}[\"'](?:{names or _ANY})(?![\w.-])"
+    start = rf"\s*(?:<?[\w.-]{{1,256}}\s+)?(?:{own})=[\"']|\s*\{{\s*[\"'](?:{own})[\"']\s*:"
+    either = rf"(?:name|tool)[\"']\s*:\s*[\"'](?:{names or _ANY})(?![\w.-])|(?:{names or _ANY})[\"']\s*:"
+    named = rf"\s*\{{[^<>]{{0,256}}?[\"'](?:{either})"
     tags_at = rf"\A\s*</?({own})[\s/>]|</?({own})\s*>\s*\Z"
-    return re.compile(f">|{rest}|{start}").match, re.compile(named).search, re.compile(tags_at).finditer
+    return re.compile(f">|{rest}|{start}").match, re.compile(named).match, re.compile(tags_at).finditer
 
 
 _ANY: Final = r"[\w.-]{1,256}"
