@@ -162,7 +162,7 @@ class Judge:
             if plan.shape.section
             else []
         )
-        return any(find(value) == find(text) for text in (*whole, *inside))
+        return find(value) != [] and any(find(value) == find(text) for text in (*whole, *inside))
 
     def _meant(self) -> list[ToolCall]:
         """The calls that the text holds: those written; and those that damage put in, or took out of a value."""

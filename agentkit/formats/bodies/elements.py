@@ -96,19 +96,20 @@ def _content(r: Reader, call: CallReader, key: str, end: ValueEnd) -> Generator[
     """
     text, verbatim = yield from read_value(r, call, key, end, is_text=True)
     doubled = end.token.whole.match(text.lstrip()) is not None
-    if not verbatim and (doubled or not _is_alone(text, call.tool, tuple(call.tools))):
+    if not verbatim and (doubled or not _is_alone(text, call.tool, end.what, tuple(call.tools))):
         message = f"the value of {key!r} is not its text alone: write that, or put it in <![CDATA[ … ]]>"
         raise Damage("ambiguous_call", message, r.offset)
     return text, verbatim
 
 
-def _is_alone(text: str, tool: ToolSpec | None, tools: tuple[str, ...] = ()) -> bool:
+def _is_alone(text: str, tool: ToolSpec | None, close: str, tools: tuple[str, ...] = ()) -> bool:
     """Whether the text of an element has no tags, attributes or JSON of its tool's parameters at its edges.
 
-    Nor does it begin as an envelope with a tool's name: any name if no tools are given.
+    Nor is a tool's name in it as envelopes and pieces of tags have it: any name if no tools are given. `close` is what
+    ends the text.
     """
     known = tuple(tool.parameters.get("properties", {})) if tool is not None else ()
-    starts, named, tags_at = _edges_of(known, tools)
+    starts, named, tags_at = _edges_of(known, close, tools)
     if starts(text) or named(text):
         return False
     if text.lstrip()[:1] != "<" and text.rstrip()[-1:] != ">":
@@ -118,15 +119,18 @@ def _is_alone(text: str, tool: ToolSpec | None, tools: tuple[str, ...] = ()) -> 
 
 
 @lru_cache(4096)
-def _edges_of(parameters: tuple[str, ...], tools: tuple[str, ...]) -> tuple[Search, Search, Callable[[str], Any]]:
-    """What matches attributes, JSON and envelopes at a text's start, and finds tags of parameters at its edges."""
+def _edges_of(
+    parameters: tuple[str, ...], close: str, tools: tuple[str, ...]
+) -> tuple[Search, Search, Callable[[str], Any]]:
+    """What matches attributes and JSON at a text's start, finds names in it, and tags of parameters at its edges."""
     own, names = ("|".join(map(re.escape, texts)) for texts in (parameters or ("\0",), tools))
     rest = r"[\w.-]{0,256}=?[\"'][^\"'<>\n]{0,256}[\"']?>"  # of the tag before it
     start = rf"\s*(?:<?[\w.-]{{1,256}}\s+)?(?:{own})=[\"']|\s*\{{\s*[\"'](?:{own})[\"']\s*:"
-    either = rf"(?:name|tool)[\"']\s*:\s*[\"'](?:{names or _ANY})(?![\w.-])|(?:{names or _ANY})[\"']\s*:"
-    named = rf"\s*\{{[^<>]{{0,256}}?[\"'](?:{either})"
+    whole = re.escape(f"<{close[2:-1]} ")
+    named = rf"(?<!{whole})(?:name|tool)[\"']?\s{{0,64}}[:=]\s{{0,64}}[\"'](?:{names or _ANY})(?![\w.-])"
+    named += rf"|[\"'](?:{names})[\"']\s{{0,64}}:\s{{0,64}}\{{" if names else r"|\A\s*\{"
     tags_at = rf"\A\s*</?({own})[\s/>]|</?({own})\s*>\s*\Z"
-    return re.compile(f">|{rest}|{start}").match, re.compile(named).match, re.compile(tags_at).finditer
+    return re.compile(f">|{rest}|{start}").match, re.compile(named).search, re.compile(tags_at).finditer
 
 
 _ANY: Final = r"[\w.-]{1,256}"
@@ -319,7 +323,7 @@ def write_element(w: Writing, part: ToolElement) -> str:
 
 def _written(w: Writing, value: Any, text: str, end: ValueEnd, *, strip: bool = False, content: bool = False) -> str:
     """A value between tags: in CDATA if it would be read as null, stripped, refused, or ended inside it."""
-    unlike = content and not _is_alone(text, w.tool)
+    unlike = content and not _is_alone(text, w.tool, end.what)
     stripped = strip and isinstance(value, str) and value != value.strip()
     return cdata(text) if reads_as_null(value) or stripped or unlike or end.has_markup(text) else raw_value(text)
 
