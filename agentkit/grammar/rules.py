@@ -13,7 +13,7 @@ from typing import Any, Final
 from agentkit.formats.atoms import atoms
 
 SPACES: Final = "".join(c for c in map(chr, range(0x3001)) if c.isspace())
-_FOLLOWS_TAG: Final = frozenset(SPACES + "/>")
+_FOLLOWS_TAG: Final = frozenset(SPACES + "/><=")
 _IN_NAMESPACE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 
 

@@ -111,12 +111,13 @@ def test_where_thinking_stands() -> None:
         sent = asked("vllm", "qwen3_coder", constrained, tool_choice="required")
         return sent["response_format"]["format"]["elements"][0]
 
-    thought = {"type": "any_text", "excludes": ["</think>"]}
+    thought = {"type": "any_text", "excludes": ["</think>", "<think>"]}
     written = first(True)
     assert (written["type"], written["min"], written["max"]) == ("repeat", 0, -1)
     assert {"type": "tag", "begin": "<think>", "content": thought, "end": "</think>"} in written["content"]["elements"]
     assert first("no_thinking") == NEWLINES
-    assert first("begun_thinking") == {"type": "tag", "begin": "", "content": thought, "end": "</think>"}
+    begun = first("begun_thinking")["elements"]  # a model may write the opening once more
+    assert {"type": "tag", "begin": "", "content": thought, "end": "</think>"} in begun
 
 
 def test_without_tools_nothing_is_held() -> None:

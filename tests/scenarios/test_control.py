@@ -152,7 +152,7 @@ def test_s16_a_model_may_think_before_it_goes_on() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("said", ["So it ends", "<ping></ping> and\n", "<ping></ping>\n"])
+@pytest.mark.parametrize("said", ["So it ends", "<ping></ping> and\n"])
 def test_s16_text_without_an_open_call_is_not_continued(said: str) -> None:
     _, turn, (asked, _) = asyncio.run(continued(cut(said), [Text("x")], format="xml"))
     assert (asked, turn.finish) == ([], Finish("length"))

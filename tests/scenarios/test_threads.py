@@ -45,15 +45,8 @@ def invoke(body: str, end: str = "</parameter></invoke></function_calls>") -> st
 # ---------------------------------------------------------------- S15: the closing tags in a value
 
 
-@pytest.mark.parametrize("body", ["a </parameter> b", "a </function_calls> b </parameter> c"])
-def test_s15_a_closing_tag_that_nothing_follows_is_content(body: str) -> None:
-    ran = text_kept(invoke(f"{body}\n"), DONE)
-    assert ran.made == [("create_file", "a", f"{body}\n")]
-    assert (ran.finish, [r[1] for r in ran.results]) == ("stop", [None])
-
-
-@pytest.mark.parametrize("body", ["</parameter>", "x</parameter>", "</parameter>x"])
-def test_s15_a_file_that_is_closed_twice_is_not_written(body: str) -> None:
+@pytest.mark.parametrize("body", ["</parameter>", "x</parameter>", "</parameter>x", "a </function_calls> b </parameter> c"])
+def test_s15_a_file_with_a_closing_tag_in_it_is_not_written(body: str) -> None:
     ran = text_kept(invoke(f"{body}\n"), DONE)
     assert ran.made == []
     assert [(name, code) for name, code, _ in ran.results] == [("create_file", "ambiguous_call")]

@@ -215,8 +215,8 @@ _BEGINS = "{}<>\n\0"
 
 @cache
 def _never_skipped(part: Skip) -> re.Pattern[str]:
-    """Any character that begins a body, a line or a tag, unless what is written there has it."""
-    written = "".join((part.written, *part.tokens))
+    """Any character that begins a body, a line or a tag, unless what is written there has it, or anything may be."""
+    written = "".join((part.written or "<>", *part.tokens))
     return re.compile(f"[{''.join(c for c in _BEGINS if c not in written)}]")
 
 

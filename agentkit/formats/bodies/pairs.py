@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable
-from typing import Any
+from typing import Any, Final
 
 from agentkit.errors import FormatError
 from agentkit.formats import tags
@@ -38,7 +38,7 @@ def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wai
         key = opening.attributes.get(part.attribute)
         if not key:
             raise Damage("invalid_arguments", f"<{part.name}> has no {part.attribute!r}", r.offset)
-        refuse_strays(part.name, (k for k in opening.attributes if k not in (part.attribute, part.kind)), r.offset)
+        refuse_strays(part.name, (k for k in opening.attributes if k not in (part.attribute, part.kind, *_IDLE)), r.offset)
         if opening.empty:
             call.arguments.put(r, key, None)
             continue
@@ -97,6 +97,10 @@ def _key_and_kind(r: Reader, call: CallReader, part: Pairs) -> Generator[None, N
 
 _IN_NO_KEY = re.compile("[<\n]").search  # the end of the key was forgotten
 _IN_NO_KIND = re.compile("[<\n\"']").search
+
+
+_IDLE: Final = ("string", "type")
+"""What a parameter's tag may say of its value, as the tool's schema does. Source: DeepSeek's `string="true"`."""
 
 
 def refuse_strays(name: str, attributes: Iterable[str], position: int) -> None:

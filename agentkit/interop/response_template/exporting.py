@@ -229,7 +229,8 @@ def _parameter(body: TagParameters | Pairs) -> str:
     if isinstance(body, TagParameters):
         tag = re.escape(body.name)
         more = "[^>]*" if body.kind else ""
-        return rf'<{tag} {body.attribute}="(?P<key>[^"]*)"{more}>\n?(?P<value>.*?)</{tag}>'
+        newline = "" if body.newlines == "none" else r"\n?"
+        return rf'<{tag} {body.attribute}="(?P<key>[^"]*)"{more}>{newline}(?P<value>.*?)</{tag}>'
     middle = _literal(body.middle.strip())
     if body.kind:
         before, after = (_literal(text.strip()) for text in body.kind)
