@@ -121,16 +121,23 @@ def _is_alone(text: str, tool: ToolSpec | None, close: str, tools: tuple[str, ..
 @lru_cache(4096)
 def _edges_of(
     parameters: tuple[str, ...], close: str, tools: tuple[str, ...]
-) -> tuple[Search, Search, Callable[[str], Any]]:
+) -> tuple[Search, Callable[[str], bool], Callable[[str], Any]]:
     """What matches attributes and JSON at a text's start, finds names in it, and tags of parameters at its edges."""
     own, names = ("|".join(map(re.escape, texts)) for texts in (parameters or ("\0",), tools))
     rest = r"[\w.-]{0,256}=?[\"'][^\"'<>\n]{0,256}[\"']?>"  # of the tag before it
     start = rf"\s*(?:<?[\w.-]{{1,256}}\s+)?(?:{own})=[\"']|\s*\{{\s*[\"'](?:{own})[\"']\s*:"
+    start += "" if names else r"|\s*\{"
+    quoted = re.compile(rf"[\"'](?:{names or _ANY})(?![\w.-])").finditer  # it begins with what is rare in a text
     whole = re.escape(f"<{close[2:-1]} ")
-    named = rf"(?<!{whole})(?:name|tool)[\"']?\s{{0,64}}[:=]\s{{0,64}}[\"'](?:{names or _ANY})(?![\w.-])"
-    named += rf"|[\"'](?:{names})[\"']\s{{0,64}}:\s{{0,64}}\{{" if names else r"|\A\s*\{"
+    key = re.compile(rf"(?<!{whole})(?:name|tool)[\"']?\s{{0,64}}[:=]\s{{0,64}}\Z").search
+    opens = re.compile(r"[\"']\s{0,64}:\s{0,64}\{").match
+
+    def named(text: str) -> bool:
+        found = ((one.start(), one.end()) for one in quoted(text))
+        return any(key(text, max(first - 160, 0), first) or opens(text, last) for first, last in found)
+
     tags_at = rf"\A\s*</?({own})[\s/>]|</?({own})\s*>\s*\Z"
-    return re.compile(f">|{rest}|{start}").match, re.compile(named).search, re.compile(tags_at).finditer
+    return re.compile(f">|{rest}|{start}").match, named, re.compile(tags_at).finditer
 
 
 _ANY: Final = r"[\w.-]{1,256}"

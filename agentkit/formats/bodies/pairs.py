@@ -38,7 +38,9 @@ def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wai
         key = opening.attributes.get(part.attribute)
         if not key:
             raise Damage("invalid_arguments", f"<{part.name}> has no {part.attribute!r}", r.offset)
-        refuse_strays(part.name, (k for k in opening.attributes if k not in (part.attribute, part.kind, *_IDLE)), r.offset)
+        refuse_strays(
+            part.name, (k for k in opening.attributes if k not in (part.attribute, part.kind, *_IDLE)), r.offset
+        )
         if opening.empty:
             call.arguments.put(r, key, None)
             continue
