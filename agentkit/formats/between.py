@@ -83,6 +83,7 @@ def _behind_call(calls: Calls, entries: list[Opener], held: str) -> Generator[No
     calls.before = held
     if entries or r.at < len(r.buf):
         return entries
+    calls.settle(cut=held.strip() != "")  # a separator promises one more call
     calls.say_before()
     return None
 

@@ -49,7 +49,7 @@ _EXPECTED: Final = {
     _KEY_OR_END: "a key in double quotes or '}'",
     _KEY: "a key in double quotes",
     _COLON: "':'",
-    _NEXT: "',' or the end of the object or array",
+    _NEXT: "',' or the end of the object or array (quotes in a string are written \\\")",
 }
 
 
@@ -267,7 +267,7 @@ class _Scan:
                 yield
                 self.p = self.r.at
             else:
-                raise self.refused("a JSON escape")
+                raise self.refused("a JSON escape (a backslash is written \\\\)")
 
     def scalar(self, state: int) -> Generator[None, None, None]:
         while True:

@@ -32,6 +32,7 @@ _OBJECT: Final = Delimiter(
 _VALUE: Final = r"(?:(?!(?P=quote))[\s\S]){0,1024}?"
 """A part of the value of an attribute, which quotes a call if one opens in it: its tag cannot be read."""
 _LOST: Final = "a call starts here and cannot be read"
+_OUTSIDE: Final = "a parameter is outside of any call: write what opens the call before it"
 
 
 def lost(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
@@ -123,7 +124,7 @@ def _is_parameter(calls: Calls, entries: Sequence[Opener]) -> Generator[None, No
         if entry.kind == "parameter":
             found = yield from calls.r.sees(calls.openers.derived(_parameter, entry.shape))
             if found is not None:
-                yield from _refuse(calls, replace(entry, kind="call"), found.end() - calls.r.at, cut=False)
+                yield from _refuse(calls, replace(entry, kind="call"), found.end() - calls.r.at, _OUTSIDE)
                 return True
     return False
 
@@ -170,13 +171,13 @@ _IN_TAG_CUT: Final = re.compile(r"[\s,;/][^<>`\n]{0,254}\Z").match
 _IN_TAG: Final = re.compile(r"[^<>`\n]{0,256}[=\"'>]|[ \t,;]{0,64}\n\s{0,64}<|[\s,;]{0,64}\Z").match
 
 
-def _refuse(calls: Calls, entry: Opener, size: int, *, cut: bool) -> Wait:
+def _refuse(calls: Calls, entry: Opener, size: int, message: str = _LOST, *, cut: bool = False) -> Wait:
     """The error for a call that cannot be read from its opening on."""
     r = calls.r
     r.open()
     call = calls.fresh(entry)
     call.arguments.tool = entry.tool
     r.at += size
-    damage = Damage("truncated_call" if cut else "invalid_json", _LOST, r.offset, got=True, ended=cut)
+    damage = Damage("truncated_call" if cut else "invalid_json", message, r.offset, got=True, ended=cut)
     yield from calls.damaged(call, damage)
     calls.over(entry)

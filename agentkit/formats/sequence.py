@@ -16,7 +16,7 @@ from agentkit.formats.call import CallReader, Lead
 from agentkit.formats.completing import repaired_call
 from agentkit.formats.damage import over_damage
 from agentkit.formats.edges import edge_of, is_list
-from agentkit.formats.format import Name, NameTag, PythonCall, Shape, Tag, TextArgument
+from agentkit.formats.format import Name, NameTag, PythonCall, Shape, Tag, TextArgument, ToolElement
 from agentkit.formats.jsontext import ESCAPED_UNIT
 from agentkit.formats.openers import Opener, Openers
 from agentkit.formats.plaincalls import Found, plain_call
@@ -27,7 +27,7 @@ from agentkit.messages import ToolCall, call_as_read
 from agentkit.schemas.typed import values
 from agentkit.schemas.typed.repairs import LONE_SURROGATE
 
-_NOT_RUN: Final = "not run: a call before it in this reply cannot be read; write both again"
+_NOT_RUN: Final = "not run: a call before it in this reply cannot be read; write that one and this one again"
 _LIST_NOT_RUN: Final = "not run: another call of its list cannot be read"
 _new = tuple.__new__
 _SENTENCE: Final = 256  # characters after an opening in which a call shows that it is not only mentioned
@@ -306,6 +306,10 @@ def _sentence(openers: Openers, shape: Shape) -> Delimiter:
             edges = f"<{tag} {attribute}=", ">"
         case (str(start), Name(), str(end), *_) if start.startswith("<") and end.startswith(">"):
             edges = start, ">"
+        case (ToolElement(layout), *_):
+            made = [tool.with_element(layout).element for tool in openers.table.named.values()]
+            own = "|".join(re.escape(e.tag) for e in made if e is not None and not e.of("content"))
+            return Delimiter(rf"<(?:{own or '(?!)'})>[ \t]{{1,8}}[a-z]", r"<(?:[^<>\s]{0,160}>?[ \t]{0,8})?")
         case _:
             return Delimiter("(?!)", "(?!)")
     name = "[\"']?[\\w.:-]{1,128}[\"']?"

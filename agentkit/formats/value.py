@@ -177,8 +177,11 @@ class _Plain:
                 )
             wanted = f"expected a parameter or {end.over} after {end.what} of {key!r}"
             return Damage("ambiguous_call", f"{wanted}: {_REMEDY}", r.offset)
-        what = "another one opens" if kind == "open" else f"{end.over} is"
-        return Damage("ambiguous_call", f"{what} inside {key!r}, before {end.what}: {_REMEDY}", r.offset)
+        if self.stack:
+            message = f"a call that opens inside {key!r}, at position {self.since}, is not whole"
+        else:
+            message = f"{token[0]!r} is inside {key!r}, before {end.what}"
+        return Damage("ambiguous_call", f"{message}: {_REMEDY}", r.offset)
 
     def sound(self, stop: int) -> str:
         """The value, unless a piece of markup of its own kind of call is in it, outside of whole quoted calls.

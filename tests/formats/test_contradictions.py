@@ -45,7 +45,7 @@ def fed(format: str, text: str, size: int) -> list[Event]:
     return merge([*events, *parser.close()])
 
 
-NOT_RUN = "not run: a call before it in this reply cannot be read; write both again"
+NOT_RUN = "not run: a call before it in this reply cannot be read; write that one and this one again"
 
 
 def read(format: str, text: str) -> list[object]:

@@ -29,6 +29,7 @@ ACCEPTED: Mapping[str, str] = {
     "directed 1416 step3": "no markup is in the value, but for the end of a tag that any text may have",
     "directed 2102 deepseek_v32": "the family's template writes no line break around a value: it is the value's",
     "directed 198[68] minimax_m3": "the token in the value lacks letters: too few are left that only it has",
+    "*parallel_186": "an opening that is written several times is markup (Hermes 2 Pro); what follows is read",
     "vectors_vllm.jsonl:54[34]*": "the first token of the opening belongs to the prompt (vllm#51977); vLLM reads it",
 }
 """Texts in which a call is made that was not: the row's id (`*` for anything), and why it is right."""
