@@ -24,7 +24,7 @@ _AGAIN: Final = Delimiter(r"[\])}\s]{0,16}[,;][\[\s]{0,64}(?=[^\[\s])", r"[\])}\
 
 
 def fence(calls: Calls) -> Generator[None, None, bool]:
-    """A code fence that contains a call and before which nothing but calls was written is their wrapping: markup."""
+    """Read a code fence around calls as markup if only calls precede it."""
     r = calls.r
     r.open()
     start = r.offset
@@ -48,8 +48,8 @@ def fence(calls: Calls) -> Generator[None, None, bool]:
 def after_call(calls: Calls) -> Generator[None, None, list[Opener] | None]:
     """What follows a call, up to the next one; None at the text's end.
 
-    What closes the call a second time is markup; so are white space and the separator before another call, or before
-    the section's end, and the end of the code fence that wrapped the calls.
+    Emit as markup: a repeated closing, the space and separator before the next call or the section's end, and the end
+    of the fence.
     """
     r, prose = calls.r, calls.prose
     held = yield from prose.over_space()

@@ -1,8 +1,9 @@
 """What happens after damage: a damaged call is one error up to the next edge.
 
-That is its own end, the next opening, its section's end, or the end of the text. What follows in that reply is read and
-answered, and does not run (`Calls`), so that a wrong guess of where the damage ends can only mislabel an error. Knows
-the call in progress, the openers and the reader.
+That is its own end, the next opening, its section's end, the end of the text or, if the format has neither a call's end
+nor a section's end, an empty line. What follows in that reply is read and answered, and does not run (`Calls`) unless
+the damage is an internal error of ours: a wrong guess of where the damage ends can only mislabel an error. Knows the
+call in progress, the openers and the reader.
 """
 
 from __future__ import annotations

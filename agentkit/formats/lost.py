@@ -1,9 +1,9 @@
 """Calls that are lost: an opening that only calls have, or a known tool's own tag, which cannot be read as a call.
 
 It is markup if the same opening follows, or nothing does; an error if an offered tool's name follows in the paragraph,
-or the text ends inside it; and else text, as prose may mention one. A parameter of an offered tool that
-opens outside of any call is an error, too: what opens the call is missing, or comes after it. Knows the calls before,
-the openers and the reader.
+or the text ends inside it; and else text, as prose may mention one. The 256 characters after it decide, up to the next
+opening or the section's end. A parameter of an offered tool that opens outside of any call is an error, too: what opens
+the call is missing, or comes after it. Knows the calls before, the openers and the reader.
 """
 
 from __future__ import annotations

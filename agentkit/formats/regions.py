@@ -22,8 +22,8 @@ _NOT_QUOTED: Final = "(?=[^`\"'”»])"
 def region(prose: ProseReader, kind: type[Text] | type[Thinking], close: str) -> Wait:
     """Emit thinking, or an answer, up to its closing token or the text's end.
 
-    Thinking that opens again in itself closes as often as it opened, but for an opening directly before a quotation
-    mark or a backtick. Source: inspect_ai#4385.
+    Nested thinking must close once per opening; an opening directly before a quotation mark, backtick or » is not
+    counted. Source: inspect_ai#4385.
     """
     r, depth = prose.r, 0
     edge, stop = _edges(close.rstrip())  # white space after it would be markup or text, depending on the chunks
@@ -56,7 +56,7 @@ def begun(prose: ProseReader, close: str) -> Wait:
 
 
 def _reopening(close: str) -> str:
-    """What opens a region again that this closes: the tag, if it is one."""
+    """Return the opening tag for a closing tag; empty for any other text."""
     return f"<{close.strip()[2:]}" if close.startswith("</") else ""
 
 

@@ -1,7 +1,8 @@
 """Reads one raw value as it streams: entities in it are not decoded, and it ends only where what follows may follow it.
 
-A whole quoted call is content. Any other markup of the value's own kind of call refuses the call, and the model is
-told to write the value in CDATA: nothing is held to find a second reading. Knows the call in progress and the reader.
+A whole quoted call is content. Any other markup of the call's own format damages the call; the parser does not buffer
+to look for another interpretation. The model is told to write the value in CDATA. Knows the call in progress and the
+reader.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Where a raw value ends: its closing, what may follow that, and the markup of its own kind of call, as patterns.
 
-Compiled once from the declarations; reads nothing.
+Holds `ValueEnd`; `TokenOrder`, the order of a quoted call's tokens; and `Elements`, a cache of what is known of each
+tool's element. Compiled once from the declarations; reads nothing.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ class ValueEnd:
         stops: finds the first place at which a token may be.
         what: the closing as it is written, for messages.
         over: the end of the call as it is written, for messages.
-        marks: what opens and closes the parts of such a call; no value has a piece of it, and a grammar lets none.
-        around: finds a whole quoted call, as a NUL, in its section.
+        marks: what opens and closes the parts of such a call; a value may contain these only in CDATA or in a whole
+            quoted call; a grammar forbids them.
+        around: finds a whole quoted call, which a NUL replaces, with the section around it.
         cut_end: matches the beginning of the call's end at the end of a text, as after a stop string.
         rest: what may not follow the call: one more value, or the end of one.
         newline: whether one newline at the value's start belongs to the layout.
@@ -118,9 +120,9 @@ _SPECIAL: Final = re.compile(r"[|｜]|\]<").search
 
 
 def _piece(mark: str) -> str:
-    """A literal, or a part that only it has: the start of a special token, or a tag without its `>`.
+    """A pattern for a literal, or for enough of it: the start of a special token, or a tag without its `>`.
 
-    A closing tag may be interrupted at a line's end, another tag or the value's end, and one of its letters be missing.
+    A closing tag is also recognized if it stops at a line's end, another tag or the value's end, or lacks one letter.
     """
     if _SPECIAL(mark):
         return re.escape(mark[: max(5, len(mark) * 2 // 3)])  # Gemma's `<|"|>` is no longer
@@ -137,14 +139,14 @@ def _piece(mark: str) -> str:
 
 @lru_cache(4096)
 def begun_end(over: str, *others: str) -> Search:
-    """Matches the beginning of an end that nothing else begins like, at the end of a text."""
+    """Matches the first characters of `over` at the end of a text, if none of `others` begins with them."""
     shared = max((n for n in range(len(over)) if any(text.startswith(over[:n]) for text in others)), default=0)
     either = "|".join(re.escape(over[:n]) for n in range(len(over) - 1, max(shared, 1), -1))
     return re.compile(rf"{_LAYOUT}(?:{either or '(?!)'})\Z", re.IGNORECASE).match
 
 
 def _around(shape: Shape) -> re.Pattern[str]:
-    """A whole quoted call, as a NUL, with the literals before and after its tags, and with its section."""
+    """Finds a whole quoted call whose tags a NUL replaces: the literals before and after them, and the section."""
     tags = [n for n, part in enumerate(shape.call) if isinstance(part, NameTag | Tag)]
     before, after = (shape.call[: tags[0]], shape.call[tags[-1] + 1 :]) if tags else ((), ())
     lead, tail = ("".join(pattern(p.strip()) for p in parts if isinstance(p, str)) for parts in (before, after))

@@ -1,9 +1,10 @@
-"""JSON and Python values as models write them, in complete text. Pure; one reader with two levels of strictness.
+"""JSON and Python values as models write them, in complete text. Pure; one reader, laxer with `python=True`.
 
 `Literals` reads Python literals, JSON, and mixtures of both. The repairs needed to read a JSON text are recorded in
 `repairs`. The content of a string is never changed, except that escapes have the meaning of the language of its quotes.
-Of Python's expressions it supports adjacent strings, strings joined by `+`, and sums and products of numbers; all
-others are rejected, and so is a number with leading zeros, except one of two digits (`07`, a month).
+Of Python's expressions it supports sums and products of numbers and, only with `python=True`, adjacent strings and
+strings joined by `+`; all others are rejected, and so is a number with leading zeros, except one of two digits (`07`, a
+month).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The vocabulary of repairs: each code that `CallEnd.repairs` may contain, of text and native calls, with its meaning.
 
 No repair changes the content of a string (except a lone surrogate), and none completes what was cut off. Each has the
-recorded text that it is made for: an answer to the Berkeley leaderboard by its id, or a test of a server's parser. The
-few without one change no value: what is between the same brackets and quotes is the value.
+recorded text that it is made for: an answer to the Berkeley leaderboard by its id, or a test of a server's parser.
+Repairs without a recorded text change no value (except, again, a lone surrogate).
 """
 
 from __future__ import annotations

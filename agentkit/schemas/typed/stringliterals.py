@@ -117,11 +117,10 @@ class Strings:
     def string(self, quote: str, *, raw: bool = False) -> str:
         """A string in any of Python's or JSON's quotes; in a `raw` one, a backslash is one.
 
-        What is between three quotes does not begin as what follows a value does: then it may be two values, with one
-        quote each.
+        A triple-quoted string may not start with `,` `)` `]` `}`: it may be two strings with one quote each.
 
         Raises:
-            NotALiteral: it has no end, an escape that its language does not have, or it may be two values.
+            NotALiteral: it has no end, an escape that its language does not have, or it may be two strings.
         """
         if self.text.startswith(quote * 3, self.at):
             quote *= 3

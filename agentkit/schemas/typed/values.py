@@ -1,8 +1,9 @@
-"""Text to typed values and back, by JSON Schema. Pure; never raises on a model's text.
+"""Text to typed values and back, by JSON Schema. Pure; `read` never raises on a model's text.
 
-A string parameter receives exactly the characters written. Everything else is read as JSON, an array or an object then
-as a Python literal; an array may also be written as comma-separated items. Text that is clearly JSON of a type other
-than the schema's becomes that value, and text that cannot be read stays a string; validation refuses both.
+A string parameter receives exactly the characters written. Everything else is read as JSON; numbers, arrays, objects
+and values without a type in the schema then as Python literals. An array may also be written as comma-separated items.
+Text that is clearly JSON of a type other than the schema's becomes that value, and text that cannot be read stays a
+string; validation refuses both. `load` and `refuse_other` raise: their callers answer the model.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def load(text: str, *, strict: bool = True, depth: int = MAX_DEPTH) -> Any:
 
 
 def too_deep(value: Any, text: str, limit: int) -> bool:
-    """Whether JSON that was read from this text nests arrays and objects deeper than `depth`."""
+    """Whether JSON that was read from this text nests arrays and objects deeper than `limit`."""
     if text.count("{") + text.count("[") <= limit:  # too few to be nested deeper
         return False
     level = [value]
@@ -195,9 +196,10 @@ def accepts_null(schema: Schema, root: Schema) -> bool:
 def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False, zeros: bool = False) -> Any:
     """The value that `text` represents for a parameter of this schema.
 
-    With `nulls`, the word null means null even if a string is also allowed. If an enum lists strings, any other text is
-    read as if no string were allowed, except that word. A number with leading zeros stays text, since it may be in
-    another base, or a code; with `zeros`, one with only one reading (`07`, `018956`) is read.
+    With `nulls`, the word null means null even if a string is also allowed. An enum of strings accepts only its
+    members; any other text is read by the other types. The word null stays an exception. A number with leading zeros
+    stays text, since it may be in another base, or a code; with `zeros`, one with only one reading (`07`, `018956`) is
+    read.
 
     >>> read("007", {"type": "string"}, {}), read("5", {"type": "integer"}, {}), read("a, b", {"type": "array"}, {})
     ('007', 5, ['a', 'b'])
