@@ -25,6 +25,7 @@ def read(format: str | Format, text: str, size: int) -> list[Event]:
 
 UNREADABLE: list[tuple[str, str, str]] = [
     ("pythonic", "The calls:\n\n[sums(a=1, b=2),\n add(a=1, b=2)]", "invalid_json"),
+    ("pythonic", "[ping(), ", "truncated_call"),
     ("xlam", '[{"name": "add", "arguments"', "truncated_call"),
     ("mistral_compact", "[TOOL_CALLS]ping<cwd>/tmp</cwd>{}", "invalid_json"),
     ("mistral_compact", '[TOOL_CALLS]"ping"[ARGS]{}', "invalid_json"),

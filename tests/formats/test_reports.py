@@ -313,6 +313,7 @@ INVOKE = (
     row("qwen3_coder", f"<function=bash> opens a call.\n{QWEN.format('ls')}", LS),
     row("qwen3_coder", "The tag <function=bash> opens a call."),
     row("invoke", f'<invoke name="bash"> opens it.\n\n{INVOKE}', LS),
+    row("cline", "The tag <bash> opens a call.\n<bash>\n<command>ls</command>\n</bash>", LS),
     row("hermes", f"<tool_call> opens a call.\n{hermes('bash')}", LS),
     row("qwen3_coder", f"<tool_call> opens a call.\n{QWEN.format('ls')}", LS),
 )
