@@ -19,7 +19,7 @@ TEXTS = int(os.environ.get("AGENTKIT_FUZZ_TEXTS", "1000"))
 LOST = 0.005
 """The share of damaged texts in which a call may be lost."""
 WRONG = 0.0002
-"""The share of texts in which a wrong call may be made: a quoted call that ends where the call around it lacks its end."""
+"""The share of texts in which a wrong call may be made: a quoted call may end where the one around it lacks its end."""
 
 
 def told(tally: fuzz.Tally) -> str:

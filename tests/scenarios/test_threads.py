@@ -45,7 +45,9 @@ def invoke(body: str, end: str = "</parameter></invoke></function_calls>") -> st
 # ---------------------------------------------------------------- S15: the closing tags in a value
 
 
-@pytest.mark.parametrize("body", ["</parameter>", "x</parameter>", "</parameter>x", "a </function_calls> b </parameter> c"])
+@pytest.mark.parametrize(
+    "body", ["</parameter>", "x</parameter>", "</parameter>x", "a </function_calls> b </parameter> c"]
+)
 def test_s15_a_file_with_a_closing_tag_in_it_is_not_written(body: str) -> None:
     ran = text_kept(invoke(f"{body}\n"), DONE)
     assert ran.made == []
