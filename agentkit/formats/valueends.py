@@ -56,7 +56,7 @@ class ValueEnd:
         self.what, self.over, self.marks = what, over, tokens_of(*marks)
         self.firsts = "".join({"<", *(text[0] for text in self.marks)})
         self.rest = Delimiter(
-            rf"\s{{0,64}}(?:{token['close']}|{token['open']})", rf"\s{{0,64}}(?:{part})", re.IGNORECASE
+            rf"\s{{0,64}}(?:{token['close']}|{token['open']})", rf"\s{{0,64}}(?:{part})?", re.IGNORECASE
         )
         self.around, self.newline = _NOWHERE, True
         self.cut_end: Search = _NOWHERE.match

@@ -126,3 +126,13 @@ def test_a_bracket_in_prose_is_no_list_of_calls_that_begins_with_damage(
 
 LISTS = [f for f in CATALOG if f.section is not None and isinstance(f.call[0], Envelope | KeyEnvelope)]
 LISTS = [f for f in LISTS if not weak(f.section.open)]  # type: ignore[union-attr]
+
+
+def test_a_parameter_after_the_end_of_a_call_refuses_it_in_every_cutting() -> None:
+    note = '<invoke name="note">\n<parameter name="text">a</parameter>\n</invoke>'
+    text = f'<function_calls>\n{note}\n<parameter name="text">b</parameter>\n</invoke>\n</function_calls>'
+    whole = read("invoke", text, len(text))
+    assert [e.code for e in whole if isinstance(e, CallError)] == ["ambiguous_call"]
+    for at in range(1, len(text)):
+        parser = Parser("invoke", TOOLS)
+        assert merge([*parser.feed(text[:at]), *parser.feed(text[at:]), *parser.close()]) == whole, text[:at]
