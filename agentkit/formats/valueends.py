@@ -116,6 +116,7 @@ def pieces(marks: tuple[str, ...]) -> Search:
 
 
 _PLAIN_TAG: Final = re.compile(r"<(?P<slash>/?)(?P<name>[\w.:-]+)>?").fullmatch
+_BARS: Final = re.compile(r"(?:\\\||｜)+").sub
 _SPECIAL: Final = re.compile(r"[|｜]|\]<").search
 
 
@@ -125,11 +126,11 @@ def _piece(mark: str) -> str:
     A closing tag is also recognized if it stops at a line's end, another tag or the value's end, or lacks one letter.
     """
     if _SPECIAL(mark):
-        return re.escape(mark[: max(5, len(mark) * 2 // 3)])  # Gemma's `<|"|>` is no longer
+        return _BARS("[|｜]{1,2}", re.escape(mark[: max(5, len(mark) - 4)]))
     if (tag := _PLAIN_TAG(mark)) is None:
         return re.escape(mark)
     name = tag["name"]
-    whole = rf"<{tag['slash']}{re.escape(name)}(?=[\s/>=<]|\Z)"
+    whole = rf"<{tag['slash']}{re.escape(name)}(?=[\s/>=<:]|\Z)"
     if not tag["slash"]:
         return whole
     half = rf"</(?=[^\s<>]){beginnings(name)}(?=<|[ \t\r]{{0,64}}(?:\n|\Z))"

@@ -130,9 +130,11 @@ class Judge:
             hit = next((i for i, meant in enumerate(left) if self._is(call, meant)), -1)
             if hit >= 0:
                 del left[hit]
+            elif call.raw and self._written_so(call):
+                pass
             elif any(self._is(call, meant) for meant in self._meant()):
                 yield "called twice", said
-            elif not (call.raw and self._written_so(call)):
+            else:
                 yield "not what was written", said
             if self.strict and refused:
                 yield "runs after damage", said
@@ -148,21 +150,19 @@ class Judge:
             written = render_calls(self.written.plan.format, [call], CALLED)
         except FormatError:
             return False
-        return "".join(call.raw.split()) in "".join(written.split())
+        return "".join(call.raw.replace("functions.", "").split()) in "".join(written.split())
 
     def _quotes(self, value: str) -> bool:
-        """Whether a value has the markup of one whole call, also of one that damage made whole."""
-        plan = self.written.plan
-        find = pieces(plan.shape).findall
-        whole = [
-            render_calls(plan.format, [ToolCall("", t.name, a)], CALLED) for t, a in ((NOTE, {"text": "x"}), (PING, {}))
-        ]
-        inside = (
-            [text[len(edge(plan.shape.section.open)) : -len(edge(plan.shape.section.close))] for text in whole]
-            if plan.shape.section
-            else []
-        )
-        return find(value) != [] and any(find(value) == find(text) for text in (*whole, *inside))
+        """Whether a value has the markup of whole calls, also of some that damage made whole."""
+        plan, find = self.written.plan, pieces(self.written.plan.shape).findall
+        calls = [*self.written.calls, *(ToolCall("", t.name, {"text": "x"} if t is NOTE else {}) for t in (NOTE, PING))]
+        whole = [find(render_calls(plan.format, [call], CALLED)) for call in calls]
+        if plan.shape.section is not None:
+            whole += [found[1:-1] for found in whole]
+        left = find(value)
+        while left and (first := next((w for w in whole if w and left[: len(w)] == w), None)):
+            left = left[len(first) :]
+        return not left and find(value) != []
 
     def _meant(self) -> list[ToolCall]:
         """The calls that the text holds: those written; and those that damage put in, or took out of a value."""
@@ -335,7 +335,8 @@ def pieces(shape: Shape) -> re.Pattern[str]:
         texts += [edge(shape.section.open), edge(shape.section.close)]
     lines = (line.strip() for text in texts for line in text.splitlines())
     found = {piece for piece in lines if len(piece) > 4 and not piece.isalnum()}
-    return re.compile("|".join(map(re.escape, sorted(found, key=len, reverse=True))) or "(?!)")
+    ordered = sorted(found, key=len, reverse=True)
+    return re.compile("|".join(re.escape(p) + r"(?![\w.:-])" * p[-1].isalnum() for p in ordered) or "(?!)")
 
 
 TYPES = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict}
