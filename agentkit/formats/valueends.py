@@ -116,7 +116,6 @@ def pieces(marks: tuple[str, ...]) -> Search:
 
 
 _PLAIN_TAG: Final = re.compile(r"<(?P<slash>/?)(?P<name>[\w.:-]+)>?").fullmatch
-_BARS: Final = re.compile(r"(?:\\\||｜)+").sub
 _SPECIAL: Final = re.compile(r"[|｜]|\]<").search
 
 
@@ -126,7 +125,7 @@ def _piece(mark: str) -> str:
     A closing tag is also recognized if it stops at a line's end, another tag or the value's end, or lacks one letter.
     """
     if _SPECIAL(mark):
-        return _BARS("[|｜]{1,2}", re.escape(mark[: max(5, len(mark) - 4)]))
+        return re.escape(mark[: max(5, len(mark) * 2 // 3)])  # Gemma's `<|"|>` is no longer
     if (tag := _PLAIN_TAG(mark)) is None:
         return re.escape(mark)
     name = tag["name"]
