@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import atexit
-import itertools
 import os
+import secrets
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,10 @@ ROOT: Final = Path("/sys/fs/cgroup")
 
 STALE: Final = 60.0  # seconds
 
-_numbers: Final = itertools.count()
+
+def _new_name() -> str:
+    """Random, because containers that share the hierarchy have processes of the same number."""
+    return f"agentkit-{os.getpid()}-{secrets.token_hex(8)}"
 
 
 class Controller(NamedTuple):
@@ -92,7 +95,7 @@ def _parent(controller: str) -> Parent | None:
 
 def _usable(place: Path, controller: str, version: int) -> bool:
     """Whether a group created here has the controller. Tried, because permissions and delegation say too little."""
-    trial = place / f"agentkit-{os.getpid()}-{next(_numbers)}"
+    trial = place / _new_name()
     try:
         wanted = version == 2 and controller in ENABLED
         if wanted and controller not in (place / "cgroup.subtree_control").read_text().split():
@@ -118,7 +121,7 @@ class ControlGroup:
     def __init__(self, limits: SandboxLimits, own: int) -> None:
         self._folders: dict[Path, None] = {}
         self._counts: dict[str, Path] = {}
-        name = f"agentkit-{os.getpid()}-{next(_numbers)}"
+        name = _new_name()
         bounds = {"memory": limits.memory, "pids": limits.processes + own}
         try:
             for controller, parent in parents().items():

@@ -33,7 +33,8 @@ class Adder:
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "adder_tool", raising=False)
+    monkeypatch.setitem(sys.modules, "adder_tool", None)  # so that it is forgotten again
+    del sys.modules["adder_tool"]
     Path("adder_tool.py").write_text(ADDER)
     Path("d.jsonl").write_text(json.dumps({"id": "s0", "prompt": [{"role": "user", "content": "Add."}]}) + "\n")
     tokenizer("chatml").save_pretrained("small")
@@ -124,7 +125,7 @@ def chosen(*flags: str) -> dict[str, Any]:
         ("--tools adder_tool:Adder s2_search --tool_override_names search", ["search"]),
     ],
 )
-def test_open_instructs_flags(flags: str, names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_instructs_flags(here: Path, flags: str, names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERPER_API_KEY", "k")
     assert list(chosen(*flags.split())) == names
 

@@ -42,8 +42,11 @@ def test_texts_of_drawn_declarations_are_read_the_same_in_any_cutting(share: int
     hold(range(SEED + share * DECLARED // 4, SEED + (share + 1) * DECLARED // 4))
 
 
+KNOWN = pytest.mark.xfail(strict=True, reason="after a call whose opening is a fence, a cutting makes text an error")
+
+
 @pytest.mark.soak
-@pytest.mark.parametrize("share", range(10))
+@pytest.mark.parametrize("share", [pytest.param(n, marks=KNOWN if n in (4, 8) else ()) for n in range(10)])
 def test_many_texts_of_drawn_declarations_are_read_the_same_in_any_cutting(share: int) -> None:
     hold(range(SEED + 100_000 + share * 800, SEED + 100_000 + (share + 1) * 800))
 

@@ -417,15 +417,15 @@ def test_several_commands_run_at_the_same_time(box: Sandbox) -> None:
 
 
 def test_no_descriptor_and_no_control_group_is_left(box: Sandbox) -> None:
-    def left() -> tuple[int, int]:
-        groups = list(Path("/sys/fs/cgroup").glob(f"*/agentkit-{os.getpid()}-*"))
-        return len(os.listdir("/proc/self/fd")), len(groups)
+    def left() -> tuple[int, set[Path]]:
+        return len(os.listdir("/proc/self/fd")), set(Path("/sys/fs/cgroup").glob(f"*/agentkit-{os.getpid()}-*"))
 
     run(box, "true")
-    before = left()[0]
+    descriptors, groups = left()
     for _ in range(3):
         run(box, "sh", "-c", "sleep 0.01 & echo $!")
-    assert left() == (before, 0)
+    assert left()[0] == descriptors
+    assert left()[1] <= groups  # another container's process may have our number
 
 
 def test_what_it_costs_is_counted(box: Sandbox) -> None:
