@@ -96,12 +96,12 @@ def _parameter(openers: Openers, shape: Shape) -> Delimiter:
                 return Delimiter(whole, r"<[^<>]{0,512}", re.IGNORECASE)
             case Pairs(key=key, middle=middle, kind=kind):
                 ends = "|".join(pattern(text.split()[0]) for text in (middle, *kind[:1]))
-                begun = rf"{pattern(key.strip())}[^<\n]{{0,256}}{any_beginning((middle, *kind[:1]))}"
+                begun = rf"{pattern(key.strip())}\s{{0,64}}+[^<\n]{{0,256}}{any_beginning((middle, *kind[:1]))}"
                 begun = rf"{beginnings(key.strip())}|{begun}"
                 return Delimiter(rf"{pattern(key.strip())}{space}(?:{names}){space}(?:{ends})", begun)
             case NestedTags(token):
                 return Delimiter(
-                    rf"{pattern(token)}<(?:{names})>", rf"{beginnings(token)}|{pattern(token)}<[^<>\s]{{0,128}}"
+                    rf"{pattern(token)}<(?:{names})>", rf"{beginnings(f'{token}<')}|{pattern(token)}<[^<>\s]{{0,128}}"
                 )
             case ToolElement():  # prose has tags, too: it is one if another one follows it, or a tool's
                 follow = rf"<(?:{names}|{openers.table.tool_tags})[\s/>]"

@@ -42,11 +42,8 @@ def test_texts_of_drawn_declarations_are_read_the_same_in_any_cutting(share: int
     hold(range(SEED + share * DECLARED // 4, SEED + (share + 1) * DECLARED // 4))
 
 
-KNOWN = pytest.mark.xfail(strict=True, reason="after a call whose opening is a fence, a cutting makes text an error")
-
-
 @pytest.mark.soak
-@pytest.mark.parametrize("share", [pytest.param(n, marks=KNOWN if n in (4, 8) else ()) for n in range(10)])
+@pytest.mark.parametrize("share", range(10))
 def test_many_texts_of_drawn_declarations_are_read_the_same_in_any_cutting(share: int) -> None:
     hold(range(SEED + 100_000 + share * 800, SEED + 100_000 + (share + 1) * 800))
 
@@ -80,6 +77,9 @@ E1 = '<run tool="move"><t><src>say "hi</run>'
         (("TOOL ", CallId(), "<sep>", Name(), "]", Json(), ">>"), None, "TOOLTOOL<sep>move]{}>>"),
         (("TOOL ", CountedName(), "<sep>", Json(), ">>"), None, "TOOLTOOLping:0<sep>{}>>"),
         (("\n@", Name(), "\n\n", Pairs("<k>", "</k><v>", "</v>", "none"), "@@end"), None, "<k>s</k><v></v>@@end"),
+        (("<a>", Name(), "=", NestedTags("]<]x[>["), ")"), None, "]<]x[>[<src>"),
+        (("<a>", Name(), "=", Pairs("```tool\n", "]]", "@@", "start"), ")"), None, "```tool\nsrc]]"),
+        ((NameTag("do", "tool"), Pairs("arg ", ">", "</p>", "start"), "<end>"), None, '<do tool="e"><e'),
         (("```tool\n", Name(), "=", NestedTags("@"), "\n```"), None, "```toolmove=@<m>```tool"),
     ],
 )

@@ -73,6 +73,7 @@ def _over(r: Reader, call: CallReader, end: ValueEnd) -> Wait:
         yield from read_json(r, call, Json())
         call.complete = False
     call.refuse_none(r)
+    yield from r.sees(literal(end.over))
     if r.ended and end.cut_end(r.buf, r.at):
         r.at, call.complete = len(r.buf), True
 
