@@ -68,6 +68,8 @@ def after_call(calls: Calls) -> Generator[None, None, list[Opener] | None]:
         _markup(calls, end.end())
         return (yield from after_call(calls))
     entries = yield from _next_in_section(calls)
+    if separated and calls.section is None:  # so also a call of an unknown tool is one
+        entries = [calls.openers.meant(entry).inside if entry is calls.last else entry for entry in entries]
     line = calls.openers.line
     if not entries and separated and line is not None and any(entry is calls.last for entry in line.entries):
         entries = line.entries if (yield from r.sees(line.opens)) else []

@@ -23,7 +23,7 @@ from agentkit.formats.sequence import Calls
 from agentkit.formats.tags import opening_tag, tag, tag_of
 
 _REACH: Final = 256  # characters after an opening in which a tool's name shows that a call is lost
-_CUT: Final = re.compile(r"(?:\r?\n)?[\w{\[<|\"'](?:(?!</)\S){0,254}(?<![.!?:)\]>}])\Z").match
+_CUT: Final = re.compile(r"(?:\r?\n)?[\w{\[<|\"'](?:(?!</)\S){0,254}(?<![.!?)\]>}])\Z").match
 _OBJECT: Final = Delimiter(
     r"(?:`{3,8}\w{0,16}\s{0,8})?[\[\s]{0,64}\{[\s{]{0,64}[\"'\u201c\u2018`n]",
     r"`{0,8}\w{0,16}\s{0,8}[\[\s]{0,64}(?:\{[\s{]{0,64})?",
@@ -63,7 +63,7 @@ def lost(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]
         r.say(Markup, r.at + markup)
         return True
     named = _names_a_tool(calls.openers, entry)(rest)
-    cut = r.ended and r.at + size + len(rest) == len(r.buf) and _is_cut(entry, rest, named)
+    cut = r.ended and r.at + size + len(rest) == len(r.buf) and (_is_cut(entry, rest, named) or r.cut > r.offset + size)
     if not cut and named is None:
         return False
     yield from _refuse(calls, entry, size, cut=cut)

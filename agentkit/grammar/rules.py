@@ -34,7 +34,7 @@ class Blocked:
 
     Args:
         text: its canonical spelling; for a tag `<name` or `</name`.
-        tag: whether it is a tag, which is read in any case and with any namespace.
+        tag: whether it is a tag, which is read in any case, with any namespace, and with a hyphen for an underscore.
         start: whether it is forbidden only at the text's start, after any white space.
         quotes: whether its double quotes may also be single quotes.
         cases: whether its letters may be lower or upper case.
@@ -60,7 +60,8 @@ class Blocked:
         slash = "</" if self.text.startswith("</") else "<"
         name = self.text[len(slash) :]
         head = tuple(Step(frozenset(c)) for c in slash)
-        body = (*(Step(frozenset((c.lower(), c.upper()))) for c in name), Step(_FOLLOWS_TAG))
+        letters = (Step(frozenset("-_" if c in "-_" else (c.lower(), c.upper()))) for c in name)
+        body = (*letters, Step(_FOLLOWS_TAG))
         namespace = (Step(_IN_NAMESPACE, star=True), Step(frozenset(":")))
         return ((*head, *body), (*head, *namespace, *body))
 
@@ -80,7 +81,8 @@ class Blocked:
             return (*texts, *(t.replace('"', "'") for t in texts))
         if not (self.tag or self.cases):
             return tuple(dict.fromkeys((self.text, "".join(self.text.split()))))
-        return tuple(dict.fromkeys((self.text, self.text.lower(), self.text.upper(), self.text.title())))
+        texts = (self.text, self.text.replace("-", "_"), self.text.replace("_", "-")) if self.tag else (self.text,)
+        return tuple(dict.fromkeys((*texts, self.text.lower(), self.text.upper(), self.text.title())))
 
 
 def _soft(text: str, quotes: bool) -> Iterable[Step]:

@@ -61,12 +61,20 @@ def test_s15_all_closing_tags_are_content_in_cdata() -> None:
 
 
 @pytest.mark.share(4)
-@pytest.mark.parametrize("body", ["x <![CDATA[y", "x </parameter> y"])
-@pytest.mark.parametrize("end", ["", "</parameter>", "</parameter></inv"])
-def test_s15_a_file_whose_end_is_not_sure_is_never_written_short(body: str, end: str) -> None:
+@pytest.mark.parametrize(
+    ("body", "end", "code"),
+    [
+        ("x <![CDATA[y", "", "truncated_call"),
+        ("x <![CDATA[y", "</parameter>", "truncated_call"),
+        ("x </parameter> y", "", "ambiguous_call"),
+        ("x </parameter> y", "</parameter>", "ambiguous_call"),
+        ("x </parameter> y", "</parameter></inv", "ambiguous_call"),
+    ],
+)
+def test_s15_a_file_whose_end_is_not_sure_is_never_written_short(body: str, end: str, code: str) -> None:
     ran = text_kept(invoke(body, end), DONE)
     assert ran.made == []
-    assert [(name, code) for name, code, _ in ran.results] == [("create_file", "truncated_call")]
+    assert [(name, code) for name, code, _ in ran.results] == [("create_file", code)]
 
 
 # ---------------------------------------------------------------- S16: the token limit inside a call

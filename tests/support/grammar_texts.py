@@ -106,8 +106,9 @@ NESTED_NAMES = {n for t in WITH_SHAPES for n in t.parameters["properties"]} | {"
 class Ambiguous(Exception):
     """The parser refuses a text that may mean two things, and no grammar can tell.
 
-    It names a free key twice with different values, or what its format writes around values stands in a value. What
-    follows in that reply is skipped.
+    It names a free key twice with different values; what its format writes around values is in a value; or the closing
+    tag of another tool is in an element's text, which a grammar of acceptable size does not forbid. What follows in
+    that reply is skipped.
     """
 
 
@@ -129,8 +130,8 @@ def calls_in(text: str, format: Format, tools: tuple[ToolSpec, ...], *, thinking
 def read(
     write: Callable[[], str], format: Format, tools: tuple[ToolSpec, ...], *, thinking: bool = False
 ) -> tuple[str, list[ToolCall]]:
-    """A generated text and its calls; written again, twice at most, where it is ambiguous."""
-    for _ in range(2):
+    """A generated text and its calls; written again, thirty times at most, where it is ambiguous."""
+    for _ in range(30):
         written = write()
         with suppress(Ambiguous):
             return written, calls_in(written, format, tools, thinking=thinking)
