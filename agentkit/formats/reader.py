@@ -262,7 +262,7 @@ class Reader:
                 kept.pieces.append(self.buf[kept.since : at])
                 if self.base + at > kept.full:
                     kept.join(self.base + at)
-            kept.since = 0
+            kept.since = max(kept.since - at, 0)
         self.buf = self.buf[at:]
         self.base += at
         self.at = 0

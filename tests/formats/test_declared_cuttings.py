@@ -88,6 +88,11 @@ def test_what_was_read_in_two_ways(call: tuple[FormatPart, ...], section: Sectio
     assert declarations.differing(format, text, declarations.every_single(text)) is None
 
 
+BEGIN, END = "<｜tool_call_begin｜>function<｜tool_sep｜>", "</steptml:parameter></steptml:invoke>"
+STEP = '<steptml:invoke name="move"><steptml:parameter name="src">'
+QUOTED = f"{BEGIN}{STEP}a{END}<｜tool_call_end｜>"
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -97,6 +102,7 @@ def test_what_was_read_in_two_ways(call: tuple[FormatPart, ...], section: Sectio
         ("seed_oss", '<function=move"'),
         ("llama4_pythonic", "<|python_start|>ping'"),
         ("hermes", "<|TOOL|>ping"),
+        ("step3", f"{BEGIN}{STEP}{STEP}{BEGIN}{QUOTED}{QUOTED}{END}o"),
         ("harmony", '<||>commentary to=functions.ping"<|message|>'),
         ("harmony", "<|c|>commentary to=functions.ping a b c d<|message|>{}"),
     ],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -156,7 +157,10 @@ class Judge:
         """Whether a value has the markup of whole calls, also of some that damage made whole."""
         plan, find = self.written.plan, pieces(self.written.plan.shape).findall
         calls = [*self.written.calls, *(ToolCall("", t.name, {"text": "x"} if t is NOTE else {}) for t in (NOTE, PING))]
-        whole = [find(render_calls(plan.format, [call], CALLED)) for call in calls]
+        whole = []
+        for call in calls:
+            with suppress(FormatError):
+                whole.append(find(render_calls(plan.format, [call], CALLED)))
         if plan.shape.section is not None:
             whole += [found[1:-1] for found in whole]
         left = find(value)
@@ -214,7 +218,9 @@ class Judge:
         if same(got, meant) or (hurt and isinstance(got, str) and got.strip() == meant):
             return True
         own = next(iter(numbers(meant)), 0)
-        if own not in self.written.touched | self.written.near and not (isinstance(got, str) and self._quotes(got)):
+        if isinstance(got, str) and BEGIN.format(own) in got and self._quotes(got):
+            return True  # damage made whole calls of it, which a value may quote
+        if own not in self.written.touched | self.written.near:
             return False
         return isinstance(meant, int) or self._is_whole(got, own)
 
