@@ -164,8 +164,8 @@ class _Plain:
                 raise self.refused(token, kind)
             if not stack:
                 self.quoted.append((self.since, over))
-        elif stack or kind != "over" or self.end.whole or self.end.piece(token[0]):
-            raise self.refused(token, kind)  # in a child element, the closing tag of another tool is text
+        else:
+            raise self.refused(token, kind)
 
     def refused(self, token: re.Match[str], kind: str) -> Damage:
         """The error for a token that neither belongs to the value nor ends it."""
@@ -199,6 +199,6 @@ class _Plain:
             rest.append(r.text(at, first))
             at = last
         rest.append(r.text(at, stop))
-        if found := self.end.piece(self.end.around.sub("\0", "\0".join(rest))):
+        if found := self.end.piece(self.end.around.sub("\n", "\0".join(rest)).replace("\0", "\n")):
             raise Damage("ambiguous_call", f"{found[0]!r} is inside {self.key!r}: {_REMEDY}", stop)
         return r.text(self.start, stop)

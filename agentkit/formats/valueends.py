@@ -69,7 +69,7 @@ class ValueEnd:
 
     def is_whole(self, quoted: str) -> bool:
         """Whether a quoted call has its tokens as a call has them, as far as they are known."""
-        return self.order is None or self.order.holds(quoted)
+        return self.order is None or self.order.holds(quoted, self.piece)
 
     def piece(self, text: str) -> re.Match[str] | None:
         """A piece of the markup of this kind of call in a text."""
@@ -86,19 +86,20 @@ class TokenOrder:
     `others` are those of its kind that are around calls.
     """
 
-    __slots__ = ("_find", "_order", "_sign")
+    __slots__ = ("_order", "_sign", "_token")
 
     def __init__(self, *parts: Sequence[str], others: Sequence[str]) -> None:
         known = dict.fromkeys(token.lower() for part in (*parts, others) for token in part)
         self._sign = {token: chr(n) for n, token in enumerate(known, 0x100)}
         either = "|".join(re.escape(t) + r"(?![\w.:-])" * t[-1].isalnum() for t in sorted(known, key=len, reverse=True))
-        self._find = re.compile(either or "(?!)", re.IGNORECASE).findall
+        self._token = re.compile(either or "(?!)", re.IGNORECASE)
         before, each, after = ("".join(self._sign[token.lower()] for token in part) for part in parts)
         self._order = re.compile(f"{before}(?:{each})*{after}").fullmatch
 
-    def holds(self, text: str) -> bool:
-        """Whether a text has the tokens of one call, and no other ones of its kind."""
-        return self._order("".join(self._sign[token.lower()] for token in self._find(text))) is not None
+    def holds(self, text: str, piece: Search) -> bool:
+        """Whether a text has the tokens of one call, and no other ones of its kind, nor what `piece` finds."""
+        signs = "".join(self._sign[token.lower()] for token in self._token.findall(text))
+        return self._order(signs) is not None and piece(self._token.sub("\n", text)) is None
 
 
 _TOKEN: Final = re.compile(r"</?[^<>\s]*>?").findall

@@ -231,6 +231,8 @@ class Judge:
             return False
         start, end, known = got.find(BEGIN.format(own)), got.rfind(END.format(own)), {own}
         known |= {n for n, outer in w.inner.items() if outer == own}
+        if f"\\{BEGIN.format(own)}" in self.raw:  # with a stray backslash, its first letter is of an escape
+            start = max(start, 0)
         if 0 <= start < end and set(numbers(got)) <= known:
             return True
         ended = start >= 0 and any(got + piece in w.text for piece in w.inserted if piece.startswith("</"))

@@ -24,7 +24,7 @@ from agentkit.schemas.typed.stringliterals import NotALiteral
 from agentkit.toolspec import ToolSpec
 
 _KEY = re.compile(r"\s*([^\s:{}\[\],\"']+)\s*:\s*")
-_PLAIN = re.compile(r"[^,:{}\[\]]*")
+_PLAIN = re.compile(r"[^,:{}\[\]\\]*")
 _SPACE = re.compile(r"\s*")
 _FENCE: Final = "```"
 _CLOSERS: Final = {"{": "}", "[": "]"}
