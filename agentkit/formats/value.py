@@ -164,8 +164,8 @@ class _Plain:
                 raise self.refused(token, kind)
             if not stack:
                 self.quoted.append((self.since, over))
-        else:
-            raise self.refused(token, kind)
+        elif stack or kind != "over" or self.end.whole or self.end.piece(token[0]):
+            raise self.refused(token, kind)  # in a child element, the closing tag of another tool is text
 
     def refused(self, token: re.Match[str], kind: str) -> Damage:
         """The error for a token that neither belongs to the value nor ends it."""
