@@ -81,8 +81,8 @@ class Blocked:
             return (*texts, *(t.replace('"', "'") for t in texts))
         if not (self.tag or self.cases):
             return tuple(dict.fromkeys((self.text, "".join(self.text.split()))))
-        texts = (self.text, self.text.replace("-", "_"), self.text.replace("_", "-")) if self.tag else (self.text,)
-        return tuple(dict.fromkeys((*texts, self.text.lower(), self.text.upper(), self.text.title())))
+        same = {self.text: None} | dict.fromkeys(self.text.replace(*c) for c in ("-_", "_-") if self.tag)
+        return tuple(same | dict.fromkeys((self.text.lower(), self.text.upper(), self.text.title())))
 
 
 def _soft(text: str, quotes: bool) -> Iterable[Step]:
