@@ -121,13 +121,14 @@ _SPECIAL: Final = re.compile(r"[|｜]|\]<").search
 
 
 def _piece(mark: str) -> str:
-    """A pattern for a literal, or for enough of it: the start or the end of a special token, or a tag without its `>`.
+    """A pattern for a literal, or for enough of it: a tag without its `>`, a special token without its end or start.
 
     A closing tag is also recognized if it stops at a line's end, another tag or the value's end, or lacks one letter.
     """
     if _SPECIAL(mark):
         enough = max(5, len(mark) * 2 // 3)  # Gemma's `<|"|>` is no longer
-        return f"{re.escape(mark[:enough])}|{re.escape(mark[-enough:])}"
+        most = re.escape(mark[:enough])
+        return f"{most}|{re.escape(mark[1:])}" if len(mark) > enough else most
     if (tag := _PLAIN_TAG(mark)) is None:
         return re.escape(mark)
     name = tag["name"]
