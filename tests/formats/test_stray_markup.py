@@ -65,3 +65,11 @@ def test_a_part_of_an_opening_before_it_is_not_that_opening_twice(name: str) -> 
 def test_an_opening_of_which_text_after_a_call_speaks_shows(format: Format) -> None:
     for text, opens, _ in twice(format):
         assert shown(f"{text}\n\n{opens} is what opens it.", format)[0].strip() == f"{opens} is what opens it."
+
+
+def test_a_token_without_its_first_letter_is_markup_in_a_value() -> None:
+    text = render_calls("minimax_m3", [ToolCall("", "note", {"text": "AAA"})], [NOTE])
+    (error,) = (
+        e for e in parse(text.replace("AAA", "<]minimax[>[<text>a"), "minimax_m3", [NOTE]) if isinstance(e, CallError)
+    )
+    assert error.code == "ambiguous_call"

@@ -19,7 +19,7 @@ from typing import Any, get_args
 import jsonschema
 import pytest
 from engines import Guidance, accepts, generate
-from format_tools import ADD, NOTE, PING, spec
+from format_tools import ADD, CREATE_FILE, NOTE, PING, spec
 from grammar_texts import (
     CASES,
     OFFERED,
@@ -167,6 +167,15 @@ def test_where_a_model_may_think(thinking: ThinkingRule, accepted: list[str]) ->
     text = grammar("hermes", OFFERED, target="gbnf", tool_choice="required", thinking=thinking)
     found = Guidance(text)
     assert [name for name, text in texts.items() if accepts(found, text)] == accepted
+
+
+@pytest.mark.parametrize(("text", "allowed"), [("a", True), ("</create-file>", False), ("</create_file>", False)])
+def test_an_elements_text_has_no_closing_of_it_with_a_hyphen_or_an_underscore(text: str, allowed: bool) -> None:
+    found = Guidance(grammar("legacy", [CREATE_FILE], target="gbnf", tool_choice="required"))
+    written = render_calls(
+        "legacy", [ToolCall("", "create_file", {"file_path": "TEXT", "file_contents": "a"})], [CREATE_FILE]
+    )
+    assert accepts(found, written.replace("TEXT", text)) == allowed
 
 
 def test_thinking_cannot_have_begun_in_a_format_without_tags_for_it() -> None:

@@ -73,7 +73,7 @@ def _over(r: Reader, call: CallReader, end: ValueEnd) -> Wait:
         yield from read_json(r, call, Json())
         call.complete = False
     call.refuse_none(r)
-    yield from r.sees(literal(end.over))
+    yield from r.sees(literal(end.over))  # waits until it is known how much of the end came
     if r.ended and end.cut_end(r.buf, r.at):
         r.at, call.complete = len(r.buf), True
 
