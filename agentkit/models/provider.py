@@ -18,6 +18,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from operator import attrgetter
 from typing import Any, ClassVar, Final
 
+from agentkit.checks.keys import shown_url
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import CallStart, SourceEvent
 from agentkit.foreign.absent import explained
@@ -31,7 +32,7 @@ from agentkit.models.receiving import ResponseBody, Unreadable
 from agentkit.models.refused_replies import refused_reply
 from agentkit.models.retry import Retry
 from agentkit.models.schemes import other_scheme
-from agentkit.models.secrets import MIN_SECRET, Address, is_secret, shown, watch_logs
+from agentkit.models.secrets import MIN_SECRET, Address, is_secret, watch_logs
 from agentkit.models.stream_errors import ErrorInStream
 from agentkit.models.vendors import Vendor
 from agentkit.models.wire import Wire, WireEvent, items_of, mapping_of, text_of
@@ -296,7 +297,7 @@ class RemoteModel(Closing, ABC):
 
     def _no_url(self, found: str) -> ConfigError:
         return ConfigError(
-            f"{self.name}: base_url must be a URL such as http://127.0.0.1:8000/v1, found {shown(found)!r}"
+            f"{self.name}: base_url must be a URL such as http://127.0.0.1:8000/v1, found {shown_url(found)!r}"
         )
 
     def _find_key(self) -> str | None:

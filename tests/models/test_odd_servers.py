@@ -25,15 +25,6 @@ CHUNKS: dict[str, Chunks] = {"whole": "whole", "bytes": 7}
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}, "path": {"type": "string"}}}
 
 
-NOT_YET = {
-    "litellm-id-on-each-and-summary",
-    "sglang-name-at-the-tools-index",
-    "sglang-names-at-the-tools-indexes",
-    "litellm-one-index-for-several-items",
-    "sglang-deltas-at-another-block",
-}
-
-
 def sse(events: list[Any]) -> str:
     """The events as bytes on the wire have them; the closing line of a stream is a string."""
     return "".join(f"data: {e if isinstance(e, str) else json.dumps(e, ensure_ascii=False)}\n\n" for e in events)
@@ -47,9 +38,7 @@ def calls(found: list[Event]) -> list[list[Any]]:
 
 @pytest.mark.parametrize("chunks", CHUNKS)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
-def test_what_a_real_server_sent_is_read(row: dict[str, Any], chunks: str, request: pytest.FixtureRequest) -> None:
-    if row["id"] in NOT_YET:
-        request.applymarker(pytest.mark.xfail(strict=True))
+def test_what_a_real_server_sent_is_read(row: dict[str, Any], chunks: str) -> None:
     model = Replay([sse(row["stream"])], chunks=CHUNKS[chunks]).model(f"{row['api']}:m")
     found = events_of(model, tools=[ToolSpec(name, "", SCHEMA) for name in row["tools"]])
     assert calls(found) == row["calls"]
