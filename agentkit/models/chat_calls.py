@@ -34,7 +34,7 @@ class WhichCall:
         self._calls: list[NativeCall] = []
         self._ids: dict[str, NativeCall] = {}  # by their own ids
         self._at: dict[int, NativeCall] = {}  # the last call at each index
-        self._complete = 0  # so many of the first calls are complete
+        self._complete = 0  # the number of calls at the beginning that are complete
         self._shared: int | None = None  # the first call that began in another's place
         self._before: NativeCall | None = None  # the call that the next piece does not continue, as it begins another
 

@@ -109,8 +109,8 @@ class NativeCalls:
 
     Attributes:
         all: the calls, in the order in which they began.
-        barred: whether the response is known to be taken back, so that no call ends before it does.
-        lost: the pieces of calls that belong to none. A call without arguments may lack them, as beside a call that
+        barred: whether the response is known to be retracted, so that no call ends before it does.
+        lost: the pieces of calls that belong to none. A call without arguments may lack them, as next to a call that
             may hold the pieces of others.
     """
 
