@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from agentkit.checks.awaiting import EnteredAsync
 from agentkit.events import SourceEvent
 from agentkit.messages import Message
-from agentkit.models.rendered_once import Rendered
+from agentkit.models.render_cache import Rendered
 from agentkit.toolspec import OutputSchema, ToolSpec
 
 if TYPE_CHECKING:

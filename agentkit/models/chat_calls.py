@@ -25,12 +25,12 @@ class WhichCall:
 
     Args:
         tools: the names of the tools that were offered; empty if they are unknown.
-        is_bare: whether the tool of a name takes no arguments, so that a call of it is complete without any.
+        takes_nothing: whether the tool of a name takes no arguments, so that a call of it is complete without any.
     """
 
-    def __init__(self, tools: Iterable[str] = (), is_bare: Callable[[str], bool] = lambda name: False) -> None:
+    def __init__(self, tools: Iterable[str] = (), takes_nothing: Callable[[str], bool] = lambda name: False) -> None:
         self._tools = frozenset(tools)
-        self._is_bare = is_bare
+        self._takes_nothing = takes_nothing
         self._calls: list[NativeCall] = []
         self._ids: dict[str, NativeCall] = {}  # by their own ids
         self._at: dict[int, NativeCall] = {}  # the last call at each index
@@ -79,7 +79,7 @@ class WhichCall:
         before, self._before = self._before, None
         if before is not None:
             self._shared = len(self._calls) if self._shared is None else self._shared
-            bare = self._is_bare(before.name)
+            bare = self._takes_nothing(before.name)
             values = {} if before.blank and bare else before.values
             if before.ambiguity or values is None:
                 before.ambiguity = call.ambiguity = MIXED

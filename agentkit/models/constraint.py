@@ -194,7 +194,7 @@ def _field_of(model: Model) -> GrammarField:
     """How the server of a model expects a grammar."""
     takers = ", ".join(name for name, server in SERVERS.items() if isinstance(server.grammar, GrammarField))
     said = f"{model.name}: constrained= needs a server that constrains replies by a grammar"
-    if getattr(model, "at_home", False):
+    if getattr(model, "is_official_host", False):
         raise ConfigError(f"{said}, but the provider's own API does not: let the model call natively")
     if not model.name.startswith("openai:"):
         raise ConfigError(

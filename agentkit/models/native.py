@@ -166,7 +166,7 @@ class NativeCalls:
         call.pieces, call.blank = Pieces(whole), whole.isspace()
         return []
 
-    def is_bare(self, name: str) -> bool:
+    def takes_nothing(self, name: str) -> bool:
         """Whether the tool of this name is known, and takes no arguments."""
         return name in self._schemas and takes_no_arguments(self._schemas[name])
 
@@ -177,7 +177,7 @@ class NativeCalls:
             _LOG.warning("an event of the response has a shape that cannot be read, with the fields %s", names)
             self._reported = True
 
-    def settle(self, cut: str = "", *, broken: bool = False, barred: bool = False) -> list[SourceEvent]:
+    def finish_open_calls(self, cut: str = "", *, broken: bool = False, barred: bool = False) -> list[SourceEvent]:
         """End every open call.
 
         Args:
@@ -203,7 +203,7 @@ class NativeCalls:
                     arguments = read_arguments(call.text)
                 except ArgumentsError:
                     break  # the reason for the response's end shows whether it was cut
-                if not (arguments.values or self.is_bare(call.name)):
+                if not (arguments.values or self.takes_nothing(call.name)):
                     break
                 events += self._end(call, arguments)
             self._first += 1
@@ -227,20 +227,20 @@ class NativeCalls:
             return events + self._cut(call, cut)
         if barred:
             return events + self._fail(call, "denied", f"not run: {cut}, and this call with it", 0)
-        if call.blank and not (call.has_arguments or self.is_bare(call.name)):
+        if call.blank and not (call.has_arguments or self.takes_nothing(call.name)):
             return events + self._fail(call, "truncated_call", NO_ARGUMENTS, 0)
         return events + self._end(call, arguments)
 
     def _may_lack(self, call: NativeCall) -> bool:
         """Whether what was lost may be the arguments of a call: it has none, and its tool takes some."""
-        return self._lacking and not self.is_bare(call.name) and readable(call.text) == {}
+        return self._lacking and not self.takes_nothing(call.name) and readable(call.text) == {}
 
     def _may_be_cut(self, call: NativeCall, arguments: Mapping[str, Any], broken: bool) -> bool:
         """Whether a call whose arguments can be read was nevertheless cut: no arguments may mean none so far."""
         last = call is self.all[-1]
         if self._marks_ends:
             return call.end != "complete" or (last and not arguments)
-        return (last and broken) or (not arguments and (last or (broken and not self.is_bare(call.name))))
+        return (last and broken) or (not arguments and (last or (broken and not self.takes_nothing(call.name))))
 
     def _start(self, call: NativeCall) -> list[SourceEvent]:
         call.index = self._started
@@ -311,10 +311,10 @@ def last_events(calls: NativeCalls, usage: Usage | None, ending: Finish | None) 
         ending: None if the response was interrupted.
     """
     if ending is None:
-        events = calls.settle("the response was interrupted", broken=True)
+        events = calls.finish_open_calls("the response was interrupted", broken=True)
     else:
         reason = ending.reason
-        events = calls.settle(CUTS.get(reason, ""), broken=reason == "error", barred=reason in TAKEN_BACK)
+        events = calls.finish_open_calls(CUTS.get(reason, ""), broken=reason == "error", barred=reason in TAKEN_BACK)
     if usage is not None:
         events.append(usage)
     if ending is not None:

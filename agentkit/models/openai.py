@@ -21,7 +21,7 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.models import chat_thinking, fitting, prefill
+from agentkit.models import chat_thinking, prefill, valid_history
 from agentkit.models.base import ModelRequest
 from agentkit.models.chat_calls import WhichCall
 from agentkit.models.chat_choices import OtherChoices, place_of
@@ -31,7 +31,7 @@ from agentkit.models.finishes import finish, meaning, takes_back
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.native import NativeCalls, last_events
 from agentkit.models.provider import RemoteModel, offered
-from agentkit.models.rendered_once import Rendered, Taken
+from agentkit.models.render_cache import Rendered, Taken
 from agentkit.models.stream_errors import ErrorInStream, raise_error
 from agentkit.models.vendors import OPENAI
 from agentkit.models.wire import (
@@ -48,14 +48,14 @@ from agentkit.models.wire import (
 from agentkit.schemas import flavours
 from agentkit.unicode import Joiner, clean
 
-IDS: Final = fitting.IdRule(limit=40)  # "string too long. Expected a string with maximum length 40"
+IDS: Final = valid_history.IdRule(limit=40)  # "string too long. Expected a string with maximum length 40"
 
 # ---------------------------------------------------------------- request
 
 
 def chat_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
     """The body of a request, except what depends on the server."""
-    named = fitting.named_tool(request)
+    named = valid_history.named_tool(request)
     messages = chat_messages(request.messages, provider, request.rendered, request.written)
     body: dict[str, Any] = {"model": model, "messages": messages, "stream": request.stream}
     if request.stream:
@@ -81,7 +81,7 @@ def chat_messages(
 def _messages(messages: Sequence[Message], taken: Taken, provider: str, written: Set[str]) -> list[dict[str, Any]]:
     rendered: list[dict[str, Any]] = []
     said: list[TextPart | ImagePart] | None = None  # by the user, since the last message in another role
-    for message in fitting.conversation(messages, IDS, taken, written):
+    for message in valid_history.conversation(messages, IDS, taken, written):
         if isinstance(message, UserMessage):
             said = [*(said or ()), *message.content]
         elif isinstance(message, ToolMessage):
@@ -129,7 +129,7 @@ def _others(message: SystemMessage | AssistantMessage, provider: str) -> Iterato
 
 
 def _call(call: ToolCall, extras: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    function = {"name": fitting.fit_name(call.name), "arguments": fitting.arguments_text(call)}
+    function = {"name": valid_history.fit_name(call.name), "arguments": valid_history.arguments_text(call)}
     return {**extras.get(call.id, {}), "id": call.id, "type": "function", "function": function}
 
 
@@ -145,7 +145,7 @@ def _joined_thinking(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _images(message: ToolMessage) -> list[TextPart | ImagePart]:
     """A result's images, with a line that names the call they belong to."""
     images = [p for p in message.content if isinstance(p, ImagePart)]
-    name = message.name or fitting.UNNAMED
+    name = message.name or valid_history.UNNAMED
     return [TextPart(f"What {name} ({message.call_id}) returned:"), *images] if images else []
 
 
@@ -179,7 +179,7 @@ class ChatWire:
         self._calls = NativeCalls(provider, marks_ends=False, whole_names=False, schemas=schemas)
         self._whole: Mapping[str, Any] = {}  # the message as a whole, if a stream has it in addition to its pieces
         self._said = False
-        self._which = WhichCall(tools, self._calls.is_bare)
+        self._which = WhichCall(tools, self._calls.takes_nothing)
         self._others = None if alternatives else OtherChoices()
         self._text, self._thinking = Joiner(), ChatThinking(provider)
         self._usage: Usage | None = None
@@ -349,8 +349,8 @@ class OpenAIModel(RemoteModel):
         self._conversion = Conversion(self.name, self.server)
 
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
-        own = self.is_the_vendors
-        fitted = request if own else self._conversion.fitted(fitting.told(request))
+        own = self.is_vendor_api
+        fitted = request if own else self._conversion.fitted(valid_history.told(request))
         body = chat_body(fitted, self.model, self.provider)
         # OpenAI's reasoning models refuse the old name, most other servers do not know the new one
         body["max_completion_tokens" if own else "max_tokens"] = self._max_tokens(request)
@@ -361,7 +361,7 @@ class OpenAIModel(RemoteModel):
         return body
 
     def _explained(self, error: ProviderError, request: ModelRequest) -> ProviderError:
-        return error if self.is_the_vendors else self._conversion.explained(error, request)
+        return error if self.is_vendor_api else self._conversion.explained(error, request)
 
     def _continues(self) -> bool:
         told = (self.settings.extra or {}).get("continue_final_message")

@@ -22,14 +22,14 @@ from agentkit.checks.keys import shown_url
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import CallStart, SourceEvent
 from agentkit.foreign.absent import explained
-from agentkit.models import refusals
+from agentkit.models import error_bodies
 from agentkit.models.base import Closing, ModelRequest
 from agentkit.models.clients import Clients
-from agentkit.models.failures import Asked, Came, broken_off, no_calls, provider_error
 from agentkit.models.inflating import ACCEPT, inflated
 from agentkit.models.model_options import ModelSettings
-from agentkit.models.receiving import ResponseBody, Unreadable
+from agentkit.models.provider_errors import PartialResponse, RequestInfo, broken_off, no_calls, provider_error
 from agentkit.models.refused_replies import refused_reply
+from agentkit.models.response_body import ResponseBody, Unreadable
 from agentkit.models.retry import Retry
 from agentkit.models.schemes import other_scheme
 from agentkit.models.secrets import MIN_SECRET, Address, is_secret, watch_logs
@@ -89,17 +89,17 @@ class RemoteModel(Closing, ABC):
         watch_logs(self, self._secrets)
 
     def __repr__(self) -> str:
-        return f"<{self.name}>" if self.at_home else f"<{self.name} at {self.provider}>"
+        return f"<{self.name}>" if self.is_official_host else f"<{self.name} at {self.provider}>"
 
     @property
-    def at_home(self) -> bool:
+    def is_official_host(self) -> bool:
         """Whether the provider itself answers, not another server."""
         return self.provider == self.prefix
 
     @property
-    def is_the_vendors(self) -> bool:
+    def is_vendor_api(self) -> bool:
         """Whether the vendor's own API answers: at its own URL, or in a cloud that offers it."""
-        return self.at_home or self.provider.endswith(self.vendor.clouds)
+        return self.is_official_host or self.provider.endswith(self.vendor.clouds)
 
     @property
     def name(self) -> str:
@@ -178,7 +178,7 @@ class RemoteModel(Closing, ABC):
         received: ResponseBody | None = None
         try:
             async with AsyncExitStack() as sent:
-                with refusals.errors_up_to(self.settings.max_response):
+                with error_bodies.errors_up_to(self.settings.max_response):
                     response = await sent.enter_async_context(self._request(client, body))
                 request_id = response.headers.get("x-request-id") or response.headers.get("request-id")
                 received = self._received(response)
@@ -218,14 +218,14 @@ class RemoteModel(Closing, ABC):
         request_id: str | None,
     ) -> ProviderError:
         """Why there was no complete response, in words."""
-        came = Came(received.size, received.head) if received is not None else None
-        asked = Asked(self.provider, self._secrets, self.settings.timeout, self._misplaced(), handled)
+        came = PartialResponse(received.size, received.head) if received is not None else None
+        asked = RequestInfo(self.provider, self._secrets, self.settings.timeout, self._misplaced(), handled)
         if cause is None:
             return broken_off(asked, came, request_id)
         error, url = provider_error(cause, asked, came, request_id), self._address.url
         silent = came is None and error.status is None and error.kind in ("connection", "timeout")
         if (
-            self.at_home
+            self.is_official_host
             or self.settings.http_client is not None
             or not silent
             or not (found := await other_scheme(url))
@@ -236,7 +236,7 @@ class RemoteModel(Closing, ABC):
 
     def _misplaced(self) -> str:
         """What may be wrong with the URL, if the server does not know the request; empty if nothing seems to be."""
-        if self.at_home:
+        if self.is_official_host:
             return ""
         path = urllib.parse.urlsplit(self._address.url).path.rstrip("/")
         if added := self.vendor.adds_version:
@@ -246,7 +246,7 @@ class RemoteModel(Closing, ABC):
     def _made_client(self) -> Any:
         """The SDK's client, using our own HTTP client or the caller's."""
         http_client = self.settings.http_client or self.vendor.new_http_client()
-        refusals.watch(http_client)
+        error_bodies.install_hooks(http_client)
         return self.vendor.new_client(
             api_key=self._api_key,
             base_url=self._usable_url(),
@@ -310,7 +310,7 @@ class RemoteModel(Closing, ABC):
             )
         if key or any(map(os.environ.get, self.vendor.login_variables)):
             return key or None
-        if not self.at_home:
+        if not self.is_official_host:
             return PLACEHOLDER_KEY
         raise ConfigError(
             f"{self.name} needs an API key, but none was found: set the environment variable {variable}, or pass "

@@ -32,7 +32,7 @@ from agentkit.messages import (
 )
 from agentkit.models.base import ModelRequest
 from agentkit.models.native_arguments import readable
-from agentkit.models.rendered_once import Taken
+from agentkit.models.render_cache import Taken
 from agentkit.unicode import clean
 
 _LOG: Final = logging.getLogger("agentkit.models")
