@@ -1,4 +1,4 @@
-"""What a wrong model string was meant to be: the models and servers that people name. Tables, and how they are read.
+"""Hints for wrong model strings: the models and servers that people name. Tables, and how they are read.
 
 Pure. It suggests no string that would be refused again, and no OpenAI prefix for a model that is not OpenAI's.
 """

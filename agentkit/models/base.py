@@ -103,5 +103,5 @@ class Closing(EnteredAsync):
 
 
 def continues(model: Model) -> bool:
-    """Whether a model continues its own last message, see `Model`."""
+    """Return whether a model continues its own last message, see `Model`."""
     return bool(getattr(model, "continues", False))

@@ -56,7 +56,7 @@ class WhichCall:
         return last if not (id or name) and last is not None and self._goes_to_last(here, text) else here
 
     def _goes_to_last(self, here: NativeCall | None, text: str) -> bool:
-        """Whether a piece at this call's index continues the last one: no other call is incomplete, but that is."""
+        """Return whether a piece at this call's index continues the last call, the only one that is incomplete."""
         last = self._calls[-1]
         if here is last or last.values is not None or (here is not None and not (text.strip() and here.values)):
             return False
@@ -65,7 +65,7 @@ class WhichCall:
         return self._calls[self._complete] is last
 
     def _begins(self, known: NativeCall, id: str, name: str, text: str) -> bool:
-        """Whether a piece begins another call although there is one that it might continue."""
+        """Return whether a piece begins another call although there is one that it might continue."""
         if id and known.id and id != known.id:  # without a name, it is an id that changes with each piece
             return bool(name) or (text.lstrip().startswith("{") and bool(known.values))
         if not (name and known.name):

@@ -72,7 +72,7 @@ class HeldReply(NamedTuple):
             raise explained(self.field, error) from error.__cause__
 
     def _may_be(self, head: str, ending: Finish) -> bool:
-        """Whether the grammar allows a reply that begins like this."""
+        """Return whether the grammar allows a reply that begins like this."""
         if not self.openings or not head or ending.reason in ("refusal", "content_filter", "error"):
             return True
         return any(head.startswith(o[:HEAD]) or o.startswith(head) for o in self.openings)

@@ -54,7 +54,7 @@ def errors_up_to(limit: int) -> Iterator[None]:
 
 
 def unread_part(response: Any) -> str:
-    """What was not read of an error's body, and why; empty if all of it was."""
+    """Say which part of an error's body was not read, and why; empty if all of it was."""
     said = getattr(response, "extensions", {}).get(_LACK, "")
     return str(said)
 

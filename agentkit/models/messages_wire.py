@@ -97,7 +97,7 @@ class MessagesWire:
 
     @property
     def called(self) -> bool:
-        """Whether a call came."""
+        """Return whether a call came."""
         return bool(self._calls.all)
 
     def close(self) -> list[SourceEvent]:
@@ -219,7 +219,7 @@ class MessagesWire:
 
 
 def _kind(delta: Mapping[str, Any]) -> str:
-    """What a delta adds to; empty if it does not show that."""
+    """Return the kind of a delta; empty if it does not show that."""
     return text_of(delta.get("type")) or next((kind for kind, field in DELTAS.items() if field in delta), "")
 
 

@@ -47,7 +47,7 @@ def provider_block(
 
 
 def takes_no_arguments(schema: Mapping[str, Any]) -> bool:
-    """Whether a tool with this schema can only be called without arguments."""
+    """Return whether a tool with this schema can only be called without arguments."""
     return schema.keys() <= _SHAPE and not (schema.get("properties") or schema.get("additionalProperties"))
 
 
@@ -167,7 +167,7 @@ class NativeCalls:
         return []
 
     def takes_nothing(self, name: str) -> bool:
-        """Whether the tool of this name is known, and takes no arguments."""
+        """Return whether the tool of this name is known, and takes no arguments."""
         return name in self._schemas and takes_no_arguments(self._schemas[name])
 
     def unread(self, event: Mapping[str, Any]) -> None:
@@ -232,11 +232,11 @@ class NativeCalls:
         return events + self._end(call, arguments)
 
     def _may_lack(self, call: NativeCall) -> bool:
-        """Whether what was lost may be the arguments of a call: it has none, and its tool takes some."""
+        """Return whether what was lost may be the arguments of a call: it has none, and its tool takes some."""
         return self._lacking and not self.takes_nothing(call.name) and readable(call.text) == {}
 
     def _may_be_cut(self, call: NativeCall, arguments: Mapping[str, Any], broken: bool) -> bool:
-        """Whether a call whose arguments can be read was nevertheless cut: no arguments may mean none so far."""
+        """Return whether a call whose arguments can be read was nevertheless cut: no arguments may mean none so far."""
         last = call is self.all[-1]
         if self._marks_ends:
             return call.end != "complete" or (last and not arguments)
@@ -286,7 +286,7 @@ CUTS: Mapping[FinishReason, str] = {
 
 
 def _may_hold_others(call: NativeCall) -> bool:
-    """Whether what came for a call may be another one's: it names no tool, is ambiguous, or has several objects."""
+    """Return whether a call may have another one's pieces: it has no name, is ambiguous, or has several objects."""
     try:
         read_arguments(call.text)
     except ArgumentsError as e:
@@ -295,7 +295,7 @@ def _may_hold_others(call: NativeCall) -> bool:
 
 
 def contradict(one: str, other: str) -> bool:
-    """Whether two texts of arguments can both be read, and are different arguments."""
+    """Return whether two texts of arguments can both be read, and are different arguments."""
     if not (one.strip() and other.strip()) or (ours := readable(one)) is None:
         return False
     theirs = readable(other)

@@ -24,7 +24,7 @@ from agentkit.messages import (
 from agentkit.models import chat_thinking, prefill, valid_history
 from agentkit.models.base import ModelRequest
 from agentkit.models.chat_calls import WhichCall
-from agentkit.models.chat_choices import OtherChoices, place_of
+from agentkit.models.chat_choices import Choice, calls_of, place_of
 from agentkit.models.chat_thinking import ChatThinking
 from agentkit.models.conversion import Conversion
 from agentkit.models.finishes import finish, meaning, takes_back
@@ -180,7 +180,7 @@ class ChatWire:
         self._whole: Mapping[str, Any] = {}  # the message as a whole, if a stream has it in addition to its pieces
         self._said = False
         self._which = WhichCall(tools, self._calls.takes_nothing)
-        self._others = None if alternatives else OtherChoices()
+        self._others: dict[int, list[Choice]] | None = None if alternatives else {}
         self._text, self._thinking = Joiner(), ChatThinking(provider)
         self._usage: Usage | None = None
         self._finish: str | None = None
@@ -204,14 +204,14 @@ class ChatWire:
             if place <= 0:
                 events += self._choice(choice)
             elif self._others is not None:
-                self._others.add(place, choice)
+                self._others.setdefault(place, []).append(choice)
         if not (choices or "choices" in event or event.get("usage") or event is DONE):
             self._calls.unread(event)
         return events
 
     @property
     def called(self) -> bool:
-        """Whether a call came."""
+        """Return whether a call came."""
         return bool(self._calls.all)
 
     def _count(self, usage: object) -> None:
@@ -262,7 +262,7 @@ class ChatWire:
         if not self.called:
             events += self._delta({"tool_calls": in_places(objects_of(self._whole.get("tool_calls")))})
         if self._others and not self.called and meaning(self._finish) == "tool_calls":
-            events += self._delta({"tool_calls": self._others.calls()})
+            events += self._delta({"tool_calls": calls_of(self._others)})
         self._which.judge()
         return events
 

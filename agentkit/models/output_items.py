@@ -17,7 +17,7 @@ from agentkit.models.native import NativeCall
 from agentkit.unicode import Joiner
 
 Stage = Literal["part", "start", "end", "response"]
-"""What an event has of an item: a part; the item as it starts or ends; the item in the response as a whole."""
+"""The part of an item in an event: a piece; the item as it starts or ends; the item in the response as a whole."""
 
 
 class ItemText:
@@ -39,7 +39,7 @@ class ItemText:
         return len(self._pieces)
 
     def ends(self, text: str) -> bool:
-        """Whether what has come ends like this."""
+        """Return whether what has come ends like this."""
         return self._pieces.last(len(text)) == text
 
     def keep(self, piece: str) -> None:
@@ -52,7 +52,7 @@ class ItemText:
         return self._joiner.feed(piece)
 
     def close(self) -> str:
-        """What could not be emitted yet."""
+        """Return the text that could not be emitted yet."""
         return self._joiner.close()
 
 
@@ -130,7 +130,7 @@ class OutputItems:
         return found
 
     def _is_another(self, found: OutputItem, call_id: str, *, whole: bool) -> bool:
-        """Whether a call of this id is another one than that which was found; the id of one that ended may change."""
+        """Return whether this call id is of another call than the one found; the id of a call that ended may change."""
         if not (call_id and found.call_id) or call_id == found.call_id:
             return False
         return not (whole and found.ended and found.call_id not in self.in_whole)

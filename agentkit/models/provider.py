@@ -83,7 +83,7 @@ class RemoteModel(Closing, ABC):
         server = urllib.parse.urlsplit(self._address.url).netloc
         home = urllib.parse.urlsplit(vendor.home).netloc
         self.provider = self.prefix if f".{server}".endswith(f".{home}") else server
-        """What answers: the provider, or the host of another server. Its blocks are sent back to nothing else."""
+        """The provider, or the host of another server. Its blocks are sent back to no other."""
         self._api_key = self._find_key()
         self._secrets = self._find_secrets()
         watch_logs(self, self._secrets)
@@ -93,12 +93,12 @@ class RemoteModel(Closing, ABC):
 
     @property
     def is_official_host(self) -> bool:
-        """Whether the provider itself answers, not another server."""
+        """Return whether the provider itself answers, not another server."""
         return self.provider == self.prefix
 
     @property
     def is_vendor_api(self) -> bool:
-        """Whether the vendor's own API answers: at its own URL, or in a cloud that offers it."""
+        """Return whether the vendor's own API answers: at its own URL, or in a cloud that offers it."""
         return self.is_official_host or self.provider.endswith(self.vendor.clouds)
 
     @property
@@ -118,11 +118,11 @@ class RemoteModel(Closing, ABC):
 
     @property
     def continues(self) -> bool:
-        """Whether the model continues its own last message: as declared, or as known."""
+        """Return whether the model continues its own last message: as declared, or as known."""
         return self._continues() if self.settings.continues is None else self.settings.continues
 
     def _continues(self) -> bool:
-        """Whether it is known to."""
+        """Return whether it is known to."""
         return False
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
@@ -235,7 +235,7 @@ class RemoteModel(Closing, ABC):
         return ProviderError(f"{self.provider}: {said}", kind="bad_request", provider=self.provider)
 
     def _misplaced(self) -> str:
-        """What may be wrong with the URL, if the server does not know the request; empty if nothing seems to be."""
+        """Say what may be wrong with the URL, if the server does not know the request; else empty."""
         if self.is_official_host:
             return ""
         path = urllib.parse.urlsplit(self._address.url).path.rstrip("/")
@@ -271,7 +271,7 @@ class RemoteModel(Closing, ABC):
         return create(**given, stream=bool(body.get("stream")), extra_body=body, timeout=timeout)
 
     def _failures(self) -> tuple[type[Exception], ...]:
-        """What may be raised between here and the provider; anything else is a bug in agentkit and is not caught."""
+        """List the exceptions that a request may raise; any other one is a bug in agentkit and is not caught."""
         import anyio
         import httpx2
 
@@ -318,7 +318,7 @@ class RemoteModel(Closing, ABC):
         )
 
     def _find_secrets(self) -> list[str]:
-        """What must not be seen in an error: the key, and all other credentials."""
+        """Collect the secrets that must not be seen in an error: the key, and all other credentials."""
         found = [self._api_key or "", *self._address.secrets]
         found += [value for name, value in (self.settings.headers or {}).items() if is_secret(name)]
         found += [os.environ.get(name, "") for name in self.vendor.login_variables if is_secret(name)]

@@ -1,4 +1,4 @@
-"""What an SDK or a connection raises, as a `ProviderError`. Knows the SDKs' exceptions by shape, imports none of them.
+"""Exceptions of SDKs and connections as a `ProviderError`. Knows the SDKs' exceptions by shape, imports none of them.
 
 No key leaks: known secrets, and anything that looks like one, are redacted in every message, including the causes'.
 """
@@ -78,7 +78,7 @@ TOO_LONG: Final = re.compile(
     | input\ is\ too\ long""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""What providers say about a conversation that does not fit the model, if no code distinguishes it from other bad
+"""The words of providers for a conversation that does not fit the model, if no code distinguishes it from other bad
 requests. Source: their messages in public bug reports, such as https://github.com/boldsoftware/exe.dev/issues/62,
 https://github.com/evalstate/fast-agent/issues/621."""
 

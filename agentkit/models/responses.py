@@ -142,7 +142,7 @@ def _assistant(
 
 
 def _readable(item: Mapping[str, Any]) -> bool:
-    """Whether the provider can read this reasoning item again; without `store` it cannot find items by id."""
+    """Return whether the provider can read this reasoning item again; without `store` it cannot find items by id."""
     return bool(item.get("encrypted_content") or item.get("content"))
 
 

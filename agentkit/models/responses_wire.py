@@ -97,7 +97,7 @@ class ResponsesWire:
 
     @property
     def called(self) -> bool:
-        """Whether a call came."""
+        """Return whether a call came."""
         return bool(self._calls.all)
 
     def close(self) -> list[SourceEvent]:
@@ -282,12 +282,12 @@ def _handed_over(whole: Mapping[str, Any]) -> str:
 
 
 def _hands_over(whole: Mapping[str, Any]) -> bool:
-    """Whether it has the call's arguments, even if there are none."""
+    """Return whether it has the call's arguments, even if there are none."""
     return "arguments" in whole or "input" in whole
 
 
 def _refuses(kind: str, event: WireEvent) -> bool:
-    """Whether an event has a refusal: itself, in its part, in its item, or in the response as a whole."""
+    """Return whether an event has a refusal: itself, in its part, in its item, or in the response as a whole."""
     items = [mapping_of(event.get("item")), *items_of(mapping_of(event.get("response")).get("output"))]
     parts = [mapping_of(event.get("part"))]
     parts += [part for item in items if item.get("type") == "message" for part in items_of(item.get("content"))]

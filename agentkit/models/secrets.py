@@ -1,4 +1,4 @@
-"""What must not be seen: keys, and the credentials in a URL. Pure, except for the loggers that it watches."""
+"""Secrets that must not be seen: keys, and the credentials in a URL. Pure, except for the loggers that it watches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def is_secret(name: str) -> bool:
-    """Whether a header, field or parameter of this name contains something that must not be seen."""
+    """Return whether a header, field or parameter of this name contains something that must not be seen."""
     return _NAMES.search(name) is not None
 
 
@@ -120,7 +120,7 @@ class Address(NamedTuple):
 
 
 def secrets_in(url: str) -> tuple[str, ...]:
-    """What must not be seen of a URL; empty for text that is not a URL.
+    """Return the secrets in a URL; empty for text that is not a URL.
 
     >>> secrets_in("https://example.org/v1?key=abcdefgh&page=2")
     ('abcdefgh',)

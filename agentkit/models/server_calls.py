@@ -21,7 +21,7 @@ BlockPlace = tuple[int, int]
 
 
 class _Ties(NamedTuple):
-    """What the blocks of a conversation have to do with each other."""
+    """The relations between the blocks of a conversation."""
 
     answered: dict[BlockPlace, BlockPlace]
     """The call of each answer."""

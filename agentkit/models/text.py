@@ -93,7 +93,7 @@ class TextCalling(Closing):
 
     @property
     def continues(self) -> bool:
-        """Whether the underlying model continues its own last message."""
+        """Return whether the underlying model continues its own last message."""
         return continues(self.inner)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
@@ -215,13 +215,13 @@ def _refused(results: Sequence[Message]) -> Mapping[str, str]:
 
 
 def _without_calls(content: Sequence[AssistantPart]) -> tuple[AssistantPart, ...]:
-    """What a turn says and what its provider keeps in it, without the calls and their markup."""
+    """Return the words of a turn and the parts of its provider, without the calls and their markup."""
     kept = [part for part in content if not isinstance(part, ToolCall | MarkupPart) and not _of_calls(part)]
     return tuple(kept) if any(not isinstance(part, ThinkingPart) for part in kept) else ()
 
 
 def _of_calls(part: AssistantPart) -> bool:
-    """Whether it is only of use with a call, or was read from the text."""
+    """Return whether it is only of use with a call, or was read from the text."""
     match part:
         case TextPart(text):
             return not text.strip()

@@ -1,4 +1,4 @@
-"""What the three providers' wires share: their shape, and how their fields are read.
+"""The interface of the three providers' wires, and how their fields are read.
 
 A wire is a state machine: `feed(wire event) -> events`, no I/O, no SDK. A whole response goes through the same machine,
 as the wire events in which it would have been streamed.
@@ -24,17 +24,17 @@ class Wire(Protocol):
 
     @property
     def done(self) -> bool:
-        """Whether the response came to its end; False also if the provider interrupted it."""
+        """Return whether the response came to its end; False also if the provider interrupted it."""
         ...
 
     @property
     def called(self) -> bool:
-        """Whether a call came."""
+        """Return whether a call came."""
         ...
 
     @property
     def over(self) -> bool:
-        """Whether nothing more is to come; a response that is done may still report its usage."""
+        """Return whether nothing more is to come; a response that is done may still report its usage."""
         ...
 
     def feed(self, event: WireEvent) -> list[SourceEvent]:

@@ -50,8 +50,8 @@ def piece(text: str | None = None, name: str | None = None, **fields: Any) -> di
     return {**{k: v for k, v in fields.items() if v is not None}, "function": function}
 
 
-def index_of(how: str, at: int, count: int) -> int | None:
-    return {"own": at, "zero": 0, "none": None, "odd": (at * 7919) % (count | 1)}[how]
+def index_of(how: str, at: int) -> int | None:
+    return {"own": at, "zero": 0, "none": None}[how]
 
 
 def id_of(how: str, at: int, number: int) -> str | None:
@@ -68,7 +68,7 @@ def calls(texts: list[str], *, index: str = "own", id: str = "own", names: tuple
         for at in range(count):
             for number, text in enumerate(texts):
                 name = names[number] if number < len(names) else None
-                place = index_of(index, at, count)
+                place = index_of(index, at)
                 yield chunk(piece(text, name, index=place, id=id_of(id, at, number)))
         yield chunk(finish="tool_calls")
 
@@ -80,7 +80,7 @@ def woven(texts: list[str], *, index: str = "own", id: str = "own") -> Stream:
         for number, text in enumerate(texts):
             for at in range(count):
                 name = "get" if number == 0 else None
-                yield chunk(piece(text, name, index=index_of(index, at, count), id=id_of(id, at, number)))
+                yield chunk(piece(text, name, index=index_of(index, at), id=id_of(id, at, number)))
         yield chunk(finish="tool_calls")
 
     return stream
@@ -107,15 +107,6 @@ def of_events(make: Callable[[int], list[WireEvent]]) -> Stream:
     return stream
 
 
-def two_of_which_one_is_nameless(count: int) -> Iterator[WireEvent]:
-    """A call with an id and no name, and pieces for the one behind it."""
-    yield chunk(piece(None, None, index=0, id="x"))
-    yield chunk(piece('{"n": "', "get", index=0, id="c"))
-    for _ in range(20 * count):
-        yield chunk(piece("}", None, index=0))
-    yield chunk(finish="tool_calls")
-
-
 def all_in_one_chunk(count: int) -> Iterator[WireEvent]:
     yield chunk(*(piece(ARGUMENTS, "get", index=at, id=f"c{at}") for at in range(count)), finish="tool_calls")
 
@@ -136,45 +127,32 @@ WHOLE, PIECES = [ARGUMENTS], cut(ARGUMENTS)
 CHAT: dict[str, Stream] = {
     "in one piece each": calls(WHOLE),
     "in many pieces each": calls(PIECES),
-    "all at index 0": calls(WHOLE, index="zero"),
     "all at index 0, in pieces": calls(PIECES, index="zero"),
     "all at index 0, in pieces with ids": calls(PIECES, index="zero", id="again"),
     "without indexes": calls(WHOLE, index="none"),
-    "without indexes, in pieces": calls(PIECES, index="none"),
-    "empty ids": calls(PIECES, id="empty"),
     "without ids": calls(PIECES, id="none"),
     "equal ids": calls(PIECES, id="one"),
-    "changing ids": calls(PIECES, id="changing"),
     "changing ids at index 0": calls(PIECES, index="zero", id="changing"),
     "names in fragments": calls(["", "", *PIECES], names=("get", "_wea", "ther")),
     "names with each piece": calls(PIECES, names=("get",) * len(PIECES)),
-    "names with each piece at index 0": calls(PIECES, names=("get",) * len(PIECES), index="zero"),
     "empty arguments": calls(["{}"]),
-    "empty arguments at index 0": calls(["{}"], index="zero"),
     "no arguments": calls([""]),
     "no names": calls(PIECES, names=()),
     "unfinished at index 0": calls(['{"n": '], index="zero"),
     "given twice at index 0": calls(WHOLE * 2, names=("get", "get"), index="zero", id="again"),
     "woven": woven(PIECES),
-    "woven at index 0": woven(PIECES, index="zero", id="again"),
     "woven without ids": woven(PIECES, id="none"),
-    "in an odd order": woven(PIECES, index="odd", id="again"),
     "all in one chunk": all_in_one_chunk,
     "at many places": places,
     "one call in pieces": one(lambda count: json.dumps({"n": "words " * 4 * count}), 1),
     "one call in pieces, named in each": one(lambda count: json.dumps({"n": "words " * 4 * count}), 1, "get", index=0),
-    "one call in pieces with its id": one(lambda count: json.dumps({"n": "words " * 4 * count}), 1, index=0, id="c"),
     "one call that ends with each piece": one(lambda count: json.dumps({"n": "}" * 20 * count}), 1, "get", index=0),
     "one call of many equal objects": one(lambda count: '{"n": 1}' * 10 * count, 8, "get", index=0, id="c"),
-    "one call without indexes or ids": one(lambda count: json.dumps({"n": "words " * 4 * count}), 1),
-    "pieces behind a nameless call": two_of_which_one_is_nameless,
     "thinking": of_events(lambda at: [chunk(reasoning_content="Hm. "), chunk(content="So. ")] * 8),
     "thinking in details": of_events(
         lambda at: [chunk(reasoning_details=[{"type": "reasoning.text", "text": "Hm.", "index": at}])] * 8
     ),
-    "thinking in pieces": of_events(lambda at: [chunk(reasoning="Hm. ")] * 20),
     "text": of_events(lambda at: [chunk(content="Hm. ")] * 20),
-    "extra fields": of_events(lambda at: [chunk(piece(" ", None, index=0, **{f"extra{at}": 1}))] * 4),
 }  # fmt: skip
 
 
@@ -250,13 +228,6 @@ def messages(count: int) -> Iterator[WireEvent]:
     yield completed([])
 
 
-def parts(count: int) -> Iterator[WireEvent]:
-    for at in range(4 * count):
-        yield said("output_text.delta", output_index=0, content_index=at, item_id="m", delta="Hm. ")
-        yield said("output_text.done", output_index=0, content_index=at, item_id="m", text="Hm. ")
-    yield completed([])
-
-
 def one_part(count: int) -> Iterator[WireEvent]:
     for _ in range(4 * count):
         yield said("output_text.delta", output_index=0, content_index=0, item_id="m", delta="Hm. ")
@@ -271,13 +242,6 @@ def reasoning(count: int) -> Iterator[WireEvent]:
     yield completed([])
 
 
-def thoughts(count: int) -> Iterator[WireEvent]:
-    for at in range(count):
-        yield said("reasoning_text.delta", output_index=at, item_id=f"r{at}", delta="Hm. ")
-        yield said("output_item.done", output_index=at, item={"type": "reasoning", "id": f"r{at}", "summary": []})
-    yield completed([])
-
-
 def deltas(count: int) -> Iterator[WireEvent]:
     yield said("output_item.added", output_index=0, item=item(0, ""))
     for part in cut(json.dumps({"n": "words " * 4 * count}), 1):
@@ -287,24 +251,16 @@ def deltas(count: int) -> Iterator[WireEvent]:
 
 RESPONSES: dict[str, Stream] = {
     "calls": items(),
-    "in one piece each": items(texts=WHOLE),
-    "whole only": items(texts=[]),
     "woven": items(together=True),
     "woven at place 0": items(together=True, place=0),
     "at place 0": items(place=0),
     "without ids of items": items(ids=False),
-    "without ids at place 0": items(ids=False, place=0),
     "equal ids": items(id="fc"),
-    "empty ids": items(id="", call_id=""),
     "without ends": items(ends=False),
-    "without ends or a response": items(ends=False, last=False),
-    "woven without ends": items(together=True, ends=False, last=False),
     "deltas": deltas,
     "messages": messages,
-    "parts": parts,
     "one part": one_part,
     "reasoning": reasoning,
-    "thoughts": thoughts,
 }
 
 
@@ -370,15 +326,6 @@ def with_start(kind: str, of: str, **first: Any) -> Stream:
     return stream
 
 
-def texts(count: int) -> Iterator[WireEvent]:
-    for at in range(4 * count):
-        kind = ("text", "thinking")[at % 2]
-        yield block(at, type=kind)
-        yield delta(at, type=f"{kind}_delta", **{kind: "Hm."})
-        yield {"type": "content_block_stop", "index": at}
-    yield from END
-
-
 def input_in_pieces(count: int) -> Iterator[WireEvent]:
     yield block(0, type="tool_use", id="c", name="get", input={})
     for part in cut(json.dumps({"n": "words " * 4 * count}), 1):
@@ -389,7 +336,6 @@ def input_in_pieces(count: int) -> Iterator[WireEvent]:
 
 MESSAGES: dict[str, Stream] = {
     "calls": blocks(),
-    "in one piece each": blocks(WHOLE),
     "whole": blocks([], given=True),
     "woven": blocks(together=True),
     "woven at place 0": blocks(together=True, place=0),
@@ -397,10 +343,8 @@ MESSAGES: dict[str, Stream] = {
     "without ends": blocks(ends=False),
     "input in pieces": input_in_pieces,
     "text in pieces": with_start("text", "text", text=""),
-    "thinking in pieces": with_start("thinking", "thinking", thinking=""),
     "signature in pieces": with_start("thinking", "signature", thinking="a"),
     "compaction in pieces": with_start("compaction", "content", content=""),
-    "text and thinking": texts,
 }
 
 
