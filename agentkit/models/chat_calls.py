@@ -36,6 +36,7 @@ class WhichCall:
         self._at: dict[int, NativeCall] = {}  # the last call at each index
         self._complete = 0  # the number of calls at the beginning that are complete
         self._shared: int | None = None  # the first call that began in another's place
+        self._again: list[NativeCall] = []  # those that did so under its name
         self._before: NativeCall | None = None  # the call that the next piece does not continue, as it begins another
 
     def find(self, index: int | None, id: str, name: str, text: str) -> NativeCall | None:
@@ -79,6 +80,7 @@ class WhichCall:
         before, self._before = self._before, None
         if before is not None:
             self._shared = len(self._calls) if self._shared is None else self._shared
+            self._again += [call] if call.name == before.name else []
             bare = self._takes_nothing(before.name)
             values = {} if before.blank and bare else before.values
             if before.ambiguity or values is None:
@@ -107,7 +109,10 @@ class WhichCall:
             self._at[index] = call
 
     def judge(self) -> None:
-        """Refuse the calls that share an index, if a piece came that fits none of them."""
+        """Refuse calls that may be none: without arguments after another of their name, or if a piece fits none."""
+        for call in self._again:
+            if call.blank and not self._takes_nothing(call.name):
+                call.ambiguity = call.ambiguity or EMPTY
         if self._shared is not None and any(not (call.name or call.blank) for call in self._calls):
             for call in self._calls[self._shared :]:
                 call.ambiguity = call.ambiguity or DISPLACED

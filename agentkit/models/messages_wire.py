@@ -57,7 +57,7 @@ class MessagesWire:
         self._blocks: dict[int, dict[str, Any]] = {}  # those that are open
         self._pieces: dict[int, list[str]] = {}
         self._joiners: dict[int, Joiner] = {}
-        self._call_at: dict[int, NativeCall] = {}  # those of the open blocks
+        self._call_at: dict[int, NativeCall] = {}  # the last one at each index
         self._last: NativeCall | None = None  # the call of the last block, if it has one
         self._ids: set[str] = set()  # of the calls
         self._usage: dict[str, Any] = {}
@@ -133,7 +133,7 @@ class MessagesWire:
                 events += self._say(at, Thinking, text_of(block.get("thinking")))
             case "tool_use":
                 events += self._call(at, block)
-                if before is not None:
+                if before is not None and (before.ambiguity == MIXED or (known or {}).get("type") == "tool_use"):
                     before.ambiguity = self._call_at[at].ambiguity = MIXED
         return events
 
@@ -164,7 +164,7 @@ class MessagesWire:
             case "input_json_delta" if block is not None and of not in WORDS:
                 piece = json_text_of(delta.get("partial_json"))
                 self._pieces[at].append(piece)
-                return self._calls.more(self._call_at[at], piece) if at in self._call_at else []
+                return self._calls.more(self._call_at[at], piece) if of == "tool_use" else []
             case "compaction_delta" if block is not None:
                 _growing(block, "content").add(text_of(delta.get("content")))
             case "citations_delta":
@@ -180,10 +180,9 @@ class MessagesWire:
 
     def _leave(self, at: int) -> list[SourceEvent]:
         """Leave a block whose end did not come: another one starts in its place, or nothing more comes."""
-        call = self._call_at.pop(at, None)
-        if call is None:
+        if self._blocks[at].get("type") != "tool_use":
             return self._stop(at)
-        block = self._blocks.pop(at)
+        block, call = self._blocks.pop(at), self._call_at[at]
         return [] if call.text else self._calls.set_arguments(call, _whole_input(block))
 
     def _say(self, at: int, kind: type[Text] | type[Thinking], text: str) -> list[SourceEvent]:
@@ -199,10 +198,10 @@ class MessagesWire:
             case "text":
                 return [Text(rest)] if rest else []
             case "tool_use":
-                call = self._call_at.pop(at)
+                call = self._call_at[at]
                 given = _whole_input(block)
                 if contradict(given, call.text):
-                    call.ambiguity = CONTRADICTED
+                    call.ambiguity = call.ambiguity or CONTRADICTED
                 call.has_arguments = call.has_arguments or "input" in block or bool(pieces)
                 call.end = "complete"
                 return [] if "".join(pieces) else self._calls.set_arguments(call, given)

@@ -115,7 +115,7 @@ class ResponsesWire:
             call, events = self._started(item, {})  # a call that nothing names is an error, and is reported
             first = _handed_over(item.first) if self.done and not self._cut else ""
             if not item.told and contradict(first, call.text):
-                call.ambiguity = CONTRADICTED
+                call.ambiguity = call.ambiguity or CONTRADICTED
             call.has_arguments = call.has_arguments or item.ends
             return events + self._calls.set_arguments(call, item.told or first)
         if item.kind == "message" and not item.said:
@@ -229,7 +229,7 @@ class ResponsesWire:
             call.extras = {**extra, "type": whole["type"]}  # its namespace, its caller
         call.name = clean(text_of(whole.get("name"))) or call.name
         if contradict(item.told, _handed_over(whole)):
-            call.ambiguity = CONTRADICTED
+            call.ambiguity = call.ambiguity or CONTRADICTED
         events += self._calls.set_arguments(call, _handed_over(whole) or item.told)
         status = text_of(whole.get("status"))
         if status not in ("", "completed"):  # some servers leave it at `in_progress`: then the response's end decides
