@@ -40,6 +40,8 @@ DELTAS: Final[Mapping[str, str]] = {
 
 MIXED: Final = "another call has the same index; the arguments of the two cannot be told apart"
 
+UNREAD: Final = "a piece of it came in a form that cannot be read"
+
 AGAIN: Final = "a call with its id came before; whether they are one is ambiguous"
 
 
@@ -170,8 +172,11 @@ class MessagesWire:
             case "citations_delta":
                 pass
             case _ if kind not in DELTAS or delta.get(DELTAS[kind]):
-                self._calls.lost.append(json_text_of(delta.get("partial_json")))
                 self._calls.unread(delta)
+                if of == "tool_use":
+                    self._call_at[at].ambiguity = UNREAD
+                else:
+                    self._calls.lost.append(json_text_of(delta.get("partial_json")))
         return []
 
     def _implied(self, at: int, kind: str) -> list[SourceEvent]:
