@@ -34,17 +34,7 @@ from agentkit.models.provider import RemoteModel, offered
 from agentkit.models.render_cache import Rendered, Taken
 from agentkit.models.stream_errors import ErrorInStream, raise_error
 from agentkit.models.vendors import OPENAI
-from agentkit.models.wire import (
-    DONE,
-    WireEvent,
-    count_of,
-    counted,
-    items_of,
-    json_text_of,
-    mapping_of,
-    objects_of,
-    text_of,
-)
+from agentkit.models.wire import DONE, WireEvent, items_of, json_text_of, mapping_of, objects_of, openai_usage, text_of
 from agentkit.schemas import flavours
 from agentkit.unicode import Joiner, clean
 
@@ -217,8 +207,8 @@ class ChatWire:
     def _count(self, usage: object) -> None:
         """Counts are totals so far: zeros after others count nothing."""
         if usage:
-            before = self._usage or Usage()
-            self._usage = Usage(*(now or known for now, known in zip(usage_of(mapping_of(usage)), before, strict=True)))
+            now = openai_usage(mapping_of(usage), "prompt", "completion")
+            self._usage = Usage(*(new or old for new, old in zip(now, self._usage or Usage(), strict=True)))
 
     def _choice(self, choice: Mapping[str, Any]) -> list[SourceEvent]:
         reason = choice.get("finish_reason")
@@ -299,20 +289,6 @@ def function_of(piece: Mapping[str, Any]) -> Mapping[str, Any]:
         return function
     given = {k: piece[k] for k in ("name", "arguments") if piece.get(k) and not function.get(k)}
     return {**function, **given} if given else function or {"name": mapping_of(piece.get("custom")).get("name")}
-
-
-def usage_of(usage: Mapping[str, Any]) -> Usage:
-    """The usage of chat completions."""
-    prompt = mapping_of(usage.get("prompt_tokens_details"))
-    completion = mapping_of(usage.get("completion_tokens_details"))
-    return counted(
-        prompt=count_of(usage.get("prompt_tokens")),
-        reply=count_of(usage.get("completion_tokens")),
-        cached=count_of(prompt.get("cached_tokens")) or count_of(usage.get("prompt_cache_hit_tokens")),
-        written=count_of(prompt.get("cache_write_tokens")),
-        reasoning=count_of(completion.get("reasoning_tokens")),
-        total=count_of(usage.get("total_tokens")),
-    )
 
 
 def chunks_of(body: Mapping[str, Any]) -> list[WireEvent]:

@@ -25,7 +25,7 @@ from agentkit.models.native import (
 )
 from agentkit.models.output_items import OutputItem, OutputItems, Stage
 from agentkit.models.stream_errors import ErrorInStream, raise_error
-from agentkit.models.wire import WireEvent, count_of, counted, items_of, json_text_of, mapping_of, text_of
+from agentkit.models.wire import WireEvent, count_of, items_of, json_text_of, mapping_of, openai_usage, text_of
 from agentkit.unicode import clean
 
 CALLS: Final[Mapping[str, str]] = {"function_call": "arguments", "custom_tool_call": "input"}
@@ -255,7 +255,7 @@ class ResponsesWire:
                 events += self._added(at, whole, "response")
         self.done = self.over = True
         if response.get("usage"):
-            self._usage = usage_of(mapping_of(response["usage"]))
+            self._usage = openai_usage(mapping_of(response["usage"]), "input", "output")
         reason = mapping_of(response.get("incomplete_details")).get("reason")
         self._finish = text_of(reason) or text_of(response.get("status")) or "completed"
         return events
@@ -301,19 +301,6 @@ def _words(item: Mapping[str, Any]) -> str:
 def _thoughts(item: Mapping[str, Any]) -> str:
     parts = items_of(item.get("content")) or items_of(item.get("summary"))
     return "\n\n".join(text_of(p.get("text")) for p in parts)
-
-
-def usage_of(usage: Mapping[str, Any]) -> Usage:
-    """The usage of a response."""
-    details = mapping_of(usage.get("input_tokens_details"))
-    return counted(
-        prompt=count_of(usage.get("input_tokens")),
-        reply=count_of(usage.get("output_tokens")),
-        cached=count_of(details.get("cached_tokens")),
-        written=count_of(details.get("cache_write_tokens")),
-        reasoning=count_of(mapping_of(usage.get("output_tokens_details")).get("reasoning_tokens")),
-        total=count_of(usage.get("total_tokens")),
-    )
 
 
 def events_of(body: Mapping[str, Any]) -> Iterator[WireEvent]:

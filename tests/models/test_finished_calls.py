@@ -172,56 +172,18 @@ def test_a_complete_call_does_not_run_after_a_filter(prefix: str, way: str) -> N
     assert (result.error in ("denied", "truncated_call"), named in result.text) == (True, True)
 
 
-@pytest.mark.parametrize(
-    ("prefix", "body"),
-    [
-        (
-            "openai",
-            {
-                "choices": [
-                    {
-                        "finish_reason": "content_filter",
-                        "message": {
-                            "tool_calls": [
-                                {"id": id, "function": {"name": "clear", "arguments": '{"path": "a"}'}}
-                                for id in ("c1", "c2")
-                            ]
-                        },
-                    }
-                ]
-            },
-        ),
-        (
-            "responses",
-            {
-                "status": "incomplete",
-                "incomplete_details": {"reason": "content_filter"},
-                "output": [
-                    {
-                        "type": "function_call",
-                        "call_id": id,
-                        "name": "clear",
-                        "arguments": '{"path": "a"}',
-                        "status": "completed",
-                    }
-                    for id in ("c1", "c2")
-                ],
-            },
-        ),
-        (
-            "anthropic",
-            {
-                "type": "message",
-                "stop_reason": "refusal",
-                "content": [
-                    {"type": "tool_use", "id": id, "name": "clear", "input": {"path": "a"}} for id in ("c1", "c2")
-                ],
-            },
-        ),
-    ],
-)
-def test_of_a_whole_response_that_was_taken_back_no_call_runs(prefix: str, body: dict[str, Any]) -> None:
-    events, error = answer(Replay([body]).model(f"{prefix}:m"), stream=False)
+@pytest.mark.parametrize("prefix", WIRES)
+def test_of_a_whole_response_that_was_taken_back_no_call_runs(prefix: str) -> None:
+    ids = ("c1", "c2")
+    blocks = [{"type": "tool_use", "id": id, "name": "clear", "input": {"path": "a"}} for id in ids]
+    cut = {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}
+    choice = {"finish_reason": "content_filter", "message": {"tool_calls": [call("a", id=id) for id in ids]}}
+    bodies: dict[str, dict[str, Any]] = {
+        "openai": {"choices": [choice]},
+        "responses": {**cut, "output": [item("a", id=id, call_id=id) for id in ids]},
+        "anthropic": {"type": "message", "stop_reason": "refusal", "content": blocks},
+    }
+    events, error = answer(Replay([bodies[prefix]]).model(f"{prefix}:m"), stream=False)
     assert error is None
     assert [e.code for e in events if isinstance(e, CallError)] == ["denied", "denied"]
     assert not any(isinstance(e, CallEnd) for e in events)
