@@ -14,7 +14,7 @@ from agentkit.agent.unanswered import settled
 from agentkit.errors import ConfigError
 from agentkit.events import ToolEvent, ToolSkipped
 from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, user
-from agentkit.models.rendered_once import Rendered
+from agentkit.models.render_cache import Rendered
 from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.result import ToolContext
 

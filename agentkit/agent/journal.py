@@ -10,7 +10,7 @@ from agentkit.agent.options import RunFinish
 from agentkit.events import CallEnd, Event, SourceEvent, ToolCompleted, ToolEvent, ToolFailed, ToolSkipped, Usage
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage
 from agentkit.models.base import Model, ModelRequest
-from agentkit.models.rendered_once import Rendered
+from agentkit.models.render_cache import Rendered
 from agentkit.tool.result import ToolContext, ToolResult
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ _KEYLIKE = re.compile(
 _IN_ADDRESS = re.compile(
     r"(?<=://)[^/\s@]+@|(?i:(?<=[?&])([^=&\s]{0,40}(?:auth|key|secret|token|pass|sig)[^=&\s]{0,40}=))[^&\s'\"]+"
 )
+_BEFORE_HOST: Final = re.compile(r"(?is)^([a-z][a-z0-9+.-]*://)?.*@")  # a password may contain anything
 
 
 def without_keys(text: str) -> str:
@@ -55,3 +56,9 @@ def words(error: BaseException) -> str:
     if isinstance(error, BaseExceptionGroup):
         described += ": " + "; ".join(words(member) for member in error.exceptions[:_MEMBERS])
     return described
+
+
+def shown_url(url: str) -> str:
+    """A URL fit to be shown, regardless of what is wrong with it."""
+    bare, _, query = _BEFORE_HOST.sub(r"\1", url).partition("?")
+    return bare + ("?…" if query else "")

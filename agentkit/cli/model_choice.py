@@ -183,12 +183,12 @@ class ModelChoice:
 
 def is_reference(name: str) -> bool:
     """Whether the value of `--model` is `module:name`, and not a model string, even one with a typo."""
-    from agentkit.models import meant
+    from agentkit.foreign import provider_hints as hints
     from agentkit.models.model_strings import PROVIDERS
 
     found = _REFERENCE.fullmatch(name)
     prefix = name.partition(":")[0]
-    if found is None or prefix in (*PROVIDERS, *meant.PROVIDERS, *meant.SERVERS, *meant.ROUTERS):
+    if found is None or prefix in (*PROVIDERS, *hints.PROVIDERS, *hints.SERVERS, *hints.ROUTERS):
         return False
     return find_spec(found[1]) is not None or nearest(prefix, PROVIDERS) is None
 
@@ -237,15 +237,15 @@ def key_in(variable: str) -> str:
 
 def _wrong_string(name: str) -> ConfigError | None:
     """The error for a string that names neither a provider's model nor an object."""
-    from agentkit.models.meant import meant
+    from agentkit.checks.keys import shown_url
+    from agentkit.foreign.provider_hints import model_hint
     from agentkit.models.model_strings import PROVIDERS
-    from agentkit.models.secrets import shown
 
     prefix, _, id = name.partition(":")
     if prefix in PROVIDERS and id and id == id.strip():
         return None
     wanted = ", ".join(f"{p}:NAME" for p in PROVIDERS)
     return ConfigError(
-        f"--model {shown(name)!r}: expected {wanted}, or module:name for a model object of Python"
-        f"{meant(name, PROVIDERS, shell=True)}"
+        f"--model {shown_url(name)!r}: expected {wanted}, or module:name for a model object of Python"
+        f"{model_hint(name, PROVIDERS, shell=True)}"
     )

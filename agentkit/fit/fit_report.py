@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from math import sqrt
 from typing import Any, Final
 
+from agentkit.checks.keys import shown_url
 from agentkit.fit.calling_modes import CallingMode
 from agentkit.fit.trial import TaskOutcome
-from agentkit.models.secrets import shown
 
 _Z: Final = 1.96  # 95 % of a normal distribution
 
@@ -159,7 +159,7 @@ class FitReport:
 
     @property
     def _url(self) -> str | None:
-        return None if self.base_url is None else shown(self.base_url)
+        return None if self.base_url is None else shown_url(self.base_url)
 
 
 def ranked(rows: tuple[FitRow, ...]) -> tuple[FitRow, ...]:

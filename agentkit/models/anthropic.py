@@ -21,12 +21,12 @@ from agentkit.messages import (
     ToolCall,
     ToolMessage,
 )
-from agentkit.models import fitting, prefill
+from agentkit.models import prefill, valid_history
 from agentkit.models.base import ModelRequest
 from agentkit.models.caching import marked
 from agentkit.models.messages_wire import MessagesWire, events_of
 from agentkit.models.provider import RemoteModel, offered
-from agentkit.models.rendered_once import Rendered, Taken
+from agentkit.models.render_cache import Rendered, Taken
 from agentkit.models.server_calls import BlockPlace, sent_blocks
 from agentkit.models.vendors import ANTHROPIC
 from agentkit.models.wire import count_of, mapping_of
@@ -53,17 +53,17 @@ def max_tokens_beside(budget: int) -> int:
     return min(needed, SMALLEST_LIMIT) if budget <= SMALLEST_LIMIT - 2_000 else needed
 
 
-IDS: Final = fitting.IdRule(limit=64, allowed=lambda id: re.fullmatch("[a-zA-Z0-9_-]+", id) is not None)
+IDS: Final = valid_history.IdRule(limit=64, allowed=lambda id: re.fullmatch("[a-zA-Z0-9_-]+", id) is not None)
 
 # ---------------------------------------------------------------- request
 
 
 def messages_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
     """The body of a request, except `max_tokens` and `temperature`."""
-    named = fitting.named_tool(request)
+    named = valid_history.named_tool(request)
     messages = anthropic_messages(request.messages, provider, request.rendered, request.written)
     body: dict[str, Any] = {"model": model, "messages": messages, "stream": request.stream}
-    body["system"] = fitting.system_text(request.messages) or None
+    body["system"] = valid_history.system_text(request.messages) or None
     body["stop_sequences"] = list(request.stop) or None
     if request.tools:
         body["tools"] = [flavours.anthropic(spec) for spec in request.tools]
@@ -103,7 +103,7 @@ def anthropic_messages(
 
 
 def _messages(messages: Sequence[Message], taken: Taken, provider: str, written: Set[str]) -> list[dict[str, Any]]:
-    fitted = [m for m in fitting.conversation(messages, IDS, taken, written) if not isinstance(m, SystemMessage)]
+    fitted = [m for m in valid_history.conversation(messages, IDS, taken, written) if not isinstance(m, SystemMessage)]
     own = sent_blocks(fitted, provider, IDS)
     rendered: list[dict[str, Any]] = []
     for at, message in enumerate(fitted):
@@ -166,8 +166,8 @@ def _assistant(
 
 
 def _tool_use(call: ToolCall, callers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    arguments = json.loads(fitting.json_text(fitting.arguments_of(call)))
-    plain = {"type": "tool_use", "id": call.id, "name": fitting.fit_name(call.name), "input": arguments}
+    arguments = json.loads(valid_history.json_text(valid_history.arguments_of(call)))
+    plain = {"type": "tool_use", "id": call.id, "name": valid_history.fit_name(call.name), "input": arguments}
     return {**callers.get(call.id, {}), **plain}
 
 
@@ -194,12 +194,12 @@ class AnthropicModel(RemoteModel):
                     yield Text(text)
 
     def _continues(self) -> bool:
-        return self.at_home and prefill.claude_continues(self.model, self.settings.extra or {})
+        return self.is_official_host and prefill.claude_continues(self.model, self.settings.extra or {})
 
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
         output = request.output_schema
-        if output is not None and not (self.at_home and flavours.anthropic_output(output)):
-            request = fitting.output_in_prompt(request, constrained=False)
+        if output is not None and not (self.is_official_host and flavours.anthropic_output(output)):
+            request = valid_history.output_in_prompt(request, constrained=False)
         body = messages_body(request, self.model, self.provider)
         body["messages"] = (prefill.trimmed if self.continues else prefill.complete)(body["messages"])
         body["max_tokens"] = self._max_tokens(request)

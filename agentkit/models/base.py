@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from agentkit.checks.awaiting import EnteredAsync
 from agentkit.events import SourceEvent
 from agentkit.messages import Message
-from agentkit.models.rendered_once import Rendered
+from agentkit.models.render_cache import Rendered
 from agentkit.toolspec import OutputSchema, ToolSpec
 
 if TYPE_CHECKING:
@@ -103,5 +103,5 @@ class Closing(EnteredAsync):
 
 
 def continues(model: Model) -> bool:
-    """Whether a model continues its own last message, see `Model`."""
+    """Return whether a model continues its own last message, see `Model`."""
     return bool(getattr(model, "continues", False))

@@ -72,7 +72,7 @@ class HeldReply(NamedTuple):
             raise explained(self.field, error) from error.__cause__
 
     def _may_be(self, head: str, ending: Finish) -> bool:
-        """Whether the grammar allows a reply that begins like this."""
+        """Return whether the grammar allows a reply that begins like this."""
         if not self.openings or not head or ending.reason in ("refusal", "content_filter", "error"):
             return True
         return any(head.startswith(o[:HEAD]) or o.startswith(head) for o in self.openings)
@@ -194,7 +194,7 @@ def _field_of(model: Model) -> GrammarField:
     """How the server of a model expects a grammar."""
     takers = ", ".join(name for name, server in SERVERS.items() if isinstance(server.grammar, GrammarField))
     said = f"{model.name}: constrained= needs a server that constrains replies by a grammar"
-    if getattr(model, "at_home", False):
+    if getattr(model, "is_official_host", False):
         raise ConfigError(f"{said}, but the provider's own API does not: let the model call natively")
     if not model.name.startswith("openai:"):
         raise ConfigError(

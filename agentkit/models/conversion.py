@@ -28,7 +28,7 @@ _Offered = tuple[tuple[ToolSpec, ...], OutputSchema | None]
 
 
 class Conversion:
-    """What one model's server is sent in place of schemas that it would refuse.
+    """Rewrite the schemas that one model's server would refuse.
 
     Args:
         name: the model, as the log shows it.
@@ -87,7 +87,7 @@ def _converted(tools: tuple[ToolSpec, ...], output: OutputSchema | None) -> _Off
 
 
 def _refusals(tools: tuple[ToolSpec, ...], output: OutputSchema | None) -> Iterator[tuple[str, bool]]:
-    """What the converter refuses, with whose schema it is and where; and whether it is lost by rewriting."""
+    """List the keywords that the converter refuses, with their schema and place, and whether each is lost."""
     for tool in tools:
         for refusal in convertible(tool.parameters)[1]:
             yield f"tool {tool.name!r}, {_placed('parameters', refusal)}", refusal.lost

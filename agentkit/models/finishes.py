@@ -53,12 +53,12 @@ FINISHES: Final[Mapping[str, FinishReason]] = {word: reason for reason, words in
 
 
 def meaning(raw: str | None, reasons: Mapping[str, FinishReason] = FINISHES) -> FinishReason | None:
-    """What a word for the end means, in capitals (Google, Cohere) or with hyphens (Vercel) as well; None if unknown."""
+    """Return the meaning of a word for the end, also in capitals (Google, Cohere) or with hyphens (Vercel), or None."""
     return reasons.get((raw or "").strip().lower().replace("-", "_"))
 
 
 def takes_back(raw: str | None) -> bool:
-    """Whether a provider's word for the end retracts the response; no later word changes that."""
+    """Return whether a provider's word for the end retracts the response; no later word changes that."""
     return meaning(raw) in TAKEN_BACK
 
 

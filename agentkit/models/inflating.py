@@ -98,11 +98,11 @@ class _Stream:
 
     @property
     def whole(self) -> bool:
-        """Whether the body may end here: nothing came, or the compressed stream has ended."""
+        """Return whether the body may end here: nothing came, or the compressed stream has ended."""
         return self._inflater.eof or not self._begun
 
     def steps(self, piece: bytes) -> Iterator[bytes]:
-        """What a piece of the body adds, step by step; a step may add nothing.
+        """Decompress a piece of the body, step by step; a step may add nothing.
 
         Raises:
             zlib.error: it is damaged.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import reduce
 from types import MappingProxyType
@@ -10,7 +9,6 @@ from typing import Any, Final
 
 from agentkit.events import Finish, SourceEvent, Text, Thinking, Usage
 from agentkit.formats.pieces import Pieces
-from agentkit.models.event_shapes import DELTAS, MESSAGES, NOTHING, TEXT, EventShape, has_more
 from agentkit.models.finishes import finish, meaning, takes_back
 from agentkit.models.native import (
     CONTRADICTED,
@@ -21,9 +19,6 @@ from agentkit.models.native import (
     provider_block,
 )
 from agentkit.models.native_arguments import readable
-from agentkit.models.repeated_blocks import AGAIN
-from agentkit.models.shared_indexes import SharedIndexes
-from agentkit.models.strays import UNREAD
 from agentkit.models.stream_errors import ErrorInStream, raise_error
 from agentkit.models.wire import WireEvent, count_of, counted, items_of, json_text_of, mapping_of, text_of
 from agentkit.unicode import Joiner
@@ -34,7 +29,20 @@ WORDS: Final = ("text", "thinking")
 OF_REPLY: Final = ("output_tokens", "output_tokens_details")
 """The counts of the reply. At a message's start they say nothing: 1 token, as a rule."""
 
-_INPUT: Final = EventShape({"partial_json": TEXT})
+DELTAS: Final[Mapping[str, str]] = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "signature",
+    "input_json_delta": "partial_json",
+    "compaction_delta": "content",
+}
+"""The field of each kind of delta; it also shows the kind of one whose type was omitted."""
+
+MIXED: Final = "another call has the same index; the arguments of the two cannot be told apart"
+
+UNREAD: Final = "a piece of it came in a form that cannot be read"
+
+AGAIN: Final = "a call with its id came before; whether they are one is ambiguous"
 
 
 class MessagesWire:
@@ -48,12 +56,12 @@ class MessagesWire:
     def __init__(self, provider: str, schemas: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> None:
         self.provider = provider
         self._calls = NativeCalls(provider, marks_ends=True, schemas=schemas)
-        self._blocks: dict[int, dict[str, Any]] = {}
+        self._blocks: dict[int, dict[str, Any]] = {}  # those that are open
         self._pieces: dict[int, list[str]] = {}
         self._joiners: dict[int, Joiner] = {}
-        self._call_at: dict[int, NativeCall] = {}  # stopped ones as well
-        self._early: dict[int, list[str | None]] = {}  # None is a piece that cannot be read
-        self._shared = SharedIndexes()
+        self._call_at: dict[int, NativeCall] = {}  # the last one at each index
+        self._last: NativeCall | None = None  # the call of the last block, if it has one
+        self._ids: set[str] = set()  # of the calls
         self._usage: dict[str, Any] = {}
         self._finish: str | None = None
         self.done = self.over = False
@@ -61,56 +69,44 @@ class MessagesWire:
     def feed(self, event: WireEvent) -> list[SourceEvent]:
         """One event of the stream."""
         raise_error(event)
-        kind = text_of(event.get("type"))
-        reason = text_of(mapping_of(event.get("delta")).get("stop_reason")) if kind == "message_delta" else ""
-        if reason:
-            self._calls.held = self._calls.held or takes_back(reason)
-            if meaning(reason) == "length":
-                self._calls.cut()
-        stands = self._calls.go_on() if reason or kind.startswith("content_block_") else []
-        if kind != "content_block_delta":  # what is not read of that is looked for where it belongs
-            self._calls.check(event, MESSAGES.get(kind, NOTHING))
-        return stands + self._event(kind, event)
-
-    def _event(self, kind: str, event: WireEvent) -> list[SourceEvent]:
         at = count_of(event.get("index"))
-        match kind:
+        match text_of(event.get("type")):
             case "message_start":
                 if self._joiners:
                     raise ErrorInStream.of({"message": "another message starts in the middle of this one"})
                 message = mapping_of(event.get("message"))
                 self._count({k: v for k, v in mapping_of(message.get("usage")).items() if k not in OF_REPLY})
-                self._calls.held = takes_back(text_of(message.get("stop_reason")))
+                self._calls.barred = takes_back(text_of(message.get("stop_reason")))
             case "content_block_start":
                 return self._start(at, mapping_of(event.get("content_block")))
             case "content_block_delta":
-                return self._delta(at, mapping_of(event.get("delta")), event)
+                return self._delta(at, mapping_of(event.get("delta")))
             case "content_block_stop" if at in self._blocks:
                 return self._stop(at)
             case "message_delta":
                 if not takes_back(self._finish):
                     self._finish = text_of(mapping_of(event.get("delta")).get("stop_reason")) or self._finish
+                self._calls.barred = self._calls.barred or takes_back(self._finish)
                 self._count(mapping_of(event.get("usage")))
                 self.done = self.done or self._finish is not None  # complete; only `message_stop` is still to come
             case "message_stop":
                 self.done = self.over = True
+            case "content_block_stop":
+                pass
+            case _:
+                self._calls.unread(event)
         return []
 
     @property
     def called(self) -> bool:
-        """Whether a call came."""
+        """Return whether a call came."""
         return bool(self._calls.all)
 
     def close(self) -> list[SourceEvent]:
         """The last events."""
         events = [event for at in list(self._blocks) for event in self._leave(at)]
-        for call, given in self._shared.told():
-            events += self._calls.tell(call, json.dumps(given, ensure_ascii=False))
-        for pieces in self._early.values():  # arguments of a call that nothing names
-            if said := [piece for piece in pieces if piece is not None]:
-                events += self._calls.more(self._calls.begin("", "")[0], "".join(said))
-        if any(None in pieces for pieces in self._early.values()):
-            self._calls.doubt_silent()
+        if self._last is not None and meaning(self._finish) == "length":
+            self._last.end = "incomplete"  # its block's end shows no more than the limit
         ending: Finish | None = None
         if self.done:
             ending = finish(self._finish, calls=self.called)
@@ -121,100 +117,78 @@ class MessagesWire:
         self._usage.update({k: v for k, v in usage.items() if v or k not in self._usage})
 
     def _start(self, at: int, block: Mapping[str, Any]) -> list[SourceEvent]:
-        if not text_of(block.get("type")):
-            self._calls.check(block, NOTHING)
+        kind = text_of(block.get("type"))
+        if not kind:
+            self._calls.unread(block)
             return []
-        known = self._blocks.get(at)
-        same_id = known is not None and block.get("id") and known.get("id") == block["id"]
-        if same_id and block.get("type") == "tool_use":
+        known, before = self._blocks.get(at), self._call_at.get(at)
+        if known is not None and kind == "tool_use" and block.get("id") and known.get("id") == block["id"]:
             return []  # started twice
-        before = self._leave(at) if known is not None else []
+        events = self._leave(at) if known is not None else []
         self._blocks[at] = dict(block)
         self._pieces[at], self._joiners[at] = [], Joiner()
-        self._call_at.pop(at, None)
-        return before + self._started(at, block)
-
-    def _started(self, at: int, block: Mapping[str, Any]) -> list[SourceEvent]:
-        match block.get("type"):
+        self._last = None
+        match kind:
             case "text":
-                return self._say(at, Text, text_of(block.get("text")))
+                events += self._say(at, Text, text_of(block.get("text")))
             case "thinking":
-                return self._say(at, Thinking, text_of(block.get("thinking")))
+                events += self._say(at, Thinking, text_of(block.get("thinking")))
             case "tool_use":
-                repeats = at not in self._early and self._shared.repeated.open(at, block)
-                return [] if repeats else self._call(at, block)
-        return []
+                events += self._call(at, block)
+                if before is not None and (before.ambiguity == MIXED or (known or {}).get("type") == "tool_use"):
+                    before.ambiguity = self._call_at[at].ambiguity = MIXED
+        return events
 
     def _call(self, at: int, block: Mapping[str, Any]) -> list[SourceEvent]:
-        """A call starts in this block. Some of its input may have come."""
-        call, events = self._calls.begin(text_of(block.get("id")), text_of(block.get("name")))
-        self._call_at[at] = call
+        id = text_of(block.get("id"))
+        call, events = self._calls.begin(id, text_of(block.get("name")))
+        self._call_at[at] = self._last = call
+        if id in self._ids:
+            call.ambiguity = AGAIN
+        self._ids |= {id} if id else set()
         caller = mapping_of(block.get("caller"))
         if caller and caller != {"type": "direct"}:  # a server tool's code made the call; the API requires it
             call.extras["caller"] = caller
-        early = self._early.pop(at, [])
-        self._calls.claim(at)
-        call.doubt = UNREAD if None in early else ""
-        self._pieces[at] = [*filter(None, early)]
-        self._shared.begin(at, call, mapping_of(block.get("input")))
-        return events + self._calls.more(call, "".join(self._pieces[at]))
+        return events
 
-    def _delta(self, at: int, delta: Mapping[str, Any], event: WireEvent) -> list[SourceEvent]:
+    def _delta(self, at: int, delta: Mapping[str, Any]) -> list[SourceEvent]:
         block = self._blocks.get(at)
+        of = block and block.get("type")
         match kind := _kind(delta):
-            case "text_delta" if block is None or block.get("type") == "text":
+            case "text_delta" if of in (None, "text"):
                 return self._implied(at, "text") + self._say(at, Text, text_of(delta.get("text")))
-            case "thinking_delta" if block is None or block.get("type") == "thinking":
+            case "thinking_delta" if of in (None, "thinking"):
                 return self._implied(at, "thinking") + self._say(at, Thinking, text_of(delta.get("thinking")))
             case "signature_delta" if block is not None:
                 piece, said = text_of(delta.get("signature")), _growing(block, "signature")
                 if len(piece) != len(said) or piece != said.text():
                     said.add(piece)
-            case "input_json_delta" if not _is_odd(delta, self._call_at.get(at)):
-                return self._hand_over(at, json_text_of(delta.get("partial_json")))
+            case "input_json_delta" if block is not None and of not in WORDS:
+                piece = json_text_of(delta.get("partial_json"))
+                self._pieces[at].append(piece)
+                return self._calls.more(self._call_at[at], piece) if of == "tool_use" else []
             case "compaction_delta" if block is not None:
                 _growing(block, "content").add(text_of(delta.get("content")))
-            case "citations_delta" if block is not None and at not in self._call_at:
-                return []
-            case _ if kind not in DELTAS or delta.get(DELTAS[kind]) or has_more(delta, NOTHING):
-                self._doubt(at, event)
+            case "citations_delta":
+                pass
+            case _ if kind not in DELTAS or delta.get(DELTAS[kind]):
+                self._calls.unread(delta)
+                if of == "tool_use":
+                    self._call_at[at].ambiguity = UNREAD
+                else:
+                    self._calls.lost.append(json_text_of(delta.get("partial_json")))
         return []
-
-    def _doubt(self, at: int, event: WireEvent) -> None:
-        """Something came that cannot be read, or does not belong there: the call there, if one is, may be another."""
-        call = self._call_at.get(at)
-        if call is not None:
-            call.doubt = call.doubt or UNREAD
-        elif at not in self._blocks:
-            self._early.setdefault(at, []).append(None)
-            self._calls.stray(at)
-        else:
-            self._calls.check(event, NOTHING)
 
     def _implied(self, at: int, kind: str) -> list[SourceEvent]:
         """Start a block whose own start did not come."""
         return [] if at in self._blocks else self._start(at, {"type": kind})
 
-    def _hand_over(self, at: int, piece: str) -> list[SourceEvent]:
-        """More input of a call or of a server tool. Input that comes before its block waits for it."""
-        if at in self._blocks and self._blocks[at].get("type") not in WORDS:
-            self._pieces[at].append(piece)
-        elif at not in self._call_at:
-            self._early.setdefault(at, []).append(piece)
-            self._calls.stray(at)
-        call = self._call_at.get(at)
-        told = self._shared.decides(at) and call is not None and not call.doubt
-        return [] if call is None or told else self._calls.more(call, piece)
-
     def _leave(self, at: int) -> list[SourceEvent]:
-        """A block is over, though its end did not come: another one starts in its place, or nothing more comes."""
-        if at in self._shared.repeated:
-            return self._judge(at, stopped=False)
-        call = self._call_at.get(at)
-        if call is None:
+        """Leave a block whose end did not come: another one starts in its place, or nothing more comes."""
+        if self._blocks[at].get("type") != "tool_use":
             return self._stop(at)
-        block = self._blocks.pop(at)
-        return [] if call.text else self._calls.tell(call, _whole_input(block))
+        block, call = self._blocks.pop(at), self._call_at[at]
+        return [] if call.text else self._calls.set_arguments(call, _whole_input(block))
 
     def _say(self, at: int, kind: type[Text] | type[Thinking], text: str) -> list[SourceEvent]:
         text = self._joiners[at].feed(text)
@@ -222,26 +196,7 @@ class MessagesWire:
             self._pieces[at].append(text)
         return [kind(text)] if text else []
 
-    def _judge(self, at: int, *, stopped: bool) -> list[SourceEvent]:
-        """A block is over that may repeat a call: nothing has come if it does; otherwise its own call starts now."""
-        block, pieces = self._blocks[at], self._pieces[at]
-        given = "".join(pieces) or _whole_input(block)
-        known, verdict = self._shared.repeated.judge(at, given, stopped=stopped)
-        if verdict == "same":
-            for of in (self._blocks, self._pieces, self._joiners):
-                del of[at]
-            self._call_at[at] = known
-            return []
-        self._early[at] = [*pieces]
-        events = self._call(at, block)
-        if verdict == "ambiguous":
-            for call in (known, self._call_at[at]):
-                call.doubt = call.doubt or AGAIN
-        return events + (self._stop(at) if stopped else self._leave(at))
-
     def _stop(self, at: int) -> list[SourceEvent]:
-        if at in self._shared.repeated:
-            return self._judge(at, stopped=True)
         pieces, rest = self._pieces.pop(at), self._joiners[at].close()
         block = {k: v.text() if isinstance(v, Pieces) else v for k, v in self._blocks.pop(at).items()}
         match block.get("type"):
@@ -250,24 +205,16 @@ class MessagesWire:
             case "tool_use":
                 call = self._call_at[at]
                 given = _whole_input(block)
-                whole = [] if "".join(pieces) else self._calls.tell(call, given)
                 if contradict(given, call.text):
-                    call.doubt = CONTRADICTED
-                call.told = call.told or "input" in block or bool(pieces)
-                self._shared.stop(at)
-                events = whole + self._calls.end(call)
-                # told before the block's end, which then shows no more than the limit
-                if meaning(self._finish) == "length":
-                    self._calls.cut()
-                return events
+                    call.ambiguity = call.ambiguity or CONTRADICTED
+                call.has_arguments = call.has_arguments or "input" in block or bool(pieces)
+                call.end = "complete"
+                return [] if "".join(pieces) else self._calls.set_arguments(call, given)
             case "thinking":
+                said: list[SourceEvent] = [Thinking(rest)] if rest else []
                 thought = {**block, "thinking": "".join(pieces) + rest}
-                events = [Thinking(rest)] if rest else []
-                return (
-                    [*events, provider_block(self.provider, thought, thinking=True)]
-                    if block.get("signature")
-                    else events
-                )
+                signed = [provider_block(self.provider, thought, thinking=True)] if block.get("signature") else []
+                return [*said, *signed]
             case "redacted_thinking":
                 return [provider_block(self.provider, block, thinking=True)]
         if "".join(pieces):
@@ -276,18 +223,8 @@ class MessagesWire:
 
 
 def _kind(delta: Mapping[str, Any]) -> str:
-    """What a delta adds to; empty if it does not show that."""
+    """Return the kind of a delta; empty if it does not show that."""
     return text_of(delta.get("type")) or next((kind for kind, field in DELTAS.items() if field in delta), "")
-
-
-def _is_odd(delta: Mapping[str, Any], call: NativeCall | None) -> bool:
-    """Whether a delta of an input has it elsewhere, or as another value than a text in the middle of that text."""
-    given = delta.get("partial_json")
-    if given and isinstance(given, str):
-        return False
-    if not given:
-        return has_more(delta, _INPUT)
-    return call is not None and not call.pieces.blank and call.values is None
 
 
 def _whole_input(block: Mapping[str, Any]) -> str:

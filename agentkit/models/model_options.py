@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, get_origin
 
 from agentkit.checks import bounds
 from agentkit.checks.bounds import Bound, or_none
+from agentkit.checks.keys import shown_url
 from agentkit.checks.spelling import takes
 from agentkit.foreign.elsewhere import at
 from agentkit.models import servers
-from agentkit.models.secrets import is_secret, shown
+from agentkit.models.secrets import is_secret
 
 if TYPE_CHECKING:
     from agentkit.formats.format import Format
@@ -92,7 +93,7 @@ class ModelSettings:
     def __repr__(self) -> str:
         """The settings, except keys, and without the credentials in the URL."""
         told = {f.name: getattr(self, f.name) for f in fields(ModelSettings) if f.repr}
-        url = {} if self.base_url is None else {"base_url": shown(self.base_url)}
+        url = {} if self.base_url is None else {"base_url": shown_url(self.base_url)}
         extra = {k: "[key]" if is_secret(k) else v for k, v in (self.extra or {}).items() if v is not None}
         return f"Settings({', '.join(f'{k}={v!r}' for k, v in {**url, **told, 'extra': extra}.items())})"
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Final
 
+from agentkit.checks.keys import shown_url
 from agentkit.errors import ConfigError
 from agentkit.models.base import ClosableModel
 from agentkit.models.model_options import ModelOptions, by
-from agentkit.models.secrets import shown
 
 PROVIDERS: Final[Mapping[str, str]] = {
     "openai": "OpenAIModel",
@@ -32,11 +32,12 @@ def known(name: str) -> tuple[str, str]:
         )
     prefix, _, id = name.partition(":")
     if prefix not in PROVIDERS or not id or id != id.strip():
-        from agentkit.models.meant import meant
+        from agentkit.foreign.provider_hints import model_hint
 
         wanted = ", ".join(f"{p}:" for p in PROVIDERS)
         raise ConfigError(
-            f"a model string is one of {wanted} and the model's name; found {shown(name)!r}{meant(name, PROVIDERS)}"
+            f"a model string is one of {wanted} and the model's name; found {shown_url(name)!r}"
+            f"{model_hint(name, PROVIDERS)}"
         )
     return prefix, id
 

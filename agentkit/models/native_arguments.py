@@ -27,7 +27,6 @@ LIMITS: Final = Limits()
 """As for a call written in text: its length, and the nesting of arrays and objects."""
 
 _SPACE = re.compile(r"[\s\ufeff]*")
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|-?Infinity|NaN|-?\d[\d.eE+-]*', re.DOTALL)
 _KINDS: Final[Mapping[str, str]] = {"list": "an array", "str": "a string", "bool": "a boolean", "NoneType": "null"}
 
 
@@ -58,7 +57,8 @@ def read_arguments(text: str) -> NativeArguments:
     """Read the arguments object.
 
     No text at all and `null` mean no arguments. Servers that send `{}` first and the object after it, or repeat or
-    extend the object they sent, mean the last one. An object encoded twice, and raw line ends inside strings, are read.
+    extend the object they sent, mean the last one (Source: litellm#20480, opencodex#361). An object encoded twice, and
+    raw line ends inside strings, are read.
 
     Raises:
         ArgumentsError: the text is none of these.
@@ -67,11 +67,11 @@ def read_arguments(text: str) -> NativeArguments:
         raise ArgumentsError("limit", f"the arguments have {len(text):,} characters; at most {LIMITS.call:,} are read")
     whole = text
     found, repairs = _decode(text)
-    if len(found) == 1 and isinstance(found[0], str):
-        text = found[0]
-        found, inner = _decode(text)
-        repairs = (DOUBLY_ENCODED, *inner)
-    if values.too_deep(found, f"[{text}", LIMITS.depth + 1):  # as one array: there may be many
+    if texts := [value for value in found if isinstance(value, str)]:
+        inner = [_decode(value) if isinstance(value, str) else ([value], ()) for value in found]
+        found = [value for values_of_one, _ in inner for value in values_of_one]
+        repairs = tuple(dict.fromkeys((*repairs, DOUBLY_ENCODED, *(code for _, codes in inner for code in codes))))
+    if values.too_deep(found, "".join(("[", text, *texts)), LIMITS.depth + 1):  # as one array: there may be many
         raise _too_deep()
     objects = [v for v in found if isinstance(v, dict)]
     if len(objects) < len(found):
@@ -92,12 +92,6 @@ def readable(text: str) -> dict[str, Any] | None:
         return None
 
 
-def is_another(values: Mapping[str, Any], text: str) -> bool:
-    """Whether complete arguments do not repeat those that had come, with or without more."""
-    others = readable(text)
-    return others is not None and any(key not in others or others[key] != value for key, value in values.items())
-
-
 def _decode(text: str) -> tuple[list[Any], tuple[str, ...]]:
     """All JSON values of the text, in order."""
     try:
@@ -115,45 +109,25 @@ def _decode(text: str) -> tuple[list[Any], tuple[str, ...]]:
 
 def _values(text: str, decoder: json.JSONDecoder) -> list[Any]:
     found = []
-    at = skip_space(text, 0)
+    at = _SPACE.match(text).end()  # type: ignore[union-attr]  # it matches anywhere
     while at < len(text):
         value, end = decoder.raw_decode(text, at)
         found.append(value)
-        at = skip_space(text, end)
+        at = _SPACE.match(text, end).end()  # type: ignore[union-attr]
     return found
-
-
-def skip_space(text: str, at: int) -> int:
-    """Where white space and byte order marks end that may begin at an index."""
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
 
 
 def _refuse(text: str, error: ValueError | RecursionError) -> NoReturn:
     if isinstance(error, RecursionError):
         raise _too_deep() from None
+    if isinstance(error, values.GivenTwice):
+        raise ArgumentsError("ambiguous_call", str(error)) from error
+    at, message = 0, str(error)
     if isinstance(error, json.JSONDecodeError):
         at = error.pos
         seen = f"{text[at : at + 20]!r}" if at < len(text) else "the end"
         message = f"{error.msg.removesuffix(' at')} at position {at} of {len(text)}: found {seen}"
-    elif isinstance(error, values.GivenTwice):
-        raise ArgumentsError("ambiguous_call", str(error), 0) from error
-    else:
-        at = _bad_number(text)
-        message = f"{error} (position {at})"
     raise ArgumentsError("invalid_json", f"the arguments are not JSON: {message}", at) from error
-
-
-def _bad_number(text: str) -> int:
-    """The position of the number that the decoder refused without giving it."""
-    for token in _TOKEN.finditer(text):
-        if token[0][0] == '"':
-            continue
-        try:
-            values.DECODER.decode(token[0])
-        except ValueError:
-            return token.start()
-    return 0
 
 
 def _too_deep() -> ArgumentsError:

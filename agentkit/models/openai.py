@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from agentkit.errors import ProviderError
-from agentkit.events import ArgumentDelta, SourceEvent, Text, Usage
+from agentkit.events import SourceEvent, Text, Usage
 from agentkit.messages import (
     AssistantMessage,
     ImagePart,
@@ -21,44 +21,31 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.models import chat_thinking, fitting, prefill
+from agentkit.models import chat_thinking, prefill, valid_history
 from agentkit.models.base import ModelRequest
 from agentkit.models.chat_calls import WhichCall
-from agentkit.models.chat_choices import OtherChoices, place_of
+from agentkit.models.chat_choices import Choice, calls_of, place_of
 from agentkit.models.chat_thinking import ChatThinking
 from agentkit.models.conversion import Conversion
-from agentkit.models.event_shapes import CHAT
-from agentkit.models.final_message import decide
 from agentkit.models.finishes import finish, meaning, takes_back
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.native import NativeCalls, last_events
-from agentkit.models.native_arguments import readable
 from agentkit.models.provider import RemoteModel, offered
-from agentkit.models.rendered_once import Rendered, Taken
+from agentkit.models.render_cache import Rendered, Taken
 from agentkit.models.stream_errors import ErrorInStream, raise_error
 from agentkit.models.vendors import OPENAI
-from agentkit.models.wire import (
-    DONE,
-    WireEvent,
-    count_of,
-    counted,
-    items_of,
-    json_text_of,
-    mapping_of,
-    objects_of,
-    text_of,
-)
+from agentkit.models.wire import DONE, WireEvent, items_of, json_text_of, mapping_of, objects_of, openai_usage, text_of
 from agentkit.schemas import flavours
 from agentkit.unicode import Joiner, clean
 
-IDS: Final = fitting.IdRule(limit=40)  # "string too long. Expected a string with maximum length 40"
+IDS: Final = valid_history.IdRule(limit=40)  # "string too long. Expected a string with maximum length 40"
 
 # ---------------------------------------------------------------- request
 
 
 def chat_body(request: ModelRequest, model: str, provider: str) -> dict[str, Any]:
     """The body of a request, except what depends on the server."""
-    named = fitting.named_tool(request)
+    named = valid_history.named_tool(request)
     messages = chat_messages(request.messages, provider, request.rendered, request.written)
     body: dict[str, Any] = {"model": model, "messages": messages, "stream": request.stream}
     if request.stream:
@@ -84,7 +71,7 @@ def chat_messages(
 def _messages(messages: Sequence[Message], taken: Taken, provider: str, written: Set[str]) -> list[dict[str, Any]]:
     rendered: list[dict[str, Any]] = []
     said: list[TextPart | ImagePart] | None = None  # by the user, since the last message in another role
-    for message in fitting.conversation(messages, IDS, taken, written):
+    for message in valid_history.conversation(messages, IDS, taken, written):
         if isinstance(message, UserMessage):
             said = [*(said or ()), *message.content]
         elif isinstance(message, ToolMessage):
@@ -132,7 +119,7 @@ def _others(message: SystemMessage | AssistantMessage, provider: str) -> Iterato
 
 
 def _call(call: ToolCall, extras: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    function = {"name": fitting.fit_name(call.name), "arguments": fitting.arguments_text(call)}
+    function = {"name": valid_history.fit_name(call.name), "arguments": valid_history.arguments_text(call)}
     return {**extras.get(call.id, {}), "id": call.id, "type": "function", "function": function}
 
 
@@ -148,7 +135,7 @@ def _joined_thinking(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _images(message: ToolMessage) -> list[TextPart | ImagePart]:
     """A result's images, with a line that names the call they belong to."""
     images = [p for p in message.content if isinstance(p, ImagePart)]
-    name = message.name or fitting.UNNAMED
+    name = message.name or valid_history.UNNAMED
     return [TextPart(f"What {name} ({message.call_id}) returned:"), *images] if images else []
 
 
@@ -180,10 +167,10 @@ class ChatWire:
         alternatives: bool = False,
     ) -> None:
         self._calls = NativeCalls(provider, marks_ends=False, whole_names=False, schemas=schemas)
-        self._final: Mapping[str, Any] = {}  # the message as a whole, if a stream has it in addition to its pieces
+        self._whole: Mapping[str, Any] = {}  # the message as a whole, if a stream has it in addition to its pieces
         self._said = False
-        self._which = WhichCall(tools)
-        self._others = None if alternatives else OtherChoices()
+        self._which = WhichCall(tools, self._calls.takes_nothing)
+        self._others: dict[int, list[Choice]] | None = None if alternatives else {}
         self._text, self._thinking = Joiner(), ChatThinking(provider)
         self._usage: Usage | None = None
         self._finish: str | None = None
@@ -207,50 +194,32 @@ class ChatWire:
             if place <= 0:
                 events += self._choice(choice)
             elif self._others is not None:
-                self._others.add(place, choice)
-        if not events or (self.called and not isinstance(events[-1], ArgumentDelta)):
-            self._check(event, choices)
+                self._others.setdefault(place, []).append(choice)
+        if not (choices or "choices" in event or event.get("usage") or event is DONE):
+            self._calls.unread(event)
         return events
-
-    def _check(self, event: WireEvent, choices: Sequence[Mapping[str, Any]]) -> None:
-        """Look for what was not read of an event; one that tells the end or the usage has been read."""
-        ends = any(choice.get("finish_reason") is not None for choice in choices)
-        if not (ends or (event.get("usage") and not choices)):
-            self._calls.check(event, CHAT)
 
     @property
     def called(self) -> bool:
-        """Whether a call came."""
+        """Return whether a call came."""
         return bool(self._calls.all)
 
     def _count(self, usage: object) -> None:
         """Counts are totals so far: zeros after others count nothing."""
         if usage:
-            before = self._usage or Usage()
-            self._usage = Usage(*(now or known for now, known in zip(usage_of(mapping_of(usage)), before, strict=True)))
+            now = openai_usage(mapping_of(usage), "prompt", "completion")
+            self._usage = Usage(*(new or old for new, old in zip(now, self._usage or Usage(), strict=True)))
 
     def _choice(self, choice: Mapping[str, Any]) -> list[SourceEvent]:
         reason = choice.get("finish_reason")
         if reason is not None:
             self._finish = self._finish if takes_back(self._finish) else text_of(reason)
             self.done = True
-        deltas = objects_of(choice.get("delta"))
-        if message := mapping_of(choice.get("message")):
-            self._final = message
-            if any(is_part(call) for call in objects_of(message.get("tool_calls"))):
-                self._calls.stray()
-        elif self._final.get("content") and any(delta.get("content") for delta in deltas):
-            self._calls.unread({"message": self._final})  # it was not the last word, and not read as a piece
-        said = (*deltas, self._final)
+        self._whole = mapping_of(choice.get("message")) or self._whole
+        deltas = objects_of(choice.get("delta")) or [{"content": text_of(choice.get("text"))}]
+        said = (*deltas, self._whole)
         self._refused = self._refused or any("refusal" in one and text_of(one["refusal"]) for one in said)
-        self._calls.held = bool(self._final) or self._refused or takes_back(self._finish)
-        if not deltas and (words := strings_of(choice.get("delta")) or text_of(choice.get("text"))):
-            self._calls.stray()  # in no shape of the protocol: it may be a part of a call
-            deltas = [{"content": words}]
-        events: list[SourceEvent] = []
-        for delta in deltas:
-            events += self._delta(delta)
-        return events
+        return [event for delta in deltas for event in self._delta(delta)]
 
     def close(self) -> list[SourceEvent]:
         """The last events."""
@@ -277,17 +246,15 @@ class ChatWire:
         return events
 
     def _finally(self) -> list[SourceEvent]:
-        """Where the message as a whole adds to its pieces or differs from them."""
-        final, self._final = self._final, {}
-        words = {} if self._said else {k: final[k] for k in ("content", "refusal") if k in final}
+        """Read what only the message as a whole has, or another choice: the words or the calls, if no piece had any."""
+        words = {} if self._said else {k: self._whole[k] for k in ("content", "refusal") if k in self._whole}
         events = self._delta(words)
-        told = [{**call, "function": function_of(call)} for call in objects_of(final.get("tool_calls"))]
-        if self._others and not (self.called or told) and meaning(self._finish) == "tool_calls":
-            events += self._delta({"tool_calls": self._others.calls()})
-        self._which.judge(self._calls.all)
-        if self.called:
-            return events + decide(self._calls, told)
-        return events + self._delta({"tool_calls": in_places(told)})
+        if not self.called:
+            events += self._delta({"tool_calls": in_places(objects_of(self._whole.get("tool_calls")))})
+        if self._others and not self.called and meaning(self._finish) == "tool_calls":
+            events += self._delta({"tool_calls": calls_of(self._others)})
+        self._which.judge()
+        return events
 
     def _say(self, text: str) -> list[SourceEvent]:
         self._said = self._said or bool(text)
@@ -295,29 +262,20 @@ class ChatWire:
 
     def _call_piece(self, piece: Mapping[str, Any]) -> list[SourceEvent]:
         function = function_of(piece)
-        id, name = text_of(piece.get("id")), text_of(function.get("name"))
-        given = function.get("arguments")
-        text = json_text_of(given)
-        index = place_of(piece)
+        id, name = clean(text_of(piece.get("id"))), clean(text_of(function.get("name")))
+        text, index = json_text_of(function.get("arguments")), place_of(piece)
         events = self._thinking.end()
-        call = self._which.call(index, id, name, text)
+        call = self._which.find(index, id, name, text)
         if call is None:
-            if self._calls.all and not self._which.unsure(self._calls.all[-1]):
-                events += self._calls.end(self._calls.all[-1])
             call, begun = self._calls.begin(id, name)
             events += begun
-        elif name:
-            self._calls.rename(call, self._which.name(call, name))
-            self._calls.claim(call.index)
-        self._which.add(call, index, id)
-        call.told = call.told or "arguments" in function
+            self._which.begin(call, index)
+        else:
+            self._which.go_on(call, index, id, name)
+        call.has_arguments = call.has_arguments or "arguments" in function
         # such as Gemini's thought signatures
         call.extras |= {k: v for k, v in piece.items() if k not in PLAIN and v}
-        if text and not call.name:
-            self._calls.stray(call.index)
-        elif not (given is None or isinstance(given, str)) and not (call.pieces.blank or call.values is not None):
-            self._calls.stray()  # no text in the middle of one
-        return events + self._calls.more(call, text, sure=True)
+        return events + self._calls.more(call, text)
 
 
 PLAIN: Final = frozenset(("index", "id", "type", "function", "custom", "name", "arguments"))
@@ -331,31 +289,6 @@ def function_of(piece: Mapping[str, Any]) -> Mapping[str, Any]:
         return function
     given = {k: piece[k] for k in ("name", "arguments") if piece.get(k) and not function.get(k)}
     return {**function, **given} if given else function or {"name": mapping_of(piece.get("custom")).get("name")}
-
-
-def is_part(call: Mapping[str, Any]) -> bool:
-    """Whether a call in a message has only a part of its arguments, as in a piece of a stream."""
-    text = json_text_of(function_of(call).get("arguments"))
-    return bool(text.strip()) and readable(text) is None
-
-
-def strings_of(value: object) -> str:
-    """A text, or all of a list."""
-    return "".join(map(text_of, value)) if isinstance(value, list) else text_of(value)
-
-
-def usage_of(usage: Mapping[str, Any]) -> Usage:
-    """The usage of chat completions."""
-    prompt = mapping_of(usage.get("prompt_tokens_details"))
-    completion = mapping_of(usage.get("completion_tokens_details"))
-    return counted(
-        prompt=count_of(usage.get("prompt_tokens")),
-        reply=count_of(usage.get("completion_tokens")),
-        cached=count_of(prompt.get("cached_tokens")) or count_of(usage.get("prompt_cache_hit_tokens")),
-        written=count_of(prompt.get("cache_write_tokens")),
-        reasoning=count_of(completion.get("reasoning_tokens")),
-        total=count_of(usage.get("total_tokens")),
-    )
 
 
 def chunks_of(body: Mapping[str, Any]) -> list[WireEvent]:
@@ -392,8 +325,8 @@ class OpenAIModel(RemoteModel):
         self._conversion = Conversion(self.name, self.server)
 
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
-        own = self.is_the_vendors
-        fitted = request if own else self._conversion.fitted(fitting.told(request))
+        own = self.is_vendor_api
+        fitted = request if own else self._conversion.fitted(valid_history.told(request))
         body = chat_body(fitted, self.model, self.provider)
         # OpenAI's reasoning models refuse the old name, most other servers do not know the new one
         body["max_completion_tokens" if own else "max_tokens"] = self._max_tokens(request)
@@ -404,7 +337,7 @@ class OpenAIModel(RemoteModel):
         return body
 
     def _explained(self, error: ProviderError, request: ModelRequest) -> ProviderError:
-        return error if self.is_the_vendors else self._conversion.explained(error, request)
+        return error if self.is_vendor_api else self._conversion.explained(error, request)
 
     def _continues(self) -> bool:
         told = (self.settings.extra or {}).get("continue_final_message")

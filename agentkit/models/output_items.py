@@ -1,22 +1,23 @@
 """Which item of a response an event of the Responses API is about. Pure.
 
-An event names it by a place in the output, which some servers use for several items; by an id, which some change from
-event to event; and a call by its own id as well. Each is looked up, as there may be thousands of items.
-
-A piece of a call under an unknown id may be another call's, and is kept apart until the end, which shows whose it was.
+Its place in the output decides, then the item's id: GitHub Copilot changes the id with every event (Source:
+openclaw#108630, vercel/ai#18548), LiteLLM gives one place to items of several kinds (Source: litellm#36375). In the
+response as a whole, where both may differ from those that were streamed, it is the order of the items of one kind.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from agentkit.formats.pieces import Pieces
 from agentkit.models.native import NativeCall
 from agentkit.unicode import Joiner
+
+Stage = Literal["part", "start", "end", "response"]
+"""The part of an item in an event: a piece; the item as it starts or ends; the item in the response as a whole."""
 
 
 class ItemText:
@@ -38,7 +39,7 @@ class ItemText:
         return len(self._pieces)
 
     def ends(self, text: str) -> bool:
-        """Whether what has come ends like this."""
+        """Return whether what has come ends like this."""
         return self._pieces.last(len(text)) == text
 
     def keep(self, piece: str) -> None:
@@ -51,7 +52,7 @@ class ItemText:
         return self._joiner.feed(piece)
 
     def close(self) -> str:
-        """What could not be emitted yet."""
+        """Return the text that could not be emitted yet."""
         return self._joiner.close()
 
 
@@ -60,20 +61,19 @@ class OutputItem:
     """An output item that is being received.
 
     Attributes:
-        number: how many items started before it.
         kind: `call`, `message`, `reasoning`, or the item's own type.
-        at: its place in the output.
+        at: its place in the output, if an event had it.
         said: the text of its deltas; for a call that has not started, the beginning of its arguments.
         told: the complete arguments, if the wire sent them other than in deltas.
         ends: whether it sent them like this, even if there are none.
         thoughts: the type of the events from which its thinking is taken; empty before the first one.
         first: the item as it was added; empty if it was not.
         ended: whether its end has come.
+        rival: an item that was open at its place, under another call id: it may be one call or two.
     """
 
-    number: int
     kind: str
-    at: int
+    at: int | None
     id: str
     call_id: str = ""
     call: NativeCall | None = None
@@ -83,160 +83,69 @@ class OutputItem:
     thoughts: str = ""
     first: Mapping[str, Any] = field(default_factory=dict)
     ended: bool = False
-
-
-_ANY: Final = None
-
-Stage = Literal["part", "start", "end", "response"]
-"""What an event has of an item: a part; the item as it starts or ends; the item in the response as a whole."""
-
-_Key = tuple[Any, ...]
-_Place = tuple[str, int]
+    rival: OutputItem | None = None
 
 
 class OutputItems:
-    """The items of one response, in the order of their starts."""
+    """The items of one response, in the order of their starts.
+
+    Attributes:
+        in_whole: the ids of the calls in the response as a whole, once that came.
+    """
 
     def __init__(self) -> None:
         self.all: list[OutputItem] = []
-        self._by: dict[_Key, list[tuple[int, OutputItem]]] = {}  # by what names them: heaps, the last item first
-        self._again: set[int] = set()  # the numbers of those whose ids came more than once, and so do not change
-        self._count: Counter[_Place] = Counter()  # items by kind and place
-        self._open: Counter[_Place] = Counter()  # those of them that have not ended
-        self._twins: dict[tuple[str, int], list[OutputItem]] = {}  # calls by the ids of their items and their places
-        self._unstarted: dict[tuple[str, int], list[OutputItem]] = {}  # those without a start, and some with one
+        self.in_whole: set[str] = set()
+        self._of_kind: defaultdict[str, list[OutputItem]] = defaultdict(list)
+        self._last: dict[tuple[str, int | None], OutputItem] = {}  # by kind and place
+        self._ids: dict[tuple[str, str], OutputItem] = {}
+        self._calls: dict[str, OutputItem] = {}
+        self._counts: Counter[str] = Counter()  # items of each kind that the response as a whole had so far
 
-    def item(
-        self, kind: str, at: int, id: str, call_id: str = "", *, stage: Stage = "part", said: str = ""
-    ) -> OutputItem:
-        """The item that an event is about; a new one if it is unknown.
+    def item(self, kind: str, at: int | None, id: str, call_id: str = "", stage: Stage = "part") -> OutputItem:
+        """Return the item that an event is about; a new one if it is unknown.
 
         Args:
             kind: of the item.
-            at: its place in the output, which some servers use for several items.
-            id: its id, which some servers change from event to event.
+            at: its place in the output, if the event has it.
+            id: its id.
             call_id: of a call.
             stage: what the event has of the item.
-            said: the text of the whole item.
         """
-        whole = stage != "part"
-        found = self._named(kind, at, id, call_id)
-        if found is not None and id and found.id == id:
-            self._again.add(found.number)
-        found = found or self._here(kind, at, "" if id else _ANY, call_id, whole)
-        if found is None and kind != "call":
-            # a call's piece under another id may be another call's: losing it costs an error, using it a wrong call
-            found = self._changed(kind, at, stage, said)
+        whole = stage == "response"
+        found = self._calls.get(call_id) if call_id else None
         if found is None:
-            item = OutputItem(len(self.all), kind, at, id, call_id)
-            self.all.append(item)
-            self._count[kind, at] += 1
-            self._open[kind, at] += 1
-            self._sort_in(item, set())
-            return item
-        if (id and not found.id) or (call_id and not found.call_id):
-            known = set(_keys(found))
-            found.id, found.call_id = found.id or id, found.call_id or call_id
-            self._sort_in(found, known)
+            found = self._in_order(kind, at, id) if whole else self._here(kind, at, id, stage)
+        self._counts[kind] += whole
+        if found is None or self._is_another(found, call_id, whole=whole):
+            rival = None if found is None or found.ended or found.call_id in self.in_whole else found
+            found = OutputItem(kind, at, id, rival=rival if stage != "start" else None)
+            self.all.append(found)
+            self._of_kind[kind].append(found)
+            self._last[kind, at] = self._ids[kind, id] = found
+        self._ids.setdefault((kind, id), found)
+        if call_id and not found.call_id:
+            found.call_id = call_id
+            self._calls[call_id] = found
         return found
 
-    def end(self, item: OutputItem) -> None:
-        """An item has ended."""
-        item.ended = True
-        self._open[item.kind, item.at] -= 1
-
-    def strewn(self) -> Iterator[tuple[OutputItem, NativeCall, list[OutputItem]]]:
-        """The calls at whose places pieces came under ids that name none, each with these pieces in order."""
-        owner: dict[int, tuple[OutputItem, NativeCall]] = {}
-        pieces: dict[int, list[OutputItem]] = {}
-        for item in self.all:
-            if item.kind != "call":
-                continue
-            if item.call is None:
-                pieces.setdefault(item.at, []).append(item)
-                continue
-            if item.at in owner and (before := pieces.pop(item.at, [])):
-                yield *owner[item.at], before
-            owner[item.at] = item, item.call  # what came before the first one is its own
-        for at, last in pieces.items():
-            if at in owner:
-                yield *owner[at], last
-
-    def is_twin(self, item: OutputItem) -> bool:
-        """Whether another call came under a call's item id and at its place, unless each of them had its own start."""
-        if not item.id:
+    def _is_another(self, found: OutputItem, call_id: str, *, whole: bool) -> bool:
+        """Return whether this call id is of another call than the one found; the id of a call that ended may change."""
+        if not (call_id and found.call_id) or call_id == found.call_id:
             return False
-        if not item.first:
-            return len(self._twins[item.id, item.at]) > 1
-        unstarted = self._unstarted[item.id, item.at]
-        while unstarted and unstarted[-1].first:
-            unstarted.pop()
-        return bool(unstarted)
+        return not (whole and found.ended and found.call_id not in self.in_whole)
 
-    def _sort_in(self, item: OutputItem, known: set[_Key]) -> None:
-        for key in _keys(item):
-            if key not in known:
-                heappush(self._by.setdefault(key, []), (-item.number, item))
-        if item.id and item.kind == "call" and ("id", "call", item.id, _ANY) not in known:
-            self._twins.setdefault((item.id, item.at), []).append(item)
-            self._unstarted.setdefault((item.id, item.at), []).append(item)
+    def _here(self, kind: str, at: int | None, id: str, stage: Stage) -> OutputItem | None:
+        """Return the item of an id at this place, else the last one there, unless another begins."""
+        named = self._ids.get((kind, id)) if id else None
+        if named is not None and at in (None, named.at):
+            return named
+        last = self._last.get((kind, at)) if at is not None else next(reversed(self._of_kind[kind]), None)
+        another = last is not None and ((stage == "start" and last.first) or (stage == "end" and last.ended))
+        return None if another else last
 
-    def _named(self, kind: str, at: int, id: str, call_id: str) -> OutputItem | None:
-        """The item by what names it best: its id and its place, the call's own id, its id."""
-        calls = (call_id, "") if call_id else (_ANY,)
-        keys: list[list[_Key]] = [[("call", kind, call_id)]] if call_id else []
-        if id:
-            keys = [[("both", kind, at, id, c) for c in calls], *keys, [("id", kind, id, c) for c in calls]]
-        return next((found for one in keys if (found := self._last(one))), None)
-
-    def _here(self, kind: str, at: int, id: str | None, call_id: str, whole: bool) -> OutputItem | None:
-        calls = (call_id, "") if call_id else (_ANY,)
-        return self._last([("place" if whole else "open", kind, at, id, c) for c in calls])
-
-    def _changed(self, kind: str, at: int, stage: Stage, said: str) -> OutputItem | None:
-        """The only item at a place, under another id."""
-        whole = stage != "part"
-        if (self._count if whole else self._open)[kind, at] != 1:
-            return None
-        item = self._here(kind, at, _ANY, "", whole)
-        changes = item is not None and item.number not in self._again
-        return item if item is None or not whole or _may_be(item, stage, said, changes=changes) else None
-
-    def _last(self, keys: list[_Key]) -> OutputItem | None:
-        """The last item that one of these keys names."""
-        found: OutputItem | None = None
-        for key in keys:
-            heap = self._by.get(key, [])
-            while heap and not _has(heap[0][1], key):
-                heappop(heap)  # it has been named further, or has ended
-            if heap and (found is None or heap[0][1].number > found.number):
-                found = heap[0][1]
-        return found
-
-
-def _may_be(item: OutputItem, stage: Stage, said: str, *, changes: bool) -> bool:
-    """Whether a whole item is the only one that is known at its place, whose id is another and may change."""
-    if said and len(item.said) == len(said) and str(item.said) == said:
-        return True
-    if not changes or stage == "start":
-        return False
-    return said.startswith(str(item.said)) and (stage == "response" or not item.ended)
-
-
-def _keys(item: OutputItem) -> list[_Key]:
-    """All that may name an item."""
-    kind, at = item.kind, item.at
-    calls = (item.call_id, _ANY)
-    keys: list[_Key] = [(w, kind, at, id, c) for w in ("place", "open") for id in (item.id, _ANY) for c in calls]
-    if item.id:
-        keys += [key for c in calls for key in (("both", kind, at, item.id, c), ("id", kind, item.id, c))]
-    return [*keys, ("call", kind, item.call_id)] if item.call_id else keys
-
-
-def _has(item: OutputItem, key: _Key) -> bool:
-    """Whether a key that named an item still does."""
-    if key[0] == "call":
-        return True
-    if key[0] in ("place", "open") and key[3] not in (item.id, _ANY):
-        return False
-    return key[-1] in (item.call_id, _ANY) and not (key[0] == "open" and item.ended)
+    def _in_order(self, kind: str, at: int | None, id: str) -> OutputItem | None:
+        """Return the item at this place, else that of the id, else the one with this number among those of its kind."""
+        number, known = self._counts[kind], self._of_kind[kind]
+        named = self._last.get((kind, at)) or (self._ids.get((kind, id)) if id else None)
+        return named or (known[number] if number < len(known) else None)

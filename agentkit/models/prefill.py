@@ -26,14 +26,14 @@ Source: their requests of chat completions."""
 
 
 def claude_continues(model: str, extra: Mapping[str, Any]) -> bool:
-    """Whether Anthropic's API lets this model continue; no thinking one ("not supported with extended thinking")."""
+    """Return whether Anthropic's API lets this model continue: "not supported with extended thinking"."""
     thinking = extra.get("thinking")
     thinks = isinstance(thinking, Mapping) and thinking.get("type") != "disabled"
     return not thinks and _CLAUDE.match(model) is not None
 
 
 def server_continues(base_url: str) -> bool:
-    """Whether a chat server at this URL is known to let its models continue."""
+    """Return whether a chat server at this URL is known to let its models continue."""
     return _PREFIX.match(base_url) is not None
 
 
@@ -46,7 +46,7 @@ def chat_continued(body: Mapping[str, Any], base_url: str) -> dict[str, Any]:
 
 
 def is_unfinished(messages: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the last message is an unfinished reply; one that only waits for results does not count."""
+    """Return whether the last message is an unfinished reply; one that only waits for results does not count."""
     return bool(messages) and messages[-1].get("role") == "assistant" and not messages[-1].get("tool_calls")
 
 
@@ -68,7 +68,7 @@ def complete(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _is_said(message: Mapping[str, Any]) -> bool:
-    """Whether the model says something here, and does nothing."""
+    """Return whether the model says something here, and does nothing."""
     if message.get("role") != "assistant":
         return message.get("type") == "reasoning"
     blocks = message["content"] if isinstance(message["content"], list) else []

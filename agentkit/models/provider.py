@@ -18,20 +18,21 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from operator import attrgetter
 from typing import Any, ClassVar, Final
 
+from agentkit.checks.keys import shown_url
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import CallStart, SourceEvent
 from agentkit.foreign.absent import explained
-from agentkit.models import refusals
+from agentkit.models import error_bodies
 from agentkit.models.base import Closing, ModelRequest
 from agentkit.models.clients import Clients
-from agentkit.models.failures import Asked, Came, broken_off, no_calls, provider_error
 from agentkit.models.inflating import ACCEPT, inflated
 from agentkit.models.model_options import ModelSettings
-from agentkit.models.receiving import ResponseBody, Unreadable
+from agentkit.models.provider_errors import PartialResponse, RequestInfo, broken_off, no_calls, provider_error
 from agentkit.models.refused_replies import refused_reply
+from agentkit.models.response_body import ResponseBody, Unreadable
 from agentkit.models.retry import Retry
 from agentkit.models.schemes import other_scheme
-from agentkit.models.secrets import MIN_SECRET, Address, is_secret, shown, watch_logs
+from agentkit.models.secrets import MIN_SECRET, Address, is_secret, watch_logs
 from agentkit.models.stream_errors import ErrorInStream
 from agentkit.models.vendors import Vendor
 from agentkit.models.wire import Wire, WireEvent, items_of, mapping_of, text_of
@@ -82,23 +83,23 @@ class RemoteModel(Closing, ABC):
         server = urllib.parse.urlsplit(self._address.url).netloc
         home = urllib.parse.urlsplit(vendor.home).netloc
         self.provider = self.prefix if f".{server}".endswith(f".{home}") else server
-        """What answers: the provider, or the host of another server. Its blocks are sent back to nothing else."""
+        """The provider, or the host of another server. Its blocks are sent back to no other."""
         self._api_key = self._find_key()
         self._secrets = self._find_secrets()
         watch_logs(self, self._secrets)
 
     def __repr__(self) -> str:
-        return f"<{self.name}>" if self.at_home else f"<{self.name} at {self.provider}>"
+        return f"<{self.name}>" if self.is_official_host else f"<{self.name} at {self.provider}>"
 
     @property
-    def at_home(self) -> bool:
-        """Whether the provider itself answers, not another server."""
+    def is_official_host(self) -> bool:
+        """Return whether the provider itself answers, not another server."""
         return self.provider == self.prefix
 
     @property
-    def is_the_vendors(self) -> bool:
-        """Whether the vendor's own API answers: at its own URL, or in a cloud that offers it."""
-        return self.at_home or self.provider.endswith(self.vendor.clouds)
+    def is_vendor_api(self) -> bool:
+        """Return whether the vendor's own API answers: at its own URL, or in a cloud that offers it."""
+        return self.is_official_host or self.provider.endswith(self.vendor.clouds)
 
     @property
     def name(self) -> str:
@@ -117,11 +118,11 @@ class RemoteModel(Closing, ABC):
 
     @property
     def continues(self) -> bool:
-        """Whether the model continues its own last message: as declared, or as known."""
+        """Return whether the model continues its own last message: as declared, or as known."""
         return self._continues() if self.settings.continues is None else self.settings.continues
 
     def _continues(self) -> bool:
-        """Whether it is known to."""
+        """Return whether it is known to."""
         return False
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
@@ -177,7 +178,7 @@ class RemoteModel(Closing, ABC):
         received: ResponseBody | None = None
         try:
             async with AsyncExitStack() as sent:
-                with refusals.errors_up_to(self.settings.max_response):
+                with error_bodies.errors_up_to(self.settings.max_response):
                     response = await sent.enter_async_context(self._request(client, body))
                 request_id = response.headers.get("x-request-id") or response.headers.get("request-id")
                 received = self._received(response)
@@ -217,14 +218,14 @@ class RemoteModel(Closing, ABC):
         request_id: str | None,
     ) -> ProviderError:
         """Why there was no complete response, in words."""
-        came = Came(received.size, received.head) if received is not None else None
-        asked = Asked(self.provider, self._secrets, self.settings.timeout, self._misplaced(), handled)
+        came = PartialResponse(received.size, received.head) if received is not None else None
+        asked = RequestInfo(self.provider, self._secrets, self.settings.timeout, self._misplaced(), handled)
         if cause is None:
             return broken_off(asked, came, request_id)
         error, url = provider_error(cause, asked, came, request_id), self._address.url
         silent = came is None and error.status is None and error.kind in ("connection", "timeout")
         if (
-            self.at_home
+            self.is_official_host
             or self.settings.http_client is not None
             or not silent
             or not (found := await other_scheme(url))
@@ -234,8 +235,8 @@ class RemoteModel(Closing, ABC):
         return ProviderError(f"{self.provider}: {said}", kind="bad_request", provider=self.provider)
 
     def _misplaced(self) -> str:
-        """What may be wrong with the URL, if the server does not know the request; empty if nothing seems to be."""
-        if self.at_home:
+        """Say what may be wrong with the URL, if the server does not know the request; else empty."""
+        if self.is_official_host:
             return ""
         path = urllib.parse.urlsplit(self._address.url).path.rstrip("/")
         if added := self.vendor.adds_version:
@@ -245,7 +246,7 @@ class RemoteModel(Closing, ABC):
     def _made_client(self) -> Any:
         """The SDK's client, using our own HTTP client or the caller's."""
         http_client = self.settings.http_client or self.vendor.new_http_client()
-        refusals.watch(http_client)
+        error_bodies.install_hooks(http_client)
         return self.vendor.new_client(
             api_key=self._api_key,
             base_url=self._usable_url(),
@@ -270,7 +271,7 @@ class RemoteModel(Closing, ABC):
         return create(**given, stream=bool(body.get("stream")), extra_body=body, timeout=timeout)
 
     def _failures(self) -> tuple[type[Exception], ...]:
-        """What may be raised between here and the provider; anything else is a bug in agentkit and is not caught."""
+        """List the exceptions that a request may raise; any other one is a bug in agentkit and is not caught."""
         import anyio
         import httpx2
 
@@ -296,7 +297,7 @@ class RemoteModel(Closing, ABC):
 
     def _no_url(self, found: str) -> ConfigError:
         return ConfigError(
-            f"{self.name}: base_url must be a URL such as http://127.0.0.1:8000/v1, found {shown(found)!r}"
+            f"{self.name}: base_url must be a URL such as http://127.0.0.1:8000/v1, found {shown_url(found)!r}"
         )
 
     def _find_key(self) -> str | None:
@@ -309,7 +310,7 @@ class RemoteModel(Closing, ABC):
             )
         if key or any(map(os.environ.get, self.vendor.login_variables)):
             return key or None
-        if not self.at_home:
+        if not self.is_official_host:
             return PLACEHOLDER_KEY
         raise ConfigError(
             f"{self.name} needs an API key, but none was found: set the environment variable {variable}, or pass "
@@ -317,7 +318,7 @@ class RemoteModel(Closing, ABC):
         )
 
     def _find_secrets(self) -> list[str]:
-        """What must not be seen in an error: the key, and all other credentials."""
+        """Collect the secrets that must not be seen in an error: the key, and all other credentials."""
         found = [self._api_key or "", *self._address.secrets]
         found += [value for name, value in (self.settings.headers or {}).items() if is_secret(name)]
         found += [os.environ.get(name, "") for name in self.vendor.login_variables if is_secret(name)]

@@ -23,17 +23,17 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.models import fitting, prefill
+from agentkit.models import prefill, valid_history
 from agentkit.models.base import ModelRequest
 from agentkit.models.provider import RemoteModel, offered
-from agentkit.models.rendered_once import Rendered, Taken
+from agentkit.models.render_cache import Rendered, Taken
 from agentkit.models.responses_wire import ResponsesWire, events_of
 from agentkit.models.vendors import OPENAI
 from agentkit.models.wire import text_of
 from agentkit.schemas import flavours
 from agentkit.unicode import clean
 
-IDS: Final = fitting.IdRule(limit=64)  # "string too long. Expected a string with maximum length 64"
+IDS: Final = valid_history.IdRule(limit=64)  # "string too long. Expected a string with maximum length 64"
 
 _REASONS = re.compile(r"(?:.*/)?(?:o\d|codex|gpt-(?:5(?!-chat)|[6-9]|\d\d))")
 
@@ -44,7 +44,7 @@ def responses_body(request: ModelRequest, model: str, provider: str) -> dict[str
     """The body of a request, except its limits."""
     if request.stop:
         raise ConfigError("the Responses API has no stop strings; omit `stop`, or use the prefix openai:")
-    named = fitting.named_tool(request)
+    named = valid_history.named_tool(request)
     instructions, messages = _instructions(request.messages)
     body: dict[str, Any] = {
         "model": model,
@@ -69,7 +69,7 @@ def _instructions(messages: Sequence[Message]) -> tuple[str | None, Sequence[Mes
     at = 0
     while at < len(messages) and isinstance(messages[at], SystemMessage):
         at += 1
-    return fitting.system_text(messages[:at]) or None, messages[at:]
+    return valid_history.system_text(messages[:at]) or None, messages[at:]
 
 
 def responses_input(
@@ -81,7 +81,7 @@ def responses_input(
 
 
 def _items(messages: Sequence[Message], taken: Taken, provider: str, written: Set[str]) -> list[dict[str, Any]]:
-    fitted = fitting.conversation(messages, IDS, taken, written)
+    fitted = valid_history.conversation(messages, IDS, taken, written)
     own = [
         part
         for message in fitted
@@ -142,15 +142,20 @@ def _assistant(
 
 
 def _readable(item: Mapping[str, Any]) -> bool:
-    """Whether the provider can read this reasoning item again; without `store` it cannot find items by id."""
+    """Return whether the provider can read this reasoning item again; without `store` it cannot find items by id."""
     return bool(item.get("encrypted_content") or item.get("content"))
 
 
 def _call(call: ToolCall, form: Mapping[str, Any]) -> dict[str, Any]:
-    item = {**form, "type": form.get("type", "function_call"), "call_id": call.id, "name": fitting.fit_name(call.name)}
+    item = {
+        **form,
+        "type": form.get("type", "function_call"),
+        "call_id": call.id,
+        "name": valid_history.fit_name(call.name),
+    }
     if item["type"] == "custom_tool_call":
-        return {**item, "input": clean(str(fitting.arguments_of(call).get("input", "")))}
-    return {**item, "arguments": fitting.arguments_text(call)}
+        return {**item, "input": clean(str(valid_history.arguments_of(call).get("input", "")))}
+    return {**item, "arguments": valid_history.arguments_text(call)}
 
 
 # ---------------------------------------------------------------- model
@@ -165,7 +170,7 @@ class ResponsesModel(RemoteModel):
     as_streamed = staticmethod(events_of)
 
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
-        asked = request if self.is_the_vendors else fitting.told(request)
+        asked = request if self.is_vendor_api else valid_history.told(request)
         body = responses_body(asked, self.model, self.provider)
         said = body["input"] if self.continues else prefill.complete(body["input"])
         return {**body, "input": said, "max_output_tokens": self._max_tokens(request)}

@@ -8,13 +8,12 @@ item's `done` before the part's, that before the response's, and all of them bef
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from agentkit.events import ArgumentDelta, Finish, FinishReason, SourceEvent, Text, Thinking, Usage
+from agentkit.events import Finish, FinishReason, SourceEvent, Text, Thinking, Usage
 from agentkit.formats.pieces import Pieces
-from agentkit.models.event_shapes import NOTHING, of_responses
 from agentkit.models.finishes import finish, takes_back
 from agentkit.models.native import (
     CONTRADICTED,
@@ -24,10 +23,9 @@ from agentkit.models.native import (
     last_events,
     provider_block,
 )
-from agentkit.models.native_arguments import readable
 from agentkit.models.output_items import OutputItem, OutputItems, Stage
 from agentkit.models.stream_errors import ErrorInStream, raise_error
-from agentkit.models.wire import WireEvent, count_of, counted, items_of, json_text_of, mapping_of, text_of
+from agentkit.models.wire import WireEvent, count_of, items_of, json_text_of, mapping_of, openai_usage, text_of
 from agentkit.unicode import clean
 
 CALLS: Final[Mapping[str, str]] = {"function_call": "arguments", "custom_tool_call": "input"}
@@ -47,15 +45,10 @@ _KINDS: Final[Mapping[str, str]] = {
 }
 """The kind of item that an event is about, by the event's type without its last word."""
 
-_GO_ON: Final = frozenset(
-    ("response.output_item.added", "response.output_item.done", "response.completed", "response.incomplete")
-)
-"""The other events that confirm the call before them."""
-
 _ENDS: Final = ("response.completed", "response.incomplete")
 _FAILED: Final = ("failed", "cancelled")
 
-TWINS: Final = "the same item came under two call ids; it may be one call or two"
+TWINS: Final = "one item came under two call ids; it may be one call or two"
 
 
 class ResponsesWire:
@@ -81,22 +74,19 @@ class ResponsesWire:
         kind = _kind(event)
         if kind in ("response.in_progress", "response.completed", "response.incomplete"):
             reason = mapping_of(mapping_of(event.get("response")).get("incomplete_details")).get("reason")
-            self._calls.held = self._calls.held or takes_back(text_of(reason))
+            self._calls.barred = self._calls.barred or takes_back(text_of(reason))
         self._refused = self._refused or _refuses(kind, event)
-        self._calls.held = self._calls.held or self._refused
-        known = kind.rpartition(".")[0] in _KINDS or kind in _GO_ON
-        stands = self._calls.go_on() if known else []
-        events = self._event(kind, event)
-        if not events or (self.called and not isinstance(events[-1], ArgumentDelta)):
-            self._calls.check(event, of_responses(kind))
-        return stands + events
+        self._calls.barred = self._calls.barred or self._refused
+        if not kind.startswith("response."):
+            self._calls.unread(event)
+        return self._event(kind, event)
 
     def _event(self, kind: str, event: WireEvent) -> list[SourceEvent]:
         match kind:
             case "response.output_item.added":
-                return self._added(count_of(event.get("output_index")), mapping_of(event.get("item")))
+                return self._added(_place(event), mapping_of(event.get("item")))
             case "response.output_item.done":
-                return self._ended(count_of(event.get("output_index")), mapping_of(event.get("item")))
+                return self._ended(_place(event), mapping_of(event.get("item")))
             case "response.completed" | "response.incomplete":
                 return self._complete(mapping_of(event.get("response")))
             case "response.failed" | "response.cancelled":
@@ -107,71 +97,42 @@ class ResponsesWire:
 
     @property
     def called(self) -> bool:
-        """Whether a call came."""
+        """Return whether a call came."""
         return bool(self._calls.all)
 
     def close(self) -> list[SourceEvent]:
         """The last events."""
-        events = self._gather()
-        events += [event for item in self._items.all if not item.ended for event in self._left(item)]
+        events = [event for item in self._items.all if not item.ended for event in self._left(item)]
         ending: Finish | None = None
         if self.done:
             other: FinishReason = "length" if self._cut else "unknown"
             ending = finish(self._finish, calls=self.called, refused=self._refused, otherwise=other)
         return events + last_events(self._calls, self._usage, ending)
 
-    def _gather(self) -> list[SourceEvent]:
-        """The pieces of calls that came under unknown ids: a call's own, or all of them one that nothing names."""
-        events: list[SourceEvent] = []
-        for item, call, pieces in self._items.strewn():
-            text, told = "".join(str(piece.said) for piece in pieces), [piece.told for piece in pieces if piece.told]
-            is_whole = call.told or bool(call.stopped)
-            first: OutputItem | None = None
-            texts = [f"{item.said}{text}" if text else "", *told]
-            if _agree(texts, call.text):
-                pass
-            elif not is_whole and self.done and not self._cut and _agree(texts, texts[-1]):
-                events += self._calls.tell(call, texts[-1])  # no item has them whole (Source: openclaw#108630)
-            elif not is_whole and (self._cut or not self.done):  # it is truncated, whatever came
-                events += self._calls.more(call, text if call.text == str(item.said) else "")
-            else:
-                first, *pieces = pieces
-                first.said.keep("".join(str(piece.said) for piece in pieces))
-                first.told = first.told or next(iter(told), "")
-            for piece in pieces:
-                self._items.end(piece)
-                if first is None:
-                    self._calls.claim(piece.number)
-        return events
-
     def _left(self, item: OutputItem) -> list[SourceEvent]:
         """An item whose end did not come, when nothing more will come."""
         if item.kind == "call":
             call, events = self._started(item, {})  # a call that nothing names is an error, and is reported
             first = _handed_over(item.first) if self.done and not self._cut else ""
-            first = "" if first and self._calls.lacks(call) else first
             if not item.told and contradict(first, call.text):
-                call.doubt = CONTRADICTED
-            self._doubt_twins(item, call)
-            call.told = call.told or item.ends
-            return events + self._calls.tell(call, item.told or first)
+                call.ambiguity = call.ambiguity or CONTRADICTED
+            call.has_arguments = call.has_arguments or item.ends
+            return events + self._calls.set_arguments(call, item.told or first)
         if item.kind == "message" and not item.said:
-            return self._ended(item.at, item.first)
+            return self._end_other(item, item.first)
         return []
 
     # ------------------------------------------------------------ which item
 
-    def _item_of(self, at: int, item: Mapping[str, Any], stage: Stage) -> OutputItem:
-        kind = text_of(item.get("type"))
-        call_id = text_of(item.get("call_id")) if kind in CALLS else ""
-        said = _words(item) if kind == "message" else _thoughts(item) if kind == "reasoning" else ""
-        id = text_of(item.get("id"))
-        return self._items.item("call" if kind in CALLS else kind, at, id, call_id, stage=stage, said=said)
+    def _item_of(self, at: int | None, whole: Mapping[str, Any], stage: Stage) -> OutputItem:
+        kind = text_of(whole.get("type"))
+        call_id = text_of(whole.get("call_id")) if kind in CALLS else ""
+        return self._items.item("call" if kind in CALLS else kind, at, text_of(whole.get("id")), call_id, stage)
 
     # ------------------------------------------------------------ its pieces
 
-    def _added(self, at: int, whole: Mapping[str, Any]) -> list[SourceEvent]:
-        item = self._item_of(at, whole, "start")
+    def _added(self, at: int | None, whole: Mapping[str, Any], stage: Stage = "start") -> list[SourceEvent]:
+        item = self._item_of(at, whole, stage)
         item.first = item.first or whole
         return self._started(item, whole)[1] if item.kind == "call" else []
 
@@ -181,13 +142,13 @@ class ResponsesWire:
             return item.call, []
         id = text_of(whole.get("call_id")) or text_of(whole.get("id"))
         item.call, events = self._calls.begin(id, text_of(whole.get("name")))
-        if item.call.name:
-            self._calls.claim(item.number)
+        if item.rival is not None and item.rival.call is not None:
+            item.rival.call.ambiguity = item.call.ambiguity = TWINS
         return item.call, events + self._calls.more(item.call, str(item.said))
 
     def _more(self, event: WireEvent, base: str, last: str) -> list[SourceEvent]:
         kind = _KINDS[base]
-        item = self._items.item(kind, count_of(event.get("output_index")), text_of(event.get("item_id")))
+        item = self._items.item(kind, _place(event), text_of(event.get("item_id")), text_of(event.get("call_id")))
         delta = text_of(event.get("delta"))
         if item.ended:
             return []
@@ -204,12 +165,11 @@ class ResponsesWire:
         if last == "done":
             item.told, item.ends = _handed_over(event), item.ends or _hands_over(event)
             if item.call is not None:
-                item.call.told = item.call.told or item.ends
+                item.call.has_arguments = item.call.has_arguments or item.ends
         elif base.endswith("arguments"):  # a custom tool's input is not JSON, and comes complete
-            item.said.keep(delta)
             if item.call:
                 return self._calls.more(item.call, delta)
-            self._calls.stray(item.number)
+            item.said.keep(delta)
         return []
 
     def _say(self, item: OutputItem, part: int, text: str) -> list[SourceEvent]:
@@ -236,19 +196,19 @@ class ResponsesWire:
 
     # ------------------------------------------------------------ its end
 
-    def _ended(self, at: int, whole: Mapping[str, Any], stage: Stage = "end") -> list[SourceEvent]:
+    def _ended(self, at: int | None, whole: Mapping[str, Any], stage: Stage = "end") -> list[SourceEvent]:
         """An item is complete. What has not been streamed is emitted now; a whole response arrives only here."""
-        kind = text_of(whole.get("type"))
-        if not kind:
-            self._calls.check(whole, NOTHING)
+        if not text_of(whole.get("type")):
+            self._calls.unread(whole)
             return []
         item = self._item_of(at, whole, stage)
         if item.ended:
-            return self._calls.tell(item.call, _handed_over(whole)) if item.call else []
-        if kind in CALLS:
-            return self._end_call(item, whole)
-        self._items.end(item)
-        if kind == "message":
+            return []
+        return self._end_call(item, whole) if item.kind == "call" else self._end_other(item, whole)
+
+    def _end_other(self, item: OutputItem, whole: Mapping[str, Any]) -> list[SourceEvent]:
+        item.ended = True
+        if item.kind == "message":
             text = _words(whole)
             before = str(item.said)
             said = self._say(item, 0, text[len(before) :]) if text.startswith(before) else []
@@ -256,7 +216,7 @@ class ResponsesWire:
             said += [Text(rest)] if rest else []
             phase = whole.get("phase")
             return [*said, provider_block(self.provider, {"type": "message", "phase": phase})] if phase else said
-        if kind == "reasoning":
+        if item.kind == "reasoning":
             text = item.said.close() or ("" if item.said else clean(_thoughts(whole)))
             thought: list[SourceEvent] = [Thinking(text)] if text else []
             return [*thought, provider_block(self.provider, dict(whole), thinking=True)]
@@ -267,23 +227,18 @@ class ResponsesWire:
         extra = {k: v for k, v in whole.items() if k not in _PLAIN_FIELDS and v and v != {"type": "direct"}}
         if extra or whole["type"] == "custom_tool_call":
             call.extras = {**extra, "type": whole["type"]}  # its namespace, its caller
-        self._calls.rename(call, text_of(whole.get("name")) or call.name)
+        call.name = clean(text_of(whole.get("name"))) or call.name
         if contradict(item.told, _handed_over(whole)):
-            call.doubt = CONTRADICTED
-        self._doubt_twins(item, call)
-        events += self._calls.tell(call, _handed_over(whole) or item.told)
+            call.ambiguity = call.ambiguity or CONTRADICTED
+        events += self._calls.set_arguments(call, _handed_over(whole) or item.told)
         status = text_of(whole.get("status"))
         if status not in ("", "completed"):  # some servers leave it at `in_progress`: then the response's end decides
-            call.stopped = None if status == "in_progress" else False
+            call.end = "" if status == "in_progress" else "incomplete"
             return events
-        self._items.end(item)
-        call.told = call.told or item.ends or _hands_over(whole)
-        return events + self._calls.end(call)
-
-    def _doubt_twins(self, item: OutputItem, call: NativeCall) -> None:
-        """Mark a call under whose item id and place another one came, unless each of them had its own start."""
-        if self._items.is_twin(item):
-            call.doubt = call.doubt or TWINS
+        item.ended = True
+        call.has_arguments = call.has_arguments or item.ends or _hands_over(whole)
+        call.end = "complete"
+        return events
 
     def _complete(self, response: Mapping[str, Any]) -> list[SourceEvent]:
         """The response as a whole: complete items that had not come before come now."""
@@ -291,14 +246,16 @@ class ResponsesWire:
             return []
         events: list[SourceEvent] = []
         self._cut = cut = response.get("status") == "incomplete"
-        for at, whole in enumerate(items_of(response.get("output"))):
+        output = items_of(response.get("output"))
+        self._items.in_whole = {text_of(item.get("call_id")) for item in output}
+        for at, whole in enumerate(output):
             if not cut or whole.get("status") == "completed" or whole.get("type") not in CALLS:
                 events += self._ended(at, whole, "response")
             else:
-                events += self._added(at, whole)
+                events += self._added(at, whole, "response")
         self.done = self.over = True
         if response.get("usage"):
-            self._usage = usage_of(mapping_of(response["usage"]))
+            self._usage = openai_usage(mapping_of(response["usage"]), "input", "output")
         reason = mapping_of(response.get("incomplete_details")).get("reason")
         self._finish = text_of(reason) or text_of(response.get("status")) or "completed"
         return events
@@ -310,6 +267,12 @@ def _kind(event: WireEvent) -> str:
     return f"response.{status}" if kind in _ENDS and status in _FAILED else kind
 
 
+def _place(event: Mapping[str, Any]) -> int | None:
+    """The place of an item in the output; None if an event has none, or something else for it."""
+    place = event.get("output_index")
+    return place if type(place) is int and place >= 0 else None
+
+
 def _handed_over(whole: Mapping[str, Any]) -> str:
     """A call's arguments as JSON text, if an item or a `done` has them complete; empty if it has not."""
     if text_of(whole.get("input")) or whole.get("type") == "custom_tool_call":
@@ -319,18 +282,12 @@ def _handed_over(whole: Mapping[str, Any]) -> str:
 
 
 def _hands_over(whole: Mapping[str, Any]) -> bool:
-    """Whether it has the call's arguments, even if there are none."""
+    """Return whether it has the call's arguments, even if there are none."""
     return "arguments" in whole or "input" in whole
 
 
-def _agree(texts: Iterable[str], whole: str) -> bool:
-    """Whether texts of a call's arguments say the same as all of them do, unless they are empty."""
-    values = readable(whole)
-    return all(not text.strip() or text == whole or readable(text) == values is not None for text in texts)
-
-
 def _refuses(kind: str, event: WireEvent) -> bool:
-    """Whether an event has a refusal: itself, in its part, in its item, or in the response as a whole."""
+    """Return whether an event has a refusal: itself, in its part, in its item, or in the response as a whole."""
     items = [mapping_of(event.get("item")), *items_of(mapping_of(event.get("response")).get("output"))]
     parts = [mapping_of(event.get("part"))]
     parts += [part for item in items if item.get("type") == "message" for part in items_of(item.get("content"))]
@@ -346,31 +303,15 @@ def _thoughts(item: Mapping[str, Any]) -> str:
     return "\n\n".join(text_of(p.get("text")) for p in parts)
 
 
-def usage_of(usage: Mapping[str, Any]) -> Usage:
-    """The usage of a response."""
-    details = mapping_of(usage.get("input_tokens_details"))
-    return counted(
-        prompt=count_of(usage.get("input_tokens")),
-        reply=count_of(usage.get("output_tokens")),
-        cached=count_of(details.get("cached_tokens")),
-        written=count_of(details.get("cache_write_tokens")),
-        reasoning=count_of(mapping_of(usage.get("output_tokens_details")).get("reasoning_tokens")),
-        total=count_of(usage.get("total_tokens")),
-    )
-
-
 def events_of(body: Mapping[str, Any]) -> Iterator[WireEvent]:
     """A whole response as the events it would have been streamed in."""
     status = body.get("status")
     if status in _FAILED or (body.get("error") and status is None):
         yield {"type": f"response.{status or 'failed'}", "response": body}
         return
-    yield {"type": "response.in_progress", "response": body}
-    over = status in ("completed", "incomplete")
-    for at, item in enumerate(items_of(body.get("output"))):
-        last = (
-            "done" if over or item.get("type") not in CALLS else "added"
-        )  # no call may run if the response is not over
-        yield {"type": f"response.output_item.{last}", "output_index": at, "item": item}
-    if over:
+    if status in ("completed", "incomplete"):
         yield {"type": f"response.{status}", "response": body}
+        return
+    for at, item in enumerate(items_of(body.get("output"))):
+        last = "added" if item.get("type") in CALLS else "done"  # no call may run if the response is not over
+        yield {"type": f"response.output_item.{last}", "output_index": at, "item": item}

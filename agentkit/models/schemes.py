@@ -1,4 +1,4 @@
-"""Whether a port answers in the other of http and https. Asked after a failure; sends nothing of the request."""
+"""Tries whether a port answers in the other of http and https, after a failure; sends nothing of the request."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agentkit.messages import AssistantMessage, Message, ProviderPart, ToolCall, ToolMessage, UserMessage
-from agentkit.models.fitting import IdRule, fit_id
-from agentkit.models.rendered_once import Taken, answers, asks, says_something
+from agentkit.models.render_cache import Taken, answers, asks, says_something
+from agentkit.models.valid_history import IdRule, fit_id
 from agentkit.models.wire import mapping_of, text_of
 
 BlockPlace = tuple[int, int]
@@ -21,7 +21,7 @@ BlockPlace = tuple[int, int]
 
 
 class _Ties(NamedTuple):
-    """What the blocks of a conversation have to do with each other."""
+    """The relations between the blocks of a conversation."""
 
     answered: dict[BlockPlace, BlockPlace]
     """The call of each answer."""

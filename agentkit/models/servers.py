@@ -1,4 +1,4 @@
-"""What servers of open models require in a request whose calls are read as text, and how to detect a removed call.
+"""The fields that servers of open models require if calls are read as text, and how to detect a removed call.
 
 Pure: tables with their sources. An unnamed server is sent nothing that OpenAI does not know.
 """
@@ -105,7 +105,7 @@ NAMED: Final = or_none(one_of(SERVERS), "for OpenAI or any other server")
 """The values of `server`."""
 
 Constrained = bool | Literal["no_thinking", "begun_thinking"]
-"""Whether, and from where on, a reply is constrained by a grammar; see `ModelOptions`."""
+"""If, and from where on, a reply is constrained by a grammar; see `ModelOptions`."""
 
 _WORDS: Final = ("no_thinking", "begun_thinking")
 CONSTRAINED: Final = either(

@@ -1,4 +1,4 @@
-"""What an error in a response looks like, on any of the three wires, in a stream or in a whole response. Pure.
+"""The shapes of errors in a response, on any of the three wires, in a stream or in a whole response. Pure.
 
 The providers have an object `error`. Other servers also send an error of their own as an event of the stream, without
 that object, and end the stream as if nothing had been wrong.
@@ -61,7 +61,7 @@ def error_in(event: WireEvent) -> object:
 
 
 def _has_code(event: WireEvent) -> bool:
-    """Whether an event with a message has the code of an error as well, or a type that is named so."""
+    """Return whether an event with a message has the code of an error as well, or a type that is named so."""
     codes = [event.get(key) for key in _CODES if key != "type"]
     given = any(isinstance(c, str | int) and str(c).lower() not in _FINE for c in codes)
     return given or "error" in str(event.get("type")).lower()
@@ -144,7 +144,7 @@ def _unwrapped(error: object) -> object:
 
 
 def _reason(error: object, depth: int = 0) -> str:
-    """What an error says was wrong; empty if it does not say so in a way that is known."""
+    """Return the reason that an error gives; empty if it gives none in a way that is known."""
     if isinstance(error, str) or (depth and isinstance(error, int | float)):
         return str(error) if str(error).strip() else ""
     if depth >= _MAX_NESTED:

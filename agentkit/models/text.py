@@ -33,16 +33,16 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.models import fitting
+from agentkit.models import valid_history
 from agentkit.models.base import Closing, Model, ModelRequest, continues
-from agentkit.models.rendered_once import Rendered, Taken
+from agentkit.models.render_cache import Rendered, Taken
 from agentkit.models.servers import MARK_TOKENS, SERVERS, Constrained, CutOut
 from agentkit.toolspec import ToolSpec
 
 if TYPE_CHECKING:
     from agentkit.models.constraint import Constraint
 
-_IDS = fitting.IdRule(limit=10_000)  # only the model reads them
+_IDS = valid_history.IdRule(limit=10_000)  # only the model reads them
 _AS_WRITTEN = ("invalid_json", "invalid_arguments", "truncated_call")
 """The errors of a call that could not be executed as it was written."""
 
@@ -93,19 +93,19 @@ class TextCalling(Closing):
 
     @property
     def continues(self) -> bool:
-        """Whether the underlying model continues its own last message."""
+        """Return whether the underlying model continues its own last message."""
         return continues(self.inner)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
         """Answer a request; the calls are still inside the `Text` events."""
-        fitting.named_tool(request)
+        valid_history.named_tool(request)
         section = self._section(request)
         messages = text_messages(request.messages, self._format, request.tools, request.rendered)
         stops = self._stops(request)
         held = self.constraint.hold(request) if self.constraint is not None else None
         asked = replace(
             request,
-            messages=fitting.instructed(messages, section, fitting.output_section(request)),
+            messages=valid_history.instructed(messages, section, valid_history.output_section(request)),
             tools=(),
             tool_choice="auto",
             parallel_tool_calls=None,
@@ -179,12 +179,12 @@ def text_messages(
     result.
     """
     make = partial(_messages, format=format, tools=tools)
-    return fitting.joined((rendered or Rendered()).of("text", messages, make, (format, *tools)))
+    return valid_history.joined((rendered or Rendered()).of("text", messages, make, (format, *tools)))
 
 
 def _messages(messages: Sequence[Message], taken: Taken, format: Format, tools: Sequence[ToolSpec]) -> list[Message]:
     rendered: list[Message] = []
-    fitted = fitting.conversation(messages, _IDS, taken)
+    fitted = valid_history.conversation(messages, _IDS, taken)
     refused: Mapping[str, str] = {}
     for at, message in enumerate(fitted):
         match message:
@@ -202,7 +202,7 @@ def _messages(messages: Sequence[Message], taken: Taken, format: Format, tools: 
                 rendered.append(UserMessage(tuple(_harmless(part, format, tools) for part in content)))
             case _:
                 rendered.append(message)
-    return fitting.joined(rendered)
+    return valid_history.joined(rendered)
 
 
 def _refused(results: Sequence[Message]) -> Mapping[str, str]:
@@ -215,13 +215,13 @@ def _refused(results: Sequence[Message]) -> Mapping[str, str]:
 
 
 def _without_calls(content: Sequence[AssistantPart]) -> tuple[AssistantPart, ...]:
-    """What a turn says and what its provider keeps in it, without the calls and their markup."""
+    """Return the words of a turn and the parts of its provider, without the calls and their markup."""
     kept = [part for part in content if not isinstance(part, ToolCall | MarkupPart) and not _of_calls(part)]
     return tuple(kept) if any(not isinstance(part, ThinkingPart) for part in kept) else ()
 
 
 def _of_calls(part: AssistantPart) -> bool:
-    """Whether it is only of use with a call, or was read from the text."""
+    """Return whether it is only of use with a call, or was read from the text."""
     match part:
         case TextPart(text):
             return not text.strip()
@@ -304,7 +304,8 @@ def _written(calls: Sequence[ToolCall], format: Format, tools: Sequence[ToolSpec
     """
     safe = partial(formats.quarantine, format=format, tools=tools)
     readable = [
-        replace(c, name=fitting.fit_name(c.name), arguments=in_strings(fitting.arguments_of(c), safe)) for c in calls
+        replace(c, name=valid_history.fit_name(c.name), arguments=in_strings(valid_history.arguments_of(c), safe))
+        for c in calls
     ]
     try:
         return f"\n{formats.render_calls(format, readable, tools)}\n"

@@ -1,4 +1,4 @@
-"""What the three providers' wires share: their shape, and how their fields are read.
+"""The interface of the three providers' wires, and how their fields are read.
 
 A wire is a state machine: `feed(wire event) -> events`, no I/O, no SDK. A whole response goes through the same machine,
 as the wire events in which it would have been streamed.
@@ -24,17 +24,17 @@ class Wire(Protocol):
 
     @property
     def done(self) -> bool:
-        """Whether the response came to its end; False also if the provider interrupted it."""
+        """Return whether the response came to its end; False also if the provider interrupted it."""
         ...
 
     @property
     def called(self) -> bool:
-        """Whether a call came."""
+        """Return whether a call came."""
         ...
 
     @property
     def over(self) -> bool:
-        """Whether nothing more is to come; a response that is done may still report its usage."""
+        """Return whether nothing more is to come; a response that is done may still report its usage."""
         ...
 
     def feed(self, event: WireEvent) -> list[SourceEvent]:
@@ -105,3 +105,16 @@ def counted(*, prompt: int, reply: int, cached: int, written: int, reasoning: in
     if prompt:
         reply = max(reply, total - prompt)
     return Usage(prompt, reply, cached, written, reasoning)
+
+
+def openai_usage(usage: Mapping[str, Any], prompt: str, reply: str) -> Usage:
+    """The usage of chat completions, or of a response: they differ in what they call the prompt and the reply."""
+    prompt_details, reply_details = (mapping_of(usage.get(f"{name}_tokens_details")) for name in (prompt, reply))
+    return counted(
+        prompt=count_of(usage.get(f"{prompt}_tokens")),
+        reply=count_of(usage.get(f"{reply}_tokens")),
+        cached=count_of(prompt_details.get("cached_tokens")) or count_of(usage.get("prompt_cache_hit_tokens")),
+        written=count_of(prompt_details.get("cache_write_tokens")),
+        reasoning=count_of(reply_details.get("reasoning_tokens")),
+        total=count_of(usage.get("total_tokens")),
+    )

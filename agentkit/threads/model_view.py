@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
-from agentkit.models.rendered_once import Rendered
+from agentkit.models.render_cache import Rendered
 from agentkit.models.tokens import json_tokens, message_tokens, messages_tokens, text_tokens
 from agentkit.threads.conversation import messages_of, put_in
 from agentkit.threads.settled_part import ThreadContent

@@ -20,7 +20,7 @@ from agentkit.agent.journal import STAYS_WAITING, Ask, LeftOpen, Response, Stays
 from agentkit.errors import ConfigError, StoreConflict, ThreadExists
 from agentkit.events import ToolCompleted, ToolEvent, ToolFailed, ToolSkipped
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, user
-from agentkit.models.rendered_once import Rendered
+from agentkit.models.render_cache import Rendered
 from agentkit.processor import ask_outcome
 from agentkit.threads.children import call_key, child_id, refuse_inside
 from agentkit.threads.compaction import Compaction

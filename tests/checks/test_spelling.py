@@ -15,7 +15,7 @@ from agentkit import Agent, Budget, ConfigError, ProcessorConfig, ThreadManager,
 from agentkit.agent import RunOptions
 from agentkit.checks.spelling import edits, nearest
 from agentkit.foreign.elsewhere import DOORS, DoorName
-from agentkit.models.meant import FAMILIES, PROVIDERS, ROUTERS, SERVERS
+from agentkit.foreign.provider_hints import FAMILIES, PROVIDERS, ROUTERS, SERVERS
 from agentkit.models.model_strings import known
 from agentkit.testing import ScriptedModel
 from agentkit.tool.policy import PolicyKeywords

@@ -148,13 +148,6 @@ def test_a_call_that_was_cut_is_one(end: list[WireEvent]) -> None:
     assert errors == [("truncated_call", len('{"n": "x'))]
 
 
-def test_pieces_that_differ_from_the_call_at_their_place_are_one_more_call_which_nothing_names() -> None:
-    end = response("output_item.done", output_index=0, item=_call("2", '{"n": "y"}', "completed"))
-    found = read(ResponsesWire("r"), [*PIECES, end, response("completed", response={"status": "completed"})])
-    assert [dict(e.call.arguments) for e in found if isinstance(e, CallEnd)] == [{"n": "y"}]
-    assert [e.text for e in found if isinstance(e, UnreadCall)] == ['{"n": "x']
-
-
 @pytest.mark.parametrize("done", [True, False])
 def test_pieces_under_changing_ids_are_those_of_the_call_at_their_place(done: bool) -> None:
     """No item has the arguments whole (openclaw#108630)."""

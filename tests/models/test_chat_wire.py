@@ -231,15 +231,6 @@ def test_one_call_however_it_is_sent(chunks: list[WireEvent], reason: str | None
         pytest.param([piece(ADD, id="x", name="add"), piece(NOTE, id="y", name="note")], id="index missing"),
         pytest.param([piece(ADD, index=0, id="x", name="add"), piece(NOTE, index=0, id="y", name="note")], id="all 0"),
         pytest.param(
-            [
-                piece(id="x", name="add"),
-                piece(id="y", name="note"),
-                *(piece(c, id="x") for c in ADD),
-                piece(NOTE, id="y"),
-            ],
-            id="by id alone, interleaved",
-        ),
-        pytest.param(
             [piece(ADD, index=0, id="x", name="add"), piece(index=0, id="y", name="note"), piece(NOTE, index=0)],
             id="all 0, then deltas by index",
         ),
@@ -269,16 +260,29 @@ def test_call_without_arguments(text: str) -> None:
     assert calls(read(piece(text, index=0, id="x", name="ping"), end())) == [("x", "ping", {})]
 
 
-def test_call_ends_as_soon_as_the_next_begins() -> None:
+def test_calls_end_with_their_response() -> None:
     wire = ChatWire("openai")
     wire.feed(piece(ADD, index=0, id="x", name="add"))
-    assert wire.feed(piece(index=1, id="y", name="note")) == [CallEnd(0, call("x", "add", ADD))]
+    assert [type(e) for e in wire.feed(piece(NOTE, index=1, id="y", name="note"))] == [CallStart, ArgumentDelta]
+    assert [type(e) for e in wire.feed(end())] == []
+    assert [type(e) for e in wire.close()] == [CallEnd, CallEnd, Finish]
 
 
-def test_placeholder_does_not_end_a_call() -> None:
+def test_a_call_that_begins_beside_an_incomplete_one_in_its_place_refuses_both() -> None:
+    first, second = piece('{"a":', index=0, id="x", name="add"), piece(NOTE, index=0, id="y", name="note")
+    events = read(first, second, end())
+    assert [(e.call.id, e.code) for e in events if isinstance(e, CallError)] == [
+        ("x", "ambiguous_call"),
+        ("y", "ambiguous_call"),
+    ]
+
+
+def test_complete_calls_of_an_interrupted_response_run_but_for_the_last() -> None:
     wire = ChatWire("openai")
-    wire.feed(piece("{}", index=0, id="x", name="add"))
-    assert wire.feed(piece(index=1, id="y", name="note")) == []
+    for at, id in enumerate("xyz"):
+        wire.feed(piece('{"a"' if id == "y" else ADD, index=at, id=id, name="add"))
+    ends = [e for e in wire.close() if isinstance(e, CallEnd | CallError)]
+    assert [e.call.id if isinstance(e, CallEnd) else e.code for e in ends] == ["x", "truncated_call", "truncated_call"]
 
 
 def test_arguments_as_an_object() -> None:

@@ -6,25 +6,15 @@ import logging
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from streams import events_of
 
 from agentkit.events import CallEnd, Event, Finish, Text
 from agentkit.models.openai import ChatWire, chunks_of
 from agentkit.models.wire import DONE, WireEvent
 from agentkit.testing import Replay
-from models.test_odd_streams import CALLS, EXAMPLES, TOOLS, Said, cut, piece, read, woven
+from models.test_odd_streams import TOOLS, Said, piece, read
 
 Choice = list[Said]
-
-
-@st.composite
-def choices(draw: st.DrawFn) -> list[Choice]:
-    """The calls of each of the choices; the first one has none."""
-    calls = draw(CALLS)
-    at = draw(st.integers(0, len(calls)))
-    return [[], calls[:at], calls[at:]]
 
 
 def whole(answer: list[Choice]) -> dict[str, Any]:
@@ -40,35 +30,31 @@ def chunk(at: int, finish: str | None = None, **delta: Any) -> WireEvent:
     return {"choices": [{"index": at, "delta": delta, "finish_reason": finish}]}
 
 
-@st.composite
-def streamed(draw: st.DrawFn, answer: list[Choice]) -> list[WireEvent]:
-    threads: list[list[WireEvent]] = [[chunk(0, content="Hi"), chunk(0, "tool_calls")]]
+def streamed(answer: list[Choice]) -> list[WireEvent]:
+    """The pieces of each choice, which has its own indexes; those of the first choice around the others'."""
+    events = [chunk(0, content="Hi")]
     for at, calls in enumerate(answer[1:], 1):
-        pieces = [
-            piece(text, index=index, id=None if number else call.id, name=None if number else call.name)
-            for index, call in enumerate(calls)
-            for number, text in enumerate(draw(cut(call.text)))
-        ]
-        threads.append([*(chunk(at, tool_calls=[one]) for one in pieces), chunk(at, "tool_calls")])
-    return [*draw(woven(threads)), DONE]
+        for index, call in enumerate(calls):
+            events.append(chunk(at, tool_calls=[piece(call.text[:3], index=index, id=call.id, name=call.name)]))
+            events.append(chunk(at, tool_calls=[piece(call.text[3:], index=index)]))
+        events.append(chunk(at, "tool_calls"))
+    return [*events, chunk(0, "tool_calls"), DONE]
 
 
 def ended(found: list[Event]) -> Choice:
     return [Said(e.call.id, e.call.name, dict(e.call.arguments)) for e in found if isinstance(e, CallEnd)]
 
 
-@settings(max_examples=EXAMPLES)
-@given(choices(), st.data())
-def test_calls_in_other_choices_are_those_of_the_answer(answer: list[Choice], data: st.DataObject) -> None:
-    calls = [call for one in answer for call in one]
-    for events in (chunks_of(whole(answer)), data.draw(streamed(answer))):
+ONE, OTHER = Said("a", "get", {"n": "x"}), Said("b", "ping", {})
+
+
+@pytest.mark.parametrize("answer", [[[], [ONE, OTHER]], [[], [ONE], [OTHER]], [[], [], [ONE, OTHER, ONE]]])
+def test_calls_in_other_choices_are_those_of_the_answer(answer: list[Choice]) -> None:
+    for events in (chunks_of(whole(answer)), streamed(answer)):
         found = read(ChatWire("server", TOOLS), events)
-        assert ended(found) == calls
+        assert ended(found) == [call for one in answer for call in one]
         assert [e for e in found if isinstance(e, Text | Finish)] == [Text("Hi"), Finish("tool_calls", "tool_calls")]
         assert ended(read(ChatWire("server", TOOLS, alternatives=True), events)) == []
-
-
-ONE, OTHER = Said("a", "get", {"n": "x"}), Said("b", "ping", {})
 
 
 def test_a_first_choice_with_a_call_is_the_answer() -> None:

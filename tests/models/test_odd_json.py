@@ -14,7 +14,7 @@ from streams import answer
 
 from agentkit.errors import ProviderError
 from agentkit.events import CallEnd, CallError, Event, Finish, ProviderBlock
-from agentkit.models.receiving import MAX_DEPTH
+from agentkit.models.response_body import MAX_DEPTH
 from agentkit.testing import Recording, Replay
 
 ODD = {

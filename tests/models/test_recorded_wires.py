@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import random
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -174,6 +176,32 @@ def test_row_reads_as_the_sdk_reads_it(row: dict[str, Any], chunks: str) -> None
         return
     assert isinstance(events[-1], Finish)
     assert ours(events) == asyncio.run(SDK[row["api"]](row))
+
+
+DIGESTS = dict(
+    line.split() for line in (Path(__file__).parents[1] / "data" / "wire_readings.txt").read_text().splitlines()
+)
+"""Of each recorded exchange, what was read of it when the readings were recorded."""
+
+
+ENDS = CallEnd | CallError | UnreadCall
+
+
+def digest(row: dict[str, Any]) -> str:
+    """What is read of a row: its text, its calls with what becomes of them, its finish, and its error."""
+    events, error = run(row, "whole")
+    ends = [
+        (type(e).__name__, getattr(e, "code", "")) for e in events if isinstance(e, CallEnd | CallError | UnreadCall)
+    ]
+    last = [list(e) for e in events if isinstance(e, Finish)]
+    read = [ours(events), ends, last, error and [error.kind, error.status, error.code]]
+    return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@pytest.mark.skipif(not ROWS, reason=ABSENT)
+@pytest.mark.parametrize("row", [*ROWS, *ERRORS], ids=ids)
+def test_row_reads_as_it_was_read(row: dict[str, Any]) -> None:
+    assert digest(row) == DIGESTS[row["id"]]
 
 
 RENDER = {"openai-chat": chat_messages, "openai-responses": responses_input, "anthropic-messages": anthropic_messages}

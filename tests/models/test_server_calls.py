@@ -20,7 +20,7 @@ from agentkit.messages import (
     user,
 )
 from agentkit.models.anthropic import anthropic_messages
-from agentkit.models.rendered_once import Rendered, Taken
+from agentkit.models.render_cache import Rendered, Taken
 
 KINDS = {"code_execution": "server_tool_use", "web_search": "server_tool_use", "mcp": "mcp_tool_use"}
 

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from agentkit.agent import Agent
 from agentkit.agent.limits import Budget, Price
 from agentkit.events import Usage
-from agentkit.models import messages_wire, openai, responses_wire
+from agentkit.models import messages_wire
 from agentkit.models.messages_wire import MessagesWire
 from agentkit.models.openai import ChatWire
+from agentkit.models.wire import openai_usage
 from agentkit.testing import Replay
 
 COUNT = st.integers(0, 2_000)
@@ -56,8 +57,8 @@ def messages(prompt: Any, reply: Any, cached: Any, written: Any, thought: Any, t
 
 
 WIRES: dict[str, tuple[Callable[..., Mapping[str, Any]], Callable[[Mapping[str, Any]], Usage]]] = {
-    "chat": (chat, openai.usage_of),
-    "responses": (responses, responses_wire.usage_of),
+    "chat": (chat, lambda usage: openai_usage(usage, "prompt", "completion")),
+    "responses": (responses, lambda usage: openai_usage(usage, "input", "output")),
     "messages": (messages, messages_wire.usage_of),
 }
 
@@ -115,7 +116,7 @@ KNOWN = {
 @pytest.mark.parametrize("shape", KNOWN)
 def test_shapes_of_servers(shape: str) -> None:
     reported, usage = KNOWN[shape]
-    assert openai.usage_of(reported) == usage
+    assert openai_usage(reported, "prompt", "completion") == usage
 
 
 # ---------------------------------------------------------------- several reports of one response

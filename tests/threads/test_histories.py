@@ -17,7 +17,7 @@ from agentkit import formats
 from agentkit.agent import call_hash
 from agentkit.errors import ConfigError
 from agentkit.messages import AssistantMessage, Message, SystemMessage, TextPart, ToolCall, ToolMessage, UserMessage
-from agentkit.models import fitting as history
+from agentkit.models import valid_history as history
 from agentkit.models.anthropic import anthropic_messages, messages_body
 from agentkit.models.base import ModelRequest
 from agentkit.models.caching import marked

@@ -20,9 +20,10 @@ from typing import Any, Final
 from typing_extensions import TypedDict  # pydantic does not read that of typing before Python 3.12
 
 from agentkit.checks.bounds import refuse_types
+from agentkit.checks.keys import shown_url
 from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ConfigError
-from agentkit.models.secrets import MIN_SECRET, Address, is_secret, shown, without_secrets
+from agentkit.models.secrets import MIN_SECRET, Address, is_secret, without_secrets
 
 _LOG: Final = logging.getLogger("agentkit.mcp")
 INHERITED: Final = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
@@ -220,7 +221,7 @@ def _hides(name: str, value: str) -> bool:
 
 def _said(name: str, value: str) -> str:
     """An environment variable as it may be seen."""
-    return name if _hides(name, value) or not _DIRECTS.match(name) else f"{name}={shown(value)!r}"
+    return name if _hides(name, value) or not _DIRECTS.match(name) else f"{name}={shown_url(value)!r}"
 
 
 def _spelled(secrets: Sequence[str]) -> tuple[str, ...]:

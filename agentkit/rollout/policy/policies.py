@@ -12,13 +12,13 @@ from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import Finish, FinishReason, SourceEvent, Text, Thinking
 from agentkit.formats.format import THINK, Format
-from agentkit.models import refusals
+from agentkit.models import error_bodies
 from agentkit.models.base import Closing, Model, ModelRequest
 from agentkit.models.clients import Clients
-from agentkit.models.failures import Asked, provider_error
 from agentkit.models.finishes import FINISHES, TAKEN_OUT, finish
 from agentkit.models.model_strings import model as named_model
 from agentkit.models.provider import CONNECT_TIMEOUT, PLACEHOLDER_KEY
+from agentkit.models.provider_errors import RequestInfo, provider_error
 from agentkit.models.text import TextCalling
 from agentkit.models.vendors import OPENAI
 from agentkit.models.wire import text_of
@@ -91,7 +91,7 @@ class ServerPolicy(Closing):
         extra = {**self._asks, **keep, **fields.pop("extra_body", {}), **fields}
         handled = sys.exception()  # if the caller asks while it handles one
         try:
-            with refusals.errors_up_to(refusals.MAX_ERROR):
+            with error_bodies.errors_up_to(error_bodies.MAX_ERROR):
                 answer = await client.completions.create(
                     model=self.model,
                     prompt=list(request.token_ids),
@@ -103,7 +103,7 @@ class ServerPolicy(Closing):
                 )
         except OPENAI.errors() as error:
             secrets = [self._key] if self._key != PLACEHOLDER_KEY else []
-            asked = Asked(self.base_url, secrets, self._timeout, handled=handled)
+            asked = RequestInfo(self.base_url, secrets, self._timeout, handled=handled)
             raise provider_error(error, asked, None, None) from error
         return self._read(answer.to_dict(), request.stop)
 
@@ -130,7 +130,7 @@ class ServerPolicy(Closing):
         import httpx2
 
         http_client = self._http_client or OPENAI.new_http_client()
-        refusals.watch(http_client)
+        error_bodies.install_hooks(http_client)
         return OPENAI.new_client(
             api_key=self._key,
             base_url=self.base_url,

@@ -15,7 +15,7 @@ from agentkit.errors import ConfigError
 from agentkit.formats.format import Format
 from agentkit.formats.quarantined import Declared
 from agentkit.messages import AssistantMessage, ImagePart, Message, SystemMessage, ToolMessage, UserMessage
-from agentkit.models import fitting
+from agentkit.models import valid_history
 from agentkit.models.text import text_messages
 from agentkit.rollout.tokens.answer_frame import AnswerFrame, Slot, frame_of, wordings
 from agentkit.rollout.tokens.opened_thinking import PROBE, opener_of, written
@@ -132,7 +132,7 @@ class ChatTemplate:
             shown = [one for one in self._shown if one["function"]["name"] in names]
         elif self._format is not None:
             taught = formats.render_prompt(self._format, tools) if tools else ""
-            messages = fitting.instructed(text_messages(messages, self._format, tools), taught)
+            messages = valid_history.instructed(text_messages(messages, self._format, tools), taught)
         try:
             return self._render([_as_chat(m) for m in messages], shown)
         except ConfigError:

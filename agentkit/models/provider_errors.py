@@ -1,4 +1,4 @@
-"""What an SDK or a connection raises, as a `ProviderError`. Knows the SDKs' exceptions by shape, imports none of them.
+"""Exceptions of SDKs and connections as a `ProviderError`. Knows the SDKs' exceptions by shape, imports none of them.
 
 No key leaks: known secrets, and anything that looks like one, are redacted in every message, including the causes'.
 """
@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from agentkit.errors import ProviderError, ProviderErrorKind
 from agentkit.events import Finish, SourceEvent, Usage
-from agentkit.models import refusals
-from agentkit.models.receiving import Unreadable
+from agentkit.models import error_bodies
+from agentkit.models.response_body import Unreadable
 from agentkit.models.secrets import without_secrets
 from agentkit.models.stream_errors import NO_REASON, ErrorInStream
 from agentkit.unicode import escaped
@@ -78,7 +78,7 @@ TOO_LONG: Final = re.compile(
     | input\ is\ too\ long""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""What providers say about a conversation that does not fit the model, if no code distinguishes it from other bad
+"""The words of providers for a conversation that does not fit the model, if no code distinguishes it from other bad
 requests. Source: their messages in public bug reports, such as https://github.com/boldsoftware/exe.dev/issues/62,
 https://github.com/evalstate/fast-agent/issues/621."""
 
@@ -108,7 +108,7 @@ def kind_of_codes(codes: Iterable[str]) -> ProviderErrorKind:
     return "stream"
 
 
-class Asked(NamedTuple):
+class RequestInfo(NamedTuple):
     """A request: the provider, the secrets, the timeout, what may be wrong with the URL, and the caller's exception."""
 
     provider: str
@@ -119,14 +119,16 @@ class Asked(NamedTuple):
     """The exception that the caller was handling when it asked. It did not cause the failure, and stays whole."""
 
 
-class Came(NamedTuple):
+class PartialResponse(NamedTuple):
     """The part of a response that had come: how many bytes, and the first of them."""
 
     size: int
     head: bytes
 
 
-def provider_error(error: Exception, asked: Asked, came: Came | None, request_id: str | None) -> ProviderError:
+def provider_error(
+    error: Exception, asked: RequestInfo, came: PartialResponse | None, request_id: str | None
+) -> ProviderError:
     """The failure of a request, described by agentkit.
 
     Args:
@@ -155,8 +157,8 @@ def provider_error(error: Exception, asked: Asked, came: Came | None, request_id
         said += f"; the error begins {_json_text(without_secrets(reported.body, secrets))[:_SHOWN]}"
     if kind == "bad_request" and (CODES.get(code or "") == "too_long" or TOO_LONG.search(said)):
         kind = "too_long"
-    said = refusals.away(response) or said
-    if lack := refusals.lack(response):
+    said = error_bodies.redirect_refused(response) or said
+    if lack := error_bodies.unread_part(response):
         said += f"; {lack}"
     if reported is None and came is not None and not isinstance(error, json.JSONDecodeError):
         said += f"; {_progress(came, secrets)}"
@@ -178,7 +180,7 @@ def provider_error(error: Exception, asked: Asked, came: Came | None, request_id
     )
 
 
-def broken_off(asked: Asked, came: Came | None, request_id: str | None) -> ProviderError:
+def broken_off(asked: RequestInfo, came: PartialResponse | None, request_id: str | None) -> ProviderError:
     """A stream that ended properly, but before the response did: the same as a connection that broke there."""
     said = "the stream ended before the response did: no finish reason and no closing event came"
     said += f"; {_progress(came, asked.secrets)}" if came is not None else ""
@@ -210,7 +212,7 @@ def no_calls(
     )
 
 
-def _progress(came: Came, secrets: Sequence[str]) -> str:
+def _progress(came: PartialResponse, secrets: Sequence[str]) -> str:
     """How much had come, and how it begins."""
     if not came.size:
         return "no byte of it had come"
@@ -306,7 +308,7 @@ def _kind_of_connection(error: Exception) -> ProviderErrorKind:
     return "timeout" if any("Timeout" in name for name in names) else "connection"
 
 
-def _cause_text(error: Exception, timeout: float, came: Came | None) -> str:
+def _cause_text(error: Exception, timeout: float, came: PartialResponse | None) -> str:
     """The innermost reason: the SDKs themselves only speak of a connection error."""
     *_, cause = _chain(error)
     if isinstance(error, json.JSONDecodeError):

@@ -32,7 +32,7 @@ from agentkit.messages import (
 )
 from agentkit.models.base import ModelRequest
 from agentkit.models.native_arguments import readable
-from agentkit.models.rendered_once import Taken
+from agentkit.models.render_cache import Taken
 from agentkit.unicode import clean
 
 _LOG: Final = logging.getLogger("agentkit.models")
@@ -53,7 +53,7 @@ def _is_plain(id: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class IdRule:
-    """What a provider accepts as a call's id.
+    """The rule of a provider for the ids of calls.
 
     Args:
         limit: the maximum number of characters.
@@ -80,7 +80,7 @@ def conversation(
 
 
 def _is_empty(message: Message) -> bool:
-    """Whether a user says nothing; or the model neither writes nor calls, except for markup: an unread call is that."""
+    """Return whether a user says nothing, or the model only writes markup, as that of a call that was not read."""
     if isinstance(message, AssistantMessage):
         said = any(isinstance(part, TextPart | ToolCall) for part in message.content)
         return not said and any(isinstance(part, MarkupPart) for part in message.content)
@@ -228,7 +228,7 @@ def output_section(request: ModelRequest) -> str:
 
 
 def may_call(request: ModelRequest) -> bool:
-    """Whether the reply may call a tool."""
+    """Return whether the reply may call a tool."""
     return bool(request.tools) and request.tool_choice != "none"
 
 

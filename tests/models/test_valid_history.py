@@ -19,7 +19,7 @@ from agentkit.messages import (
     UserMessage,
     user,
 )
-from agentkit.models import fitting as history
+from agentkit.models import valid_history as history
 from agentkit.models.anthropic import anthropic_messages
 from agentkit.models.openai import chat_messages
 from agentkit.models.responses import responses_input

@@ -32,7 +32,7 @@ MAX_DEPTH: Final = 200
 TOO_DEEP: Final = f"JSON in the response is nested deeper than {MAX_DEPTH} arrays and objects"
 
 HEARTBEATS: Final = frozenset(("ping", "pong", "heartbeat", "keepalive", "keep-alive", "keep_alive"))
-"""What proxies and servers send, as a JSON string, so that a connection stays open."""
+"""The JSON strings that proxies and servers send so that a connection stays open."""
 
 
 class Unreadable(Exception):
@@ -86,7 +86,7 @@ class ResponseBody:
             yield event
 
     def _streams(self) -> bool:
-        """Whether what has come begins an event stream: not a whole response, nor only spaces.
+        """Return whether what has come begins an event stream: not a whole response, nor only spaces.
 
         Raises:
             Unreadable: it begins a web page.

@@ -1,4 +1,4 @@
-"""What a wrong model string was meant to be: the models and servers that people name. Tables, and how they are read.
+"""Hints for wrong model strings: the models and servers that people name. Tables, and how they are read.
 
 Pure. It suggests no string that would be refused again, and no OpenAI prefix for a model that is not OpenAI's.
 """
@@ -9,8 +9,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from agentkit.checks.keys import shown_url
 from agentkit.checks.spelling import nearest
-from agentkit.models.secrets import shown
 
 PROVIDERS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("gpt", "chatgpt", "chat", "openai-chat", "openai-chat-completions"), "openai"),
@@ -61,8 +61,8 @@ _ADDRESS = re.compile(r"https?:|localhost\b|[\d.]+:\d+|[\w.-]+\.[a-z]+(?::\d+)?/
 _NO_FAMILY: Final = "https://…"
 
 
-def meant(name: str, ours: Collection[str], *, shell: bool = False) -> str:
-    """What a model string was most likely meant to be, as the end of a message.
+def model_hint(name: str, ours: Collection[str], *, shell: bool = False) -> str:
+    """Suggest what a model string was most likely meant to be, as the end of a message.
 
     Args:
         name: the string.
@@ -75,7 +75,7 @@ def meant(name: str, ours: Collection[str], *, shell: bool = False) -> str:
         return "; write, for example, 'openai:gpt-5'"
     if _ADDRESS.match(said):
         local = re.match(r"localhost|[\d.]+:", said, re.IGNORECASE)
-        address = shown(said) if "://" in said else f"http{'' if local else 's'}://{shown(said)}"
+        address = shown_url(said) if "://" in said else f"http{'' if local else 's'}://{shown_url(said)}"
         return f"; pass a server's URL in addition to the model's name: {served('NAME', address)}"
     prefix, id = _parted(said, ours)
     near = nearest(prefix, ours, PROVIDERS) if prefix not in SERVERS else None

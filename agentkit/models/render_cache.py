@@ -1,4 +1,4 @@
-"""What was made of the beginning of a conversation for a request, kept for the next one. Pure.
+"""The rendered beginning of a conversation, kept from one request for the next one. Pure.
 
 The conversation of a run only grows at its end, and all of it is sent with every request. What a model's API is sent
 for a message depends on its neighbours: results follow their calls, messages of one role are joined, ids are unique. So
@@ -48,13 +48,13 @@ class _Beginning(NamedTuple):
 
 
 class Rendered:
-    """What was made of one conversation. It lives as long as the conversation does."""
+    """The rendered parts of one conversation. They live as long as the conversation does."""
 
     def __init__(self) -> None:
         self._begun: OrderedDict[Hashable, _Beginning] = OrderedDict()
 
     def of(self, form: Hashable, messages: Sequence[Message], make: Make[T], using: Sequence[object] = ()) -> list[T]:
-        """What `make` makes of the messages: of those that it has not seen before.
+        """Render a conversation: `make` is given the messages that it has not seen before.
 
         Args:
             form: what is made.
@@ -81,7 +81,7 @@ class Rendered:
 
 
 def _same(known: Sequence[object], now: Sequence[object], *, whole: bool = False) -> bool:
-    """Whether these begin with the same objects, and end with them, too, if they are to be the same as a whole."""
+    """Return whether these begin with the same objects; with `whole`, also whether they end with them."""
     return (not whole or len(known) == len(now)) and all(map(is_, known, now))
 
 
@@ -115,7 +115,7 @@ def _divided(messages: Sequence[Message], start: int) -> int:
 
 
 def says_something(message: AssistantMessage | UserMessage) -> bool:
-    """Whether every API has something to send for it."""
+    """Return whether every API has something to send for it."""
     calls = isinstance(message, AssistantMessage) and message.calls
     return bool(calls) or any(
         isinstance(part, ImagePart) or (isinstance(part, TextPart) and part.text.strip()) for part in message.content
@@ -123,7 +123,7 @@ def says_something(message: AssistantMessage | UserMessage) -> bool:
 
 
 def _depends(part: object) -> bool:
-    """Whether a block of a provider is sent only together with another one, which may be in another message."""
+    """Return whether a block of a provider is sent only together with another one, which may be in another message."""
     return isinstance(part, ProviderPart) and not part.call_id and str(part.data.get("type")).endswith(_PAIRED)
 
 

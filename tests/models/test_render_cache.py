@@ -24,7 +24,7 @@ from agentkit.messages import (
 )
 from agentkit.models.anthropic import anthropic_messages
 from agentkit.models.openai import chat_messages
-from agentkit.models.rendered_once import Make, Rendered
+from agentkit.models.render_cache import Make, Rendered
 from agentkit.models.responses import responses_input
 from agentkit.models.text import text_messages
 

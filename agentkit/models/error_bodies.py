@@ -30,13 +30,13 @@ _AWAY: Final = "agentkit.away"
 _LIMIT: ContextVar[int | None] = ContextVar("agentkit error limit", default=None)
 
 
-def watch(http_client: Any) -> None:
+def install_hooks(http_client: Any) -> None:
     """Let an HTTP client follow no redirect to another server, and read no more of an error than `errors_up_to` allows.
 
     Only in such a block: its other requests are not affected.
     """
     hooks = http_client.event_hooks["response"]
-    hooks += [hook for hook in (_stay, _shorten) if hook not in hooks]
+    hooks += [hook for hook in (_refuse_redirect, _truncate_error_body) if hook not in hooks]
 
 
 @contextmanager
@@ -53,19 +53,19 @@ def errors_up_to(limit: int) -> Iterator[None]:
         _LIMIT.reset(mark)
 
 
-def lack(response: Any) -> str:
-    """What was not read of an error's body, and why; empty if all of it was."""
+def unread_part(response: Any) -> str:
+    """Say which part of an error's body was not read, and why; empty if all of it was."""
     said = getattr(response, "extensions", {}).get(_LACK, "")
     return str(said)
 
 
-def away(response: Any) -> str:
+def redirect_refused(response: Any) -> str:
     """Where a redirect led that was not followed, and why; empty if there was none."""
     said = getattr(response, "extensions", {}).get(_AWAY, "")
     return str(said)
 
 
-async def _stay(response: httpx2.Response) -> None:
+async def _refuse_redirect(response: httpx2.Response) -> None:
     """A hook: let a redirect to another server be an error, since it would get the request's headers and body."""
     import httpx2
 
@@ -90,7 +90,7 @@ def _server(url: httpx2.URL) -> str:
     return f"{url.scheme}://{url.netloc.decode('ascii')}"
 
 
-async def _shorten(response: httpx2.Response) -> None:
+async def _truncate_error_body(response: httpx2.Response) -> None:
     """A hook: read the body of an error or of a redirect now, and replace it with the part that was read."""
     import httpx2
 

@@ -17,8 +17,8 @@ from agentkit.errors import ProviderError
 from agentkit.events import CallEnd, CallError, Finish, Text, Usage
 from agentkit.messages import user
 from agentkit.models import ModelRequest, model
-from agentkit.models.failures import retry_after
 from agentkit.models.provider import RemoteModel
+from agentkit.models.provider_errors import retry_after
 from agentkit.models.retry import Retry
 from agentkit.testing import Recording, Replay
 from agentkit.toolspec import ToolSpec

@@ -96,7 +96,7 @@ def test_an_error_that_breaks_off_keeps_its_status() -> None:
 
 
 def test_an_error_that_does_not_end_keeps_its_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentkit.models.refusals.WAIT", 0.2)
+    monkeypatch.setattr("agentkit.models.error_bodies.WAIT", 0.2)
     error = failure(head(429, "retry-after: 7"), *((b"x", 0.05) * 100))
     assert (error.kind, error.status, error.retry_after) == ("rate_limit", 429, 7.0)
     assert str(error).endswith("; the rest of it did not come within 0.2 s")
