@@ -66,8 +66,8 @@ class ProcessorConfig:
             Calls in any other format stay text.
         recover: whether calls that a model wrote as text, although it should call natively, run when the response is
             over and had no native one. Only if no text format is read.
-        execute: `stream` starts a tool as soon as its call is complete (a call in text: as soon as the response has
-            continued after it), `end` when the whole response has arrived.
+        execute: `end` starts the tools when the whole response has arrived, `stream` each as soon as its call is
+            complete, although the response may still be interrupted, or retract its calls.
         strategy: `parallel` starts each tool without waiting for those before it, `sequential` runs them one after
             another.
         max_calls: how many calls of one response are read. After the last of them the response is cut, its source is
@@ -94,7 +94,7 @@ class ProcessorConfig:
 
     native: bool = True
     formats: str | Format | Sequence[str | Format] | None = None
-    execute: Execute = "stream"
+    execute: Execute = "end"
     strategy: Strategy = "parallel"
     max_calls: int | None = 64
     timeout: float | None = 600.0

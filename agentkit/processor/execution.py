@@ -104,8 +104,6 @@ class Execution:
         required = None if free else self.approvals.ask(admitted, self._decided)
         if required is None:
             self.waiting.calls.append(admitted)
-            if admitted.call.format is not None:  # natively, the wires hold the last one back themselves
-                self.waiting.newest = admitted.index
         return required
 
     def _terminate(self, last: Admitted) -> None:

@@ -48,6 +48,7 @@ Plain = Mapping[type, Callable[["Intake", Any, "OpenCalls"], SourceEvent]]
 
 NOT_PLAIN: Final[Plain] = {}
 NO_USAGE: Final = Usage()
+_PARTS: Final[Mapping[type, TextualPart]] = {Text: TextPart, Thinking: ThinkingPart, Markup: MarkupPart}
 _UNKNOWN: Final = Finish("unknown")
 _OF_CALLS: Final = (CallStart, ArgumentDelta, CallEnd, CallError, ProviderBlock)
 
@@ -173,9 +174,6 @@ class OpenCalls:
         """Why a call in text must not run; None if it may."""
         return None
 
-    def ended(self, call: ToolCall) -> None:
-        """A call in text is complete, and will run."""
-
 
 class Intake:
     """Receives one response's events.
@@ -218,11 +216,6 @@ class Intake:
         taken = self.take(event, opened)
         return (taken, self.finish) if self.full else (taken,)
 
-    def keep_end(self, event: CallEnd | CallError, opened: OpenCalls) -> tuple[SourceEvent, ...]:
-        """The same for a call that ends, while the response is `plain`."""
-        taken = self._take_end(event, opened) if type(event) is CallEnd else self._take_error(event, opened)  # type: ignore[arg-type]
-        return (taken, self.finish) if self.full else (taken,)
-
     def take(self, event: Any, opened: OpenCalls) -> SourceEvent:
         """Keep an event for the message, and number its call."""
         take = _TAKE.get(type(event))
@@ -247,34 +240,20 @@ class Intake:
 
     # -------------------------------------------------------------- each kind of event
 
-    def _take_text(self, event: Text, _: OpenCalls) -> SourceEvent:
-        self.draft.say(TextPart, event.text)
-        return event
-
-    def _take_thinking(self, event: Thinking, _: OpenCalls) -> SourceEvent:
-        self.draft.say(ThinkingPart, event.text)
-        return event
-
-    def _take_markup(self, event: Markup, _: OpenCalls) -> SourceEvent:
-        self.draft.say(MarkupPart, event.text)
+    def _say(self, event: Text | Thinking | Markup, _: OpenCalls) -> SourceEvent:
+        self.draft.say(_PARTS[type(event)], event.text)
         return event
 
     def _take_usage(self, event: Usage, _: OpenCalls) -> SourceEvent:
         self.usage = event if self._spent is None else self._spent.plus(event)
         return self.usage
 
-    def _take_quoted(self, event: CallQuoted, _: OpenCalls) -> SourceEvent:
-        return self._note(event)
-
     def _take_invented(self, event: InventedResult, opened: OpenCalls) -> SourceEvent:
         if opened.textual:
             self.full, self.finish = True, Finish("stop")
-        return self._note(event)
+        return self._note(event, opened)
 
-    def _take_unread(self, event: UnreadCall, _: OpenCalls) -> SourceEvent:
-        return self._note(event)
-
-    def _note(self, event: SourceEvent) -> SourceEvent:
+    def _note(self, event: SourceEvent, _: OpenCalls) -> SourceEvent:
         self.odd = {**self.odd, type(event): event}
         return event
 
@@ -300,8 +279,6 @@ class Intake:
         if opened.textual and (why := opened.refused(event.call)) is not None:
             return self._take_error(CallError(event.index, "ambiguous_call", why, event.call), opened)
         index, call = self._end(event.index, _restored(event.call) if opened.restores else event.call, opened)
-        if opened.textual:
-            opened.ended(call)
         return event if call is event.call and index == event.index else CallEnd(index, call, event.repairs)
 
     def _take_error(self, event: CallError, opened: OpenCalls) -> SourceEvent:
@@ -356,17 +333,14 @@ def _restored(call: ToolCall) -> ToolCall:
 
 
 _TAKE: Plain = {
-    Text: Intake._take_text,
-    Thinking: Intake._take_thinking,
-    Markup: Intake._take_markup,
+    **dict.fromkeys((Text, Thinking, Markup), Intake._say),
     ProviderBlock: Intake._take_block,
     CallStart: Intake._take_start,
     ArgumentDelta: Intake._take_delta,
     CallEnd: Intake._take_end,
     CallError: Intake._take_error,
-    CallQuoted: Intake._take_quoted,
     InventedResult: Intake._take_invented,
-    UnreadCall: Intake._take_unread,
+    **dict.fromkeys((CallQuoted, UnreadCall), Intake._note),
     Usage: Intake._take_usage,
     Finish: Intake._take_finish,
 }
@@ -374,6 +348,3 @@ _TAKE: Plain = {
 
 PLAIN: Final[Plain] = {kind: take for kind, take in _TAKE.items() if kind not in (CallEnd, CallError, Finish)}
 """The kinds of which nothing follows if a response's text is not read."""
-
-BEFORE_TEXT: Final[Plain] = {kind: PLAIN[kind] for kind in (CallStart, ArgumentDelta, Usage)}
-"""Those of which nothing follows as long as no text was read, if it will be."""

@@ -16,7 +16,7 @@ from typing import Final
 
 from agentkit.events import UnreadCall
 from agentkit.formats.control import MARK
-from agentkit.processor.tags_of_thinking import last_end_of_thinking
+from agentkit.processor.format_tokens import last_end_of_thinking
 from agentkit.toolspec import ToolSpec
 
 _LONGEST: Final = 100_000  # characters of a reply that are searched, from its end
@@ -81,6 +81,12 @@ def attempted(text: str, tools: Sequence[ToolSpec], *, alone: bool = True) -> Un
         if one.re.groupindex.get("anywhere") or _ends_with_it(said, one.end()):
             return UnreadCall(said[one.start() :].strip(), names[one["name"]])
     return None
+
+
+def ends_with(text: str, raw: str) -> bool:
+    """Whether a reply ends with a call: at most what closes its section follows."""
+    at = text.rfind(raw)
+    return at >= 0 and _CLOSED.match(text, at + len(raw)) is not None
 
 
 def _arguments_alone(said: str, tools: Sequence[ToolSpec]) -> ToolSpec | None:

@@ -24,8 +24,8 @@ from agentkit.events import (
     Usage,
 )
 from agentkit.messages import ToolCall
-from agentkit.processor.intake import BEFORE_TEXT, NOT_PLAIN, PLAIN, Intake, OpenCalls
-from agentkit.processor.lost_attempts import attempted
+from agentkit.processor.intake import NOT_PLAIN, PLAIN, Intake, OpenCalls
+from agentkit.processor.lost_attempts import attempted, ends_with
 from agentkit.processor.maybe_output import IsOutput
 from agentkit.processor.recovery import Recovery
 from agentkit.processor.textcalls import TextCalls, TextOpenCalls
@@ -50,6 +50,7 @@ class ResponseReader:
             the first native call. None leaves them as text.
         blocks: receives the provider's blocks, as they are read: the text after them may quote them. None keeps none.
         offered: the tools whose calls the text may attempt in a way that cannot be read.
+        asked: the tools that a run's model was asked to call natively, because their calls may have been quotes: once.
         output: whether the text is meant as the run's output, and so no attempt. None: no text is.
     """
 
@@ -61,6 +62,7 @@ class ResponseReader:
         *,
         blocks: list[ProviderBlock] | None = None,
         offered: Sequence[ToolSpec] = (),
+        asked: set[str] | None = None,
         output: IsOutput | None = None,
     ) -> None:
         self.intake = intake
@@ -69,11 +71,12 @@ class ResponseReader:
         self._new_recovery = new_recovery
         self._blocks = blocks
         self._offered, self._output = offered, output
+        self._asked = set[str]() if asked is None else asked
         self._recovery: Recovery | None = None
         self._unread: list[SourceEvent] = []  # what the source could not read of it; it may be text that is read here
         self._wordless = False  # whether the last event was thinking without words
-        if text is None:
-            intake.keeps(PLAIN if new_recovery is None else BEFORE_TEXT)
+        if text is None and new_recovery is None:
+            intake.keeps(PLAIN)
 
     def feed(self, event: SourceEvent) -> Iterable[SourceEvent]:
         """Read one event. Once the response is full, only its usage is read."""
@@ -145,7 +148,6 @@ class ResponseReader:
             yield from self.intake.keep(recovery.close(whole=whole), TextOpenCalls())
         elif self.text is not None:
             yield from self.text.close(whole=whole, cut=cut)
-        quotes = CallQuoted in self.intake.odd or any(r is not None and r.quotes for r in (recovery, self.text))
         for index, opened in list(self.native.by_number.items()):
             raw = opened.raw.text()
             message = f"the response ended after {len(raw)} characters of this call's arguments; call again, in full"
@@ -154,14 +156,31 @@ class ResponseReader:
             yield from self.intake.keep([error], self.native)
         if self._unread and not any(call is not None and call.format is not None for call in self.intake.calls):
             yield from self.intake.keep(self._unread, self.native)
-        elif (cut or (whole and not quotes)) and self._offered and not self.intake.calls:
-            text = self.intake.draft.message().text
+        elif self._offered and not self.intake.calls:
+            quotes = any(r is not None and r.quotes for r in (recovery, self.text))
+            unread = self._attempt(whole=whole and not quotes, cut=cut)
+            if unread is not None:
+                yield from self.intake.keep((unread,), self.native)
+
+    def _attempt(self, *, whole: bool, cut: bool) -> UnreadCall | None:
+        """The call that a reply without calls attempts, so that it is not an answer.
+
+        One that may be a quote, and with which the reply ends, is one as well: the model is asked once for each tool.
+        """
+        text = self.intake.draft.message().text
+        unread: UnreadCall | None = None
+        if (quoted := self.intake.odd.get(CallQuoted)) is not None:
+            if whole and ends_with(text, quoted.call.raw) and quoted.call.name not in self._asked:
+                self._asked.add(quoted.call.name)
+                unread = UnreadCall(quoted.call.raw, quoted.call.name)
+        elif whole or cut:
             said = ((text.rpartition("\n")[0] if cut else "") or text).strip()  # without the line that was cut
             unread = attempted(said, self._offered, alone=self._output is None)
             if cut and unread is not None and unread.text != said:  # it may only be described
-                unread = None
-            if unread is not None and not (self._output is not None and self._output(text, whole=False)):
-                yield from self.intake.keep((unread,), self.native)
+                return None
+        if unread is not None and self._output is not None and self._output(text, whole=False):
+            return None
+        return unread
 
     @property
     def open(self) -> bool:

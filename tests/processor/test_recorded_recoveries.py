@@ -15,7 +15,9 @@ import pytest
 from recorded_recoveries import Recovered, compared, recovered, replies
 from recordings import ABSENT
 
-ACCEPTED: Mapping[str, str] = {}
+ACCEPTED: Mapping[str, str] = {
+    "* simple_python_297": "the user's message is nothing but a call of the tool: it looks like a page that was pasted",
+}
 """Replies that are read otherwise: the row's id (`*` for anything), and why that is right."""
 
 PARTS = 8
