@@ -67,7 +67,7 @@ class ProcessorConfig:
         recover: whether calls that a model wrote as text, although it should call natively, run when the response is
             over and had no native one. Only if no text format is read.
         execute: `end` starts the tools when the whole response has arrived, `stream` each as soon as its call is
-            complete, although the response may still be interrupted, or retract its calls.
+            complete, although the response may still retract its calls.
         strategy: `parallel` starts each tool without waiting for those before it, `sequential` runs them one after
             another.
         max_calls: how many calls of one response are read. After the last of them the response is cut, its source is

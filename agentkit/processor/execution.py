@@ -215,9 +215,9 @@ class Execution:
 
     # -------------------------------------------------------------- the end
 
-    def interrupt(self, *, waiting: bool) -> list[ToolEvent]:
-        """The response was interrupted: refuse the calls it still brings and, if requested, those that wait."""
-        return self._close(failed("interrupted", _INTERRUPTED), waiting=waiting)
+    def interrupt(self) -> None:
+        """The response was interrupted: refuse the calls that it still brings."""
+        self._admission.close(failed("interrupted", _INTERRUPTED))
 
     def turn_off(self) -> None:
         """The response may bring no call: refuse each that it brings."""
@@ -229,9 +229,9 @@ class Execution:
         """The response's own end retracts it: refuse all calls that wait, also for a person, and those to come."""
         return self._close(failed("denied", f"not run: the response finished with {finish}, which retracts its calls"))
 
-    def _close(self, answer: ToolResult, *, waiting: bool = True) -> list[ToolEvent]:
+    def _close(self, answer: ToolResult) -> list[ToolEvent]:
         self._admission.close(answer)
-        return [self._skip(*held, answer) for held in (self._held() if waiting else ())]
+        return [self._skip(*held, answer) for held in self._held()]
 
     def cancel(self) -> list[asyncio.Task[Any]]:
         """Stop what runs and skip what waits, even for a person; returns the tasks to wait for."""

@@ -165,12 +165,13 @@ class ResponseReader:
     def _attempt(self, *, whole: bool, cut: bool) -> UnreadCall | None:
         """The call that a reply without calls attempts, so that it is not an answer.
 
-        One that may be a quote, and with which the reply ends, is one as well: the model is asked once for each tool.
+        One that may be a quote, and with which a native model's reply ends, is one as well, once for each tool.
         """
         text = self.intake.draft.message().text
         unread: UnreadCall | None = None
         if (quoted := self.intake.odd.get(CallQuoted)) is not None:
-            if whole and ends_with(text, quoted.call.raw) and quoted.call.name not in self._asked:
+            asks = whole and self.text is None and quoted.call.name not in self._asked
+            if asks and ends_with(text, quoted.call.raw):
                 self._asked.add(quoted.call.name)
                 unread = UnreadCall(quoted.call.raw, quoted.call.name)
         elif whole or cut:

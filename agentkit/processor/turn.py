@@ -63,8 +63,8 @@ class Turn(EventStream[Event]):
 
     A `ToolStarted` is yielded before its tool starts. If the consumer leaves early or is cancelled, running tools are
     cancelled and every call is still answered; `cancel` does the same to a turn that is still being iterated. If the
-    source raises, the calls that have started (with `execute="stream"`) still run to their end, and then the error is
-    raised, once; the message and the results are kept.
+    source raises, the calls that were complete still run to their end, and then the error is raised, once; the message
+    and the results are kept.
     """
 
     _telling = False  # whether a tool's event is yielded that has come by the inbox
@@ -275,8 +275,8 @@ class Turn(EventStream[Event]):
         if self._sources.ended is None:
             return ()
         if self._sources.ended.failure is not None:
-            refused = self._execution.interrupt(waiting=self._config.execute == "end")
-            return chain(refused, self._reader.close(whole=False))
+            self._execution.interrupt()
+            return self._reader.close(whole=False)
         return self._reader.feed(finish) if finish is not None else self._reader.close(whole=not cancelled)
 
     def _started(self) -> Iterator[Event]:

@@ -418,10 +418,10 @@ def test_started_comes_before_completed() -> None:
 
 
 def test_what_was_done_before_a_failure_is_in_the_error() -> None:
-    """A call that had started when the stream broke off has run: whoever catches the error must know."""
+    """A call that was complete when the stream broke off has run: whoever catches the error must know."""
     model = ScriptedModel([[CALL, Usage(10, 2), ProviderError("lost", kind="connection", provider="p")]])
     with pytest.raises(ProviderError) as raised:
-        asking(model, config=ProcessorConfig(execute="stream")).run_sync("1 + 2?")
+        asking(model).run_sync("1 + 2?")
     result = raised.value.result
     assert (result.finish, result.turns, result.usage) == ("error", 1, Usage(10, 2))
     assert result.new_messages[-1] == ToolMessage("x", "add", (TextPart("3"),))
