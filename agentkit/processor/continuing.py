@@ -86,7 +86,9 @@ class Record:
         own = next((span for span in _spans(parser(False), text) if span.event.call.name), None)
         if isinstance(opened.event, CallError):
             return cut and own is None and opened.end == len(read) + len(text)
-        return not opened.event.repairs and (own is None or opened.end <= len(read) + own.start)
+        if opened.event.repairs or opened.end <= len(read):  # it ends without the further text
+            return False
+        return own is None or opened.end <= len(read) + own.start
 
     def as_cut(self, last: Sequence[SourceEvent]) -> Sequence[SourceEvent]:
         """The last events of a text that was cut: what is still open is an error, as it may begin a call."""
