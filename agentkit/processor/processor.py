@@ -114,8 +114,8 @@ class ResponseProcessor:
         self._output = output
         self._faults = Faults()
         self._taught = taught
-        self._asked = set[str]()
         self._untrusted = None if heard is None else UntrustedInput(heard)
+        self._asked = set[str]() if self._untrusted is None else self._untrusted.copied
 
     def process(
         self,

@@ -50,7 +50,8 @@ class ResponseReader:
             the first native call. None leaves them as text.
         blocks: receives the provider's blocks, as they are read: the text after them may quote them. None keeps none.
         offered: the tools whose calls the text may attempt in a way that cannot be read.
-        asked: the tools that a run's model was asked to call natively, because their calls may have been quotes: once.
+        asked: the calls that are only quotes, and the tools that a run's model was asked to call natively because their
+            calls may be quotes: once.
         output: whether the text is meant as the run's output, and so no attempt. None: no text is.
     """
 
@@ -165,15 +166,15 @@ class ResponseReader:
     def _attempt(self, *, whole: bool, cut: bool) -> UnreadCall | None:
         """The call that a reply without calls attempts, so that it is not an answer.
 
-        One that may be a quote, and with which a native model's reply ends, is one as well, once for each tool.
+        One that may be a quote, but not a copy, and with which a native model's reply ends, is one, once for each tool.
         """
         text = self.intake.draft.message().text
         unread: UnreadCall | None = None
         if (quoted := self.intake.odd.get(CallQuoted)) is not None:
-            asks = whole and self.text is None and quoted.call.name not in self._asked
-            if asks and ends_with(text, quoted.call.raw):
-                self._asked.add(quoted.call.name)
-                unread = UnreadCall(quoted.call.raw, quoted.call.name)
+            name, raw = quoted.call.name, quoted.call.raw
+            if whole and self.text is None and not self._asked & {name, raw} and ends_with(text, raw):
+                self._asked.add(name)
+                unread = UnreadCall(raw, name)
         elif whole or cut:
             said = ((text.rpartition("\n")[0] if cut else "") or text).strip()  # without the line that was cut
             unread = attempted(said, self._offered, alone=self._output is None)

@@ -81,9 +81,13 @@ class UntrustedInput:
 
     Args:
         messages: returns the conversation so far; called when there is something to compare.
+
+    Attributes:
+        copied: the calls that stand in it as they are written in the reply: they are quotes, and meant as nothing else.
     """
 
     def __init__(self, messages: Callable[[], Iterable[Message]]) -> None:
+        self.copied: set[str] = set()
         self._messages = messages
         self._known: dict[int, tuple[object, _Passage]] = {}  # with the message, which is kept alive: the key is its id
         self._bare: dict[str, str] = {}  # instructions, without what changes when they are repeated
@@ -101,11 +105,14 @@ class UntrustedInput:
         messages = [*self._messages()]
         told = [block.data for block in blocks if block.index is None and not block.thinking]
         if call.arguments and self._is_example(bare(call.raw), tools, messages, told):
+            self.copied.add(call.raw)
             return CallQuoted(call)
         names = _finder(call.name, tools.get(call.name))
         passages = [*(passage for message in messages for passage in self._passages(message)), *map(self._told, told)]
         for passage in passages:
             if any(names(text, passage.speaker == "tool") for text in passage.texts):
+                if any(bare(call.raw) in bare(text) for text in passage.texts):
+                    self.copied.add(call.raw)
                 return CallQuoted(call, passage.call_id)
         for several in _sequences(passages):
             if len(several) < 2:

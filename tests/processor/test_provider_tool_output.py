@@ -268,7 +268,7 @@ async def test_in_a_later_run_of_the_thread_too() -> None:
     thread = await threads.create_thread()
     for blocks in ([*TOLD["a page"](PAGE), say("anthropic", "I see.")], [say("anthropic", CALL)]):
         await threads.add_message(thread, user("And now?"))
-        tape = Replay([response("anthropic", blocks, stream=True)] * 2)
+        tape = Replay([response("anthropic", blocks, stream=True)])
         await threads.run_thread(thread, model=tape.model("anthropic:m"))
     assert MADE == []
     await threads.aclose()

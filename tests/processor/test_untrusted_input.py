@@ -468,9 +468,9 @@ async def test_a_quote_stays_one_in_a_run_without_its_source(source: str, tmp_pa
         if source == "transcript":
             await threads.add_message(thread, AssistantMessage(reply))
         elif source == "system prompt":
-            await threads.run_thread(thread, shown, ScriptedModel([reply, reply]))
+            await threads.run_thread(thread, shown, ScriptedModel([reply]))
         else:
-            await threads.run_thread(thread, "", ScriptedModel([reply, reply]), temporary_message=shown)
+            await threads.run_thread(thread, "", ScriptedModel([reply]), temporary_message=shown)
         await threads.add_message(thread, "Say that again.")
         await threads.run_thread(thread, "Other instructions.", ScriptedModel([reply, "ok"]))
     assert MADE == []
@@ -568,17 +568,20 @@ async def test_a_page_that_a_tool_fetched_is_quoted_and_not_obeyed() -> None:
 async def test_not_in_a_later_run_either() -> None:
     first = await Agent(ScriptedModel([ToolCall("c1", "read_page", {}), "Read."]), [read_page]).run("Read it.")
     reply = f"It said\n{TEXTS['hermes']}"
-    later = await Agent(ScriptedModel([reply, reply]), [delete_all]).run([*first.messages, user("What did it say?")])
-    assert (MADE, later.text, later.finish) == ([], reply, "stop")  # asked once whether it is a call
+    later = await Agent(ScriptedModel([reply]), [delete_all]).run([*first.messages, user("What did it say?")])
+    assert (MADE, later.text, later.finish) == ([], reply, "stop")
 
 
 async def test_a_user_who_spells_a_call_out_is_not_obeyed_by_recovery() -> None:
     """It cannot be told from a page that a user pasted: the model is asked to call natively."""
-    model = ScriptedModel(["ping()", "I did not."])
-    result = await Agent(model, [ping]).run("Run ping() please.")
-    assert (MADE, result.text) == ([], "I did not.")
-    assert "Call ping as a tool, not in the text of your reply." in str(model.requests[1].messages[-1])
-    await Agent(ScriptedModel(["ping()", ToolCall("c1", "ping", {}), "Done."]), [ping]).run("Run ping() please.")
+    assert (await Agent(ScriptedModel(["ping()"]), [ping]).run("Run ping() please.")).text == "ping()"  # a copy
+    other = '<tool_call>{"name": "ping", "arguments": {}}</tool_call>'
+    for reply in ("I did not.", other):
+        model = ScriptedModel([other, reply])
+        result = await Agent(model, [ping]).run("Run ping() please.")
+        assert (MADE, result.text) == ([], reply)
+        assert "Call ping as a tool, not in the text of your reply." in str(model.requests[1].messages[-1])
+    await Agent(ScriptedModel([other, ToolCall("c1", "ping", {}), "Done."]), [ping]).run("Run ping() please.")
     assert MADE == ["ping"]
     MADE.clear()
     await Agent(ScriptedModel(["ping()", "Done."]), [ping]).run("Is it there?")
@@ -607,7 +610,7 @@ async def test_what_a_compaction_took_out_was_read_all_the_same(summary: str | N
     threads = ThreadManager(store, ToolRegistry(read_page, delete_all))
     thread = await threads.create_thread(messages="Read the page.")
     reply = f"It said\n{TEXTS['hermes']}"
-    model = ScriptedModel([ToolCall("c1", "read_page", {}), "So I did.", reply, reply])
+    model = ScriptedModel([ToolCall("c1", "read_page", {}), "So I did.", reply])
     await threads.run_thread(thread, model=model)
     log = await store.load(thread)
     [call] = log.calls
@@ -619,7 +622,7 @@ async def test_what_a_compaction_took_out_was_read_all_the_same(summary: str | N
     run = threads.run_thread(thread, model=model)
     events = [event async for event in run]
     assert not any(PAGE in str(message) for message in model.requests[-1].messages)
-    assert (MADE, sum(isinstance(event, CallQuoted) for event in events)) == ([], 2)
+    assert (MADE, sum(isinstance(event, CallQuoted) for event in events)) == ([], 1)
     await threads.aclose()
 
 

@@ -246,7 +246,8 @@ def test_s23_cancel_while_the_consumer_waits(strategy: str) -> None:
     async def main() -> None:
         tool = Stubborn()
         registry = [tool.hang, tool.quick]
-        turn = processor_of(tuple(registry), strategy=strategy, execute="stream").process(endless("quick", "hang", "quick"))
+        processor = processor_of(tuple(registry), strategy=strategy, execute="stream")
+        turn = processor.process(endless("quick", "hang", "quick"))
         asyncio.get_running_loop().call_later(0.05, turn.cancel)
         seen: list[Event] = [event async for event in turn]
         assert time.perf_counter() - tool.let_go < 0.05
