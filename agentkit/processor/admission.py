@@ -1,4 +1,4 @@
-"""Whether a call may run: its tool exists, its arguments fit the tool, and the response is not closed.
+"""Admission of a call: its tool exists, its arguments fit the tool, and the response is not closed.
 
 Knows the registry and the policy; knows no event loop, and runs nothing but the validators of a tool's author.
 """
@@ -44,7 +44,7 @@ class KnownTools(Protocol):
 
     @property
     def tools(self) -> Mapping[str, BoundTool]:
-        """Those that any format can call, by function name."""
+        """The tools that any format can call, by function name."""
         ...
 
     def get_tool(self, name: str) -> BoundTool | None:

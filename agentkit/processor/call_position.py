@@ -50,7 +50,7 @@ class TextBefore:
 
     def __init__(self) -> None:
         self.led_to_text = False
-        """Whether the last markup led to a call that does not count."""
+        """True if the last markup led to a call that does not count."""
         self._before = _START  # a call that counts is a "\0" in it
         self._said = False  # whether anything visible was said
         self._previous: CallPosition | None = None  # that of the call before, while nothing is said after it
@@ -124,7 +124,7 @@ def _is_bare(head: str, name: str) -> bool:
 
 
 def has_no_markup(head: str, name: str) -> bool:
-    """Whether a call has no markup of its own; it may be in a code fence, or after markup that belongs to no call.
+    """Return whether a call has no markup of its own; it may be in a fence, or after markup that belongs to no call.
 
     Args:
         head: its first characters, with the markup before it.

@@ -31,7 +31,7 @@ class Record:
 
     def __init__(self, format: str | None = None) -> None:
         self.thought = False
-        """Whether it contains thinking."""
+        """True if it contains thinking."""
         self._format = format
         self._pieces = Pieces()
         self._from = self._size = 0  # where the open text's parser began, and the size of all
@@ -45,7 +45,7 @@ class Record:
 
     @property
     def open(self) -> bool:
-        """Whether there is text of which a parser cannot tell yet what it is: part of a call, or of what ends it."""
+        """Return whether a parser holds text that may be part of a call, or of the end of one."""
         return bool(self.text[self._from + self._reported :].strip())
 
     def feed(self, text: str) -> None:
@@ -71,7 +71,7 @@ class Record:
         self._from, self._reported, self._calls = self._size, 0, 0
 
     def continues(self, text: str, parser: Parsers, *, cut: bool) -> bool:
-        """Whether a further response continues the open call: that ends in it, before any call that it has itself.
+        """Return whether a further response continues the open call, which ends in it before any call of its own.
 
         Args:
             text: the whole further response.

@@ -82,12 +82,12 @@ class Execution:
 
     @property
     def idle(self) -> bool:
-        """Whether no call is running or waiting to start."""
+        """Return whether no call is running or waiting to start."""
         return not self.waiting.calls and not self._running
 
     @property
     def only(self) -> bool:
-        """Whether no call that is running or waiting is to start together with the next one."""
+        """Return whether no call that is running or waiting is to start together with the next one."""
         return not self._running and len(self.waiting.calls) == 1
 
     # -------------------------------------------------------------- admission

@@ -1,4 +1,4 @@
-"""What readers that look for calls in other text know of it: what formats declare of thinking and tags; quotation."""
+"""Tokens that matter to readers which look for calls in other text: of thinking, of sections, and quotation marks."""
 
 # ruff: noqa: RUF001 - quotation marks
 
@@ -17,7 +17,7 @@ _FENCE: Final = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 
 
 class FormatTokens(NamedTuple):
-    """What the formats declare that matters where their calls are looked for in other text.
+    """The tokens that the formats declare.
 
     Attributes:
         thinking: the tags of thinking, without white space.
@@ -36,7 +36,7 @@ class FormatTokens(NamedTuple):
 
 @cache
 def format_tokens() -> FormatTokens:
-    """Those of all formats."""
+    """Collect the tokens of all formats."""
     from agentkit.formats.declaring import REASONING
     from agentkit.formats.format import ToolElement, edge
 

@@ -33,7 +33,7 @@ _WHOLE: Final = SourceEnd()
 
 
 class Inbox:
-    """What has come and has not been taken yet, in `items`."""
+    """The events that have arrived and have not been taken yet, in `items`."""
 
     reading: asyncio.Task[None] | None = None
     _stopped = False

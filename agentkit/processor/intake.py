@@ -1,4 +1,4 @@
-"""What is taken from one response: all calls numbered in one sequence, each with an id, and the parts as a message.
+"""The record of one response: all calls numbered in one sequence, each with an id, and the parts as a message.
 
 Pure: events in, events out. Knows no text, no tool that could run and no clock; the source of ids is passed as an
 argument.
@@ -89,7 +89,7 @@ class Draft:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was written yet."""
+        """Return whether nothing was written yet."""
         return not self._parts and not self._run
 
     def say(self, kind: TextualPart, text: str) -> None:
@@ -129,7 +129,7 @@ class Draft:
         self._parts[place] = call
 
     def message(self) -> AssistantMessage:
-        """What was written so far, without calls that are still open."""
+        """Return the message so far, without calls that are still open."""
         if self._whole is not None:
             return self._whole
         content = [part for part in self._parts if part is not None]
@@ -162,10 +162,10 @@ class OpenCalls:
     """The calls of one source that have started but not ended, by the source's own numbers. Here, native ones."""
 
     textual = False
-    """Whether they are in text, which has no ids, keeps what was written, and may contain calls that must not run
+    """True for calls in text, which has no ids, keeps what was written, and may contain calls that must not run
     although they could be read."""
     restores = False
-    """Whether their model reads results quarantined, so that arguments that pass them on are made whole again."""
+    """True if their model reads results quarantined, so that arguments that pass them on are made whole again."""
 
     def __init__(self) -> None:
         self.by_number: dict[int, OpenCall] = {}
@@ -188,7 +188,7 @@ class Intake:
 
     full = False
     plain: Plain = NOT_PLAIN
-    """What to call for the kinds of events of which nothing follows but that they are kept."""
+    """The functions that keep the kinds of events of which nothing else follows."""
     usage = NO_USAGE
     finish = _UNKNOWN
     odd: Mapping[type, Any] = MappingProxyType({})
@@ -234,7 +234,7 @@ class Intake:
         self.plain = plain if len(self.calls) < self._limit else NOT_PLAIN
 
     def _over_limit(self, event: SourceEvent, opened: OpenCalls) -> bool:
-        """Whether this belongs to a call after the last one that is read, now that all of those have started."""
+        """Return whether this belongs to a call after the last one that is read, now that all of those have started."""
         index = event.index if isinstance(event, _OF_CALLS) else None
         return index is not None and index not in opened.by_number
 
@@ -344,7 +344,7 @@ _TAKE: Plain = {
     Usage: Intake._take_usage,
     Finish: Intake._take_finish,
 }
-"""What is kept of each kind of event; a table, since it is read once per streamed delta."""
+"""The function that keeps each kind of event; a table, since it is read once per streamed delta."""
 
 PLAIN: Final[Plain] = {kind: take for kind, take in _TAKE.items() if kind not in (CallEnd, CallError, Finish)}
 """The kinds of which nothing follows if a response's text is not read."""

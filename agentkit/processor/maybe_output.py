@@ -20,7 +20,7 @@ _READ: Final = (CallStart, CallEnd, CallError, Markup)
 
 
 class IsOutput(Protocol):
-    """Whether a text is meant as the run's output; see `Output.meant`."""
+    """A function that says if a text is meant as the run's output; see `Output.meant`."""
 
     def __call__(self, text: str, *, whole: bool) -> bool:
         """With `whole`, only if it is nothing but JSON."""
@@ -61,14 +61,14 @@ class MaybeOutput:
         return waits
 
     def _begins_like_json(self) -> bool:
-        """Whether, without thinking and comments, only the beginning of JSON or of a code fence was said."""
+        """Return whether only the beginning of JSON or of a code fence was said, not counting thinking and comments."""
         if self._may_be_json is None:
             self._may_be_json = _MAY_BE_JSON.match(self._said.text()) is not None
         return self._may_be_json
 
 
 def _of_thinking(event: SourceEvent) -> bool:
-    """Whether this is a tag around thinking."""
+    """Return whether this is a tag around thinking."""
     return isinstance(event, Markup) and "".join(event.text.split()) in format_tokens().thinking
 
 

@@ -81,7 +81,7 @@ def plain(text: str) -> str:
 
 @cache
 def _plain_mark(char: str) -> str:
-    """What a character is in a plain text: nothing, a space, a dash, a quotation mark, or itself."""
+    """Return a character as it is in a plain text: nothing, a space, a dash, a quotation mark, or the character."""
     match unicodedata.category(char):
         case "Cf" | "Mn" | "Me" | "Cs":
             return ""

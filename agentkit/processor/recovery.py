@@ -38,7 +38,7 @@ Quoted = Callable[[ToolCall], CallQuoted | None]
 
 
 class _Wrapping(NamedTuple):
-    """What the parser read as markup: it is, if it is next to a call that counts."""
+    """Text that the parser read as markup: it is, if it is next to a call that counts."""
 
     text: str
 
@@ -92,7 +92,7 @@ class Recovery:
         output: IsOutput | None = None,
     ) -> None:
         self.quotes = False
-        """Whether a call was found that is quoted, drafted or described."""
+        """True if a call was found that is quoted, drafted or described."""
         self._new_parser: NewReader | None = new_parser  # None once it is over
         self._quoted = quoted
         self._tools = {tool.name: tool for tool in tools}
@@ -107,12 +107,12 @@ class Recovery:
 
     @property
     def begun(self) -> bool:
-        """Whether there is text whose end was not read yet."""
+        """Return whether there is text whose end was not read yet."""
         return self._parser is not None
 
     @property
     def open(self) -> bool:
-        """Whether more of it may come."""
+        """Return whether more of the response may come."""
         return self._new_parser is not None
 
     def feed(self, event: SourceEvent) -> Sequence[SourceEvent]:
@@ -225,7 +225,7 @@ class Recovery:
         self._put(_Thought(text))
 
     def _end_lead(self) -> None:
-        """What seemed to lead to a call does not."""
+        """Read markup that seemed to lead to a call as text."""
         if self._lead:
             lead, self._lead = self._lead, ""
             if self._before.led_to_text or not self._waits:
@@ -300,7 +300,7 @@ class Recovery:
 
 
 def _closes(markup: str) -> bool:
-    """Whether it is what closes a section, or a code fence, whose opening has a line end."""
+    """Return whether it is what closes a section, or a code fence, whose opening has a line end."""
     return "".join(markup.split()).lower() in format_tokens().ends or not markup.strip("`~")
 
 

@@ -186,11 +186,11 @@ class ResponseReader:
 
     @property
     def open(self) -> bool:
-        """Whether a further response can continue a text call that this one left unfinished."""
+        """Return whether a further response can continue a text call that this one left unfinished."""
         return self.text is not None and not self.native.by_number and self.text.open
 
     def _is_wordless(self, event: SourceEvent) -> bool:
-        """Whether it is thinking without words, which some servers send with every piece of text, or completes that."""
+        """Return whether it is thinking without words, which some servers send with every text, or completes that."""
         match event:
             case Thinking(thought):
                 return not thought.strip()
@@ -200,7 +200,7 @@ class ResponseReader:
                 return False
 
     def _ends_text(self, event: SourceEvent) -> bool:
-        """Whether a part of the message begins here, so that the text before it is over."""
+        """Return whether a part of the message begins here, so that the text before it is over."""
         match event:
             case CallStart() | CallEnd() | CallError():
                 return event.index not in self.native.by_number

@@ -88,7 +88,7 @@ class TextCalls:
         self._intake = intake
         self._recovery = recovery
         self.quotes = False
-        """Whether a call was found that is quoted, drafted or described."""
+        """True if a call was found that is quoted, drafted or described."""
         self._new_parser = new_parser
         self._record = record
         self._calls = TextOpenCalls(already_run, quoted, restores=True)
@@ -123,7 +123,7 @@ class TextCalls:
 
     @property
     def recovers(self) -> bool:
-        """Whether calls in other formats may still count."""
+        """Return whether calls in other formats may still count."""
         return self._recovery is not None and self._recovery.open
 
     def _keep(self, events: Sequence[SourceEvent]) -> Iterator[SourceEvent]:
@@ -165,14 +165,14 @@ class TextCalls:
 
     @property
     def begun(self) -> bool:
-        """Whether there is text whose end was not read yet."""
+        """Return whether there is text whose end was not read yet."""
         return self._parser is not None
 
     # -------------------------------------------------------------- continuing in a further response
 
     @property
     def open(self) -> bool:
-        """Whether a further response can continue a call that is left unfinished here."""
+        """Return whether a further response can continue a call that is left unfinished here."""
         if self._record is None or self._parser is None or self._intake.full:
             return False
         native = any(call is not None and call.format is None for call in self._intake.calls)
@@ -180,16 +180,16 @@ class TextCalls:
 
     @property
     def asked(self) -> bool:
-        """Whether a further response was requested and is not complete yet."""
+        """Return whether a further response was requested and is not complete yet."""
         return self._further is not None
 
     @property
     def waits(self) -> bool:
-        """Whether a further response was requested and has said nothing yet."""
+        """Return whether a further response was requested and has said nothing yet."""
         return self._further is not None and not self._further
 
     def partial(self) -> AssistantMessage:
-        """What was written so far, for a model that is to continue: its thinking, and all its text as written."""
+        """Return the reply so far, for a model that is to continue: its thinking, and all its text as written."""
         record = self._record
         in_text = record is not None and record.thought
         content: list[AssistantPart] = [

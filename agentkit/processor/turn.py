@@ -124,7 +124,7 @@ class Turn(EventStream[Event]):
 
     @property
     def complete(self) -> bool:
-        """Whether the tool event that is being yielded is the last one: the source is over, every call is answered."""
+        """Return whether the tool event that is yielded is the last one: the source is over, every call is answered."""
         execution = self._execution
         over = self._telling and self._sources.ended is not None and not self._inbox.items
         return over and execution.idle and not execution.approvals.pending
@@ -137,7 +137,7 @@ class Turn(EventStream[Event]):
 
     @property
     def suspended(self) -> Mapping[str, Any]:
-        """What the tools continue from that wait for a decision on calls inside them, by the ids of their own calls."""
+        """The state of tools that wait for a decision on calls inside them, by the ids of their own calls."""
         approvals = self._execution.approvals
         pending = approvals.pending
         return {pending[index].id: waits.result for index, waits in approvals.suspended.items() if index in pending}
@@ -154,7 +154,7 @@ class Turn(EventStream[Event]):
 
     @property
     def terminated(self) -> bool:
-        """Whether the call of a terminating tool succeeded, so that the run is over."""
+        """Return whether the call of a terminating tool succeeded, so that the run is over."""
         return self._execution.terminated
 
     @property

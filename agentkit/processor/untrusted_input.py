@@ -1,4 +1,4 @@
-"""What a native model has read that it did not write: a call in its text whose tool that names does not run. Law 12.
+"""Untrusted input: the texts that a native model has read and did not write. If they name a tool, its call is refused.
 
 Pure: messages in, an answer out. A page, a file or a person may say a call, and a reply may quote it, in another format
 and with other words. So no call is compared with another one. If what the model has read names the tool, nothing tells
@@ -51,9 +51,9 @@ _BEFORE: Final = re.compile(
     r"|(?:name|tool|func|action|call|invoke|recipient|\bto)[^\s<>:=\"'`]{0,24}\s{0,8}[\"'`]{0,2}\s{0,8}[:=>\]]{1,3}\s{0,8}"
     r")[\"'`]{0,2}\s{0,8}(?:functions[.:]|tools[.:])?\Z"
 )
-_AFTER: Final = re.compile(r"\s{0,8}[\"'`]{0,2}\s{0,8}(?:[({]|<arg|<\||\[args\])")  # run(
-_KEY: Final = re.compile(r"[\"']{1,2}\s{0,8}:")  # "run":
-_IN_JSON: Final = re.compile(r"[\[{,:]\s{0,40}[\"']{1,2}\Z")  # ["run"
+_AFTER: Final = re.compile(r"[^\S\n]{0,8}[\"'`]{0,2}\s{0,8}(?:[({]|<arg|<\||\[args\]|\n[^\n({]{0,40}\{)")  # run(
+_KEY: Final = re.compile(r"\s{0,8}[\"']{1,2}\s{0,8}:")  # "run":
+_IN_LIST: Final = re.compile(r"[\[{,:]\s{0,40}[\"']{1,2}\s{0,8}\Z")  # ["run"
 
 _Speaker = Literal["tool", "user", "model"]
 
@@ -75,7 +75,7 @@ class _Passage(NamedTuple):
 
 
 class UntrustedInput:
-    """What a conversation has said to the model, examined when a reply seems to contain a call.
+    """The texts of a conversation, examined when a reply seems to contain a call.
 
     Each message and block is examined once, in time linear in its length.
 
@@ -123,7 +123,7 @@ class UntrustedInput:
         return None
 
     def _passages(self, message: Message) -> Iterator[_Passage]:
-        """What a message and the blocks in it say."""
+        """Return the texts of a message and of the blocks in it."""
         match message:
             case SystemMessage():
                 return
@@ -145,7 +145,7 @@ class UntrustedInput:
         return self._known[id(message)][1]
 
     def _told(self, block: Mapping[str, Any]) -> _Passage:
-        """What a server-side tool told in a block."""
+        """Return the text that a server-side tool told in a block."""
         if id(block) not in self._known:
             self._known[id(block)] = block, _Passage("tool", "", None, _forms(texts_of(block)))
         return self._known[id(block)][1]
@@ -157,7 +157,7 @@ class UntrustedInput:
         messages: Sequence[Message],
         told: Sequence[Mapping[str, Any]],
     ) -> bool:
-        """Whether the instructions contain this call literally."""
+        """Return whether the instructions contain this call literally."""
         served = (block for blocks in (*map(_served, messages), told) for block in blocks)
         passages = (
             *(message.content for message in messages if isinstance(message, SystemMessage)),
@@ -213,7 +213,7 @@ def _finder(name: str, tool: ToolSpec | None) -> Callable[[str, bool], bool]:
 
 
 def _has_form(text: str, start: int, end: int) -> bool:
-    """Whether what is around a name makes it that of a call."""
+    """Return whether the text around a name makes it that of a call."""
     before, after = text[max(start - _NEAR, 0) : start], text[end : end + _NEAR]
-    in_json = after[:1] in ("'", '"') and (_IN_JSON.search(before) or _KEY.match(after))
+    in_json = after.lstrip()[:1] in ("'", '"') and (_IN_LIST.search(before) or _KEY.match(after))
     return bool(in_json or _AFTER.match(after) or _BEFORE.search(before))

@@ -69,7 +69,7 @@ class WaitingCalls:
         return None
 
     def _heads(self, admitted: Admitted) -> bool:
-        """Whether no other call keeps this call of an exclusive tool waiting; it then holds its place in line."""
+        """Return whether no other call keeps this one of an exclusive tool waiting; it then holds its place in line."""
         if admitted.index in self._places:
             return True
         try:
