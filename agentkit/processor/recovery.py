@@ -106,11 +106,6 @@ class Recovery:
         self._waits: list[_Waiting] = []  # everything from the first call on that may count
 
     @property
-    def begun(self) -> bool:
-        """Return whether there is text whose end was not read yet."""
-        return self._parser is not None
-
-    @property
     def open(self) -> bool:
         """Return whether more of the response may come."""
         return self._new_parser is not None
@@ -131,11 +126,6 @@ class Recovery:
             self._end_text()
             self._put(event)
         self._said = self._said or Pieces()
-        return self._take()
-
-    def pass_by(self, event: SourceEvent) -> Sequence[SourceEvent]:
-        """The events that are certain now, with one that does not divide the text around it."""
-        self._put(event)
         return self._take()
 
     def close(self, *, whole: bool) -> Sequence[SourceEvent]:

@@ -91,25 +91,26 @@ class ResponseReader:
             return self.text.feed(event.text)
         if isinstance(event, Finish):
             return self._finished(event)
-        if self._put_aside(event):
+        if type(event) is UnreadCall:
+            self._unread.append(event)
             return ()
+        if type(event) is ProviderBlock and self._blocks is not None:
+            self._blocks.append(event)
+        if self._wordless:  # it does not divide the text around it
+            return intake.keep_one(event, self.native)
+        return self._divided(event)
+
+    def _divided(self, event: SourceEvent) -> Iterable[SourceEvent]:
+        """Read an event that may end the text before it."""
         if self._new_recovery is not None and type(event) is not Usage:
             self._begin(event, self._new_recovery)
         if self._recovery is not None:
             return self._recovered(event, self._recovery)
-        if self.text is not None and self.text.begun and not self._wordless and self._ends_text(event):
+        if self.text is None:
+            return self.intake.keep_one(event, self.native)
+        if self.text.begun and self._ends_text(event):
             return self._after_text(event, self.text)
-        if self.text is not None:
-            return self.text.pass_by(event, self.native, wordless=self._wordless)
-        return intake.keep_one(event, self.native)
-
-    def _put_aside(self, event: SourceEvent) -> bool:
-        """Note what the end of the response needs; whether that is all that happens now."""
-        if type(event) is ProviderBlock and self._blocks is not None:
-            self._blocks.append(event)
-        if type(event) is UnreadCall:
-            self._unread.append(event)
-        return type(event) is UnreadCall
+        return self.text.pass_by(event, self.native)
 
     def _begin(self, first: SourceEvent, new_recovery: Callable[[], Recovery]) -> None:
         """The first event other than its usage, or of a native call: only if that says something, text is read."""
@@ -121,7 +122,7 @@ class ResponseReader:
             self.intake.keeps(NOT_PLAIN)
 
     def _recovered(self, event: SourceEvent, recovery: Recovery) -> Iterable[SourceEvent]:
-        certain = recovery.pass_by(event) if self._wordless and recovery.begun else recovery.feed(event)
+        certain = recovery.feed(event)
         if not recovery.open:
             self._recovery = None
             self.intake.keeps(PLAIN)
@@ -209,7 +210,7 @@ class ResponseReader:
 
     def _after_text(self, event: SourceEvent, text: TextCalls) -> Iterator[SourceEvent]:
         yield from text.end()
-        yield from text.pass_by(event, self.native, wordless=False)
+        yield from text.pass_by(event, self.native)
 
     def _finished(self, event: Finish) -> Iterable[SourceEvent]:
         left = self.native.by_number or self._unread

@@ -106,12 +106,11 @@ class TextCalls:
             return ()
         return self._keep(self._read(text))
 
-    def pass_by(self, event: SourceEvent, opened: OpenCalls, *, wordless: bool) -> Iterable[SourceEvent]:
-        """Take an event that is not text; `wordless` if it does not divide the text around it."""
+    def pass_by(self, event: SourceEvent, opened: OpenCalls) -> Iterable[SourceEvent]:
+        """Take an event that is not text."""
         if not self.recovers or self._recovery is None:
             return self._intake.keep_one(event, opened)
-        take = self._recovery.pass_by if wordless and self._recovery.begun else self._recovery.feed
-        return self._intake.keep(take(event), opened)
+        return self._intake.keep(self._recovery.feed(event), opened)
 
     def close(self, *, whole: bool, cut: bool) -> Iterator[SourceEvent]:
         """The response is over: read the rest; calls in other formats count only if it is `whole`."""
