@@ -46,9 +46,11 @@ def position(before: str, head: str, name: str, *, said: bool) -> CallPosition:
 class TextBefore:
     """The text before the reader's place, as far as the position of a call depends on it."""
 
-    __slots__ = ("_before", "_breaks", "_in_section", "_marked", "_previous", "_said", "led_to_text")
+    __slots__ = ("_before", "_breaks", "_in_section", "_marked", "_previous", "_said", "firm", "led_to_text")
 
     def __init__(self) -> None:
+        self.firm = False
+        """True if there was a call that counts, with its own markup."""
         self.led_to_text = False
         """True if the last markup led to a call that does not count."""
         self._before = _START  # a call that counts is a "\0" in it
@@ -81,9 +83,10 @@ class TextBefore:
         """The next call's position does not depend on the call before, unless that is quoted."""
         self._previous = "quoted" if self._previous == "quoted" else None
 
-    def add_call(self) -> None:
+    def add_call(self, *, firm: bool) -> None:
         """A call is here that counts so far."""
         self.pass_over("\0")
+        self.firm |= firm
         self.led_to_text = False
 
     def add_refused(self, text: str) -> None:

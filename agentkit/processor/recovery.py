@@ -208,6 +208,9 @@ class Recovery:
     def _say(self, text: str) -> None:
         self._before.say(text)
         self._put(Text(text))
+        if self._waits and not self._before.firm and text.strip(FILLER):  # the bare calls before it are examples
+            self._out += _as_text(self._waits)
+            self._waits, self.quotes = [], True
 
     def _think(self, text: str) -> None:
         self._end_lead()
@@ -249,7 +252,7 @@ class Recovery:
             self._refuse(call)
             return
         self._waits.append(_Found(self._lead, end, position == "loose"))
-        self._before.add_call()
+        self._before.add_call(firm=position == "firm")
         self._lead = ""
 
     def _refuse(self, call: ToolCall) -> None:

@@ -154,7 +154,7 @@ def held_after(text: str) -> str:
         ("Take [a, b, c and", ""),
         ("I call <tool_ca", "<tool_ca"),
         (f"I call <tool_call> for that{MORE}", ""),
-        (f"{BARE} is a call", f"{BARE} is a call"),
+        (f"{BARE} is a call", ""),
         (f"{HERMES.replace('add', 'nope')}{MORE}", ""),
         (f"No: {HERMES}", HERMES),
     ],

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-import keyword
 import re
-import string
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -394,21 +392,6 @@ async def test_however_a_result_tells_a_call_it_is_not_made(told: str) -> None:
 async def test_what_only_says_a_value_is_no_call() -> None:
     reply = formats.render_calls("hermes", [CALLS[1]], SPECS)
     assert await ran(reply, [user("Use delete_all on /x, please."), *pages("Found: /x, /y")], REGISTRY)
-
-
-AFTER = (*keyword.kwlist, *string.punctuation, "->", "==", "then", "— and", "\n")
-"""What may follow a call in a sentence; in Python, some of it continues an expression."""
-
-
-@pytest.mark.parametrize(
-    "call", [CALL, ToolCall("", "delete_all", {"path": "/x (old) and/y"}), ToolCall("", "ping", {})]
-)
-async def test_whatever_follows_a_call_in_a_sentence_it_is_heard(call: ToolCall) -> None:
-    reply = formats.render_calls(formats.get("hermes"), [call], SPECS)
-    for after in AFTER:
-        for space in (" ", ""):
-            heard = UserMessage([TextPart(f"Run {python(call)}{space}{after} say so.")])
-            await stays_text(reply, heard, name=call.name)
 
 
 async def test_a_call_without_arguments_is_found_too() -> None:
