@@ -170,18 +170,18 @@ class Recovery:
         if self._output is not None:
             self._said.add(text)
         for event in self._parser.feed(text):
-            self._sort(event)
+            self._handle(event)
 
     def _end_text(self) -> None:
         if self._parser is not None:
             parser, self._parser = self._parser, None
             self._after = parser
             for event in parser.close():
-                self._sort(event)
+                self._handle(event)
         self._end_lead()
         self._before.end_calls()
 
-    def _sort(self, event: SourceEvent) -> None:
+    def _handle(self, event: SourceEvent) -> None:
         match event:
             case Text(text):
                 self._end_lead()

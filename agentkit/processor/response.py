@@ -110,7 +110,7 @@ class ResponseReader:
             return self.intake.keep_one(event, self.native)
         if self.text.begun and self._ends_text(event):
             return self._after_text(event, self.text)
-        return self.text.pass_by(event, self.native)
+        return self.text.feed_event(event, self.native)
 
     def _begin(self, first: SourceEvent, new_recovery: Callable[[], Recovery]) -> None:
         """The first event other than its usage, or of a native call: only if that says something, text is read."""
@@ -210,7 +210,7 @@ class ResponseReader:
 
     def _after_text(self, event: SourceEvent, text: TextCalls) -> Iterator[SourceEvent]:
         yield from text.end()
-        yield from text.pass_by(event, self.native)
+        yield from text.feed_event(event, self.native)
 
     def _finished(self, event: Finish) -> Iterable[SourceEvent]:
         left = self.native.by_number or self._unread

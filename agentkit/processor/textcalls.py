@@ -106,7 +106,7 @@ class TextCalls:
             return ()
         return self._keep(self._read(text))
 
-    def pass_by(self, event: SourceEvent, opened: OpenCalls) -> Iterable[SourceEvent]:
+    def feed_event(self, event: SourceEvent, opened: OpenCalls) -> Iterable[SourceEvent]:
         """Take an event that is not text."""
         if not self.recovers or self._recovery is None:
             return self._intake.keep_one(event, opened)

@@ -88,7 +88,7 @@ class Turn(EventStream[Event]):
         self._execution = execution
         self._inbox = inbox
         self._sources = Sources(inbox, source, more)
-        self._fresh: Iterator[Event] = iter(())
+        self._unconsumed: Iterator[Event] = iter(())
         self._unread = _UNREAD
 
     # -------------------------------------------------------------- what it brought
@@ -220,11 +220,11 @@ class Turn(EventStream[Event]):
                     if kind in intake.plain and self._finish is None:  # as for most deltas: nothing follows from it
                         yield intake.plain[kind](intake, item, native)
                     else:
-                        for event in self._followed(self._read(item, kind)):
+                        for event in self._emit(self._handle(item, kind)):
                             yield event
                 if sources.ended is None or not execution.idle:
                     await inbox.wait()
-                    for event in () if items else self._started():
+                    for event in () if items else self._start_ready():
                         yield event
             early = False
             if sources.ended.failure is not None:
@@ -232,12 +232,12 @@ class Turn(EventStream[Event]):
         finally:
             await self._close(early=early)
 
-    def _read(self, item: Any, kind: type) -> Iterable[Event]:
+    def _handle(self, item: Any, kind: type) -> Iterable[Event]:
         """Read an item of the inbox: what came from a source, or what a tool reports."""
         intake = self._reader.intake
         self._telling = kind in _OF_TOOLS
         if self._telling:
-            self._execution.untold.discard(item.index)
+            self._execution.unreported.discard(item.index)
             return (item,)
         if kind is SourceEnd:
             return self._end(item) if self._sources.ended is None else ()
@@ -251,20 +251,20 @@ class Turn(EventStream[Event]):
             return chain(self._execution.take_back(item.reason), self._reader.feed(item))
         return self._reader.feed(item)
 
-    def _followed(self, read: Iterable[Event]) -> Iterator[Event]:
+    def _emit(self, read: Iterable[Event]) -> Iterator[Event]:
         """Events that were read, with what follows from them."""
         execution = self._execution
-        self._fresh = iter(read)
-        for event in self._fresh:
+        self._unconsumed = iter(read)
+        for event in self._unconsumed:
             yield event
             if type(event) in _ENDS:
                 if answered := execution.admit(event):  # type: ignore[arg-type]
                     yield answered
                 if self._config.execute == "stream":
-                    yield from self._started()
+                    yield from self._start_ready()
         if self._reader.intake.full:
             self._sources.drain()
-        yield from self._started()
+        yield from self._start_ready()
 
     def _end(self, end: SourceEnd) -> Iterable[Event]:
         """A source is over: continue with a further one, or end the response."""
@@ -279,7 +279,7 @@ class Turn(EventStream[Event]):
             return self._reader.close(whole=False)
         return self._reader.feed(finish) if finish is not None else self._reader.close(whole=not cancelled)
 
-    def _started(self) -> Iterator[Event]:
+    def _start_ready(self) -> Iterator[Event]:
         """Start what may start. Lazy: a tool starts when the consumer, having seen `ToolStarted`, continues."""
         execution, over = self._execution, self._sources.ended is not None
         while execution.waiting.calls and (over or self._config.execute == "stream"):
@@ -344,7 +344,7 @@ class Turn(EventStream[Event]):
 
     def _rest(self) -> Iterator[Event]:
         """The events that were read but not taken, and those that the end of the response then brings."""
-        yield from self._fresh
+        yield from self._unconsumed
         yield from self._reader.close(whole=False)
 
     def _conclude(self, *, early: bool) -> None:
