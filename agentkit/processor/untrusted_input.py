@@ -115,8 +115,6 @@ class UntrustedInput:
                     self.copied.add(call.raw)
                 return CallQuoted(call, passage.call_id)
         for several in _sequences(passages):
-            if len(several) < 2:
-                continue
             whole = "".join(passage.texts[-1] for passage in several)
             if names(whole, all(passage.speaker == "tool" for passage in several)):
                 return CallQuoted(call)
@@ -178,12 +176,14 @@ def _forms(texts: Sequence[str]) -> tuple[str, ...]:
 
 def _sequences(passages: Sequence[_Passage]) -> Iterator[Sequence[_Passage]]:
     """The texts that are searched as one: what others said, what tools returned, what each one did, the replies."""
-    yield [passage for passage in passages if passage.speaker != "model"]
-    yield [passage for passage in passages if passage.speaker == "model"]
-    results = [passage for passage in passages if passage.speaker == "tool"]
-    yield results
+    others = [passage for passage in passages if passage.speaker != "model"]
+    results = [passage for passage in others if passage.speaker == "tool"]
+    every = [others, [passage for passage in passages if passage.speaker == "model"]]
+    every += [results] if len(results) < len(others) else []
     for tool in {passage.tool for passage in results}:
-        yield [passage for passage in results if passage.tool == tool]
+        of_tool = [passage for passage in results if passage.tool == tool]
+        every += [of_tool] if len(of_tool) < len(results) else []
+    return (several for several in every if len(several) > 1)
 
 
 def _served(message: Message) -> list[Mapping[str, Any]]:
