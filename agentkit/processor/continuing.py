@@ -8,14 +8,16 @@ cut: one that has to be written again costs tokens, one that was joined wrongly 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentkit.events import CallEnd, CallError, Markup, SourceEvent, Text, Thinking
 from agentkit.formats.pieces import Pieces
 from agentkit.messages import ToolCall
-from agentkit.processor.textreader import TextReader
 
-Parsers = Callable[[bool], TextReader]
+if TYPE_CHECKING:
+    from agentkit.formats import Parser
+
+Parsers = Callable[[bool], "Parser"]
 """Creates a fresh parser: one like that of the text so far (True), or one for a separate reply."""
 
 
@@ -109,7 +111,7 @@ class _Span(NamedTuple):
     end: int
 
 
-def _spans(parser: TextReader, text: str) -> list[_Span]:
+def _spans(parser: Parser, text: str) -> list[_Span]:
     """The calls in a text, and where they are."""
     found: list[_Span] = []
     at = 0

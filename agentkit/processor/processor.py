@@ -23,11 +23,10 @@ from agentkit.processor.faults import Faults
 from agentkit.processor.inbox import Inbox, Source
 from agentkit.processor.intake import CallIds, Intake
 from agentkit.processor.maybe_output import IsOutput
-from agentkit.processor.recovery import Quoted, Recovery
+from agentkit.processor.recovery import NewReader, Quoted, Recovery
 from agentkit.processor.response import ResponseReader
 from agentkit.processor.sources import More
 from agentkit.processor.textcalls import TextCalls
-from agentkit.processor.textreader import NewReader, TextReader
 from agentkit.processor.turn import Turn
 from agentkit.processor.untrusted_input import UntrustedInput
 from agentkit.processor.waiting import Gate
@@ -194,13 +193,13 @@ class ResponseProcessor:
     def _new_parser(self, several: Sequence[Format], tools: Sequence[ToolSpec], in_code: InCode) -> NewReader:
         """Returns what makes the parsers of one response, whose text may be interrupted."""
 
-        def made(first: bool, after: TextReader | None) -> TextReader:
+        def made(first: bool, after: formats.Parser | None) -> formats.Parser:
             return formats.Parser(
                 several,
                 tools,
                 in_code=in_code,
                 thinking=first and self.config.starts_thinking,
-                after=after if isinstance(after, formats.Parser) else None,
+                after=after,
             )
 
         return made

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentkit.events import (
     ArgumentDelta,
@@ -29,12 +29,18 @@ from agentkit.messages import ToolCall
 from agentkit.processor.call_position import FILLER, CallPosition, TextBefore, has_no_markup
 from agentkit.processor.format_tokens import format_tokens, last_end_of_thinking
 from agentkit.processor.maybe_output import IsOutput
-from agentkit.processor.textreader import NewReader, TextReader
 from agentkit.toolspec import ToolSpec
+
+if TYPE_CHECKING:
+    from agentkit.formats import Parser
 
 _HEAD: Final = 300  # characters: longer than any opener with a tool's name
 
 Quoted = Callable[[ToolCall], CallQuoted | None]
+
+NewReader = Callable[[bool, "Parser | None"], "Parser"]
+"""Creates a parser; called with whether it reads the very beginning of a response, and with the closed one that read
+the text before, if something other than text came in between."""
 
 
 class _Wrapping(NamedTuple):
@@ -97,8 +103,8 @@ class Recovery:
         self._quoted = quoted
         self._tools = {tool.name: tool for tool in tools}
         self._output = output
-        self._parser: TextReader | None = None
-        self._after: TextReader | None = None  # read the text before
+        self._parser: Parser | None = None
+        self._after: Parser | None = None  # read the text before
         self._said: Pieces | None = None  # the whole text, once there was any
         self._before = TextBefore()
         self._lead = ""  # markup that seems to lead to a call

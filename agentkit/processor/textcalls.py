@@ -8,15 +8,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agentkit.events import CallEnd, CallError, SourceEvent, Text
 from agentkit.messages import AssistantMessage, AssistantPart, ProviderPart, TextPart, ThinkingPart, ToolCall
 from agentkit.processor.continuing import Record
 from agentkit.processor.intake import Intake, OpenCalls
 from agentkit.processor.maybe_output import IsOutput, MaybeOutput
-from agentkit.processor.recovery import Quoted, Recovery
-from agentkit.processor.textreader import NewReader, TextReader
+from agentkit.processor.recovery import NewReader, Quoted, Recovery
+
+if TYPE_CHECKING:
+    from agentkit.formats import Parser
 
 ALREADY_RUN: Final = (
     "the reply that was cut by the token limit has this very call, with its answer; it was not run a second time. To "
@@ -93,8 +95,8 @@ class TextCalls:
         self._record = record
         self._calls = TextOpenCalls(already_run, quoted, restores=True)
         self._reply = None if output is None else MaybeOutput(output)
-        self._parser: TextReader | None = None
-        self._after: TextReader | None = None  # read the text before, in the same response
+        self._parser: Parser | None = None
+        self._after: Parser | None = None  # read the text before, in the same response
         self._first = False  # whether the parser reads the very beginning
         self._further: list[str] | None = None  # the text of a further response, while that is not complete
         self._silent = False  # whether a further response has said nothing
@@ -154,7 +156,7 @@ class TextCalls:
         if self._parser is None:
             self._first = self._intake.draft.empty
             self._parser = self._new_parser(self._first, self._after)
-        events = self._parser.feed(text)
+        events: Sequence[SourceEvent] = self._parser.feed(text)
         if self._record is not None:
             self._record.feed(text)
             self._record.report(events)
