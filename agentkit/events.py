@@ -197,10 +197,10 @@ class CallError(NamedTuple):
 
 @event
 class CallQuoted(NamedTuple):
-    """A call that a natively calling model quotes in its text, copied from something it has read: it is not run.
+    """A call in the text of a natively calling model that may be a quote, since what it has read names the tool.
 
-    Precedes the text, which still contains the call. `call_id` is the id of the call whose result contains it; None if
-    it comes from a user message, the result of a server-side tool, the system prompt or a tool's description.
+    It is not run. Precedes the text, which still contains the call. `call_id` is the id of the call whose result names
+    the tool; None if a user message, an earlier reply, the result of a server-side tool or an example does.
     """
 
     call: ToolCall

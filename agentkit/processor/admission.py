@@ -1,4 +1,4 @@
-"""Whether a call may run: its tool exists, its arguments fit the tool, and the response is not closed.
+"""Admission of a call: its tool exists, its arguments fit the tool, and the response is not closed.
 
 Knows the registry and the policy; knows no event loop, and runs nothing but the validators of a tool's author.
 """
@@ -44,7 +44,7 @@ class KnownTools(Protocol):
 
     @property
     def tools(self) -> Mapping[str, BoundTool]:
-        """Those that any format can call, by function name."""
+        """The tools that any format can call, by function name."""
         ...
 
     def get_tool(self, name: str) -> BoundTool | None:
@@ -76,9 +76,6 @@ class Admission:
     def admit(self, event: CallEnd | CallError) -> Admitted | ToolFailed | ToolSkipped:
         """A call with its validated arguments; or its answer, which says what is wrong with it."""
         index, call = event.index, event.call
-        usual = self._last is None and self._closed is None and type(event) is CallEnd
-        if usual and (call.format is not None or self._config.native):
-            return self._checked(index, call)
         if self._last is not None and index > self._last.index:
             return ToolSkipped(index, call, self._terminated(self._last))
         if isinstance(event, CallError):
@@ -87,9 +84,6 @@ class Admission:
             return ToolSkipped(index, call, self._closed)
         if call.format is None and not self._config.native:
             return ToolSkipped(index, call, self._not_native())
-        return self._checked(index, call)
-
-    def _checked(self, index: int, call: ToolCall) -> Admitted | ToolFailed:
         checked = self._check(index, call)
         return checked if isinstance(checked, Admitted) else ToolFailed(index, call, checked, 0.0)
 

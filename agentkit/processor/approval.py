@@ -1,4 +1,4 @@
-"""Whether a call must wait for a person's approval. If that cannot be decided, it must: it fails closed.
+"""Approval of calls by a person. If it cannot be decided whether a call needs it, it does: this fails closed.
 
 Pure, except that it calls functions of the tool's author or the application.
 """
@@ -26,7 +26,7 @@ _THEN: Final = "so the call needs approval"
 
 
 class Approval(NamedTuple):
-    """Whether approval is needed; `reason` says why the question could not be answered."""
+    """The answer: approval is `needed` or not; `reason` says why the question could not be answered."""
 
     needed: bool
     reason: str = ""
@@ -84,7 +84,7 @@ class Approvals:
         self.pending: dict[int, ToolCall] = {}
         """The calls that wait for a person."""
         self.suspended: dict[int, Suspended] = {}
-        """Those of them that have started, and wait for a person's decision on calls inside them."""
+        """The pending calls that have started, and wait for a person's decision on calls inside them."""
         self.asking: dict[int, asyncio.Future[Any]] = {}
         """The calls for which a function has not decided yet whether they must."""
         self._rule = rule
@@ -95,7 +95,7 @@ class Approvals:
     def ask(
         self, admitted: Admitted, decided: Callable[[Admitted, ApprovalRequired | None], None]
     ) -> ApprovalRequired | None:
-        """Whether a call must wait for a person; None if it need not, or if that is not `decided` yet.
+        """Ask whether a call must wait for a person; None if it need not, or if that is not `decided` yet.
 
         Args:
             admitted: the call.

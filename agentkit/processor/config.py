@@ -30,7 +30,7 @@ def _names_a_format(value: object) -> TypeIs[str | Format]:
 
 
 def _is_format(value: object) -> bool:
-    """Whether it is a declaration; if it is, its class is loaded."""
+    """Return whether it is a declaration; if it is, its class is loaded."""
     declared = getattr(sys.modules.get("agentkit.formats.format"), "Format", None)  # another thread may be loading it
     return declared is not None and isinstance(value, declared)
 
@@ -66,8 +66,8 @@ class ProcessorConfig:
             Calls in any other format stay text.
         recover: whether calls that a model wrote as text, although it should call natively, run when the response is
             over and had no native one. Only if no text format is read.
-        execute: `stream` starts a tool as soon as its call is complete (a call in text: as soon as the response has
-            continued after it), `end` when the whole response has arrived.
+        execute: `end` starts the tools when the whole response has arrived, `stream` each as soon as its call is
+            complete, although the response may still retract its calls.
         strategy: `parallel` starts each tool without waiting for those before it, `sequential` runs them one after
             another.
         max_calls: how many calls of one response are read. After the last of them the response is cut, its source is
@@ -94,7 +94,7 @@ class ProcessorConfig:
 
     native: bool = True
     formats: str | Format | Sequence[str | Format] | None = None
-    execute: Execute = "stream"
+    execute: Execute = "end"
     strategy: Strategy = "parallel"
     max_calls: int | None = 64
     timeout: float | None = 600.0
@@ -126,16 +126,16 @@ class ProcessorConfig:
 
     @property
     def recovers(self) -> bool:
-        """Whether to look for calls in a native model's text."""
+        """Return whether to look for calls in a native model's text."""
         return self.recover and self.native and not self.text_formats
 
     def is_tagged(self, format: str | None) -> bool:
-        """Whether each tool has its own tag in this format; native calls have none."""
+        """Return whether each tool has its own tag in this format; native calls have none."""
         known = (*self.text_formats, *text_formats.CATALOG)
         return next((f.tagged for f in known if f.name == format), False)
 
     def is_textual(self, format: str) -> bool:
-        """Whether this format writes values as text, so that the schema determines their types."""
+        """Return whether this format writes values as text, so that the schema determines their types."""
         textual = self._textual.get(format)  # asked once per call
         if textual is None:
             known = self.text_formats or text_formats.auto()

@@ -69,7 +69,7 @@ class Execution:
         faults: Faults | None = None,
     ) -> None:
         self.answers: dict[int, ToolMessage] = {}
-        self.untold: set[int] = set()  # calls that have ended, but whose event was not yielded yet
+        self.unreported: set[int] = set()  # calls that have ended, but whose event was not yielded yet
         self.skipped: set[int] = set()  # calls that have answers, and whose tools never took a step
         self.waiting = WaitingCalls(gate, inbox.wake, sequential=config.strategy == "sequential")
         self._config = config
@@ -82,12 +82,12 @@ class Execution:
 
     @property
     def idle(self) -> bool:
-        """Whether no call is running or waiting to start."""
+        """Return whether no call is running or waiting to start."""
         return not self.waiting.calls and not self._running
 
     @property
     def only(self) -> bool:
-        """Whether no call that is running or waiting is to start together with the next one."""
+        """Return whether no call that is running or waiting is to start together with the next one."""
         return not self._running and len(self.waiting.calls) == 1
 
     # -------------------------------------------------------------- admission
@@ -101,27 +101,25 @@ class Execution:
         if policy.terminates:
             self._terminate(admitted)
         free = policy.requires_approval is False and self._config.requires_approval is None
-        required = None if free else self.approvals.ask(admitted, self._decided)
+        required = None if free else self.approvals.ask(admitted, self._on_decision)
         if required is None:
             self.waiting.calls.append(admitted)
-            if admitted.call.format is not None:  # natively, the wires hold the last one back themselves
-                self.waiting.newest = admitted.index
         return required
 
     def _terminate(self, last: Admitted) -> None:
         """Skip the calls after this one that have not started; a native one may have ended before it."""
         skipped = self._admission.terminate(last)
-        for index, call in self._held(after=last.index):
+        for index, call in self._withdraw(after=last.index):
             self._inbox.put(self._skip(index, call, skipped))
 
-    def _decided(self, admitted: Admitted, required: ApprovalRequired | None) -> None:
+    def _on_decision(self, admitted: Admitted, required: ApprovalRequired | None) -> None:
         """A function has decided whether a waiting call must wait for a person."""
         if required is not None:
             self.waiting.drop(admitted)
             self._inbox.put(required)
         self._inbox.wake()
 
-    def _held(self, after: int = -1) -> list[tuple[int, ToolCall]]:
+    def _withdraw(self, after: int = -1) -> list[tuple[int, ToolCall]]:
         """Remove and return the calls that wait, for their start or for a person, in call order."""
         return sorted((self.waiting.drop_all(after) | self.approvals.withdraw(after)).items())
 
@@ -134,7 +132,7 @@ class Execution:
         does not.
         """
         waiting = self.waiting
-        while waiting.calls and not (waiting.sequential and (self._running or self.untold)):
+        while waiting.calls and not (waiting.sequential and (self._running or self.unreported)):
             ready = waiting.ready(self.approvals.asking)
             if ready is None:
                 return None
@@ -177,7 +175,7 @@ class Execution:
         admitted, result = task.admitted, done.result
         index, call = admitted.index, admitted.call
         self._running.discard(task)
-        self.untold.add(index)
+        self.unreported.add(index)
         if done.suspended is not None:
             self._suspend(admitted, done.suspended, quietly=task.stopped or not done.suspended.calls)
             return
@@ -207,7 +205,7 @@ class Execution:
         self.approvals.pending.pop(index, None)
         self.approvals.suspended.pop(index, None)
         self.answers[index] = answer
-        self.untold.add(index)
+        self.unreported.add(index)
         self._inbox.put(end)
 
     def wait_on(self, index: int, call: ToolCall) -> None:
@@ -217,9 +215,9 @@ class Execution:
 
     # -------------------------------------------------------------- the end
 
-    def interrupt(self, *, waiting: bool) -> list[ToolEvent]:
-        """The response was interrupted: refuse the calls it still brings and, if requested, those that wait."""
-        return self._close(failed("interrupted", _INTERRUPTED), waiting=waiting)
+    def interrupt(self) -> None:
+        """The response was interrupted: refuse the calls that it still brings."""
+        self._admission.close(failed("interrupted", _INTERRUPTED))
 
     def turn_off(self) -> None:
         """The response may bring no call: refuse each that it brings."""
@@ -231,9 +229,9 @@ class Execution:
         """The response's own end retracts it: refuse all calls that wait, also for a person, and those to come."""
         return self._close(failed("denied", f"not run: the response finished with {finish}, which retracts its calls"))
 
-    def _close(self, answer: ToolResult, *, waiting: bool = True) -> list[ToolEvent]:
+    def _close(self, answer: ToolResult) -> list[ToolEvent]:
         self._admission.close(answer)
-        return [self._skip(*held, answer) for held in (self._held() if waiting else ())]
+        return [self._skip(*held, answer) for held in self._withdraw()]
 
     def cancel(self) -> list[asyncio.Task[Any]]:
         """Stop what runs and skip what waits, even for a person; returns the tasks to wait for."""

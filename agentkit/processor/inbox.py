@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterable, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,7 +33,7 @@ _WHOLE: Final = SourceEnd()
 
 
 class Inbox:
-    """What has come and has not been taken yet, in `items`."""
+    """The events that have arrived and have not been taken yet, in `items`."""
 
     reading: asyncio.Task[None] | None = None
     _stopped = False
@@ -97,7 +97,7 @@ class Inbox:
     async def _read(self, source: Source) -> None:
         failure: Exception | None = None
         try:
-            await (self._take(source) if isinstance(source, AsyncIterable) else self._take_each(source))
+            await self._take(source if isinstance(source, AsyncIterable) else _each(source))
         except asyncio.CancelledError:
             if not self._stopped:
                 failure = ProviderError("the stream of events cancelled itself", kind="stream", provider="source")
@@ -114,7 +114,9 @@ class Inbox:
         items = self.items
         async for event in source:
             if type(event) is Text and len(event.text) > PIECE:
-                await self._take_long(event.text)
+                for at in range(0, len(event.text), PIECE):  # other tasks run while it is read
+                    self.put(Text(event.text[at : at + PIECE]))
+                    await self._room()
                 continue
             items.append(event)
             if self._news is not None:
@@ -122,22 +124,12 @@ class Inbox:
             if len(items) >= AHEAD:
                 await self._room()
 
-    async def _take_each(self, source: Iterable[SourceEvent]) -> None:
-        for event in source:
-            if type(event) is Text and len(event.text) > PIECE:
-                await self._take_long(event.text)
-                continue
-            self.put(event)
-            if len(self.items) >= AHEAD:
-                await self._room()
-
-    async def _take_long(self, text: str) -> None:
-        """Text that came in one piece; other tasks run while it is read."""
-        for at in range(0, len(text), PIECE):
-            self.put(Text(text[at : at + PIECE]))
-            await self._room()
-
     async def _room(self) -> None:
         """Wait until the consumer has taken what was read."""
         self._space = asyncio.get_running_loop().create_future()
         await self._space
+
+
+async def _each(source: Iterable[SourceEvent]) -> AsyncIterator[SourceEvent]:
+    for event in source:
+        yield event

@@ -1,4 +1,4 @@
-"""What is taken from one response: all calls numbered in one sequence, each with an id, and the parts as a message.
+"""The record of one response: all calls numbered in one sequence, each with an id, and the parts as a message.
 
 Pure: events in, events out. Knows no text, no tool that could run and no clock; the source of ids is passed as an
 argument.
@@ -48,6 +48,7 @@ Plain = Mapping[type, Callable[["Intake", Any, "OpenCalls"], SourceEvent]]
 
 NOT_PLAIN: Final[Plain] = {}
 NO_USAGE: Final = Usage()
+_PARTS: Final[Mapping[type, TextualPart]] = {Text: TextPart, Thinking: ThinkingPart, Markup: MarkupPart}
 _UNKNOWN: Final = Finish("unknown")
 _OF_CALLS: Final = (CallStart, ArgumentDelta, CallEnd, CallError, ProviderBlock)
 
@@ -88,7 +89,7 @@ class Draft:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was written yet."""
+        """Return whether nothing was written yet."""
         return not self._parts and not self._run
 
     def say(self, kind: TextualPart, text: str) -> None:
@@ -128,7 +129,7 @@ class Draft:
         self._parts[place] = call
 
     def message(self) -> AssistantMessage:
-        """What was written so far, without calls that are still open."""
+        """Return the message so far, without calls that are still open."""
         if self._whole is not None:
             return self._whole
         content = [part for part in self._parts if part is not None]
@@ -161,10 +162,10 @@ class OpenCalls:
     """The calls of one source that have started but not ended, by the source's own numbers. Here, native ones."""
 
     textual = False
-    """Whether they are in text, which has no ids, keeps what was written, and may contain calls that must not run
+    """True for calls in text, which has no ids, keeps what was written, and may contain calls that must not run
     although they could be read."""
     restores = False
-    """Whether their model reads results quarantined, so that arguments that pass them on are made whole again."""
+    """True if their model reads results quarantined, so that arguments that pass them on are made whole again."""
 
     def __init__(self) -> None:
         self.by_number: dict[int, OpenCall] = {}
@@ -172,9 +173,6 @@ class OpenCalls:
     def refused(self, call: ToolCall) -> str | None:
         """Why a call in text must not run; None if it may."""
         return None
-
-    def ended(self, call: ToolCall) -> None:
-        """A call in text is complete, and will run."""
 
 
 class Intake:
@@ -190,7 +188,7 @@ class Intake:
 
     full = False
     plain: Plain = NOT_PLAIN
-    """What to call for the kinds of events of which nothing follows but that they are kept."""
+    """The functions that keep the kinds of events of which nothing else follows."""
     usage = NO_USAGE
     finish = _UNKNOWN
     odd: Mapping[type, Any] = MappingProxyType({})
@@ -218,11 +216,6 @@ class Intake:
         taken = self.take(event, opened)
         return (taken, self.finish) if self.full else (taken,)
 
-    def keep_end(self, event: CallEnd | CallError, opened: OpenCalls) -> tuple[SourceEvent, ...]:
-        """The same for a call that ends, while the response is `plain`."""
-        taken = self._take_end(event, opened) if type(event) is CallEnd else self._take_error(event, opened)  # type: ignore[arg-type]
-        return (taken, self.finish) if self.full else (taken,)
-
     def take(self, event: Any, opened: OpenCalls) -> SourceEvent:
         """Keep an event for the message, and number its call."""
         take = _TAKE.get(type(event))
@@ -241,40 +234,26 @@ class Intake:
         self.plain = plain if len(self.calls) < self._limit else NOT_PLAIN
 
     def _over_limit(self, event: SourceEvent, opened: OpenCalls) -> bool:
-        """Whether this belongs to a call after the last one that is read, now that all of those have started."""
+        """Return whether this belongs to a call after the last one that is read, now that all of those have started."""
         index = event.index if isinstance(event, _OF_CALLS) else None
         return index is not None and index not in opened.by_number
 
     # -------------------------------------------------------------- each kind of event
 
-    def _take_text(self, event: Text, _: OpenCalls) -> SourceEvent:
-        self.draft.say(TextPart, event.text)
-        return event
-
-    def _take_thinking(self, event: Thinking, _: OpenCalls) -> SourceEvent:
-        self.draft.say(ThinkingPart, event.text)
-        return event
-
-    def _take_markup(self, event: Markup, _: OpenCalls) -> SourceEvent:
-        self.draft.say(MarkupPart, event.text)
+    def _say(self, event: Text | Thinking | Markup, _: OpenCalls) -> SourceEvent:
+        self.draft.say(_PARTS[type(event)], event.text)
         return event
 
     def _take_usage(self, event: Usage, _: OpenCalls) -> SourceEvent:
         self.usage = event if self._spent is None else self._spent.plus(event)
         return self.usage
 
-    def _take_quoted(self, event: CallQuoted, _: OpenCalls) -> SourceEvent:
-        return self._note(event)
-
     def _take_invented(self, event: InventedResult, opened: OpenCalls) -> SourceEvent:
         if opened.textual:
             self.full, self.finish = True, Finish("stop")
-        return self._note(event)
+        return self._note(event, opened)
 
-    def _take_unread(self, event: UnreadCall, _: OpenCalls) -> SourceEvent:
-        return self._note(event)
-
-    def _note(self, event: SourceEvent) -> SourceEvent:
+    def _note(self, event: SourceEvent, _: OpenCalls) -> SourceEvent:
         self.odd = {**self.odd, type(event): event}
         return event
 
@@ -300,8 +279,6 @@ class Intake:
         if opened.textual and (why := opened.refused(event.call)) is not None:
             return self._take_error(CallError(event.index, "ambiguous_call", why, event.call), opened)
         index, call = self._end(event.index, _restored(event.call) if opened.restores else event.call, opened)
-        if opened.textual:
-            opened.ended(call)
         return event if call is event.call and index == event.index else CallEnd(index, call, event.repairs)
 
     def _take_error(self, event: CallError, opened: OpenCalls) -> SourceEvent:
@@ -356,24 +333,18 @@ def _restored(call: ToolCall) -> ToolCall:
 
 
 _TAKE: Plain = {
-    Text: Intake._take_text,
-    Thinking: Intake._take_thinking,
-    Markup: Intake._take_markup,
+    **dict.fromkeys((Text, Thinking, Markup), Intake._say),
     ProviderBlock: Intake._take_block,
     CallStart: Intake._take_start,
     ArgumentDelta: Intake._take_delta,
     CallEnd: Intake._take_end,
     CallError: Intake._take_error,
-    CallQuoted: Intake._take_quoted,
     InventedResult: Intake._take_invented,
-    UnreadCall: Intake._take_unread,
+    **dict.fromkeys((CallQuoted, UnreadCall), Intake._note),
     Usage: Intake._take_usage,
     Finish: Intake._take_finish,
 }
-"""What is kept of each kind of event; a table, since it is read once per streamed delta."""
+"""The function that keeps each kind of event; a table, since it is read once per streamed delta."""
 
 PLAIN: Final[Plain] = {kind: take for kind, take in _TAKE.items() if kind not in (CallEnd, CallError, Finish)}
 """The kinds of which nothing follows if a response's text is not read."""
-
-BEFORE_TEXT: Final[Plain] = {kind: PLAIN[kind] for kind in (CallStart, ArgumentDelta, Usage)}
-"""Those of which nothing follows as long as no text was read, if it will be."""

@@ -51,12 +51,12 @@ class LinePlace:
 
     @property
     def lost(self) -> bool:
-        """Whether nothing waits for the call any more, although it continues."""
+        """Return whether nothing waits for the call any more, although it continues."""
         return not self.over and (self._given_up or self._task_over or self._loop.is_closed())
 
     @property
     def over(self) -> bool:
-        """Whether nothing of the call continues; what a closed event loop abandoned never will."""
+        """Return whether nothing of the call continues; what a closed event loop abandoned never will."""
         in_thread = self._threaded and self._begun and not self._function_over
         return (self._task_over or self._loop.is_closed()) and not in_thread
 

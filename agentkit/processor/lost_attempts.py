@@ -16,7 +16,7 @@ from typing import Final
 
 from agentkit.events import UnreadCall
 from agentkit.formats.control import MARK
-from agentkit.processor.tags_of_thinking import last_end_of_thinking
+from agentkit.processor.format_tokens import last_end_of_thinking
 from agentkit.toolspec import ToolSpec
 
 _LONGEST: Final = 100_000  # characters of a reply that are searched, from its end
@@ -24,7 +24,7 @@ _LONGEST: Final = 100_000  # characters of a reply that are searched, from its e
 
 @cache
 def _shown() -> re.Pattern[str]:
-    """What is shown as code, or quoted, as in Markdown or in HTML; or in quotation marks that touch it."""
+    """Return a pattern of text that is shown as code or quoted, in Markdown or in HTML, or in marks that touch it."""
     from agentkit.formats.asides import SHOWN
 
     return re.compile(
@@ -83,6 +83,12 @@ def attempted(text: str, tools: Sequence[ToolSpec], *, alone: bool = True) -> Un
     return None
 
 
+def ends_with(text: str, raw: str) -> bool:
+    """Return whether a reply ends with a call: at most what closes its section follows."""
+    at = text.rfind(raw)
+    return at >= 0 and _CLOSED.match(text, at + len(raw)) is not None
+
+
 def _arguments_alone(said: str, tools: Sequence[ToolSpec]) -> ToolSpec | None:
     """The only tool whose arguments a reply is, if it is nothing else: Qwen2.5-Coder-1.5B forgets the name."""
     try:
@@ -116,7 +122,7 @@ def unquoted(text: str) -> str:
 
 @lru_cache(64)
 def _patterns(spellings: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    """What a call of one of these tools looks like; with a group `anywhere` if prose may follow it."""
+    """Return patterns of a call of one of these tools; with a group `anywhere` if prose may follow it."""
     name = rf"(?:functions[._])?(?P<name>{'|'.join(map(re.escape, spellings))})"
     key = rf"{_QUOTE}?(?:{_KEYS}){_QUOTE}?\s*[:=]\s*{_QUOTE}{name}(?:[_:]\d+)?{_QUOTE}"
     values = rf"{_QUOTE}?(?:{_VALUES}){_QUOTE}?\s*[:=]\s*[\[{{\"]"
@@ -137,6 +143,6 @@ def _patterns(spellings: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
 
 
 def _ends_with_it(text: str, end: int) -> bool:
-    """Whether what begins before `end` is the last thing in the text: only what closes it follows its last bracket."""
+    """Return whether the attempt before `end` ends the text: only closing marks follow its last bracket."""
     last = max(text.rfind(bracket, end) for bracket in "})>]")
     return last < 0 or _CLOSED.match(text, last + 1) is not None

@@ -6,8 +6,7 @@ Only puts the parts together; the work is done in `turn`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from os import urandom
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,26 +17,25 @@ from agentkit.events import ProviderBlock
 from agentkit.foreign.absent import explained
 from agentkit.messages import Message, ToolCall
 from agentkit.processor.config import ProcessorConfig
-from agentkit.processor.continuing import Made, Record
-from agentkit.processor.echo import Heard
+from agentkit.processor.continuing import Record
 from agentkit.processor.execution import Execution, Scope
 from agentkit.processor.faults import Faults
 from agentkit.processor.inbox import Inbox, Source
 from agentkit.processor.intake import CallIds, Intake
 from agentkit.processor.maybe_output import IsOutput
-from agentkit.processor.recovery import Quoted, Recovery
+from agentkit.processor.recovery import NewReader, Quoted, Recovery
 from agentkit.processor.response import ResponseReader
 from agentkit.processor.sources import More
 from agentkit.processor.textcalls import TextCalls
-from agentkit.processor.textreader import NewReader, TextReader
 from agentkit.processor.turn import Turn
+from agentkit.processor.untrusted_input import UntrustedInput
 from agentkit.processor.waiting import Gate
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import NO_CONTEXT, ToolContext
 from agentkit.toolspec import InCode, ToolSpec
 
 if TYPE_CHECKING:
-    from agentkit.formats.format import Format, Tag
+    from agentkit.formats.format import Format
 
 _BOUNDS: Final[Bounds] = {
     "registry": instance(ToolRegistry, "a ToolRegistry: ToolRegistry(tool, …)"),
@@ -64,9 +62,9 @@ class ResponseProcessor:
         new_context: creates the whole `ToolContext` of a call, in place of one that only has `context` as its `state`.
             It is called when a call starts, and before that when a function must decide whether the call needs
             approval.
-        heard: returns the conversation so far: a call in the text of a model that calls natively that also occurs in
-            a user's message or a tool's result (a server-side tool's included) does not run, nor does an example from
-            the system prompt or from a tool's description. None compares with nothing.
+        heard: returns the conversation so far: a call in the text of a model that calls natively does not run if a
+            tool's result (a server-side tool's included), a user's message or an earlier reply names its tool, nor does
+            an example from the system prompt or from a tool's description. None compares with nothing.
         taught: whether the model was taught to call in the text formats of `config`: then a call in those is its own,
             and only one in another format is compared.
         scope: entered while a call's task is created: context variables that it sets are visible to the tool. None
@@ -115,7 +113,8 @@ class ResponseProcessor:
         self._output = output
         self._faults = Faults()
         self._taught = taught
-        self._heard = None if heard is None else Heard(heard, self._searchers)
+        self._untrusted = None if heard is None else UntrustedInput(heard)
+        self._asked = set[str]() if self._untrusted is None else self._untrusted.copied
 
     def process(
         self,
@@ -166,23 +165,25 @@ class ResponseProcessor:
             refuse_unread(config.text_formats, specs)
 
             new_parser = self._new_parser(config.text_formats, specs, config.in_code)
-            record = _record(config.text_formats) if more is not None else None
+            record = Record(config.text_formats[0].name) if more is not None else None
             text = TextCalls(
                 intake,
                 new_parser,
                 record=record,
                 quoted=None if self._taught else self._quoted(specs, blocks),
-                made=Made(made),
+                already_run=made,
                 output=self._output,
                 recovery=self._recovery(specs, blocks) if self._taught and config.recover and specs else None,
             )
             offered = specs if self._taught else ()
-            return ResponseReader(intake, text, blocks=blocks, offered=offered, output=self._output)
+            return ResponseReader(intake, text, blocks=blocks, offered=offered, asked=self._asked, output=self._output)
         tools = self.registry.offered(None) if offered is None else offered
         if not (tools and config.recovers):
             return ResponseReader(intake)
         new_recovery = partial(self._recovery, tools, blocks)
-        return ResponseReader(intake, new_recovery=new_recovery, blocks=blocks, offered=tools, output=self._output)
+        return ResponseReader(
+            intake, new_recovery=new_recovery, blocks=blocks, offered=tools, asked=self._asked, output=self._output
+        )
 
     def _recovery(self, tools: Sequence[ToolSpec], blocks: Sequence[ProviderBlock]) -> Recovery:
         """Finds calls in any format in one response's text."""
@@ -192,45 +193,18 @@ class ResponseProcessor:
     def _new_parser(self, several: Sequence[Format], tools: Sequence[ToolSpec], in_code: InCode) -> NewReader:
         """Returns what makes the parsers of one response, whose text may be interrupted."""
 
-        def made(first: bool, after: TextReader | None) -> TextReader:
+        def made(first: bool, after: formats.Parser | None) -> formats.Parser:
             return formats.Parser(
                 several,
                 tools,
                 in_code=in_code,
                 thinking=first and self.config.starts_thinking,
-                after=after if isinstance(after, formats.Parser) else None,
+                after=after,
             )
 
         return made
 
     def _quoted(self, tools: Sequence[ToolSpec], blocks: Sequence[ProviderBlock]) -> Quoted | None:
-        """Returns where a call occurs in what the model has read; `blocks` are those of the response so far."""
-        heard = self._heard
-        return None if heard is None else lambda call: heard.quoted(call, {tool.name: tool for tool in tools}, blocks)
-
-    def _searchers(self, tools: Sequence[ToolSpec]) -> Sequence[TextReader]:
-        """Find calls anywhere, in every format. One format needs a separate parser: its tags are names."""
-        own = [f for f in self.config.text_formats if f not in formats.auto()]
-        return [formats.Parser(several, tools, in_code="execute") for several in _everywhere(tuple(own))]
-
-
-@cache
-def _everywhere(own: tuple[Format, ...]) -> tuple[tuple[Format, ...], ...]:
-    """Formats in which nothing hides a call: what others say contains no thinking by the model."""
-    known = tuple(replace(f, thinking=(), answer=()) for f in (*formats.auto(), *own))
-    return known, (formats.get("legacy"),)
-
-
-def _record(read: Sequence[Format]) -> Record:
-    shapes = [shape for f in read for shape in f.shapes]
-    closings = [_written(shape.section.close) for shape in shapes if shape.section is not None]
-    openings = [
-        part for shape in shapes if isinstance(part := shape.call[0], str)
-    ]  # a tag differs at its second character
-    return Record(read[0].name, closings, openings)
-
-
-def _written(edge: str | Tag) -> str:
-    if isinstance(edge, str):
-        return edge
-    return f"</{edge.name}>" if edge.closing else f"<{edge.name}>"
+        """Returns where what the model has read names a call's tool; `blocks` are those of the response so far."""
+        untrusted, offered = self._untrusted, {tool.name: tool for tool in tools}
+        return None if untrusted is None else lambda call: untrusted.quoted(call, offered, blocks)

@@ -6,9 +6,10 @@ character: what does not count stays the text that it was.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentkit.events import (
     ArgumentDelta,
@@ -25,184 +26,68 @@ from agentkit.events import (
 )
 from agentkit.formats.pieces import Pieces
 from agentkit.messages import ToolCall
-from agentkit.processor.marks import marks
-from agentkit.processor.maybe_output import IsOutput, MaybeOutput
-from agentkit.processor.standing import FILLER, Before, Standing, is_bare
-from agentkit.processor.tags_of_thinking import ends_thinking, last_end_of_thinking
-from agentkit.processor.textreader import NewReader, TextReader
+from agentkit.processor.call_position import FILLER, CallPosition, TextBefore, has_no_markup
+from agentkit.processor.format_tokens import format_tokens, last_end_of_thinking
+from agentkit.processor.maybe_output import IsOutput
 from agentkit.toolspec import ToolSpec
+
+if TYPE_CHECKING:
+    from agentkit.formats import Parser
 
 _HEAD: Final = 300  # characters: longer than any opener with a tool's name
 
 Quoted = Callable[[ToolCall], CallQuoted | None]
 
+NewReader = Callable[[bool, "Parser | None"], "Parser"]
+"""Creates a parser; called with whether it reads the very beginning of a response, and with the closed one that read
+the text before, if something other than text came in between."""
+
 
 class _Wrapping(NamedTuple):
-    """What the parser read as markup: it is, if it is next to a call that counts."""
+    """Text that the parser read as markup: it is, if it is next to a call that counts."""
 
     text: str
 
 
-class _Balanced(NamedTuple):
-    """Text that ends no thinking before it: thinking between tags, or a whole call that does not count."""
+class _Thought(NamedTuple):
+    """Text between tags of thinking, with the tags: it says nothing, and ends no thinking before it."""
 
     text: str
 
 
 class _Found(NamedTuple):
-    """A call that counts if the response brings no native one."""
+    """A call that counts if the response brings no native one, and nothing is said after it if it is `loose`."""
 
     lead: str
-    events: tuple[SourceEvent, ...]
-    call: ToolCall
+    end: CallEnd
     loose: bool
-    marked: bool  # whether it has its own markup
 
     @property
     def text(self) -> str:
         """The call as it was written."""
-        return self.lead + self.call.raw
+        return self.lead + self.end.call.raw
 
 
-_Waiting = SourceEvent | _Wrapping | _Balanced | _Found
-
-
-class _Held:
-    """What waits until it is known whether its calls count: everything from the first call on. `out` waits no more."""
-
-    def __init__(self, reply: MaybeOutput | None = None) -> None:
-        self.reply = reply  # the whole text, if it may be the run's output
-        self.out: list[SourceEvent] = []
-        self.loose: list[int] = []  # where in `_waits` the bare calls are
-        self.quotes = False  # whether a call was found that is quoted, drafted or described
-        self._waits: list[_Waiting] = []
-        self._firm = 0
-        self._doubtful: int | None = None  # where the first call is that is quoted if its quotation ends
-
-    def is_output(self) -> bool:
-        """Whether the calls that count so far are the run's output: with a call that has its own markup, if all is."""
-        if self.reply is None or not (self._firm or self.loose):
-            return False
-        return self.reply.is_output(whole=any(isinstance(h, _Found) and h.marked for h in self._waits))
-
-    def put(self, event: SourceEvent) -> None:
-        """Text that is not a call."""
-        if self._waits:
-            self._waits.append(event)
-        else:
-            self.out.append(event)
-
-    def put_balanced(self, text: str) -> None:
-        """Text that ends no thinking."""
-        if self._waits:
-            self._waits.append(_Balanced(text))
-        else:
-            self.out.append(Text(text))
-
-    def put_wrapping(self, text: str) -> bool:
-        """What seems to belong to the calls before it; False if there are none."""
-        if self._waits:
-            self._waits.append(_Wrapping(text))
-        return bool(self._waits)
-
-    def hold(self, found: _Found, *, doubtful: bool) -> None:
-        """A call that counts so far; `doubtful` if it does not once a quotation around it ends."""
-        if not doubtful:
-            self._doubtful = None
-        elif self._doubtful is None:
-            self._doubtful = len(self._waits)
-        if found.loose:
-            self.loose.append(len(self._waits))
-        else:
-            self._firm += 1
-        self._waits.append(found)
-
-    def give_up_loose(self) -> None:
-        """Something is said after bare calls: they are examples in prose."""
-        first = self.loose[0]
-        self.loose, self.quotes = [], True
-        if self._firm:
-            self._waits[first:] = [_as_example(h) for h in self._waits[first:]]
-        else:
-            self.release(calls=False)
-
-    def not_quoted(self) -> None:
-        """No quotation around the last calls ended: they are not quoted."""
-        self._doubtful = None
-
-    def give_up_quoted(self) -> None:
-        """The quotation around the last calls ended: they are text."""
-        if (first := self._doubtful) is None:
-            return
-        self._doubtful, self.quotes = None, True
-        rest = self._waits[first:]
-        self._firm -= sum(isinstance(h, _Found) and not h.loose for h in rest)
-        self.loose = [at for at in self.loose if at < first]
-        if self._firm or self.loose:
-            self._waits[first:] = [_as_example(h, firm=True) for h in rest]
-        else:
-            self.release(calls=False)
-
-    def release(self, *, calls: bool) -> None:
-        """Nothing waits any more: the calls in it count, or stay the text that they were."""
-        waits, self._waits, self._doubtful = self._waits, [], None
-        self.out += _with_calls(waits) if calls else _as_text(waits)
-
-    def taken(self) -> Sequence[SourceEvent]:
-        """The output; a piece of text that came as one leaves as one, wherever the parser stopped in it."""
-        out, self.out = self.out, []
-        if len(out) < 2:
-            return out
-        whole: list[SourceEvent] = []
-        for _, run in groupby(out, lambda event: isinstance(event, Text)):
-            events = list(run)
-            texts = [event.text for event in events if isinstance(event, Text)]
-            whole += [Text("".join(texts))] if texts else events
-        return whole
-
-
-class _Open:
-    """The events of a call that continues, the deltas of one argument joined: none of them is told before its end."""
-
-    def __init__(self) -> None:
-        self._events: list[SourceEvent] = []
-        self._last: ArgumentDelta | None = None
-        self._text = Pieces()
-
-    def add(self, event: CallStart | ArgumentDelta) -> None:
-        """One more."""
-        if isinstance(event, CallStart):
-            self._events.append(event)
-            return
-        if self._last is not None and event.key != self._last.key:
-            self.settle()
-        self._last = event
-        self._text.add(event.text)
-
-    def settle(self) -> list[SourceEvent]:
-        """All of them, now that this argument is over."""
-        if self._last is not None:
-            self._events.append(self._last._replace(text=self._text.text()))
-            self._last, self._text = None, Pieces()
-        return self._events
+_Waiting = SourceEvent | _Wrapping | _Thought | _Found
 
 
 class Recovery:
     """Reads one response of a model that should call natively.
 
-    Text passes through as it comes, except what may be a call. From the first call that counts, everything waits until
-    the response ends, or a native call makes it text.
+    Text passes through as it comes, except what may be a call. From the first call that may count, everything waits
+    until the response ends, or a native call makes it text.
 
     A call counts if it can be read without damage, names an offered tool, has all required arguments, and is not
-    quoted: not in thinking, code or quotation marks (`Before`), nor in what the model has read from others.
+    quoted: not in thinking, code or quotation marks (`position`), and its tool not named by what others have said.
     A call without its own markup (bare JSON, `name(…)`) must begin a line, and one in a code fence must begin the
     reply; only calls may follow either. A tag that the tool's author did not declare must contain an argument.
 
     Args:
         new_parser: creates a parser for every format.
         tools: the offered tools.
-        quoted: whether a call already occurs in what the model has read, and so is a quote. None skips this check.
-        output: whether the whole text is meant as the run's output, and so no call. None: any text may be the output.
+        quoted: whether what the model has read names a call's tool, so that it may be a quote. None skips this check.
+        output: whether a text is meant as the run's output, and so not as calls. Then bare JSON and `name(…)` are not
+            calls either. None: no output of a certain type is expected.
     """
 
     def __init__(
@@ -212,101 +97,107 @@ class Recovery:
         quoted: Quoted | None = None,
         output: IsOutput | None = None,
     ) -> None:
-        self._new_parser = new_parser
+        self.quotes = False
+        """True if a call was found that is quoted, drafted or described."""
+        self._new_parser: NewReader | None = new_parser  # None once it is over
         self._quoted = quoted
-        self._tools = tools
-        self._parser: TextReader | None = None
-        self._after: TextReader | None = None  # read the text before
-        self._begun = self._over = False
-        self._before = Before()
-        self._held = _Held(None if output is None else MaybeOutput(output))
+        self._tools = {tool.name: tool for tool in tools}
+        self._output = output
+        self._parser: Parser | None = None
+        self._after: Parser | None = None  # read the text before
+        self._said: Pieces | None = None  # the whole text, once there was any
+        self._before = TextBefore()
         self._lead = ""  # markup that seems to lead to a call
-        self._led_to_text = False  # whether it led to the last call, which does not count
-        self._open = _Open()
-
-    @property
-    def begun(self) -> bool:
-        """Whether there is text whose end was not read yet."""
-        return self._parser is not None
-
-    @property
-    def quotes(self) -> bool:
-        """Whether a call was found that is quoted, drafted or described."""
-        return self._held.quotes
+        self._out: list[SourceEvent] = []
+        self._waits: list[_Waiting] = []  # everything from the first call on that may count
 
     @property
     def open(self) -> bool:
-        """Whether more of it may come."""
-        return not self._over
+        """Return whether more of the response may come."""
+        return self._new_parser is not None
 
     def feed(self, event: SourceEvent) -> Sequence[SourceEvent]:
         """The events that are certain now; their calls are native ones."""
-        if self._over or isinstance(event, Usage):
+        if self._new_parser is None or isinstance(event, Usage):
             return (event,)
-        if isinstance(event, Text):
-            if self._held.reply is not None:
-                self._held.reply.add(event.text)
-            self._read(event.text)
-        elif isinstance(event, CallStart | ArgumentDelta | CallEnd | CallError):
-            if not self._begun:  # nothing was said before it
-                self._over = True
+        if isinstance(event, CallStart | ArgumentDelta | CallEnd | CallError):
+            if self._said is None:  # nothing was said before it
+                self._new_parser = None
                 return (event,)
             self._end(calls=False)
-            self._held.out.append(event)
+            self._out.append(event)
+        elif isinstance(event, Text):
+            self._read(event.text, self._new_parser)
         else:
             self._end_text()
-            self._held.put(event)
-        self._begun = True
-        return self._held.taken()
-
-    def pass_by(self, event: SourceEvent) -> Sequence[SourceEvent]:
-        """The events that are certain now, with one that does not divide the text around it."""
-        self._held.put(event)
-        return self._held.taken()
+            self._put(event)
+        self._said = self._said or Pieces()
+        return self._take()
 
     def close(self, *, whole: bool) -> Sequence[SourceEvent]:
         """The response is over: its remaining events, with recovered calls only if it is `whole`."""
-        if not self._over:
+        if self._new_parser is not None:
             self._end(calls=whole)
-        return self._held.taken()
+        return self._take()
 
     def _end(self, *, calls: bool) -> None:
         self._end_text()
-        self._held.release(calls=calls and not self._held.is_output())
-        self._over = True
+        self._new_parser = None
+        waits, self._waits = self._waits, []
+        if calls and self._output is not None and self._said is not None:
+            calls = not self._output(self._said.text(), whole=True)
+        self._out += self._with_calls(waits) if calls else _as_text(waits)
+
+    def _put(self, event: SourceEvent | _Thought) -> None:
+        """Add text that is not a call, or an event."""
+        if self._waits:
+            self._waits.append(event)
+        else:
+            self._out += _as_text([event])
+
+    def _take(self) -> Sequence[SourceEvent]:
+        """The output; a piece of text that came as one leaves as one, wherever the parser stopped in it."""
+        out, self._out = self._out, []
+        if len(out) < 2:
+            return out
+        whole: list[SourceEvent] = []
+        for _, run in groupby(out, lambda event: isinstance(event, Text)):
+            events = list(run)
+            texts = [event.text for event in events if isinstance(event, Text)]
+            whole += [Text("".join(texts))] if texts else events
+        return whole
 
     # -------------------------------------------------------------- what the parser read
 
-    def _read(self, text: str) -> None:
+    def _read(self, text: str, new_parser: NewReader) -> None:
         if self._parser is None:
-            self._parser = self._new_parser(not self._begun, self._after)
+            self._parser = new_parser(self._said is None, self._after)
+        self._said = self._said or Pieces()
+        if self._output is not None:
+            self._said.add(text)
         for event in self._parser.feed(text):
-            self._sort(event)
+            self._handle(event)
 
     def _end_text(self) -> None:
         if self._parser is not None:
             parser, self._parser = self._parser, None
             self._after = parser
             for event in parser.close():
-                self._sort(event)
+                self._handle(event)
         self._end_lead()
-        if self._before.pause():
-            self._held.give_up_quoted()
-        self._before.calls_over()
+        self._before.end_calls()
 
-    def _sort(self, event: SourceEvent) -> None:
+    def _handle(self, event: SourceEvent) -> None:
         match event:
             case Text(text):
                 self._end_lead()
                 self._say(text)
-            case ArgumentDelta() | CallStart():
-                self._open.add(event)
             case InventedResult():
                 self._end_lead()
-                self._held.put(event)
+                self._put(event)
             case Thinking(text):
                 self._think(text)
-            case Markup(text) if "".join(text.split()) in marks().thinking:
+            case Markup(text) if "".join(text.split()) in format_tokens().thinking:
                 self._think(text)
             case Markup(text) if _closes(text):
                 self._close_section(text)
@@ -315,132 +206,124 @@ class Recovery:
             case CallEnd(_, call):
                 self._judge(event, call)
             case CallError(_, _, _, call):
-                self._held.quotes |= self._standing(call) == "quoted"
-                self._refuse(call, whole=False)
+                self.quotes |= self._position(call) == "quoted"
+                self._refuse(call)
+            case _:  # the start and the deltas of a call: nobody sees them before its end
+                pass
 
     def _say(self, text: str) -> None:
-        self._follow(text)
-        if self._before.said(text):
-            self._held.give_up_quoted()
-        elif not self._before.in_quotation:
-            self._held.not_quoted()
-        self._held.put(Text(text))
-
-    def _follow(self, text: str) -> None:
-        if self._held.loose and text.strip(FILLER):
-            self._held.give_up_loose()
+        self._before.say(text)
+        self._put(Text(text))
+        if self._waits and not self._before.firm and text.strip(FILLER):  # the bare calls before it are examples
+            self._out += _as_text(self._waits)
+            self._waits, self.quotes = [], True
 
     def _think(self, text: str) -> None:
         self._end_lead()
-        self._before.thought()
-        self._held.put_balanced(text)
+        self._before.end_thought()
+        self._put(_Thought(text))
 
     def _end_lead(self) -> None:
-        """What seemed to lead to a call does not."""
+        """Read markup that seemed to lead to a call as text."""
         if self._lead:
             lead, self._lead = self._lead, ""
-            if self._led_to_text or not self._held.put_wrapping(lead):
+            if self._before.led_to_text or not self._waits:
                 self._say(lead)
             else:
-                self._before.wrapped(lead)
+                self._waits.append(_Wrapping(lead))
+                self._before.pass_over(lead)
 
     def _close_section(self, closing: str) -> None:
         """The end of the calls before: what they are, markup or text, it is too."""
         lead, self._lead = self._lead + closing, ""
-        if self._led_to_text or not self._held.put_wrapping(lead):
-            self._follow(lead)
-            self._before.call_was_text(lead)
-            self._held.put(Text(lead))
+        if self._before.led_to_text or not self._waits:
+            self._before.add_refused(lead)
+            self._put(Text(lead))
         else:
-            self._before.wrapped(lead)
-        self._before.section_over()
+            self._waits.append(_Wrapping(lead))
+            self._before.pass_over(lead)
+        self._before.end_section()
 
     # -------------------------------------------------------------- whether a call counts
 
     def _judge(self, end: CallEnd, call: ToolCall) -> None:
-        standing = self._standing(call)
-        self._held.quotes |= standing == "quoted"
-        if standing == "quoted" or not self._counts(call):
-            self._refuse(call, whole=True)
+        position = self._position(call)
+        self.quotes |= position == "quoted"
+        is_bare = self._output is not None and has_no_markup(self._lead + call.raw[:_HEAD], call.name)
+        if position == "quoted" or is_bare or not self._counts(call):
+            self._refuse(call)
             return
         if self._quoted is not None and (quote := self._quoted(call)) is not None:
-            self._held.put(quote)
-            self._refuse(call, whole=True)
+            self._put(quote)
+            self._refuse(call)
             return
-        marked = standing == "firm" and not is_bare(self._lead + call.raw[:_HEAD], call.name)
-        found = _Found(self._lead, (*self._open.settle(), end), call, standing == "loose", marked)
-        self._held.hold(found, doubtful=self._before.may_be_quoted())
-        self._before.call_counts()
-        self._lead, self._open, self._led_to_text = "", _Open(), False
+        self._waits.append(_Found(self._lead, end, position == "loose"))
+        self._before.add_call(firm=position == "firm")
+        self._lead = ""
 
-    def _refuse(self, call: ToolCall, *, whole: bool) -> None:
-        """It is text. One that is damaged may extend beyond the end of the thinking that it is in."""
-        text, self._led_to_text = self._lead + call.raw, bool(self._lead)
-        self._lead, self._open = "", _Open()
-        self._follow(text)
-        self._before.call_was_text(text)
-        if whole and not ends_thinking(text):
-            self._held.put_balanced(text)
-        else:
-            self._held.put(Text(text))
+    def _refuse(self, call: ToolCall) -> None:
+        """It is text."""
+        text, self._lead, self._before.led_to_text = self._lead + call.raw, "", bool(self._lead)
+        self._before.add_refused(text)
+        self._put(Text(text))
 
-    def _standing(self, call: ToolCall) -> Standing:
-        if self._before.meets_call():
-            self._held.give_up_quoted()
-        return self._before.standing(self._lead, call.raw[:_HEAD], call.name)
+    def _position(self, call: ToolCall) -> CallPosition:
+        return self._before.position(self._lead, call.raw[:_HEAD], call.name)
 
     def _counts(self, call: ToolCall) -> bool:
-        tool = next((tool for tool in self._tools if tool.name == call.name), None)
+        tool = self._tools.get(call.name)
         if tool is None or any(name not in call.arguments for name in tool.parameters.get("required", ())):
             return False
-        return bool(call.arguments) or tool.element is not None or call.format not in marks().by_tag
+        return bool(call.arguments) or tool.element is not None or call.format not in format_tokens().by_tag
+
+    def _with_calls(self, waits: Sequence[_Waiting]) -> list[SourceEvent]:
+        """Return what waited, with its calls; bare ones are examples in prose if something is said after them."""
+        thought, said = _end_of_thought(waits), _last_said(waits)
+        self.quotes |= any(isinstance(one, _Found) and one.loose for one in waits[: max(said, 0)])
+        out: list[SourceEvent] = _as_text(waits[:thought])
+        gap: int | None = None  # where in `out` what follows a call begins, while it says nothing
+        counted = False  # whether the last call counts: what wraps another one is text
+        for at, one in enumerate(waits[thought:], thought):
+            if isinstance(one, _Found) and not (one.loose and at < said):
+                if gap is not None:
+                    out[gap:] = [Markup(e.text) if isinstance(e, Text) else e for e in out[gap:]]
+                out += [*([Markup(one.lead)] if one.lead else []), *_events(one.end)]
+                gap, counted = len(out), True
+            elif isinstance(one, _Wrapping) and counted:
+                out.append(Markup(one.text))
+            else:
+                out += _as_text([one])
+                counted &= not isinstance(one, _Found)
+                gap = gap if _says_nothing(one) else None
+        return out
 
 
 def _closes(markup: str) -> bool:
-    """Whether it is what closes a section, or a code fence, whose opening has a line end."""
-    return "".join(markup.split()).lower() in marks().ends or not markup.strip("`~")
+    """Return whether it is what closes a section, or a code fence, whose opening has a line end."""
+    return "".join(markup.split()).lower() in format_tokens().ends or not markup.strip("`~")
 
 
-def _as_example(held: _Waiting, *, firm: bool = False) -> _Waiting:
-    """Itself; what belongs to a bare call, or with `firm` to any, is the text that it was."""
-    if isinstance(held, _Wrapping):
-        return Text(held.text)
-    if isinstance(held, _Found) and (held.loose or firm):
-        return Text(held.text) if ends_thinking(held.text) else _Balanced(held.text)
-    return held
+def _events(end: CallEnd) -> list[SourceEvent]:
+    arguments = json.dumps(dict(end.call.arguments), ensure_ascii=False, default=str)
+    return [CallStart(end.index, end.call.name), ArgumentDelta(end.index, arguments), end]
 
 
 def _as_text(held: Sequence[_Waiting]) -> list[SourceEvent]:
-    """What was held back, with its calls as the text that they were."""
-    return [Text(h.text) if isinstance(h, _Wrapping | _Balanced | _Found) else h for h in held]
+    """Return what was held back, with its calls as the text that they were."""
+    return [Text(h.text) if isinstance(h, _Wrapping | _Thought | _Found) else h for h in held]
 
 
-def _with_calls(held: Sequence[_Waiting]) -> list[SourceEvent]:
-    """What was held back, with its calls."""
-    thought = _end_of_thought(held)
-    out: list[SourceEvent] = _as_text(held[:thought])
-    gap: int | None = None  # where in `out` what follows a call begins, while it says nothing
-    counted = False  # whether there was a call: what wraps none is text
-    for one in held[thought:]:
-        match one:
-            case _Found(lead, events):
-                if gap is not None:
-                    out[gap:] = [Markup(e.text) if isinstance(e, Text) else e for e in out[gap:]]
-                out += [Markup(lead), *events] if lead else events
-                gap, counted = len(out), True
-            case _Wrapping(text):
-                out.append(Markup(text) if counted else Text(text))
-            case _Balanced(text):
-                out.append(Text(text))
-                gap = None
-            case _:
-                out.append(one)
-                gap = None if isinstance(one, Text) and one.text.strip(FILLER) else gap
-    return out
+def _says_nothing(one: _Waiting) -> bool:
+    return not (isinstance(one, _Thought | _Found) or (isinstance(one, Text) and one.text.strip(FILLER)))
+
+
+def _last_said(waits: Sequence[_Waiting]) -> int:
+    """Return the place of the last piece of text that says something; -1 if nothing does."""
+    return max((at for at, one in enumerate(waits) if isinstance(one, Text) and one.text.strip(FILLER)), default=-1)
 
 
 def _end_of_thought(held: Sequence[_Waiting]) -> int:
-    """The place after a closing thinking tag without an opening one: all before it was thinking."""
+    """Return the place after a closing thinking tag without an opening one: all before it was thinking."""
     said = [one.text if isinstance(one, Text) else "\0" for one in held]
     at, place = last_end_of_thinking("".join(said)), 0
     while at >= 0:

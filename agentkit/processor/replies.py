@@ -1,4 +1,4 @@
-"""What a model reads about its calls: errors with messages it can act on, long outputs cut to what it may read.
+"""The words that a model reads about its calls: errors that it can act on, long outputs cut to what it may read.
 
 Pure. Knows results and their parts; knows no tool, no registry and no event.
 """
@@ -85,7 +85,7 @@ def cut_out(text: str, begin: int, end: int, *, also: str = "", read_by: str = "
 
 
 def unknown_tool(name: str, names: tuple[str, ...]) -> str:
-    """What a model reads that called a tool that does not exist."""
+    """Return the answer to a call of a tool that does not exist."""
     shown = name if len(name) <= 100 else name[:100] + "…"
     if not names:
         return f"there is no tool {shown!r}: there are no tools here; answer without calling one"

@@ -24,8 +24,8 @@ from agentkit.events import (
     Usage,
 )
 from agentkit.messages import ToolCall
-from agentkit.processor.intake import BEFORE_TEXT, NOT_PLAIN, PLAIN, Intake, OpenCalls
-from agentkit.processor.lost_attempts import attempted
+from agentkit.processor.intake import NOT_PLAIN, PLAIN, Intake, OpenCalls
+from agentkit.processor.lost_attempts import attempted, ends_with
 from agentkit.processor.maybe_output import IsOutput
 from agentkit.processor.recovery import Recovery
 from agentkit.processor.textcalls import TextCalls, TextOpenCalls
@@ -50,6 +50,8 @@ class ResponseReader:
             the first native call. None leaves them as text.
         blocks: receives the provider's blocks, as they are read: the text after them may quote them. None keeps none.
         offered: the tools whose calls the text may attempt in a way that cannot be read.
+        asked: the calls that are only quotes, and the tools that a run's model was asked to call natively because their
+            calls may be quotes: once.
         output: whether the text is meant as the run's output, and so no attempt. None: no text is.
     """
 
@@ -61,6 +63,7 @@ class ResponseReader:
         *,
         blocks: list[ProviderBlock] | None = None,
         offered: Sequence[ToolSpec] = (),
+        asked: set[str] | None = None,
         output: IsOutput | None = None,
     ) -> None:
         self.intake = intake
@@ -69,11 +72,12 @@ class ResponseReader:
         self._new_recovery = new_recovery
         self._blocks = blocks
         self._offered, self._output = offered, output
+        self._asked = set[str]() if asked is None else asked
         self._recovery: Recovery | None = None
         self._unread: list[SourceEvent] = []  # what the source could not read of it; it may be text that is read here
         self._wordless = False  # whether the last event was thinking without words
-        if text is None:
-            intake.keeps(PLAIN if new_recovery is None else BEFORE_TEXT)
+        if text is None and new_recovery is None:
+            intake.keeps(PLAIN)
 
     def feed(self, event: SourceEvent) -> Iterable[SourceEvent]:
         """Read one event. Once the response is full, only its usage is read."""
@@ -87,25 +91,26 @@ class ResponseReader:
             return self.text.feed(event.text)
         if isinstance(event, Finish):
             return self._finished(event)
-        if self._put_aside(event):
+        if type(event) is UnreadCall:
+            self._unread.append(event)
             return ()
+        if type(event) is ProviderBlock and self._blocks is not None:
+            self._blocks.append(event)
+        if self._wordless:  # it does not divide the text around it
+            return intake.keep_one(event, self.native)
+        return self._divided(event)
+
+    def _divided(self, event: SourceEvent) -> Iterable[SourceEvent]:
+        """Read an event that may end the text before it."""
         if self._new_recovery is not None and type(event) is not Usage:
             self._begin(event, self._new_recovery)
         if self._recovery is not None:
             return self._recovered(event, self._recovery)
-        if self.text is not None and self.text.begun and not self._wordless and self._ends_text(event):
+        if self.text is None:
+            return self.intake.keep_one(event, self.native)
+        if self.text.begun and self._ends_text(event):
             return self._after_text(event, self.text)
-        if self.text is not None:
-            return self.text.pass_by(event, self.native, wordless=self._wordless)
-        return intake.keep_one(event, self.native)
-
-    def _put_aside(self, event: SourceEvent) -> bool:
-        """Note what the end of the response needs; whether that is all that happens now."""
-        if type(event) is ProviderBlock and self._blocks is not None:
-            self._blocks.append(event)
-        if type(event) is UnreadCall:
-            self._unread.append(event)
-        return type(event) is UnreadCall
+        return self.text.feed_event(event, self.native)
 
     def _begin(self, first: SourceEvent, new_recovery: Callable[[], Recovery]) -> None:
         """The first event other than its usage, or of a native call: only if that says something, text is read."""
@@ -117,7 +122,7 @@ class ResponseReader:
             self.intake.keeps(NOT_PLAIN)
 
     def _recovered(self, event: SourceEvent, recovery: Recovery) -> Iterable[SourceEvent]:
-        certain = recovery.pass_by(event) if self._wordless and recovery.begun else recovery.feed(event)
+        certain = recovery.feed(event)
         if not recovery.open:
             self._recovery = None
             self.intake.keeps(PLAIN)
@@ -145,7 +150,6 @@ class ResponseReader:
             yield from self.intake.keep(recovery.close(whole=whole), TextOpenCalls())
         elif self.text is not None:
             yield from self.text.close(whole=whole, cut=cut)
-        quotes = CallQuoted in self.intake.odd or any(r is not None and r.quotes for r in (recovery, self.text))
         for index, opened in list(self.native.by_number.items()):
             raw = opened.raw.text()
             message = f"the response ended after {len(raw)} characters of this call's arguments; call again, in full"
@@ -154,22 +158,40 @@ class ResponseReader:
             yield from self.intake.keep([error], self.native)
         if self._unread and not any(call is not None and call.format is not None for call in self.intake.calls):
             yield from self.intake.keep(self._unread, self.native)
-        elif (cut or (whole and not quotes)) and self._offered and not self.intake.calls:
-            text = self.intake.draft.message().text
+        elif self._offered and not self.intake.calls:
+            quotes = any(r is not None and r.quotes for r in (recovery, self.text))
+            unread = self._attempt(whole=whole and not quotes, cut=cut)
+            if unread is not None:
+                yield from self.intake.keep((unread,), self.native)
+
+    def _attempt(self, *, whole: bool, cut: bool) -> UnreadCall | None:
+        """The call that a reply without calls attempts, so that it is not an answer.
+
+        One that may be a quote, but not a copy, and with which a native model's reply ends, is one, once for each tool.
+        """
+        text = self.intake.draft.message().text
+        unread: UnreadCall | None = None
+        if (quoted := self.intake.odd.get(CallQuoted)) is not None:
+            name, raw = quoted.call.name, quoted.call.raw
+            if whole and self.text is None and not self._asked & {name, raw} and ends_with(text, raw):
+                self._asked.add(name)
+                unread = UnreadCall(raw, name)
+        elif whole or cut:
             said = ((text.rpartition("\n")[0] if cut else "") or text).strip()  # without the line that was cut
             unread = attempted(said, self._offered, alone=self._output is None)
             if cut and unread is not None and unread.text != said:  # it may only be described
-                unread = None
-            if unread is not None and not (self._output is not None and self._output(text, whole=False)):
-                yield from self.intake.keep((unread,), self.native)
+                return None
+        if unread is not None and self._output is not None and self._output(text, whole=False):
+            return None
+        return unread
 
     @property
     def open(self) -> bool:
-        """Whether a further response can continue a text call that this one left unfinished."""
+        """Return whether a further response can continue a text call that this one left unfinished."""
         return self.text is not None and not self.native.by_number and self.text.open
 
     def _is_wordless(self, event: SourceEvent) -> bool:
-        """Whether it is thinking without words, which some servers send with every piece of text, or completes that."""
+        """Return whether it is thinking without words, which some servers send with every text, or completes that."""
         match event:
             case Thinking(thought):
                 return not thought.strip()
@@ -179,7 +201,7 @@ class ResponseReader:
                 return False
 
     def _ends_text(self, event: SourceEvent) -> bool:
-        """Whether a part of the message begins here, so that the text before it is over."""
+        """Return whether a part of the message begins here, so that the text before it is over."""
         match event:
             case CallStart() | CallEnd() | CallError():
                 return event.index not in self.native.by_number
@@ -188,7 +210,7 @@ class ResponseReader:
 
     def _after_text(self, event: SourceEvent, text: TextCalls) -> Iterator[SourceEvent]:
         yield from text.end()
-        yield from text.pass_by(event, self.native, wordless=False)
+        yield from text.feed_event(event, self.native)
 
     def _finished(self, event: Finish) -> Iterable[SourceEvent]:
         left = self.native.by_number or self._unread

@@ -99,7 +99,7 @@ async def run_tool(
 
 
 async def in_a_thread(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """What a method returns that is not itself a tool. A plain one runs in a thread: its instance's, if it has one."""
+    """Return the value of a method that is not a tool. A plain one runs in a thread: its instance's, if it has one."""
     if inspect.iscoroutinefunction(function):
         return await function(*args, **kwargs)
     value = await WORKERS.run(partial(function, *args, **kwargs), own=thread_of_method(function))
@@ -134,7 +134,7 @@ def _run_plain(
 
 
 def waits(value: Any) -> bool:
-    """Whether a value must still be awaited."""
+    """Return whether a value must still be awaited."""
     return type(value) not in _READABLE and inspect.isawaitable(value) and not isinstance(value, ToolResult)
 
 

@@ -6,7 +6,7 @@ Knows the inbox and what a source may raise; knows no tool. It only asks the rea
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 
 from agentkit.errors import ProviderError
 from agentkit.events import Finish, SourceEvent
@@ -19,25 +19,6 @@ More = Callable[[AssistantMessage], Source | None]
 
 DRAIN = 100  # events read after the last call, for the usage at a stream's end
 DRAIN_SECONDS = 2.0
-
-
-class Drain:
-    """What is still read of a source although its response is full: a number of events, for a limited time.
-
-    Args:
-        stop: ends the source.
-    """
-
-    def __init__(self, stop: Callable[[], None]) -> None:
-        self._stop = stop
-        self._read = 0
-        self.timer = asyncio.get_running_loop().call_later(DRAIN_SECONDS, stop)
-
-    def one_more(self) -> None:
-        """An event was read after the response's end."""
-        self._read += 1
-        if self._read == DRAIN:
-            self._stop()
 
 
 class Sources:
@@ -53,7 +34,8 @@ class Sources:
     """The last source is over; None until then."""
     refused: ProviderError | None = None
     """Why the response could not continue after its token limit, if that was requested and its provider refused."""
-    _drain: Drain | None = None
+    _drained = 0  # events read although the response is full
+    _timer: asyncio.TimerHandle | None = None
     _cut: Finish | None = None  # at the token limit, inside a call that may continue
     _limit: Finish | None = None  # the one after which a continuation was requested
 
@@ -62,42 +44,35 @@ class Sources:
         self._first = first
         self._more = more
 
-    def begin(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+    def begin(self, loop: asyncio.AbstractEventLoop | None) -> None:
         """Read the first source, in this event loop, which is the running one."""
         self._inbox.read(self._first, loop)
 
-    def leave(self) -> None:
-        """No source will be read."""
-        self.ended = SourceEnd()
+    def drain(self, *, read: bool = False) -> None:
+        """The response is full: read no more of it than a number of events, for a limited time.
 
-    def raise_failure(self) -> None:
-        """Raise the error with which the last source ended, if any."""
-        if self.ended is not None and self.ended.failure is not None:
-            raise self.ended.failure
+        Args:
+            read: whether another event was read.
+        """
+        self._drained += read
+        if read and self._drained == DRAIN:
+            self._inbox.stop()
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._inbox.stop)
 
-    def drain(self) -> Drain:
-        """The response is full: what is still read from now on."""
-        if self._drain is None:
-            self._drain = Drain(self._inbox.stop)
-        return self._drain
+    def close(self) -> None:
+        """Nothing is read any more."""
+        if self._timer is not None:
+            self._timer.cancel()
 
-    def over(self) -> None:
-        """Stop reading."""
-        if self._drain is not None:
-            self._drain.timer.cancel()
-
-    def may_go_on(self, finish: Finish) -> bool:
-        """Whether this is the token limit, after which there may be more."""
-        return self._more is not None and finish.reason == "length"
-
-    def at_limit(self, limit: Finish, reader: ResponseReader) -> Iterator[SourceEvent]:
+    def at_limit(self, limit: Finish, reader: ResponseReader) -> Iterable[SourceEvent]:
         """The token limit: the response may continue if it ended inside a call."""
-        if reader.text is not None:
+        if self._more is not None and reader.text is not None:
             yield from reader.text.join(cut=True)
-        if reader.open:
-            self._cut = limit
-        else:
-            yield from reader.feed(limit)
+            if reader.open:
+                self._cut = limit
+                return
+        yield from reader.feed(limit)
 
     def next(self, end: SourceEnd, reader: ResponseReader, *, wanted: bool) -> Finish | None:
         """A source is over. Continue with a further one, unless this was the last; then `ended` is set.
@@ -110,14 +85,10 @@ class Sources:
         Returns:
             The finish that now applies to the response after all, because nothing continues it.
         """
-        text = reader.text
-        if text is None:  # nothing of it can continue
-            self.ended = end
-            return None
-        cut, self._cut = self._cut, None
-        if isinstance(end.failure, ProviderError) and self._limit is not None and text.waits:
+        text, cut, self._cut = reader.text, self._cut, None
+        if isinstance(end.failure, ProviderError) and self._limit is not None and text is not None and text.waits:
             self.refused, end, cut = end.failure, SourceEnd(), self._limit
-        elif wanted and cut is not None and self._more is not None and end.failure is None:
+        elif wanted and cut is not None and self._more is not None and text is not None and end.failure is None:
             source = self._more(text.partial())
             if source is not None:
                 self._limit = cut

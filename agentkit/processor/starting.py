@@ -40,7 +40,7 @@ else:
     _enter, _leave = asyncio.tasks._enter_task, asyncio.tasks._leave_task
 
     def _stepped(work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
-        """The same for Python 3.11: the step that a new task has put last in its loop's queue is taken now."""
+        """Create such a task in Python 3.11: the step that a new task has put last in its loop's queue is taken now."""
         task = asyncio.Task(work, loop=loop)
         queue: Any = getattr(loop, "_ready", None)
         if queue is None:  # a loop of another kind: the step comes in its turn
@@ -83,7 +83,7 @@ class Breath:
 
     @property
     def due(self) -> bool:
-        """Whether its time is up; the next one begins then."""
+        """Return whether its time is up; the next one begins then."""
         now = perf_counter()
         if now < self._until:
             return False

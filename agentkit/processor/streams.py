@@ -27,7 +27,7 @@ class EventStream(EnteredAsync, ABC, Generic[T]):
     """The warning if it is collected without ever having been read; set when it is handed out."""
 
     over = False
-    """Whether it has ended, together with all that it started."""
+    """True once it has ended, together with all that it started."""
 
     _iterator: weakref.ref[AsyncGenerator[T, None]] | None = None
     _begun = False
@@ -92,7 +92,7 @@ class EventStream(EnteredAsync, ABC, Generic[T]):
 
     @property
     def _left(self) -> bool:
-        """Whether its event loop was closed before it ended: nothing that requires waiting can be done any more."""
+        """Return whether its event loop was closed before it ended: nothing that has to wait can be done any more."""
         return self._loop is not None and self._loop.is_closed()
 
     async def aclose(self) -> None:

@@ -5,59 +5,60 @@ Pure: text in, events out. The parser is passed as an argument.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final
 
-from agentkit.events import CallEnd, CallError, Markup, SourceEvent, Text, Thinking
+from agentkit.events import CallEnd, CallError, SourceEvent, Text
 from agentkit.messages import AssistantMessage, AssistantPart, ProviderPart, TextPart, ThinkingPart, ToolCall
-from agentkit.processor.continuing import Made, Record
+from agentkit.processor.continuing import Record
 from agentkit.processor.intake import Intake, OpenCalls
 from agentkit.processor.maybe_output import IsOutput, MaybeOutput
-from agentkit.processor.recovery import Quoted, Recovery
-from agentkit.processor.textreader import NewReader, TextReader
+from agentkit.processor.recovery import NewReader, Quoted, Recovery
 
-MADE: Final = (
+if TYPE_CHECKING:
+    from agentkit.formats import Parser
+
+ALREADY_RUN: Final = (
     "the reply that was cut by the token limit has this very call, with its answer; it was not run a second time. To "
     "run it once more, call it again in your next reply"
 )
 
 QUOTED: Final = (
-    "the same call occurs in a tool result, a user message or an earlier reply, so it may be a quote and was not run. "
-    "To make it, call the tool natively"
+    "a tool result, a user message or an earlier reply names this tool, so the call may be a quote and was not run. To "
+    "make it, call the tool natively"
 )
-
-_Further = Literal["none", "asked", "silent", "joined", "anew"]
-"""The state of a further response: none was requested; it is being read; it said nothing; it continues the text; it is
-a separate reply, so that nothing can continue any more."""
 
 
 class TextOpenCalls(OpenCalls):
     """The calls of a text that have started but not ended.
 
     Args:
-        made: the calls that ran before and may be repeated; they are not run a second time.
-        quoted: whether a call already occurs in what the model has read: it is not run. None skips this check.
+        already_run: calls of the response before, which its token limit cut: they are not run a second time.
+        quoted: whether what the model has read names a call's tool: it is not run. None skips this check.
         restores: whether the model reads results quarantined, so that its arguments may pass on what was cut there.
     """
 
     textual = True
 
-    def __init__(self, made: Made | None = None, quoted: Quoted | None = None, *, restores: bool = False) -> None:
+    def __init__(
+        self, already_run: Iterable[ToolCall] = (), quoted: Quoted | None = None, *, restores: bool = False
+    ) -> None:
         super().__init__()
         self.restores = restores
-        self.made = made or Made()
+        self._already_run = set(map(_key, already_run))
         self._quoted = quoted
 
     def refused(self, call: ToolCall) -> str | None:
-        """Why it must not run, as a message for the model: it already ran, or is quoted."""
-        if self.made.again(call):
-            return MADE
+        """Why it must not run, as a message for the model: it already ran, or may be quoted."""
+        if self._already_run and _key(call) in self._already_run:
+            return ALREADY_RUN
         return QUOTED if self._quoted is not None and self._quoted(call) is not None else None
 
-    def ended(self, call: ToolCall) -> None:
-        """It is to be run."""
-        self.made.add(call)
+
+def _key(call: ToolCall) -> tuple[str, str]:
+    return call.name, json.dumps(dict(call.arguments), sort_keys=True, default=str)
 
 
 class TextCalls:
@@ -67,9 +68,9 @@ class TextCalls:
         intake: receives what is read.
         new_parser: creates a parser.
         record: keeps the text as it was written, so that a further response may continue it; None keeps nothing.
-        quoted: whether a call already occurs in what a native model has read: it is answered with an error. None skips
-            this check.
-        made: the calls that ran in the previous response, if its token limit cut it.
+        quoted: whether what a native model has read names a call's tool: it is answered with an error. None skips this
+            check.
+        already_run: the calls that ran in the previous response, if its token limit cut it.
         output: whether the whole text is meant as the run's output, and so no call. None: any text may be the output.
         recovery: finds calls in other formats, as in a native model's text; they count if there is none in these. None
             leaves them as text.
@@ -82,37 +83,36 @@ class TextCalls:
         *,
         record: Record | None = None,
         quoted: Quoted | None = None,
-        made: Made | None = None,
+        already_run: Iterable[ToolCall] = (),
         output: IsOutput | None = None,
         recovery: Recovery | None = None,
     ) -> None:
         self._intake = intake
         self._recovery = recovery
         self.quotes = False
-        """Whether a call was found that is quoted, drafted or described."""
+        """True if a call was found that is quoted, drafted or described."""
         self._new_parser = new_parser
         self._record = record
-        self._calls = TextOpenCalls(made, quoted, restores=True)
+        self._calls = TextOpenCalls(already_run, quoted, restores=True)
         self._reply = None if output is None else MaybeOutput(output)
-        self._parser: TextReader | None = None
-        self._after: TextReader | None = None  # read the text before, in the same response
+        self._parser: Parser | None = None
+        self._after: Parser | None = None  # read the text before, in the same response
         self._first = False  # whether the parser reads the very beginning
-        self._further: _Further = "none"
-        self._waiting: list[str] = []  # the text of a further response, until it is complete
+        self._further: list[str] | None = None  # the text of a further response, while that is not complete
+        self._silent = False  # whether a further response has said nothing
 
     def feed(self, text: str) -> Iterator[SourceEvent] | tuple[()]:
         """Read a piece of text."""
-        if self._further == "asked":
-            self._waiting.append(text)
+        if self._further is not None:
+            self._further.append(text)
             return ()
         return self._keep(self._read(text))
 
-    def pass_by(self, event: SourceEvent, opened: OpenCalls, *, wordless: bool) -> Iterable[SourceEvent]:
-        """Take an event that is not text; `wordless` if it does not divide the text around it."""
+    def feed_event(self, event: SourceEvent, opened: OpenCalls) -> Iterable[SourceEvent]:
+        """Take an event that is not text."""
         if not self.recovers or self._recovery is None:
             return self._intake.keep_one(event, opened)
-        take = self._recovery.pass_by if wordless and self._recovery.begun else self._recovery.feed
-        return self._intake.keep(take(event), opened)
+        return self._intake.keep(self._recovery.feed(event), opened)
 
     def close(self, *, whole: bool, cut: bool) -> Iterator[SourceEvent]:
         """The response is over: read the rest; calls in other formats count only if it is `whole`."""
@@ -124,7 +124,7 @@ class TextCalls:
 
     @property
     def recovers(self) -> bool:
-        """Whether calls in other formats may still count."""
+        """Return whether calls in other formats may still count."""
         return self._recovery is not None and self._recovery.open
 
     def _keep(self, events: Sequence[SourceEvent]) -> Iterator[SourceEvent]:
@@ -132,23 +132,23 @@ class TextCalls:
             return self._intake.keep(chain.from_iterable(map(self._recovery.feed, events)), self._calls)
         return self._intake.keep(events, self._calls)
 
-    def end(self, *, again: bool = False, cut: bool = False) -> Iterator[SourceEvent]:
-        """Read the rest. A call that may be started `again` does not run here, even if a parser can complete it."""
+    def end(self, *, cut: bool = False) -> Iterator[SourceEvent]:
+        """Read the rest; the token limit may have `cut` it."""
         yield from self.join(cut=cut)
-        if self._parser is None:
-            return
-        parser, self._parser = self._parser, None
-        last = parser.close()
-        self._after = None if again else parser
-        if again:
-            last = [*map(_unfinished, last)]
+        if self._parser is not None:
+            self._after = self._parser
+            yield from self._end(self._parser.close(), cut=cut)
+
+    def _end(self, last: Sequence[SourceEvent], *, cut: bool) -> Iterator[SourceEvent]:
+        """The parser is done, and these are its last events."""
+        self._parser = None
         if self._record is not None:
-            told = _as_cut(last, self._record) if cut or again or self._further == "silent" else last
-            self._record.told(last)
-            self._record.ended()
+            told = self._record.as_cut(last) if cut or self._silent else last
+            self._record.report(last)
+            self._record.end()
             last = told
         if self._reply is not None:
-            last = [*self._reply.certain(last), *self._reply.settled()]
+            last = [*self._reply.certain(last), *self._reply.release()]
         yield from self._keep(last)
         self._calls.by_number.clear()
 
@@ -156,42 +156,41 @@ class TextCalls:
         if self._parser is None:
             self._first = self._intake.draft.empty
             self._parser = self._new_parser(self._first, self._after)
-        events = self._parser.feed(text)
+        events: Sequence[SourceEvent] = self._parser.feed(text)
         if self._record is not None:
-            self._record.fed(text)
-            self._record.told(events)
+            self._record.feed(text)
+            self._record.report(events)
         if self._reply is not None:
-            self._reply.add(text)
             events = self._reply.certain(events)
         return events
 
     @property
     def begun(self) -> bool:
-        """Whether there is text whose end was not read yet."""
+        """Return whether there is text whose end was not read yet."""
         return self._parser is not None
 
     # -------------------------------------------------------------- continuing in a further response
 
     @property
     def open(self) -> bool:
-        """Whether a further response can continue a call that is left unfinished here."""
-        if self._record is None or self._parser is None or self._intake.full or self._further == "anew":
+        """Return whether a further response can continue a call that is left unfinished here."""
+        if self._record is None or self._parser is None or self._intake.full:
             return False
         native = any(call is not None and call.format is None for call in self._intake.calls)
-        return not native and self._record.may_be_call
+        return not native and self._record.open
 
     @property
     def asked(self) -> bool:
-        """Whether a further response was requested and is not complete yet."""
-        return self._further == "asked"
+        """Return whether a further response was requested and is not complete yet."""
+        return self._further is not None
 
     @property
     def waits(self) -> bool:
-        """Whether a further response was requested and has said nothing yet."""
-        return self.asked and not self._waiting
+        """Return whether a further response was requested and has said nothing yet."""
+        return self._further is not None and not self._further
 
     def partial(self) -> AssistantMessage:
-        """What was written so far, for a model that is to continue: its thinking, and all its text as written."""
+        """Return the reply so far, for a model that is to continue: its thinking, and all its text as written."""
         record = self._record
         in_text = record is not None and record.thought
         content: list[AssistantPart] = [
@@ -204,54 +203,31 @@ class TextCalls:
 
     def resume(self) -> None:
         """A further response may continue the open call. Nothing of its text is read before `join`."""
-        self._further, self._waiting = "asked", []
-        self._calls.made.resumed()
+        self._further = []
         self._intake.goes_on()
 
     def join(self, *, cut: bool) -> Iterator[SourceEvent]:
-        """Read what a further response brought, now that it is complete: as more of the call, or as a separate reply.
+        """Read what a further response brought, now that it is complete: as more of the open call, or as mere text.
 
         Args:
             cut: whether it also reached its token limit.
         """
-        if self._further != "asked" or self._record is None:
+        if self._further is None or self._record is None:
             return
-        text = "".join(self._waiting)
-        self._further = "joined" if text else "silent"
-        if not text or self._intake.full:
+        text, self._further = "".join(self._further), None
+        self._silent = not text
+        if self._silent or self._intake.full:
             return
-        rest = self._record.rest(text, lambda same: self._new_parser(same and self._first, None), cut=cut)
-        self._calls.made.may_begin_again()
-        if rest is None:
-            self._further = "anew"
-            yield from self.end(again=True)
-        if not self._intake.full:
-            yield from self._keep(self._read(text if rest is None else rest))
+        if self._record.continues(text, lambda same: self._new_parser(same and self._first, None), cut=cut):
+            yield from self._keep(self._read(text))
+        elif self._parser is not None:
+            yield from self._end([*map(_unfinished, self._parser.close())], cut=True)
+            yield from self._keep([Text(text)])
 
 
 def _unfinished(event: SourceEvent) -> SourceEvent:
-    """The call as one that was cut."""
+    """The call as one that was cut, even if a parser can complete it."""
     if not isinstance(event, CallEnd):
         return event
-    message = "the response ended inside this call, and what followed is read as a separate reply; call again, in full"
+    message = "the response reached its token limit inside this call, and was not continued there; call again, in full"
     return CallError(event.index, "truncated_call", message, event.call, len(event.call.raw))
-
-
-def _as_cut(last: Sequence[SourceEvent], record: Record) -> Sequence[SourceEvent]:
-    """The last events of a text that was cut, if its end may be the first characters of a call."""
-    place = max((i + 1 for i, event in enumerate(last) if isinstance(event, CallEnd | CallError)), default=0)
-    follows = place > 0 or record.behind_call
-    begun = "".join(event.text for event in last[place:] if isinstance(event, Text | Markup | Thinking))
-    if isinstance(last[place - 1], CallError) if place else not last:
-        return last
-    if record.begins_call(begun, follows=follows):
-        where = "in what may be a call"
-    elif record.may_begin_either(begun):
-        where = "in the end of the calls, or in what may be a further call"
-    else:
-        return last
-    space = begun[: len(begun) - len(begun.lstrip())]
-    raw = begun[len(space) :]
-    message = f"the response reached its token limit {where}, at {raw!r:.80}; write it again, in full"
-    call = ToolCall("", "", format=record.format, raw=raw)
-    return [*last[:place], *([Text(space)] if space else []), CallError(-1, "truncated_call", message, call, len(raw))]

@@ -150,12 +150,12 @@ class ToolTask:
 
     @property
     def kept_out(self) -> bool:
-        """Whether it was cancelled before the tool's own code started, which it then never does."""
+        """Return whether it was cancelled before the tool's own code started, which it then never does."""
         return self._stopped is not None and self._stopped.error == NOT_BEGUN
 
     @property
     def stopped(self) -> bool:
-        """Whether it was stopped: its time was up, or it was cancelled."""
+        """Return whether it was stopped: its time was up, or it was cancelled."""
         return self._stopped is not None
 
     @property

@@ -20,11 +20,7 @@ from agentkit.events import (
     CallError,
     Event,
     Finish,
-    Markup,
-    SourceEvent,
-    Text,
     ToolCompleted,
-    ToolEvent,
     ToolFailed,
     ToolSkipped,
     ToolStarted,
@@ -51,20 +47,9 @@ from agentkit.processor.tooltask import GRACE
 from agentkit.tool.registry import ToolRegistry
 from agentkit.toolspec import ToolSpec
 
-_LAST = frozenset((Usage, Finish, SourceEnd))
 _ENDS = frozenset((CallEnd, CallError))
-_USUAL = frozenset(("stop", "tool_calls"))  # finishes that neither cut the response nor retract it
 _CANCELLED = Finish("cancelled")
 _OF_TOOLS = frozenset((ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired))
-_UNSURE = TAKEN_BACK | {"tool_limit_reached"}  # after which the response's own end is still to come
-_SAYS_NOTHING = _OF_TOOLS | {Usage, Markup}  # of whether the response continues
-
-
-def _continues(item: Any) -> bool:
-    """Whether an event, or an item of the inbox, says that the calls before it stand."""
-    kind = type(item)
-    return item.reason not in _UNSURE if kind is Finish else kind not in _SAYS_NOTHING
-
 
 _UNREAD = (
     "processor.process(…) was never iterated, so nothing of the response was read and no call was run: write "
@@ -78,8 +63,8 @@ class Turn(EventStream[Event]):
 
     A `ToolStarted` is yielded before its tool starts. If the consumer leaves early or is cancelled, running tools are
     cancelled and every call is still answered; `cancel` does the same to a turn that is still being iterated. If the
-    source raises, finished calls still run to their end (with `execute="stream"`), and then the error is raised, once;
-    the message and the results are kept.
+    source raises, the calls that were complete still run to their end, and then the error is raised, once; the message
+    and the results are kept.
     """
 
     _telling = False  # whether a tool's event is yielded that has come by the inbox
@@ -103,7 +88,7 @@ class Turn(EventStream[Event]):
         self._execution = execution
         self._inbox = inbox
         self._sources = Sources(inbox, source, more)
-        self._fresh: Iterator[Event] = iter(())
+        self._unconsumed: Iterator[Event] = iter(())
         self._unread = _UNREAD
 
     # -------------------------------------------------------------- what it brought
@@ -139,7 +124,7 @@ class Turn(EventStream[Event]):
 
     @property
     def complete(self) -> bool:
-        """Whether the tool event that is being yielded is the last one: the source is over, every call is answered."""
+        """Return whether the tool event that is yielded is the last one: the source is over, every call is answered."""
         execution = self._execution
         over = self._telling and self._sources.ended is not None and not self._inbox.items
         return over and execution.idle and not execution.approvals.pending
@@ -152,7 +137,7 @@ class Turn(EventStream[Event]):
 
     @property
     def suspended(self) -> Mapping[str, Any]:
-        """What the tools continue from that wait for a decision on calls inside them, by the ids of their own calls."""
+        """The state of tools that wait for a decision on calls inside them, by the ids of their own calls."""
         approvals = self._execution.approvals
         pending = approvals.pending
         return {pending[index].id: waits.result for index, waits in approvals.suspended.items() if index in pending}
@@ -169,7 +154,7 @@ class Turn(EventStream[Event]):
 
     @property
     def terminated(self) -> bool:
-        """Whether the call of a terminating tool succeeded, so that the run is over."""
+        """Return whether the call of a terminating tool succeeded, so that the run is over."""
         return self._execution.terminated
 
     @property
@@ -219,164 +204,90 @@ class Turn(EventStream[Event]):
     # -------------------------------------------------------------- its events
 
     async def _events(self) -> AsyncGenerator[Event, None]:
-        self._begin()
+        self._begun = True
         sources, execution, inbox, intake = self._sources, self._execution, self._inbox, self._reader.intake
-        items, native, waiting = inbox.items, self._reader.native, execution.waiting
+        items, native = inbox.items, self._reader.native
+        if self._finish is None:
+            sources.begin(self._loop)
+        else:
+            sources.ended = SourceEnd()
         early = True
         try:
             while sources.ended is None or items or not execution.idle:
                 while items:
                     item = inbox.take()
                     kind = type(item)
-                    if kind in intake.plain and not (waiting.calls or self._finish):
+                    if kind in intake.plain and self._finish is None:  # as for most deltas: nothing follows from it
                         yield intake.plain[kind](intake, item, native)
-                    elif kind in _OF_TOOLS and not waiting.calls:
-                        self._telling = True
-                        execution.untold.discard(item.index)  # type: ignore[union-attr]
-                        yield item  # type: ignore[misc]
                     else:
-                        for event in self._step(item, kind):
+                        for event in self._emit(self._handle(item, kind)):
                             yield event
                 if sources.ended is None or not execution.idle:
                     await inbox.wait()
-                    for event in () if items else self._followed(()):
+                    for event in () if items else self._start_ready():
                         yield event
             early = False
-            sources.raise_failure()
+            if sources.ended.failure is not None:
+                raise sources.ended.failure
         finally:
             await self._close(early=early)
 
-    def _begin(self) -> None:
-        self._begun = True
-        if self._finish is None:
-            self._sources.begin(self._loop)
-        else:
-            self._sources.leave()
-
-    def _step(self, item: SourceEvent | ToolEvent | SourceEnd, kind: type) -> Iterable[Event]:
-        """Handle an item of the inbox, and what follows from it."""
+    def _handle(self, item: Any, kind: type) -> Iterable[Event]:
+        """Read an item of the inbox: what came from a source, or what a tool reports."""
+        intake = self._reader.intake
         self._telling = kind in _OF_TOOLS
         if self._telling:
-            self._execution.untold.discard(item.index)  # type: ignore[union-attr]
-            return self._followed((item,))  # type: ignore[arg-type]
-        read = self._read(item, kind)
-        if type(read) is not tuple or len(read) > 1 or self._execution.waiting.calls or self._reader.intake.full:
-            return self._followed(read)
-        if kind in _ENDS and read:
-            return self._called(read[0])
-        return read  # nothing follows from it, and a generator would double the cost of an event
-
-    def _read(self, item: Any, kind: type) -> Iterable[Event]:
-        """Read what came from a source."""
-        intake = self._reader.intake
+            self._execution.unreported.discard(item.index)
+            return (item,)
         if kind is SourceEnd:
             return self._end(item) if self._sources.ended is None else ()
         if self._finish is not None:  # cancelled
             return ()
-        if kind in _ENDS and intake.plain:  # no text was read before it
-            return intake.keep_end(item, self._reader.native)
         if intake.full:
-            self._sources.drain().one_more()
-        if kind is Finish and item.reason not in _USUAL:
-            return self._finished(item)
+            self._sources.drain(read=True)
+        if kind is Finish and item.reason == "length":
+            return self._sources.at_limit(item, self._reader)
+        if kind is Finish and item.reason in TAKEN_BACK:
+            return chain(self._execution.take_back(item.reason), self._reader.feed(item))
         return self._reader.feed(item)
 
-    def _finished(self, finish: Finish) -> Iterable[Event]:
-        """The response ended in a way that concerns more than itself."""
-        if self._sources.may_go_on(finish):
-            return self._sources.at_limit(finish, self._reader)
-        if finish.reason in TAKEN_BACK:
-            return chain(self._execution.take_back(finish.reason), self._reader.feed(finish))
-        return self._reader.feed(finish)
-
-    def _called(self, event: CallEnd | CallError) -> Iterator[Event]:
-        """A call that was read by itself, with what follows from it."""
-        yield event
-        execution = self._execution
-        if answered := execution.admit(event):
-            yield answered
-        if execution.waiting.calls:
-            yield from self._started(True)
-
-    def _followed(self, read: Iterable[Event]) -> Iterator[Event]:
+    def _emit(self, read: Iterable[Event]) -> Iterator[Event]:
         """Events that were read, with what follows from them."""
         execution = self._execution
-        single = type(read) is tuple and len(read) < 2
-        self._fresh = iter(read)
-        for event in self._fresh:
-            if execution.waiting.newest >= 0 and _continues(event):
-                execution.waiting.newest = -1
+        self._unconsumed = iter(read)
+        for event in self._unconsumed:
             yield event
             if type(event) in _ENDS:
                 if answered := execution.admit(event):  # type: ignore[arg-type]
                     yield answered
-                if execution.waiting.calls:
-                    yield from self._started(single)
+                if self._config.execute == "stream":
+                    yield from self._start_ready()
         if self._reader.intake.full:
             self._sources.drain()
-        if execution.waiting.calls:
-            yield from self._started(single)
+        yield from self._start_ready()
 
     def _end(self, end: SourceEnd) -> Iterable[Event]:
         """A source is over: continue with a further one, or end the response."""
         cancelled = self._finish is not None
-        if self._reader.text is None and end.failure is None:  # nothing of it can continue
-            self._sources.ended = end
-            return self._reader.close(whole=not cancelled)
         if cancelled or self._reader.intake.full:
             end = SourceEnd()  # the fate of the rest does not matter
         finish = self._sources.next(end, self._reader, wanted=not cancelled)
         if self._sources.ended is None:
             return ()
         if self._sources.ended.failure is not None:
-            refused = self._execution.interrupt(waiting=self._config.execute == "end")
-            return chain(refused, self._reader.close(whole=False))
+            self._execution.interrupt()
+            return self._reader.close(whole=False)
         return self._reader.feed(finish) if finish is not None else self._reader.close(whole=not cancelled)
 
-    def _started(self, single: bool) -> Iterator[Event]:
-        """Start what may start. Lazy: a tool starts when the consumer, having seen `ToolStarted`, continues.
-
-        Args:
-            single: whether no other event was read together with what let these calls start.
-        """
-        execution = self._execution
-        over = self._sources.ended is not None
-        if execution.waiting.newest >= 0 and (over or self._goes_on()):
-            execution.waiting.newest = -1
-        over = over or (self._config.execute == "stream" and not self._is_retracted())
-        while over and execution.waiting.calls:
+    def _start_ready(self) -> Iterator[Event]:
+        """Start what may start. Lazy: a tool starts when the consumer, having seen `ToolStarted`, continues."""
+        execution, over = self._execution, self._sources.ended is not None
+        while execution.waiting.calls and (over or self._config.execute == "stream"):
             ready = execution.next()
             if ready is None:
                 return
             yield ToolStarted(ready.index, ready.call)
-            alone = execution.waiting.sequential or (single and execution.only and self._is_last())
-            execution.start(ready, alone=alone)
-
-    def _goes_on(self) -> bool:
-        """Whether something has come by which the response continues after its last call, or ends and stands by it.
-
-        What text says is not known before it is read: it may only close the call's section.
-        """
-        for item in self._inbox.items:
-            if type(item) is Finish or (_continues(item) and type(item) is not Text):
-                return _continues(item)
-        return False
-
-    def _is_retracted(self) -> bool:
-        """Whether the end of the response has come already, and retracts its calls."""
-        for item in reversed(self._inbox.items):
-            if type(item) is Finish:
-                return item.reason in TAKEN_BACK
-            if type(item) not in _LAST and type(item) not in _OF_TOOLS:
-                return False
-        return False
-
-    def _is_last(self) -> bool:
-        """Whether nothing that has come may bring another call to start."""
-        for item in self._inbox.items:  # noqa: SIM110 - a generator would cost more than all else here
-            if type(item) not in _LAST:
-                return False
-        return True
+            execution.start(ready, alone=execution.waiting.sequential or (over and execution.only))
 
     # -------------------------------------------------------------- its end
 
@@ -433,11 +344,11 @@ class Turn(EventStream[Event]):
 
     def _rest(self) -> Iterator[Event]:
         """The events that were read but not taken, and those that the end of the response then brings."""
-        yield from self._fresh
+        yield from self._unconsumed
         yield from self._reader.close(whole=False)
 
     def _conclude(self, *, early: bool) -> None:
-        self._sources.over()
+        self._sources.close()
         try:
             for event in self._rest() if early else ():
                 if isinstance(event, CallError):

@@ -49,8 +49,6 @@ class WaitingCalls:
 
     def __init__(self, gate: Gate | None, wake: Callable[[], None], *, sequential: bool) -> None:
         self.calls: deque[Admitted] = deque()
-        self.newest = -1
-        """The index of the call that ended last, until the response has continued after it: it may yet be retracted."""
         self.sequential = sequential
         self._gate = gate
         self._wake = wake
@@ -64,15 +62,14 @@ class WaitingCalls:
             undecided: the calls whose approval is being decided.
         """
         for admitted in self.calls:
-            held = admitted.index == self.newest or admitted.index in undecided
-            if not held and (not admitted.tool.policy.exclusive or self._heads(admitted)):
+            if admitted.index not in undecided and (not admitted.tool.policy.exclusive or self._heads(admitted)):
                 return admitted
             if self.sequential:
                 return None
         return None
 
     def _heads(self, admitted: Admitted) -> bool:
-        """Whether no other call keeps this call of an exclusive tool waiting; it then holds its place in line."""
+        """Return whether no other call keeps this one of an exclusive tool waiting; it then holds its place in line."""
         if admitted.index in self._places:
             return True
         try:

@@ -105,7 +105,7 @@ class Workers:
         self._lost = 0  # threads whose function continues although nothing waits for it
 
     def state(self) -> str:
-        """What the threads are doing, in words."""
+        """Say in words what the threads are doing."""
         with self._changed:
             busy, lost = self._threads - self._free, self._lost
         if lost and lost >= busy:

@@ -241,12 +241,18 @@ def test_nor_in_an_element_that_marks_no_call(value: tuple[Any, str], around: st
 
 def test_a_call_in_an_element_runs_that_is_no_value_of_the_type() -> None:
     machine = Machine()
-    text = '<answer>{"name": "delete", "arguments": {"path": "/"}}</answer>'
-    agent = Agent(ScriptedModel([text, STEP_TEXT]), machine.tools(), output_type=Step)
-    assert (agent.run_sync("Go.").turns, machine.ran) == (2, ["delete"])
     wrapped = f"<answer>{CALL}</answer>"
     agent = Agent(ScriptedModel([wrapped, '{"name": "", "arguments": {}}']), machine.tools(), output_type=Made)
-    assert (agent.run_sync("Go.").turns, machine.ran) == (2, ["delete"] * 2)
+    assert (agent.run_sync("Go.").turns, machine.ran) == (2, ["delete"])
+
+
+@pytest.mark.parametrize("around", ["{}", "<answer>{}</answer>", "```json\n{}\n```"])
+def test_a_native_model_is_asked_to_make_a_bare_call_natively(around: str) -> None:
+    machine = Machine()
+    text = around.replace("{}", '{"name": "delete", "arguments": {"path": "/"}}')
+    script = [text, ToolCall("c1", "delete", {"path": "/"}), STEP_TEXT]
+    result = Agent(ScriptedModel(script), machine.tools(), output_type=Step).run_sync("Go.")
+    assert (machine.ran, result.turns, result.output) == (["delete"], 3, Step(name="delete", path="/"))
 
 
 @pytest.mark.parametrize("text", [CALL, f"First:\n{CALL}", '[TOOL_CALLS]delete[ARGS]{"path": "/"}'])
@@ -260,8 +266,8 @@ def test_a_marked_call_runs(text: str, wanted: Any) -> None:
     assert machine.ran == ["delete"]
 
 
-@pytest.mark.parametrize("name", [None, "llama3_json", "xlam", "json_fence"])
-def test_a_bare_call_runs_that_is_no_value_of_the_type(name: str | None) -> None:
+@pytest.mark.parametrize("name", ["llama3_json", "xlam", "json_fence"])
+def test_a_bare_call_runs_that_is_no_value_of_the_type(name: str) -> None:
     call = {"name": "delete", "arguments" if name != "llama3_json" else "parameters": {"path": "/"}}
     text = f"```json\n{json.dumps(call)}\n```" if name == "json_fence" else json.dumps(call)
     machine = Machine()

@@ -196,7 +196,7 @@ async def test_a_native_models_call_behind_its_aside_runs() -> None:
     [
         "The <pre> element shows code.\n\n", "- <code>: an element\n\n", "~~no~~ yes: ", "<example/> and ~~~ so.\n",
         "```a``` is code.\n", "```\ncode\n```\n", "```python\nx\n```. Now:\n", "~ 5 files:\n", "a <! b\n",
-        "1. First:\n\n    ", "So:\n    ", "- a\n\n  b\n\n     ",
+        "So:\n    ",
     ],
 )  # fmt: skip
 async def test_what_only_looks_like_an_aside_takes_no_call_with_it(before: str) -> None:

@@ -36,13 +36,6 @@ def test_an_example_directly_after_a_call_stays_text(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_so_does_indented_code_after_several_calls(name: str) -> None:
-    if name not in BARE_ONES:
-        ran = told(f"{rendered(name, calls=2)}\n\n    {COMPACT}\n\n")
-        assert ran.made == [*ONE, ("add", 3, 4)]
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_a_call_in_the_same_section_counts_whatever_is_said_after_it(name: str) -> None:
     if name not in BARE_ONES:
         assert told(f"{rendered(name, calls=2)}\nNow I wait.").made == [*ONE, ("add", 3, 4)]
@@ -99,13 +92,6 @@ def test_two_calls_in_one_pair_of_quotation_marks_stay_text(name: str, gap: str)
         return  # its opening counts only where a line begins: the first is prose, and the second not on the mark's line
     for opening, closing in ("“”", "«»"):
         stays(f"The page says {opening}{rendered(name)}{gap}{rendered(name)}{closing} and so on.")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_no_call_of_a_quoted_section_runs_alone(name: str) -> None:
-    if name not in BARE_ONES:
-        ran = told(f"> He wrote:\n{rendered(name, calls=2)}\n\nok")
-        assert ran.made in ([], [*ONE, ("add", 3, 4)]) or not formats.get(name).section
 
 
 @pytest.mark.parametrize("name", WRITTEN)

@@ -1,4 +1,4 @@
-"""Behind the token limit: whatever the model does then, no call runs wrongly or twice, or is lost without an error."""
+"""Behind the token limit: no call runs wrongly or twice, or is lost without an error."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from growth import assert_linear, cpu_seconds
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agentkit import formats
 from agentkit.agent import Agent
 from agentkit.errors import ProviderError
 from agentkit.events import Finish
 from agentkit.messages import ToolCall, ToolMessage
-from agentkit.processor.continuing import Record, ways_on
+from agentkit.processor.continuing import Record
 from agentkit.testing.scripted import ScriptedModel
 from agentkit.tool.registry import ToolRegistry
 
@@ -84,25 +81,11 @@ def ways(format: str, text: str, at: int) -> Iterator[tuple[str, str]]:
     """What a model may write that was cut there."""
     first, second = starts(format, text)
     call = text[second if at >= second else first :]
-    rest, line = text[at:], text.rfind("\n", 0, at) + 1
-    yield "goes on", rest
+    yield "goes on", text[at:]
     yield "begins the call again", call
     yield "begins the calls again", text[len(SAID) :]
     yield "begins everything again", text
     yield "begins everything again, in other words", "I shall write it.\n" + text[len(SAID) :]
-    yield "repeats the last line", text[line:]
-    for size in (1, 5, 20, 60):
-        yield f"repeats {size} characters", text[max(0, at - size) :]
-    for said in (
-        "Continuing.\n",
-        "Sure, going on:\n",
-        "continuing where I left off\n\n",
-        "(continued)\n",
-        "Weiter geht es:\n",
-    ):
-        yield f"says {said!r}, goes on", said + rest
-    for fence in ("```\n", "```python\n", "..."):
-        yield f"writes {fence!r}, goes on", fence + rest
     yield "says sorry, then the call", "Sorry, again:\n" + call
     yield "says so in Chinese, then the call", "\u597d\u7684\uff0c\u7ee7\u7eed\uff1a\n" + call
     yield "gives up", "I could not finish this."
@@ -145,9 +128,9 @@ def wrong(found: Counter[tuple[str, str]]) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("continues", [True, False], ids=["continues", "is asked anew"])
 @pytest.mark.parametrize("format", FORMATS)
 async def test_no_call_is_wrong_or_run_twice_or_lost(format: str, continues: bool) -> None:
-    found = await seen(format, 2, continues=continues)
+    found = await seen(format, 3, continues=continues)
     assert wrong(found) == []
-    assert any(way == "begins everything again" and came == "exact" for way, came in found)
+    assert not continues or any(way == "goes on" and came == "exact" for way, came in found)
 
 
 @pytest.mark.soak
@@ -238,47 +221,17 @@ async def test_a_continuation_that_breaks_off_ends_the_run_as_any_reply_does() -
 
 
 @pytest.mark.parametrize(
-    ("written", "text", "rest"),
+    ("written", "text", "continues"),
     [
-        ("<command>rm -rf ./bui", "ld</command></bash>", "ld</command></bash>"),
-        ("<command>ls -", "\n<bash><command>ls -l</command></bash>", None),  # a quote, or the call begun again?
-        ("<command>a long line", "<bash><command>a long line and</command></bash>", " and</command></bash>"),
-        ("<command>make the build\n", "make the build\n</command></bash>", None),  # again, or twice?
-        ("<command>x = 1", "1 + 2</command></bash>", None),
-        ("<command>if a:\n", "    b</command></bash>", None),  # an indent, or what a server trimmed
-        ("<command>rm -rf ./bui", "Sure, going on: ld</command></bash>", None),
-        ("<command>rm -rf ./bui", "> Continuing\nld</command></bash>", None),
-        ("<command>rm -rf ./bui", "```\nld</command></bash>", None),
-        ("<command>rm -rf ./bui", "ld", None),
-        ("<command>It is", " good.\nSo it is.</command></bash>", " good.\nSo it is.</command></bash>"),
+        ("<command>rm -rf ./bui", "ld</command></bash>", True),
+        ("<command>It is", " good.\nSo it is.</command></bash>", True),
+        ("<command>if a:\n", "    b</command></bash>\n<bash><command>c</command></bash>", True),
+        ("<command>ls -", "\n<bash><command>ls -l</command></bash>", False),  # a quote, or the call begun again?
+        ("<command>rm -rf ./bui", "ld", False),
     ],
 )
-def test_what_a_further_text_adds(written: str, text: str, rest: str | None) -> None:
-    def parser(same: bool) -> formats.Parser:
-        return formats.Parser("xml", SPECS)
-
+def test_what_continues_a_call(written: str, text: str, continues: bool) -> None:
     record = Record("xml")
-    record.fed("<bash>" + written)
-    record.told(parser(True).feed("<bash>" + written))
-    assert record.rest(text, parser, cut=False) == rest
-
-
-@given(st.text("ab\n ", min_size=1, max_size=30), st.integers(1, 30), st.integers(0, 40))
-async def test_a_text_that_repeats_itself_is_gone_on_with_rightly_or_not_at_all(text: str, at: int, back: int) -> None:
-    """Both by a model that goes on, and by one that goes back first."""
-    value = text * 3
-    whole = f"<bash><command>{value}</command></bash>"
-    at = 15 + at % len(value)
-    for start in {at, max(0, at - back)}:
-        RAN.clear()
-        script = [[whole[:at], Finish("length")], whole[start:], "Done.", "Done."]
-        await Agent(ScriptedModel(script, format="xml", continues=True), REGISTRY).run("Go.")
-        assert RAN in ([], [("bash", value.removeprefix("\n"), 0)])
-
-
-@pytest.mark.parametrize("unit", ["a", "ab", "aab"])
-def test_the_comparison_is_linear(unit: str) -> None:
-    def seconds(size: int) -> float:
-        return cpu_seconds(lambda: ways_on(unit * size, unit * size))
-
-    assert_linear(seconds, 20_000)
+    record.feed("<bash>" + written)
+    record.report(formats.Parser("xml", SPECS).feed("<bash>" + written))
+    assert record.continues(text, lambda _: formats.Parser("xml", SPECS), cut=False) is continues

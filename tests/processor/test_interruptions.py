@@ -17,7 +17,7 @@ from agentkit.events import CallEnd, Finish, ProviderBlock, SourceEvent, Text, T
 from agentkit.formats import Parser, render_calls
 from agentkit.formats.asides import LITERALS, SHOWN
 from agentkit.formats.declaring import THOUGHTS
-from agentkit.processor.quotation import CLOSES
+from agentkit.processor.format_tokens import QUOTATION_MARKS
 
 
 def note(text: str) -> str:
@@ -146,7 +146,7 @@ def test_thinking_without_words_divides_nothing(
 
 
 @pytest.mark.parametrize(
-    "mark", ["<pre>", "<!-- ", "~~~\n", "``", "```xml\n", "<tool_response>", "\n\n<|im_start|>user\n", "&ldquo;"]
+    "mark", ["<pre>", "<!-- ", "~~~\n", "``", "```xml\n", "<tool_response>", "\n\n<|im_start|>user\n"]
 )
 @pytest.mark.parametrize("blank", ["", "\n"])
 def test_thinking_without_words_does_not_cut_a_mark_in_two(blank: str, mark: str) -> None:
@@ -155,7 +155,7 @@ def test_thinking_without_words_does_not_cut_a_mark_in_two(blank: str, mark: str
         block = ProviderBlock("m", {"reasoning_content": blank}, thinking=True)
         cut = [Text(f"It:\n{mark[:at]}"), Thinking(blank), block, Text(mark[at:] + call)]
         for config in ({}, {"formats": ("hermes",)}):
-            assert not called(cut, **config) or (mark[0] == "&" and config)
+            assert not called(cut, **config)
 
 
 LINES = [
@@ -169,9 +169,7 @@ LINES = [
 ]  # fmt: skip
 """What shows a call, in any model's text, at the beginning of a line and its end."""
 QUOTED = [
-    ("> ", "\n"), ("1.  > ", "\n"), ("    ", "\n"), ("-     ", "\n"),
-    ("&ldquo;", "&rdquo;"), ("&#x201c;", "&#8221;"), ("\\\"", "\\\""),
-    *((mark, closes[0]) for mark, closes in CLOSES.items()),
+    ("> ", "\n"), ("    ", "\n"), *((mark, mark) for mark in sorted(QUOTATION_MARKS)),
 ]  # fmt: skip
 """What quotes one, in a native model's text alone."""
 

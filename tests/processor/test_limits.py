@@ -66,7 +66,7 @@ def test_behind_the_last_call_only_the_usage_is_read() -> None:
     turn, events = play([Text("So "), end(0), Text("and"), end(1), Usage(7, 5), Finish("tool_calls")], max_calls=1)
     assert turn.message.content == (TextPart("So "), ToolCall("c0", "note", {"text": "0"}))
     assert [type(e).__name__ for e in events] == [
-        "Text", "CallEnd", "ToolStarted", "Finish", "ToolCompleted",
+        "Text", "CallEnd", "Finish", "ToolStarted", "ToolCompleted",
     ]  # fmt: skip
     assert turn.usage == Usage(7, 5)
     assert turn.finish == Finish("tool_limit_reached")

@@ -306,17 +306,17 @@ def test_sequential_tools_begin_when_those_before_have_ended() -> None:
     assert [type(e) for e in events if not isinstance(e, CallEnd)] == [ToolStarted, ToolCompleted] * 2
 
 
-def test_with_execute_end_nothing_runs_before_the_response_is_over() -> None:
-    _, events = play([*calls(call("echo", text="x")), Text("more"), Finish("stop")], echo, execute="end")
+def test_nothing_runs_before_the_response_is_over() -> None:
+    _, events = play([*calls(call("echo", text="x")), Text("more"), Finish("stop")], echo)
     assert [type(e) for e in events] == [CallEnd, Text, Finish, ToolStarted, ToolCompleted]
 
 
 @pytest.mark.parametrize(
     ("events", "config", "complete"),
     [
-        ([call("echo", "x", text="x"), Finish("stop")], {"execute": "end"}, [ToolCompleted]),
-        (calls(call("echo", text="x"), call("echo", text="y")), {"execute": "end"}, [ToolCompleted]),
-        (calls(call("echo", text="x"), call("nope")), {"execute": "end", "requires_approval": True}, []),
+        ([call("echo", "x", text="x"), Finish("stop")], {}, [ToolCompleted]),
+        (calls(call("echo", text="x"), call("echo", text="y")), {}, [ToolCompleted]),
+        (calls(call("echo", text="x"), call("nope")), {"requires_approval": True}, []),
         ([call("nope"), Finish("stop")], {}, []),
     ],
 )
@@ -340,7 +340,7 @@ def test_with_execute_stream_a_result_does_not_wait_for_the_response() -> None:
             yield Finish("stop")
 
         kinds = []
-        async for event in processor(echo).process(source()):
+        async for event in processor(echo, execute="stream").process(source()):
             kinds.append(type(event))
             if isinstance(event, ToolCompleted):
                 done.set()
@@ -838,7 +838,7 @@ def test_tools_at_work_when_the_response_breaks_come_to_their_end() -> None:
             broken.set()
             raise BROKEN
 
-        turn = processor(work).process(source())
+        turn = processor(work, execute="stream").process(source())
         seen: list[Event] = []
         with contextlib.suppress(ProviderError):
             async for event in turn:
@@ -848,17 +848,6 @@ def test_tools_at_work_when_the_response_breaks_come_to_their_end() -> None:
     turn, seen = run(main())
     assert said(turn) == [(None, "worked")]
     assert isinstance(seen[-1], ToolCompleted)
-
-
-def test_with_execute_end_a_broken_response_runs_nothing() -> None:
-    async def main() -> Turn:
-        turn = processor(echo, execute="end").process(streamed([*calls(call("echo", text="x")), BROKEN]))
-        with pytest.raises(ProviderError):
-            async for _ in turn:
-                pass
-        return turn
-
-    assert [r.error for r in run(main()).results] == ["interrupted"]
 
 
 def test_a_text_call_in_a_broken_response_never_runs() -> None:
@@ -969,7 +958,7 @@ def test_a_call_that_is_cancelled_before_its_first_step_is_skipped_also_after_it
 def test_leaving_without_a_block_ends_the_turn_too() -> None:
     async def main() -> tuple[Turn, Hanging]:
         tool = Hanging()
-        turn = processor(tool.hang).process(streamed([*calls(call("hang")), Finish("tool_calls")]))
+        turn = processor(tool.hang, execute="stream").process(streamed([*calls(call("hang")), Finish("tool_calls")]))
         async for event in turn:
             if isinstance(event, Finish):
                 break

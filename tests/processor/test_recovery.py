@@ -78,7 +78,7 @@ def test_two_calls_of_every_format_run(name: str) -> None:
     assert (ran.made, ran.text.strip()) == ([("add", 1, 2), ("add", 3, 4)], "")
 
 
-def test_the_events_are_those_of_a_text_call_before_the_finish() -> None:
+def test_the_events_are_those_of_a_text_call() -> None:
     call = ToolCall("c0", "add", {"a": 1, "b": 2}, "hermes", HERMES)
     source = [
         e for e in told(f"Hi {HERMES}").events if isinstance(e, Text | CallStart | CallEnd | Finish | ToolStarted)
@@ -87,8 +87,8 @@ def test_the_events_are_those_of_a_text_call_before_the_finish() -> None:
         Text("Hi "),
         CallStart(0, "add", "c0"),
         CallEnd(0, call),
-        ToolStarted(0, call),
         Finish("stop"),
+        ToolStarted(0, call),
     ]
 
 
@@ -268,16 +268,6 @@ def test_a_call_behind_thinking_counts() -> None:
     assert (ran.made, ran.text) == ([("add", 1, 2)], f"I could {HERMES}</think>\n")
     ran = told(f"{HERMES}<think>that was</think> a call")
     assert (ran.made, ran.text) == ([("add", 1, 2)], "<think>that was</think> a call")
-
-
-@pytest.mark.parametrize("name", WRITTEN)
-def test_thinking_tags_within_a_call_that_does_not_count_end_no_thinking(name: str) -> None:
-    call = WRITTEN[name]
-    other = call.replace("add", "sub").replace("1", '"<think>hm</think>"')
-    ran = told(f"{HERMES}\n{other}")
-    assert (ran.made, ran.text) == ([("add", 1, 2)], f"\n{other}")
-    stays(f"maybe\n{call}\n{other}\n</think>Hello")
-    stays(f"maybe\n{call}\n{other.replace('<think>', '')}")
 
 
 def test_a_damaged_call_may_extend_beyond_the_end_of_thinking() -> None:

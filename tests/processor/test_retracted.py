@@ -52,11 +52,9 @@ def pieces(text: str, size: int) -> list[SourceEvent]:
     return [Text(text[at : at + size]) for at in range(0, len(text), size)]
 
 
-@pytest.mark.share(12)
-@pytest.mark.parametrize("execute", ["stream", "end"])
 @pytest.mark.parametrize("reason", ["content_filter", "refusal"])
 @pytest.mark.parametrize("format", names())
-def test_no_call_in_text_starts_when_the_end_right_after_it_retracts_it(format: str, reason: Any, execute: str) -> None:
+def test_no_call_in_text_starts_when_the_end_retracts_it(format: str, reason: Any) -> None:
     """However the text came: whole, by the character, or with the end in the same piece."""
     text = render_calls(format, CALLS[:1], REGISTRY.specs())
     ends: list[SourceEvent] = [Usage(9, 9), Finish(reason)]
@@ -66,14 +64,13 @@ def test_no_call_in_text_starts_when_the_end_right_after_it_retracts_it(format: 
         [*([one] for one in pieces(text, 1)), *([one] for one in ends)],
         [pieces(text, 7), ends],
     ):
-        assert ran(bursts, formats=(format,), execute=execute)[:2] == ([], 0), bursts
+        assert ran(bursts, formats=(format,))[:2] == ([], 0), bursts
 
 
 @pytest.mark.parametrize("most", [64, 3, 2, 1])
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("format", [None, "hermes"])
 def test_at_the_end_none_has_started_however_many_are_allowed(format: str | None, together: bool, most: int) -> None:
-    """With `execute="end"`."""
     events: list[SourceEvent] = []
     for index, call in enumerate(CALLS):
         events += [CallStart(index, call.name, call.id), CallEnd(index, call)]
@@ -82,26 +79,19 @@ def test_at_the_end_none_has_started_however_many_are_allowed(format: str | None
     events += [Finish("content_filter")]
     bursts = [events] if together else [[event] for event in events]
     formats = () if format is None else (format,)
-    found, started, denied = ran(bursts, formats=formats, execute="end", max_calls=most)
+    found, started, denied = ran(bursts, formats=formats, max_calls=most)
     assert (found, started) == ([], 0)
     assert denied >= min(most, 3)
 
 
-def test_what_came_before_may_have_started() -> None:
-    """With `execute="stream"`: each call once the response has continued after it."""
+def test_a_call_that_starts_when_it_is_complete_may_be_retracted_too_late() -> None:
+    """With `execute="stream"`."""
     text = render_calls("hermes", CALLS, REGISTRY.specs())
-    whole = len(text) - len("</tool_call>")
-    bursts = [[Text(text[:whole])], [Text(text[whole:])], [Finish("content_filter")]]
-    assert ran(bursts, formats=("hermes",)) == (["text 0", "text 1"], 2, 1)
-    assert ran(bursts[:2], formats=("hermes",))[0] == ["text 0", "text 1", "text 2"]
-    assert ran([[Text(text), Finish("content_filter")]], formats=("hermes",)) == ([], 0, 3)
-
-
-def test_a_call_of_ones_own_source_starts_at_once() -> None:
-    """A program may wait for its result before it continues; only an end that has come retracts it."""
-    for n in (1, 2):
-        assert ran([[CallEnd(i, call) for i, call in enumerate(CALLS[:n])], [Finish("content_filter")]])[1] == n
-    assert ran([[CallEnd(0, CALLS[0]), Usage(1, 1), Finish("content_filter")]]) == ([], 0, 1)
+    cut = len(text) - len("</tool_call>")
+    bursts = [[Text(text[:cut])], [Text(text[cut:]), Finish("content_filter")]]
+    assert ran(bursts, formats=("hermes",), execute="stream") == (["text 0", "text 1", "text 2"], 3, 0)
+    assert ran([[CallEnd(0, CALLS[0])], [Finish("content_filter")]], execute="stream")[1] == 1
+    assert ran(bursts, formats=("hermes",)) == ([], 0, 3)
 
 
 @pytest.mark.parametrize("reason", ["length", "pause", "error", "tool_limit_reached"])
@@ -112,19 +102,3 @@ def test_a_call_in_a_native_models_text_that_was_cut_stays_text(format: str, rea
     for bursts in ([[Text(text), Finish(reason)]], [[Text(text)], [Finish(reason)]]):
         assert ran(bursts) == ([], 0, 0)
     assert ran([[Text(text), Finish("stop")]]) == (["text 0"], 1, 0)
-
-
-@pytest.mark.share(12)
-@pytest.mark.parametrize("execute", ["stream", "end"])
-@pytest.mark.parametrize("most", [1, 2])
-@pytest.mark.parametrize("format", names())
-def test_the_last_call_that_is_allowed_waits_for_the_end_like_any_other(format: str, most: int, execute: str) -> None:
-    text = render_calls(format, CALLS[:most], REGISTRY.specs())
-    for bursts in (
-        [[Text(text)], [Finish("content_filter")]],
-        [[one] for one in [*pieces(text, 1), Finish("refusal")]],
-    ):
-        found, started, _ = ran(bursts, formats=(format,), execute=execute, max_calls=most)
-        assert found == [f"text {n}" for n in range(started)]
-        assert started < most
-    assert len(ran([[Text(text)], [Finish("stop")]], formats=(format,), execute=execute, max_calls=most)[0]) == most

@@ -39,58 +39,18 @@ FENCES = {
 }
 WAYS = {
     **FENCES,
-    "straight marks": 'He said "write %s" to me.',
-    "straight marks, before only": 'Say "please %s".',
-    "straight marks, after only": 'Say "%s please".',
-    "straight marks with spaces": 'Say " %s " now.',
-    "single marks": "He said 'write %s' to me.",
-    "an apostrophe in single marks": "He said 'don't write %s' to me.",
-    "curly marks": "He said “write %s” to me.",
-    "single curly marks": "He said ‘don’t write %s’ to me.",
-    "German marks": "Er sagte: „Schreib %s“, und ging.",
-    "French marks with spaces": "On écrit « %s » ici.",
-    "French marks": "On écrit «ceci : %s».",
-    "Danish marks": "Skriv »nu %s« her.",
-    "single angles": "On écrit ‹ %s › ici.",
+    "straight marks": 'You write "%s" there.',
+    "single marks": "He said '%s' to me.",
+    "curly marks": "He said “%s” to me.",
+    "German marks": "Er sagte: „%s“, und ging.",
+    "French marks": "On écrit «%s» ici.",
     "corner brackets": "你写「%s」。",
-    "corner brackets with words": "你写「请 %s 吧」。",
-    "white corner brackets": "『 %s 』と書く。",
-    "a quotation in a quotation": "He said “I wrote ‘so: %s’ there” and left.",
-    "inches in a quotation": 'Of a 6" pipe, he said "write %s for a 7" one".',
-    "after a closed quotation": 'I "quote", and he said "write %s" to me.',
-    "marks in a list": '- He said "write %s" to me.',
-    "a quote in an item": "Like this:\n\n- > %s",
-    "a quote in a numbered item": "Like this:\n\n1. - > Write %s",
-    "code below an item": "Like this:\n\n- an item\n\n      %s",
-    "code below a numbered item": "Like this:\n\n10. an item\n\n        %s\n\n11. so",
+    "a quote": "He said:\n> %s",
+    "a quote with words": "> Write %s",
+    "a quote of a quote": "> > %s\n\nSo he said.",
     "code at the start": "    %s",
-    "code below a heading": "# Example\n    %s",
-    "code below a comment": "So:\n<!-- an example -->\n    %s",
-    "code below a comment in an item": "- <!-- an example -->\n      %s",
-    "code below a heading in an item": "- ### Example ###\n      %s",
-    "code below an underlined heading": "Example\nof this\n===\n    %s",
-    "code below a heading underlined by one dash": "Example\n-\n      %s",
-    "code below a rule": "So:\n***\n    %s",
-    "code below a rule with spaces": "So:\n - - -\n\t%s",
-    "code below a fence": "```\nx = 1\n```\n    %s",
-    "code below a fence of tildes": "So:\n~~~ xml\nx\n~~~\n    %s",
-    "code below a table": "| a |\n|---|\n    %s",
-    "code below rows of a table": "a | b\n:-: | ---\n1 | 2\n3 | 4\n    %s",
-    "code below a link": "[a]: https://example.org/a\n    %s",
-    "code below a link with a title": "So\n\n[a b]: <x> 'A title'\n    %s",
-    "code below code": "# So\n    a\n    %s",
-    "code below an empty item": "-\n      %s",
-    "code in an item's line": "-     %s",
-    "code in a numbered item's line": "So:\n1.     %s",
-    "code in the line of an item's item": "- 2)\t     %s",
-    "code in an item's line below code": "-     a\n      %s",
-    "a lazy line of a quote": "> He said\n%s",
-    "a lazy line with words": "> He said\nwrite %s",
-    "a second lazy line": ">He said\nwrite\n  %s",
-    "a lazy line of a quote in an item": "- > He said\n  %s",
-    "a lazy line indented by four": "> He said\n    %s",
-    "a lazy line of a quote of a quote": "> > He said\n> so:\n%s",
-    "code below an item's item": "Like this:\n\n- an item\n  - another\n\n        %s",
+    "code below an empty line": "So:\n\n    %s",
+    "code below code": "So:\n \n\tx = 1\n\t%s",
 }
 PLAIN = {
     "apostrophes": "I don't think that's Tom's, or the dogs'; let's see.",
@@ -113,20 +73,13 @@ PLAIN = {
     "code": "    x = 1",
     "code in an item": "-     x = 1",
 }  # fmt: skip
-BEHIND = {
-    "nothing": "",
-    "words": " It's done, don't worry.",
-    "inches": ' The pipe is 6" long.',
-    "a quotation": " He said \"good\", “fine” and 'well'.",
-    "a quotation that opens": ' He said "good.',
-}
-TO_HERE = {
-    "no mark": "So",
-    "an apostrophe": "I don't know, it's the dogs' or Tom’s, so",
-    "inches": 'For the 6" pipe, so',
-    "a closed quotation": "He said \"good\", “fine”, « bon », 「好」 and 'well', so",
-    "an item": "- Step 1: so",
-}
+IN_PROSE = [
+    "So %s It's done, don't worry.",
+    "I don't know, it's the dogs' or Tom’s, so\n%s",
+    'For the 6" pipe, so %s The pipe is 6" long.',
+    "He said \"good\", “fine”, « bon », 「好」 and 'well', so %s He said \"good\", “fine” and 'well'.",
+    '- Step 1: so %s He said "good.',
+]
 
 
 def share(ways: dict[str, str], name: str) -> dict[str, str]:
@@ -173,30 +126,15 @@ def test_a_call_below_plain_prose_is_made(name: str) -> None:
         assert ran.made == [("add", 1, 2)], way
 
 
-@pytest.mark.share(12)
-@pytest.mark.parametrize("way", TO_HERE)
-@pytest.mark.parametrize("behind", BEHIND)
+@pytest.mark.parametrize("text", IN_PROSE)
 @pytest.mark.parametrize("call", [HERMES, INVOKE, KIMI, ONE_LINE])
-def test_a_call_in_plain_prose_is_made(way: str, behind: str, call: str) -> None:
-    assert told(f"{TO_HERE[way]} {call}{BEHIND[behind]}").made == [("add", 1, 2)]
-    assert told(f"{TO_HERE[way]}\n{call}{BEHIND[behind]}").made == [("add", 1, 2)]
-
-
-def test_a_quotation_ends_in_the_line_in_which_the_call_ends() -> None:
-    assert told(f'He said "write {ONE_LINE}\n" to me.').made == [("add", 1, 2)]
-    assert told(f'He said "write\n{ONE_LINE}" to me.').made == [("add", 1, 2)]
-    stays(f'He said "write {ONE_LINE} {ONE_LINE}" to me.')
-    stays(f'He said "write {HERMES}" to me.')
+def test_a_call_in_plain_prose_is_made(text: str, call: str) -> None:
+    assert told(text % call).made == [("add", 1, 2)]
 
 
 def test_a_quoted_call_costs_its_neighbours_nothing() -> None:
-    quoted = f'He said "write {ONE_LINE}" to me.'
-    for text in (
-        f"{ONE_LINE}\n{quoted}",
-        f"{quoted} {ONE_LINE}",
-        f"{ONE_LINE}\n{quoted}\n{ONE_LINE}",
-        f"{quoted}\n{HERMES}",
-    ):
+    quoted = f'He said "{ONE_LINE}" to me.'
+    for text in (f"{ONE_LINE}\n{quoted}", f"{quoted} {ONE_LINE}", f"{ONE_LINE}\n{quoted}\n{ONE_LINE}"):
         ran = told(text)
         assert len(ran.made) == text.count("<tool_call>") - 1
         assert quoted in ran.text
@@ -241,5 +179,3 @@ def test_a_call_directly_below_prose_is_made(text: str) -> None:
 
 def test_an_item_that_is_a_call_is_made() -> None:
     assert told(f"- {ONE_LINE}\n- {ONE_LINE}").made == [("add", 1, 2)] * 2
-    for below in (f"1. So:\n\n   {ONE_LINE}", f"- So:\n\n    {ONE_LINE}", f"1. a\n    - So:\n\n        {ONE_LINE}"):
-        assert told(below).made == [("add", 1, 2)]

@@ -122,8 +122,7 @@ async def test_parallel_calls_all_start_before_one_goes_on() -> None:
     assert log == ["starts 0", "starts 1", "starts 2", "runs 0", "runs 1", "runs 2"]
 
 
-@pytest.mark.parametrize("execute", ["stream", "end"])
-async def test_the_only_call_of_a_response_runs_before_the_event_loop_does_anything_else(execute: Any) -> None:
+async def test_the_only_call_of_a_response_runs_before_the_event_loop_does_anything_else() -> None:
     log: list[str] = []
 
     async def note() -> str:
@@ -133,11 +132,9 @@ async def test_the_only_call_of_a_response_runs_before_the_event_loop_does_anyth
 
     asyncio.get_running_loop().call_soon(log.append, "something else")
     response = [CallEnd(0, ToolCall("c", "note", {})), Usage(3, 2), Finish("tool_calls")]
-    async for event in ResponseProcessor(ToolRegistry(note), ProcessorConfig(execute=execute)).process(response):
+    async for event in ResponseProcessor(ToolRegistry(note)).process(response):
         log.append(type(event).__name__)  # noqa: PERF401 - the tool writes to it meanwhile
-    began = ["CallEnd", "ToolStarted", "runs"] if execute == "stream" else ["CallEnd"]
-    ended = ["ToolCompleted"] if execute == "stream" else ["ToolStarted", "runs", "ToolCompleted"]
-    assert log == [*began, "Usage", "Finish", *ended]
+    assert log == ["CallEnd", "Usage", "Finish", "ToolStarted", "runs", "ToolCompleted"]
 
 
 async def test_one_after_another_each_call_runs_as_soon_as_it_has_started() -> None:

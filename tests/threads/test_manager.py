@@ -206,7 +206,8 @@ async def test_the_last_answer_is_written_with_the_response_if_that_is_over(
     store.commits = []
     threads = ThreadManager(store, ToolRegistry(desk))
     thread = await threads.create_thread(messages="Go")
-    async for event in threads.run_thread(thread, model=Slow([NOTE, "Done."])):
+    config = ProcessorConfig(execute="stream")
+    async for event in threads.run_thread(thread, model=Slow([NOTE, "Done."]), processor_config=config):
         if isinstance(event, ToolCompleted):
             noted.set()
     assert store.commits == commits

@@ -1,4 +1,4 @@
-"""What the provider's own tools told a model: the texts in a provider's block that the model did not write itself.
+"""The output of a provider's own tools: the texts in a provider's block that the model did not write itself.
 
 Pure: JSON in, texts out. A block that nobody knows counts as a tool's result, without what the model writes in all of
 them: names, ids and arguments.
@@ -14,12 +14,12 @@ _LABELS: Final = re.compile(
     "type|id|name|status|caller|namespace|phase|fingerprint|created_by|toolset_name"
     "|(?:call|tool_use|container|file|approval_request)_id|server_label|(?:mcp_)?server_name"
 )
-"""What a block has so that programs can tell it from others."""
+"""The fields by which programs tell a block from others."""
 
 _WRITTEN: Final = re.compile(
     "input|arguments|actions?|operation|code|queries|revised_prompt|signature|encrypted_content"
 )
-"""What the model wrote in it; also what nobody but the provider can read."""
+"""The fields that the model wrote; also those that nobody but the provider can read."""
 
 _OFFERED: Final = "tools"
 """Tools that the model has found or been given: instructions, such as the descriptions of other tools."""
@@ -34,7 +34,7 @@ _ENCODED: Final = re.compile(r"[A-Za-z0-9+/=_-]{256,}")  # a picture, a PDF file
 
 
 def texts_of(block: Mapping[str, Any]) -> list[str]:
-    """What a server-side tool told the model, in order; empty for a block in which nothing is told.
+    """Return the texts that a server-side tool told the model, in order; none for a block in which it told nothing.
 
     >>> texts_of({"type": "mcp_call", "name": "fetch", "arguments": '{"url": "a"}', "output": "Hello!"})
     ['Hello!']
