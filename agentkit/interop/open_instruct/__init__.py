@@ -1,4 +1,4 @@
-"""open-instruct: the names that its tools are written with; and our tools, as open-instruct takes them."""
+"""open-instruct: its tool classes and configuration here, under its names; and our tools, as it takes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agentkit.interop.open_instruct.exporting_environment import to_open_instruc
 from agentkit.interop.open_instruct.instruct_tools import BaseToolConfig, ToolOutput
 from agentkit.interop.open_instruct.instruct_tools import InstructCall as ToolCall
 from agentkit.interop.open_instruct.instruct_tools import InstructTool as Tool
-from agentkit.rollout.configured.open_instruct_config import ready_made
+from agentkit.interop.open_instruct.open_instruct_config import ready_made
 
 __all__ = [
     "TOOL_REGISTRY",

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
+from agentkit.interop.open_instruct.open_instruct_shape import parameters_of
+
 
 @dataclass
 class InstructCall:
@@ -60,8 +62,6 @@ class InstructTool:
     @property
     def tool_parameters(self) -> dict[str, Any]:
         """JSON Schema of its arguments."""
-        from agentkit.rollout.tools.open_instruct_shape import parameters_of
-
         return parameters_of(self)
 
     def get_openai_tool_definitions(self) -> list[dict[str, Any]]:

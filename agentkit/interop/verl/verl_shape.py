@@ -32,17 +32,6 @@ _THEIRS: Final = "agent_data"
 """What verl's own loop passes to `execute`: its state of the trajectory, of which there is none here."""
 
 
-def recognised(tool: Any) -> bool:
-    """Whether this is a class or an object of verl's shape: `execute(instance_id, …)`, `create` and `release`."""
-    if not all(callable(getattr(tool, phase, None)) for phase in ("create", "execute", "release")):
-        return False
-    try:
-        names = list(inspect.signature(tool.execute).parameters)
-    except (TypeError, ValueError):
-        return False
-    return names[1 if isinstance(tool, type) else 0 :][:1] == ["instance_id"]
-
-
 def constructed(cls: type, config: Mapping[str, Any], schema: Mapping[str, Any] | None, where: str) -> Any:
     """Construct a class of verl's shape, as verl does: `cls(config=…, tool_schema=…)`.
 
@@ -122,6 +111,17 @@ class VerlShaped:
         self._needs_theirs = (
             _reads(self.tool.execute, _THEIRS) if execute is None else execute.default is inspect.Parameter.empty
         )
+
+    @staticmethod
+    def recognises(tool: Any) -> bool:
+        """Say if this is a class or an object of verl's shape: `execute(instance_id, …)`, `create` and `release`."""
+        if not all(callable(getattr(tool, phase, None)) for phase in ("create", "execute", "release")):
+            return False
+        try:
+            names = list(inspect.signature(tool.execute).parameters)
+        except (TypeError, ValueError):
+            return False
+        return names[1 if isinstance(tool, type) else 0 :][:1] == ["instance_id"]
 
     def instance(self, trajectory_id: str) -> VerlInstance:
         """What belongs to one trajectory; its id is new even if a trajectory is tried again."""

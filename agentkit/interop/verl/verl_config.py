@@ -10,19 +10,30 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 
 from agentkit.checks.spelling import did_you_mean, then
 from agentkit.errors import AgentkitError, ConfigError
-from agentkit.rollout.configured.class_names import class_named
-from agentkit.rollout.tools import verl_shape
+from agentkit.interop.verl.class_names import get_tool_class
+from agentkit.interop.verl.verl_shape import VerlShaped
 from agentkit.rollout.tools.decorated import as_rollout_tool
 
-KINDS: Final = ("native", "mcp", "sandbox_fusion")
 _KEYS: Final = ("class_name", "config", "tool_schema", "mcp")
 _MCP_KEYS: Final = ("mcp_servers_config_path", "tool_selected_list")
 _VARIABLE: Final = re.compile(r"(?<!\\)\$\{([A-Za-z_]\w*)\}")
+
+
+class ToolType(Enum):
+    """The kinds of tools that verl's configuration has (`config.type`)."""
+
+    NATIVE = "native"
+    MCP = "mcp"
+    SANDBOX_FUSION = "sandbox_fusion"
+
+
+_TYPES: Final = tuple(one.value for one in ToolType)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +156,9 @@ def _entry(found: Any, where: str, folder: Path) -> ToolEntry | McpEntry:
     entry = _mapping(found, where, _KEYS)
     config = _mapping(entry.get("config") or {}, f"{where}.config")
     kind = config.get("type", "mcp" if "mcp" in entry else "native")
-    if kind not in KINDS:
-        hint = did_you_mean(str(kind), KINDS)
-        raise ConfigError(f"{where}.config.type: expected one of {', '.join(KINDS)}, found {kind!r:.60}{hint}")
+    if kind not in _TYPES:
+        hint = did_you_mean(str(kind), _TYPES)
+        raise ConfigError(f"{where}.config.type: expected one of {', '.join(_TYPES)}, found {kind!r:.60}{hint}")
     if kind == "mcp":
         return _mcp_entry(entry, config, where, folder)
     if "mcp" in entry:
@@ -201,11 +212,11 @@ def _mapping(found: Any, where: str, keys: Sequence[str] = ()) -> Mapping[str, A
 
 def _tool(entry: ToolEntry, allow: Sequence[str]) -> Any:
     try:
-        cls = class_named(entry.class_name, allow)
+        cls = get_tool_class(entry.class_name, allow)
     except ConfigError as e:
         raise ConfigError(f"{entry.where}.class_name: {e}") from e
-    if verl_shape.recognised(cls):
-        return verl_shape.VerlShaped(cls, config=entry.config, schema=entry.schema, where=entry.where)
+    if VerlShaped.recognises(cls):
+        return VerlShaped(cls, config=entry.config, schema=entry.schema, where=entry.where)
     config = {key: value for key, value in entry.config.items() if key != "type"}
     try:
         made = as_rollout_tool(cls, config=config)
