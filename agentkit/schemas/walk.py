@@ -226,6 +226,24 @@ def words(schema: Any) -> Iterator[tuple[str, str]]:
                 yield from words(below)
 
 
+def map_strings(value: Any, change: Callable[[str], str], *, keys: bool = False) -> Any:
+    """Change each string in a JSON value; also its keys, if `keys` is set.
+
+    >>> map_strings({"a": ["b", 1]}, str.upper)
+    {'a': ['B', 1]}
+    """
+    match value:
+        case str():
+            return change(value)
+        case Mapping():
+            named = ((change(str(key)) if keys else key, inner) for key, inner in value.items())
+            return {key: map_strings(inner, change, keys=keys) for key, inner in named}
+        case list():
+            return [map_strings(inner, change, keys=keys) for inner in value]
+        case _:
+            return value
+
+
 def strings(value: Any) -> Iterator[str]:
     """The strings in a JSON value, keys included."""
     match value:

@@ -19,6 +19,7 @@ from agentkit.errors import AgentkitError, ConfigError
 from agentkit.interop.verl.class_names import get_tool_class
 from agentkit.interop.verl.verl_shape import VerlShaped
 from agentkit.rollout.tools.decorated import as_rollout_tool
+from agentkit.schemas.walk import map_strings
 
 _KEYS: Final = ("class_name", "config", "tool_schema", "mcp")
 _MCP_KEYS: Final = ("mcp_servers_config_path", "tool_selected_list")
@@ -140,16 +141,12 @@ def _resolved(path: Path) -> Any:
 
 
 def _from_environment(value: Any, keys: set[Any]) -> Any:
-    """`${NAME}` as OmegaConf writes it, where the file has no such key."""
-    match value:
-        case str():
-            return _VARIABLE.sub(lambda found: found[0] if found[1] in keys else f"${{oc.env:{found[1]}}}", value)
-        case dict():
-            return {key: _from_environment(inner, keys) for key, inner in value.items()}
-        case list():
-            return [_from_environment(inner, keys) for inner in value]
-        case _:
-            return value
+    """Write `${NAME}` as OmegaConf does, where the file has no such key."""
+
+    def variable(found: re.Match[str]) -> str:
+        return found[0] if found[1] in keys else f"${{oc.env:{found[1]}}}"
+
+    return map_strings(value, lambda text: _VARIABLE.sub(variable, text))
 
 
 def _entry(found: Any, where: str, folder: Path) -> ToolEntry | McpEntry:
