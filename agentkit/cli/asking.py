@@ -23,10 +23,7 @@ Decider = Callable[[ToolCall], Decision | None]
 """Decides about a call; None leaves it waiting."""
 
 CHOICES = ("ask", "always", "never")
-UNASKED: Mapping[str, Decision] = {
-    "always": Approved(),
-    "never": Denied("no calls are approved in this session"),
-}
+UNASKED: Mapping[str, Decision] = {"always": Approved(), "never": Denied("no calls are approved in this session")}
 
 
 def decider(choice: str, registry: ToolRegistry, screen: Screen, *, later: bool) -> Decider:

@@ -45,12 +45,7 @@ def add_conversation(command: argparse.ArgumentParser) -> None:
     add_format(command)
     add_settings(command)
     command.add_argument("--system", type=as_argument, help="the system prompt")
-    command.add_argument(
-        "--tools",
-        **TOOLS,
-        default=[],
-        help="such as agentkit_tools.files:Files",
-    )
+    command.add_argument("--tools", **TOOLS, default=[], help="such as agentkit_tools.files:Files")
     command.add_argument(
         "--mcp", metavar="FILE", help="also the tools of the MCP servers in this file, such as servers.json"
     )

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agentkit.cli.flag_words import TOOLS
 from agentkit.cli.keyboard import whole_input
 from agentkit.cli.screen import Screen
-from agentkit.cli.table import table
-from agentkit.cli.terminal import as_json, plain
+from agentkit.cli.terminal import as_json, plain, table
 from agentkit.errors import ConfigError
 from agentkit.events import CallEnd, CallError, Text, Thinking
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Protocol
 
 from agentkit.agent import Agent, Approved, Decision, RunResult, RunStream, call_hash
 from agentkit.agent.lifecycle import TurnStarted
@@ -16,40 +15,6 @@ from agentkit.threads.reading import read_log
 from agentkit.threads.resume import settle
 from agentkit.threads.saying import put
 from agentkit.tool.codec import from_json
-
-
-class KeptChat(Protocol):
-    """What a chat requires of its conversation."""
-
-    agent: Agent
-
-    async def say(self, text: str) -> None:
-        """Add the user's message."""
-        ...
-
-    def run(self) -> RunStream:
-        """Let the model continue."""
-        ...
-
-    def keep(self, result: RunResult) -> None:
-        """Handle the end of a run, even an early or failed one."""
-        ...
-
-    async def waiting(self) -> tuple[ToolCall, ...]:
-        """The calls that wait for approval."""
-        ...
-
-    async def started_before(self) -> frozenset[str]:
-        """The ids of those of them that were started and interrupted."""
-        ...
-
-    async def decide(self, call: ToolCall, decision: Decision) -> None:
-        """Decide whether a waiting call may run; the next run executes it."""
-        ...
-
-    def watch(self, event: object) -> Awaitable[None] | None:
-        """A hook of the runs."""
-        ...
 
 
 class InMemory:
@@ -189,3 +154,6 @@ class InThread:
             return True
         stopped = bool(log.entries) and log.entries[-1].body.get("response", {}).get("finish") == "cancelled"
         return bool(log.entries) and plan.finish is None and not stopped
+
+
+KeptChat = InMemory | InThread

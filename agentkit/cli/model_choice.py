@@ -39,9 +39,7 @@ def add_model(command: argparse.ArgumentParser, *, required: bool = True) -> Non
 def add_format(command: argparse.ArgumentParser, default: str | None = None) -> None:
     """Declare how calls are written; None is native calls."""
     command.add_argument(
-        "--format",
-        default=default,
-        help=f"text format of the calls, such as xml; default: {default or 'native calls'}",
+        "--format", default=default, help=f"text format of the calls, such as xml; default: {default or 'native calls'}"
     )
 
 

@@ -33,12 +33,7 @@ def add(commands: Any) -> None:
         help="serve tools to MCP clients",
         description="Serve tools over the Model Context Protocol: over standard input and output, or with --http.",
     )
-    command.add_argument(
-        "--tools",
-        **TOOLS,
-        required=True,
-        help="such as agentkit_tools.files:Files",
-    )
+    command.add_argument("--tools", **TOOLS, required=True, help="such as agentkit_tools.files:Files")
     command.add_argument("--name", default="agentkit", help="the server's name; default: agentkit")
     command.add_argument("--http", action="store_true", help="serve streamable HTTP, at /mcp")
     command.add_argument("--host", default="127.0.0.1", help="the address to listen at; default: 127.0.0.1")

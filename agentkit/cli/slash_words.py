@@ -19,22 +19,10 @@ WORDS: Final[Mapping[str, str]] = {
 }
 """Each word, and what it does."""
 
-ALIKE: Final[Mapping[str, str]] = {
-    "quit": "exit",
-    "q": "exit",
-    "bye": "exit",
-    "?": "help",
-    "h": "help",
-    "commands": "help",
-    "tool": "tools",
-    "models": "model",
-    "formats": "format",
-    "threads": "thread",
-    "approval": "approve",
-}
-"""What else people write, with our word for it."""
+ALIKE: Final[Mapping[str, str]] = {"quit": "exit", "q": "exit", "bye": "exit", "?": "help", "h": "help"}
+"""Words of other programs, with our word for each."""
 
-BARE: Final[Mapping[str, str]] = {"exit": "exit", "quit": "exit", "help": "help"}
+BARE: Final = ("exit", "quit", "help")
 """Words that are meant for the program even without the slash, if they are all of a message."""
 
 _SLASH: Final = re.compile(r"/([\w?-]*)(?:[ \t]+(.*))?")  # not a path: /etc/hosts
@@ -59,7 +47,7 @@ def slash_word(message: str) -> SlashWord | None:
     (None, None)
     """
     if message in BARE:
-        return SlashWord(BARE[message])
+        return SlashWord(ALIKE.get(message, message))
     if (parts := _SLASH.fullmatch(message)) is None:
         return None
     found, rest = parts[1], (parts[2] or "").strip()

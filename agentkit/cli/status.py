@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from agentkit.events import Finish, Usage
+from agentkit.events import Usage
 from agentkit.models.tokens import text_tokens
 
 FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -17,58 +17,38 @@ class Status:
 
     Args:
         clock: seconds.
+        who: the model's name.
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self.begin("")
-
-    def begin(self, who: str) -> None:
-        """A run begins.
-
-        Args:
-            who: the model's name.
-        """
-        self._who = who
-        self._began = self._clock()
+    def __init__(self, clock: Callable[[], float], who: str) -> None:
+        self._clock, self._who = clock, who
+        self._began = clock()
         self._spent = Usage()
         self._streamed = 0.0  # tokens of the response, as estimated
         self.waiting()
 
     def waiting(self) -> None:
-        """The model is asked."""
-        self._doing = f"waiting for {self._who}"
+        """Say that the model is asked."""
+        self.doing("waiting for", self._who)
 
     def doing(self, what: str, name: str) -> None:
-        """Something else is done.
-
-        Args:
-            what: such as `running`.
-            name: such as a tool's.
-        """
+        """Say that something else is done: such as `running`, and a tool's name."""
         self._doing = f"{what} {name}".strip()
 
     def streamed(self, what: str, text: str) -> None:
-        """Some more of a response has come.
-
-        Args:
-            what: such as `writing`; empty to keep what is shown.
-            text: what has come.
-        """
+        """Count some more of a response; `what` is such as `writing`, or empty to keep what is shown."""
         self._doing = what or self._doing
         self._streamed += text_tokens(text)
 
-    def counted(self, event: Usage | Finish) -> None:
-        """The provider has counted, or a response is over."""
-        if isinstance(event, Usage):
-            self._spent = self._spent.plus(event)
-            self._streamed = 0.0
+    def counted(self, usage: Usage) -> None:
+        """Take over what the provider has counted."""
+        self._spent = self._spent.plus(usage)
+        self._streamed = 0.0
 
     def line(self) -> str:
-        """The state, now."""
+        """Write the state, now."""
         seconds = self._clock() - self._began
-        frame = FRAMES[int(seconds * PER_SECOND) % len(FRAMES)]
-        parts = [f"{frame} {seconds:.0f} s", self._doing]
+        parts = [f"{FRAMES[int(seconds * PER_SECOND) % len(FRAMES)]} {seconds:.0f} s", self._doing]
         out = self._spent.output_tokens + round(self._streamed)
         if self._spent.input_tokens:
             parts.append(f"{self._spent.input_tokens:,} tokens in")
