@@ -15,6 +15,7 @@ _PHRASES: Final[Mapping[str, str]] = {
     "base_url ends in": "--base-url ends in",
     "base_url has no path": "--base-url has no path",
     "constrained=True": "--constrained",
+    ": constrained= ": ": --constrained ",
 }
 
 _FLAGS: Final[Mapping[str, str]] = {

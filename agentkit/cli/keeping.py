@@ -60,8 +60,9 @@ class InMemory:
         """Decide whether a waiting call may run."""
         self._decisions[call.id] = decision
 
-    def watch(self, event: object) -> None:
-        """Nobody else can write here."""
+    def watch(self, event: object) -> Awaitable[None] | None:
+        """Nothing to do: nobody else can write here."""
+        return None
 
     @property
     def messages(self) -> tuple[Message, ...]:

@@ -160,21 +160,9 @@ class LiveScreen(Screen):
         self._live.refresh()
 
     def line(self, text: str = "") -> None:
-        """Write a separate line."""
-        self._folded()
-        self._said()
-        self._console.print(Styled.from_ansi(text), soft_wrap=True)
-        self._after_text = False
-
-    def note(self, text: str) -> None:
-        """Say something about the session, folded between words."""
+        """Write a separate line, folded between words."""
         self.fresh()
-        self._print(Styled(visible(text), "dim"))
-
-    def problem(self, text: str) -> None:
-        """Say what the user should not miss, folded between words."""
-        self.fresh()
-        self._print(Styled(plain(text), "red"))
+        self._print(Styled.from_ansi(text))
 
     def fresh(self) -> None:
         """Print what is left of the text."""

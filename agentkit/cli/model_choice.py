@@ -118,7 +118,6 @@ class ModelChoice:
 
         if (wrong := _wrong_string(self.model)) is not None:
             raise wrong
-        self._refuse_unfit()
         key = None if self.api_key_env is None else key_in(self.api_key_env)
         try:
             return model(
@@ -158,24 +157,6 @@ class ModelChoice:
             raise ConfigError(
                 f"--model {self.model} is an object, which was made with its own format and server: leave "
                 f"{' and '.join(given)} out, or write --model openai:NAME"
-            )
-
-    def _refuse_unfit(self) -> None:
-        from agentkit.models.servers import SERVERS
-
-        if not self.constrained:
-            return
-        takers = [name for name, server in SERVERS.items() if not isinstance(server.grammar, str)]
-        if self.format is None or self.server is None:
-            missing = [*(["--format NAME"] if self.format is None else []), *([] if self.server else ["--server NAME"])]
-            raise ConfigError(
-                f"--constrained also needs {' and '.join(missing)}: it constrains calls in a text format by a grammar, "
-                f"which the servers {', '.join(takers)} accept"
-            )
-        if self.server not in takers:
-            raise ConfigError(
-                f"--constrained --server {self.server}: {SERVERS[self.server].grammar}; those that do are "
-                f"{', '.join(takers)}"
             )
 
 

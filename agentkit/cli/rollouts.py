@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import signal
-import sys
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing, suppress
 from itertools import islice
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agentkit.cli.model_choice import add_format, add_model, whole
 from agentkit.cli.progress_line import ProgressLine
 from agentkit.cli.rollout_parts import add_policy, add_tools, format_of, policy_of, tokenizer_of, tools_of
-from agentkit.cli.terminal import plain, visible
+from agentkit.cli.terminal import complain, plain, visible
 from agentkit.errors import ConfigError
 from agentkit.schemas.typed import values
 
@@ -253,11 +252,6 @@ def _sampling(text: str) -> Mapping[str, Any]:
     if not isinstance(found, dict):
         raise ConfigError(f'--sampling: expected a JSON object such as {{"temperature": 1.0}}, found {text!r:.60}')
     return found
-
-
-def complain(text: str) -> None:
-    """Print a line to standard error."""
-    print(plain(text), file=sys.stderr, flush=True)
 
 
 # ---------------------------------------------------------------- the report

@@ -11,6 +11,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 from unicodedata import category, east_asian_width
 
@@ -60,6 +61,12 @@ def plain(text: str) -> str:
     text needs; line and paragraph separators (Zl, Zp) become newlines, a lone surrogate (Cs) becomes U+FFFD.
     """
     return text if text.isprintable() else text.translate(_PLAIN)
+
+
+def complain(text: str) -> None:
+    """Print what went wrong, if standard error is open."""
+    with suppress(OSError):
+        print(plain(text), file=sys.stderr, flush=True)
 
 
 def as_json(value: object, indent: int | None = None) -> str:
