@@ -36,7 +36,7 @@ def get_tool_class(cls_name: str, allow: Iterable[str] = ()) -> type:
         allow: what may be loaded besides `agentkit_tools`: modules, packages (with all inside) and classes.
 
     Raises:
-        ConfigError: it may not be loaded, cannot be imported, or is no class.
+        ConfigError: it may not be loaded, cannot be imported, or is not a class.
     """
     module, _, cls = cls_name.rpartition(".")
     if not module or not all(part.isidentifier() for part in cls_name.split(".")):

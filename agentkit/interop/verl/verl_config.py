@@ -179,7 +179,7 @@ def _mcp_entry(entry: Mapping[str, Any], config: Mapping[str, Any], where: str, 
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout <= 0:
         raise ConfigError(f"{where}.config.timeout: expected seconds above 0, found {timeout!r:.60}")
     servers = Path(path).expanduser()
-    beside = folder / servers  # verl looks in the working folder; a path beside the YAML is what is mostly meant
+    beside = folder / servers  # verl looks in the working folder; a path next to the YAML is what is mostly meant
     return McpEntry(servers if servers.exists() else beside, tuple(selected) if selected else None, timeout, where)
 
 

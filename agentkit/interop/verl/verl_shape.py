@@ -233,7 +233,7 @@ def result_of(value: Any, where: str) -> ToolResult:
     if metrics is not None and not isinstance(metrics, Mapping):
         raise TypeError(f"{where} returned metrics that are not a dict: {shown(metrics)}")
     result = _response(value, where)
-    score = result.reward if reward is None else reward  # whoever counts it says so if it is not a number
+    score = result.reward if reward is None else reward  # the code that counts it refuses what is not a number
     return scored(result, score, metrics)
 
 
