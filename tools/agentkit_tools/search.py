@@ -141,8 +141,7 @@ class SerperSearch(KeyedSearch):
         if not isinstance(answer, Mapping) or not {"organic", "answerBox", "searchParameters"} & answer.keys():
             raise _unexpected("serper", "organic", answer)
         hits = []
-        box = answer.get("answerBox")
-        if isinstance(box, Mapping):
+        if isinstance(box := answer.get("answerBox"), Mapping):
             said = _text(box, "answer") or _text(box, "snippet")
             hits.append(Hit(_text(box, "title") or "Answer", _text(box, "link"), said))
         hits += _read(_page_found, answer.get("organic", []), "serper", "organic results")
@@ -150,8 +149,6 @@ class SerperSearch(KeyedSearch):
 
 
 def _page_found(found: Any) -> Hit:
-    if not isinstance(found, Mapping):
-        return Hit()
     return Hit(_text(found, "title"), _text(found, "link"), _text(found, "snippet"))
 
 
@@ -180,15 +177,10 @@ class SemanticScholar(KeyedSearch):
 
 
 def _passage_of_paper(found: Any) -> Hit:
-    if not isinstance(found, Mapping):
-        return Hit()
-    paper = found.get("paper") if isinstance(found.get("paper"), Mapping) else {}
-    snippet = found.get("snippet") if isinstance(found.get("snippet"), Mapping) else {}
-    assert isinstance(paper, Mapping)
-    assert isinstance(snippet, Mapping)
-    corpus_id = str(paper.get("corpusId") or "")
+    paper = _part(found, "paper")
+    corpus_id = str(_part(paper, "corpusId") or "")
     address = f"https://api.semanticscholar.org/CorpusID:{corpus_id}" if corpus_id.isdigit() else ""
-    return Hit(_text(paper, "title"), address, _text(snippet, "text"))
+    return Hit(_text(paper, "title"), address, _text(_part(found, "snippet"), "text"))
 
 
 class MassiveDS(_Service):
@@ -293,8 +285,8 @@ def _document(found: Any) -> Hit:
     """A document of a retrieval server: text, or an object with it; its first line is the title if nothing else is."""
     if isinstance(found, Mapping) and isinstance(found.get("document"), Mapping | str):
         found = found["document"]
-    if not isinstance(found, Mapping):
-        return Hit(text=found if isinstance(found, str) else "")
+    if isinstance(found, str):
+        return Hit(text=found)
     title, address = _text(found, "title"), _text(found, "url")
     contents = _text(found, "contents")
     if contents and not title:
@@ -304,8 +296,12 @@ def _document(found: Any) -> Hit:
     return Hit(title.strip().strip('"'), address, contents or _text(found, "text"))
 
 
-def _text(found: Mapping[str, Any], name: str) -> str:
-    value = found.get(name)
+def _part(found: Any, name: str) -> Any:
+    return found.get(name) if isinstance(found, Mapping) else None
+
+
+def _text(found: Any, name: str) -> str:
+    value = _part(found, name)
     return value if isinstance(value, str) else ""
 
 
