@@ -64,5 +64,8 @@ def tool_reference(text: str) -> str:
     )
 
 
+APPROVALS: Final = ("ask", "always", "never")
+"""What can be done with calls that wait for approval."""
+
 TOOLS: Final[Mapping[str, Any]] = {"nargs": "+", "type": tool_reference, "metavar": "MODULE:CLASS"}
 """The settings of an option for tools."""

@@ -11,12 +11,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from agentkit.cli.keyboard import read_object
 from agentkit.cli.model_choice import add_format, add_model, whole
 from agentkit.cli.progress_line import ProgressLine
 from agentkit.cli.rollout_parts import add_policy, add_tools, format_of, policy_of, tokenizer_of, tools_of
 from agentkit.cli.terminal import complain, plain, visible
 from agentkit.errors import ConfigError
-from agentkit.schemas.typed import values
 
 if TYPE_CHECKING:
     from agentkit.rollout import Measures, Policy, RecordFile, Rollout, Sample, TrajectoryRecord
@@ -238,20 +238,8 @@ def _rollout(arguments: argparse.Namespace, policy: Policy, tokenizer: Any) -> R
         limits=RolloutLimits(**limits),
         aggregate=arguments.aggregate,
         concurrency=arguments.concurrency,
-        sampling=_sampling(arguments.sampling),
+        sampling=read_object(arguments.sampling, "--sampling", '{"temperature": 1.0}'),
     )
-
-
-def _sampling(text: str) -> Mapping[str, Any]:
-    try:
-        found = values.load(text)
-    except values.GivenTwice as e:
-        raise ConfigError(f"--sampling: {e}") from None
-    except ValueError as e:
-        raise ConfigError(f"--sampling: not JSON: {e}; found {text!r:.60}") from e
-    if not isinstance(found, dict):
-        raise ConfigError(f'--sampling: expected a JSON object such as {{"temperature": 1.0}}, found {text!r:.60}')
-    return found
 
 
 # ---------------------------------------------------------------- the report
