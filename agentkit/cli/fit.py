@@ -13,8 +13,8 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.cli.flag_words import TOOLS
-from agentkit.cli.model_choice import ModelChoice, add_model, add_server, is_reference, temperature, whole
+from agentkit.cli.flag_words import TOOLS, temperature, whole
+from agentkit.cli.model_choice import ModelChoice, add_model, add_server, is_reference
 from agentkit.cli.progress_line import ProgressLine
 from agentkit.cli.terminal import block, cut, plain, table, width
 from agentkit.errors import ConfigError

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.checks.spelling import did_you_mean, nearest, then
-from agentkit.cli.flag_words import in_flags
+from agentkit.cli.flag_words import in_flags, temperature, whole
 from agentkit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -59,24 +59,6 @@ def add_settings(command: argparse.ArgumentParser) -> None:
     command.add_argument("--max-tokens", type=whole, metavar="N", help="tokens of one response at most")
     command.add_argument("--temperature", type=temperature, metavar="T", help="0 or more; 0 is the most repeatable")
     command.add_argument("--max-turns", type=whole, metavar="N", help="responses to one message at most; default: 50")
-
-
-def whole(text: str) -> int:
-    """An integer of 1 or more, as an argument of a command."""
-    if not (text.isascii() and text.isdigit() and int(text[:9])):
-        raise argparse.ArgumentTypeError(f"expected an integer (1 or more), found {text!r}")
-    return int(text)
-
-
-def temperature(text: str) -> float:
-    """A temperature, as an argument of a command."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a number, 0 or more, found {text!r}")
-    return number
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from agentkit.cli.flag_words import whole
 from agentkit.cli.keyboard import read_object
-from agentkit.cli.model_choice import add_format, add_model, whole
+from agentkit.cli.model_choice import add_format, add_model
 from agentkit.cli.progress_line import ProgressLine
 from agentkit.cli.rollout_parts import add_policy, add_tools, format_of, policy_of, tokenizer_of, tools_of
 from agentkit.cli.terminal import complain, plain, visible

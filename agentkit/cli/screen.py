@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TextIO
 
 from agentkit.cli.flag_words import in_flags
-from agentkit.cli.printed_lines import PrintedLines
 from agentkit.cli.terminal import arguments, block, cut, duration, first_lines, plain, visible, width
 from agentkit.events import (
     ApprovalRequired,
@@ -52,6 +53,35 @@ def result_lines(text: str, width: int, most: int = LINES) -> list[str]:
     text = plain(text).strip("\n")
     shown = list(islice(block(text, width), most + 2)) if text else []
     return first_lines(shown, most, len(text.splitlines()))
+
+
+class PrintedLines(io.TextIOBase):
+    """A stream in place of standard output, also for other threads: whole lines, to be taken out later."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._lines: deque[str] = deque()
+
+    def write(self, text: str) -> int:
+        """Keep a text."""
+        *lines, self._held = (self._held + text).split("\n")
+        self._lines.extend(map(plain, lines))
+        return len(text)
+
+    def writable(self) -> bool:
+        """True."""
+        return True
+
+    def lines(self, *, rest: bool = False) -> Iterator[str]:
+        """What was printed since the last time.
+
+        Args:
+            rest: also a line that did not end.
+        """
+        if rest and self._held:
+            self.write("\n")
+        while self._lines:
+            yield self._lines.popleft()
 
 
 class Screen:

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from agentkit.checks.spelling import did_you_mean
-from agentkit.cli.flag_words import TOOLS
+from agentkit.cli.flag_words import TOOLS, whole
 from agentkit.cli.keyboard import as_argument
-from agentkit.cli.model_choice import whole
 from agentkit.cli.screen import Screen
 from agentkit.cli.terminal import as_json, cut, folded, table, visible, width
 from agentkit.errors import ConfigError, StoreError, ThreadNotFound
