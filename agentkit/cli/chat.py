@@ -141,7 +141,7 @@ class Chat:
 
 
 def typed_messages(ask: Callable[[], str | None], screen: Screen) -> Iterator[str]:
-    """What the user types, until the input ends; Ctrl-C ends nothing, also where it comes as a signal.
+    """Yield the user's messages until the input ends; Ctrl-C ends nothing, also where it comes as a signal.
 
     Args:
         ask: asks for a message: it returns None after Ctrl-C, and raises EOFError after Ctrl-D.

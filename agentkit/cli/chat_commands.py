@@ -1,4 +1,4 @@
-"""What the slash words of a chat do."""
+"""Does what the slash words of a chat say."""
 
 from __future__ import annotations
 

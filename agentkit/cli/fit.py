@@ -120,7 +120,7 @@ def write(report: FitReport, where: str) -> None:
 
 
 def lines(report: FitReport, own: int = 0) -> Iterator[str]:
-    """What was found, for a person.
+    """Write the findings for a person.
 
     Args:
         report: the figures.

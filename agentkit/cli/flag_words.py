@@ -1,4 +1,4 @@
-"""What errors say of Python's arguments, in the words of the command line; and the types of the command line's own."""
+"""Errors about Python's arguments in the words of the command line, and the types of its own arguments."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ temperature: Final = number_type(float, 0, float_info.max, "a number, 0 or more"
 port: Final = number_type(int, 0, 65_535, "a port from 0 to 65535")
 
 APPROVALS: Final = ("ask", "always", "never")
-"""What can be done with calls that wait for approval."""
+"""The ways to treat calls that wait for approval."""
 
 TOOLS: Final[Mapping[str, Any]] = {"nargs": "+", "type": tool_reference, "metavar": "MODULE:CLASS"}
 """The settings of an option for tools."""

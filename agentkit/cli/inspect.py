@@ -103,7 +103,7 @@ def read(event: CallEnd | CallError, registry: ToolRegistry) -> dict[str, Any]:
 
 
 def judged(event: CallEnd, registry: ToolRegistry) -> dict[str, str] | None:
-    """What is wrong with a readable call; unknown tools are reported only if tools were passed."""
+    """Find the error in a readable call; unknown tools are reported only if tools were passed."""
     from agentkit import formats
     from agentkit.schemas.words import InvalidArguments
 

@@ -146,7 +146,7 @@ class InThread:
             await self.manager.deny(self.id, call.id, decision.reason, by=who())
 
     def is_unfinished(self, log: Log) -> bool:
-        """Whether a run was interrupted: there are open calls, or the model has not answered yet.
+        """Say if a run was interrupted: there are open calls, or the model has not answered yet.
 
         After a run that was stopped deliberately it is the user's turn.
         """

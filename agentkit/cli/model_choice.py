@@ -63,7 +63,7 @@ def add_settings(command: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """What was said about the model.
+    """The model that the options name.
 
     Args:
         model: a model string, or `module:name`.
@@ -114,7 +114,7 @@ class ModelChoice:
             raise ConfigError(in_flags(str(e))) from e
 
     def renamed(self, model: str) -> ModelChoice:
-        """The same with another model. Another provider's has none of this one's server; an object has options itself.
+        """Choose another model. Another provider's has none of this one's server; an object has options itself.
 
         Args:
             model: a model string, or `module:name`.
@@ -126,7 +126,7 @@ class ModelChoice:
         return ModelChoice(model, self.format)
 
     def rewritten(self, format: str | None) -> ModelChoice:
-        """The same with calls in another format; None for native ones."""
+        """Choose another format of the calls; None for native ones."""
         return replace(self, format=format, constrained=self.constrained and format is not None)
 
     def _refuse_beside_object(self) -> None:
@@ -143,7 +143,7 @@ class ModelChoice:
 
 
 def is_reference(name: str) -> bool:
-    """Whether the value of `--model` is `module:name`, and not a model string, even one with a typo."""
+    """Say if the value of `--model` is `module:name`, and not a model string, even one with a typo."""
     from agentkit.models import meant
     from agentkit.models.model_strings import PROVIDERS
 

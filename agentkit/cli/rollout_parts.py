@@ -1,4 +1,4 @@
-"""What the words of `agentkit rollout` stand for: its tools, its policy, its tokenizer, its format."""
+"""The tools, policy, tokenizer and format that the words of `agentkit rollout` name."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _add_settings(command: argparse.ArgumentParser, given: Sequence[str]) -> Non
 
 
 class ChosenTools:
-    """What the words after `--tools` name.
+    """The tools that the words after `--tools` name.
 
     A registry of open-instruct's form chooses all of its tools, or those of them that other words name.
 
@@ -87,7 +87,7 @@ class ChosenTools:
 
 
 def _in_module(word: str) -> Any:
-    """What a word of a module names: a registry of configuration classes, or a list of tools."""
+    """Load the module that a word names: a registry of configuration classes, or a list of tools."""
     from agentkit.interop.open_instruct.open_instruct_config import is_config
     from agentkit.tool.references import load
 

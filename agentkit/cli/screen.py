@@ -73,7 +73,7 @@ class PrintedLines(io.TextIOBase):
         return True
 
     def lines(self, *, rest: bool = False) -> Iterator[str]:
-        """What was printed since the last time.
+        """Take the lines that were printed since the last time.
 
         Args:
             rest: also a line that did not end.

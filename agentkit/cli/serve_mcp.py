@@ -90,7 +90,7 @@ async def _http(server: Server[Any], arguments: argparse.Namespace) -> None:
 
 
 def _no_departure(record: logging.LogRecord) -> bool:
-    """Whether a record of the SDK tells anything but that a client left before it had sent its request."""
+    """Say if a record of the SDK tells more than that a client left before it had sent its request."""
     return record.exc_info is None or type(record.exc_info[1]).__name__ != "ClientDisconnect"
 
 

@@ -1,4 +1,4 @@
-"""What a user of the chat can say to the program instead of to the model: `/help`, `/model`, … Knows no model."""
+"""The words that a user of the chat says to the program, not to the model: `/help`, `/model`, … Knows no model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SLASH: Final = re.compile(r"/([\w?-]*)(?:[ \t]+(.*))?")  # not a path: /etc/hos
 
 
 class SlashWord(NamedTuple):
-    """What was said to the program: the word, and what followed it. `name` is empty if there is no such word."""
+    """One word that was said to the program, and the text after it. `name` is empty if there is no such word."""
 
     name: str
     rest: str = ""
@@ -66,7 +66,7 @@ def as_message(message: str) -> str:
 
 
 def unknown(found: str) -> str:
-    """What to say about an unknown word.
+    """Answer an unknown word.
 
     >>> unknown("modle")
     "there is no /modle; did you mean '/model'? Nothing was sent; //modle sends it"

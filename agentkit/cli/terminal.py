@@ -95,7 +95,7 @@ def visible(text: str) -> str:
 
 
 def shows(text: str) -> bool:
-    """Whether every character of a text is visible or a space."""
+    """Say if every character of a text is visible or a space."""
     return text.isprintable() and (text.isascii() or _BLANK.search(text) is None)
 
 

@@ -25,7 +25,7 @@ Style = Callable[..., str]
 
 
 def state(log: Log) -> str:
-    """What a thread is waiting for, in words.
+    """Say in words what a thread is waiting for.
 
     A run in progress, in this or another process, looks the same as an interrupted one: only its lease differs.
     """

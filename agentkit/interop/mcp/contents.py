@@ -58,7 +58,7 @@ def _clean(part: TextPart | ImagePart, shown: Shown) -> TextPart | ImagePart:
 
 
 def _repeats(texts: list[str], structured: Any) -> bool:
-    """Whether the text is the structured content once more, as older clients need it."""
+    """Say if the text is the structured content once more, as older clients need it."""
     try:
         return len(texts) == 1 and bool(json.loads(texts[0]) == structured)
     except (ValueError, RecursionError):
@@ -66,7 +66,7 @@ def _repeats(texts: list[str], structured: Any) -> bool:
 
 
 def _parts(block: ContentBlock, kept: list[dict[str, Any]]) -> Iterable[TextPart | ImagePart]:
-    """What the model reads of one block; data that it cannot read goes to `kept`."""
+    """Yield the parts of one block that the model reads; data that it cannot read goes to `kept`."""
     match block.type:
         case "text":
             yield TextPart(block.text)

@@ -23,7 +23,7 @@ class InstructCall:
 
 @dataclass
 class ToolOutput:
-    """What a tool answers.
+    """The answer of a tool.
 
     Args:
         output: what the model reads.
@@ -56,7 +56,7 @@ class InstructTool:
 
     @property
     def tool_description(self) -> str:
-        """What it does, for the model."""
+        """The tool's description, for the model."""
         return self._default_tool_description
 
     @property

@@ -33,7 +33,7 @@ def ready_made() -> Registry:
 
 
 def is_config(found: Any) -> bool:
-    """Whether this is a configuration class of open-instruct's form: a dataclass that names its `tool_class`."""
+    """Say if this is a configuration class of open-instruct's form: a dataclass that names its `tool_class`."""
     return isinstance(found, type) and is_dataclass(found) and hasattr(found, "tool_class")
 
 
@@ -153,7 +153,7 @@ def add_settings(parser: argparse.ArgumentParser, registry: Registry | None = No
 
 
 def config_from_flags(flags: argparse.Namespace, registry: Registry | None = None) -> InstructConfig:
-    """What the flags of `add_flags` say.
+    """Read the flags of `add_flags`.
 
     Raises:
         ConfigError: names the flag and the reason.

@@ -62,7 +62,7 @@ def get_tool_class(cls_name: str, allow: Iterable[str] = ()) -> type:
 
 
 def _exists(module: str) -> bool:
-    """Whether a module is installed; its packages are imported to see."""
+    """Say if a module is installed; its packages are imported to see."""
     try:
         return importlib.util.find_spec(module) is not None
     except ImportError:

@@ -96,7 +96,7 @@ def packed_each(items: Sequence[Numbered]) -> tuple[bytes, NotSent]:
 
 
 def unpacked_each(blob: bytes) -> tuple[list[Any], NotSent]:
-    """What `packed_each` packed; one that cannot be read does not cost the others theirs."""
+    """Read the values that `packed_each` packed; one that cannot be read does not cost the others theirs."""
     together, items = pickle.loads(blob)
     return (items, []) if together else _each(items, unpacked, "read in")
 

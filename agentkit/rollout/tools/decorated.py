@@ -264,7 +264,7 @@ def _empty(kind: type) -> Any:
 
 
 def _hooks(kind: type) -> tuple[str, ...]:
-    """Those of the hooks that a class has, plain or async; a method that the model may call is none."""
+    """List the hooks that a class has, plain or async; a method that the model may call is not one."""
     tools = declared(kind)
     return tuple(hook for hook in HOOKS if hook not in tools and callable(getattr(kind, hook, None)))
 
