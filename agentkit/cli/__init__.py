@@ -170,13 +170,6 @@ def parser() -> argparse.ArgumentParser:
     top = _Parser(prog="agentkit", description="Write a tool method once; any model can call it.")
     top.add_argument("--version", action="version", version=f"agentkit {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="command")
-    demo.add(commands)
-    chat.add(commands)
-    one_shot.add(commands)
-    fit.add(commands)
-    threads.add(commands)
-    serve_mcp.add(commands)
-    inspect.add(commands)
-    python_server.add(commands)
-    rollouts.add(commands)
+    for group in (demo, chat, one_shot, fit, threads, serve_mcp, inspect, python_server, rollouts):
+        group.add(commands)
     return top
