@@ -9,10 +9,10 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Final, Generic, Unpack
+from typing import TYPE_CHECKING, Any, Final, Generic, Unpack, overload
 
 from agentkit import models
-from agentkit.agent import Agent, RunResult, RunStream
+from agentkit.agent import Agent, RunOptions, RunResult, RunStream
 from agentkit.agent.blocking import blocking, close
 from agentkit.agent.options import ThreadRunOptions
 from agentkit.agent.outcome import OutputT
@@ -48,13 +48,14 @@ _ANSWERING: Final[Bounds] = {
 }
 
 
-class _Options(ThreadRunOptions[_ContextT], Generic[_ContextT], total=False):
-    """The options that `run_thread` and `run_agent` take by name, besides `output_type`."""
+class _Options(ThreadRunOptions[Any], total=False):
+    """What `run_thread` and `run_agent` take by name."""
 
     temporary_message: Any
     compaction: Any
     processor_config: Any
     name: str
+    output_type: Any
 
 
 class SaidStream(RunStream[OutputT], Generic[OutputT]):
@@ -128,6 +129,28 @@ class SayingThreads(KeptThreads, ABC):
         for model in self._models.values():
             await close(model)
 
+    @overload
+    async def say(
+        self,
+        thread_id: str,
+        message: Prompt,
+        model: Model | str,
+        system_prompt: System[Any] | None = None,
+        *,
+        client_id: str | None = None,
+        output_type: TypeForm[_OutputT] = str,  # type: ignore[assignment]
+        **options: Unpack[ThreadRunOptions],
+    ) -> RunResult[_OutputT]: ...
+    @overload
+    async def say(
+        self,
+        thread_id: str,
+        message: Prompt,
+        *,
+        agent: Agent[_ContextT, _OutputT],
+        client_id: str | None = None,
+        **options: Unpack[RunOptions[_ContextT]],
+    ) -> RunResult[_OutputT]: ...
     @waits("threads.say(…)", "threads.say_sync(…)")
     @takes(_Options, others=at("run_thread", renamed.ADD_MESSAGE), owner="say")
     async def say(
@@ -137,11 +160,10 @@ class SayingThreads(KeptThreads, ABC):
         model: Model | str | None = None,
         system_prompt: System[Any] | None = None,
         *,
-        agent: Agent[_ContextT, _OutputT] | None = None,
+        agent: Agent[Any, Any] | None = None,
         client_id: str | None = None,
-        output_type: TypeForm[_OutputT] | None = None,
-        **options: Unpack[_Options[_ContextT]],
-    ) -> RunResult[_OutputT]:
+        **options: Any,
+    ) -> RunResult[Any]:
         """Add a message to a thread, and return the result of the run that answers it.
 
         Args:
@@ -152,7 +174,6 @@ class SayingThreads(KeptThreads, ABC):
             agent: answers with its own model, tools and limits, in place of `model`.
             client_id: as for `add_message`: saying it again under the same id adds no second message, and returns the
                 stored answer to it, also if the user has written again since.
-            output_type: see `Agent`; by default the agent's.
             **options: as for `run_thread` or `run_agent`.
 
         Raises:
@@ -162,9 +183,30 @@ class SayingThreads(KeptThreads, ABC):
             StoreConflict: it was said before under this `client_id`, and got no complete answer before the user wrote
                 again.
         """
-        given = {**options, "output_type": output_type}
-        return await self._said("say", thread_id, message, model, system_prompt, agent, client_id, given)
+        return await self._said("say", thread_id, message, model, system_prompt, agent, client_id, options)
 
+    @overload
+    def say_stream(
+        self,
+        thread_id: str,
+        message: Prompt,
+        model: Model | str,
+        system_prompt: System[Any] | None = None,
+        *,
+        client_id: str | None = None,
+        output_type: TypeForm[_OutputT] = str,  # type: ignore[assignment]
+        **options: Unpack[ThreadRunOptions],
+    ) -> RunStream[_OutputT]: ...
+    @overload
+    def say_stream(
+        self,
+        thread_id: str,
+        message: Prompt,
+        *,
+        agent: Agent[_ContextT, _OutputT],
+        client_id: str | None = None,
+        **options: Unpack[RunOptions[_ContextT]],
+    ) -> RunStream[_OutputT]: ...
     @takes(_Options, others=at("run_thread", renamed.ADD_MESSAGE), owner="say_stream")
     def say_stream(
         self,
@@ -173,11 +215,10 @@ class SayingThreads(KeptThreads, ABC):
         model: Model | str | None = None,
         system_prompt: System[Any] | None = None,
         *,
-        agent: Agent[_ContextT, _OutputT] | None = None,
+        agent: Agent[Any, Any] | None = None,
         client_id: str | None = None,
-        output_type: TypeForm[_OutputT] | None = None,
-        **options: Unpack[_Options[_ContextT]],
-    ) -> RunStream[_OutputT]:
+        **options: Any,
+    ) -> RunStream[Any]:
         """`say` as it happens: `async for event in threads.say_stream("ada", "Hello!", "openai:gpt-5")`.
 
         Arguments and errors as for `say`. The message is stored when the iteration begins, before the first event. If
@@ -186,9 +227,30 @@ class SayingThreads(KeptThreads, ABC):
         Returns:
             A stream of events, as from `run_thread`.
         """
-        given = {**options, "output_type": output_type}
-        return self._said("say_stream", thread_id, message, model, system_prompt, agent, client_id, given)
+        return self._said("say_stream", thread_id, message, model, system_prompt, agent, client_id, options)
 
+    @overload
+    def say_sync(
+        self,
+        thread_id: str,
+        message: Prompt,
+        model: Model | str,
+        system_prompt: System[Any] | None = None,
+        *,
+        client_id: str | None = None,
+        output_type: TypeForm[_OutputT] = str,  # type: ignore[assignment]
+        **options: Unpack[ThreadRunOptions],
+    ) -> RunResult[_OutputT]: ...
+    @overload
+    def say_sync(
+        self,
+        thread_id: str,
+        message: Prompt,
+        *,
+        agent: Agent[_ContextT, _OutputT],
+        client_id: str | None = None,
+        **options: Unpack[RunOptions[_ContextT]],
+    ) -> RunResult[_OutputT]: ...
     @takes(_Options, others=at("run_thread", renamed.ADD_MESSAGE), owner="say_sync")
     def say_sync(
         self,
@@ -197,11 +259,10 @@ class SayingThreads(KeptThreads, ABC):
         model: Model | str | None = None,
         system_prompt: System[Any] | None = None,
         *,
-        agent: Agent[_ContextT, _OutputT] | None = None,
+        agent: Agent[Any, Any] | None = None,
         client_id: str | None = None,
-        output_type: TypeForm[_OutputT] | None = None,
-        **options: Unpack[_Options[_ContextT]],
-    ) -> RunResult[_OutputT]:
+        **options: Any,
+    ) -> RunResult[Any]:
         """`say` for code without an event loop: `threads.say_sync("ada", "Hello!", "openai:gpt-5").text`.
 
         Connections that models opened for it are closed at the end; the store stays open.
@@ -211,10 +272,9 @@ class SayingThreads(KeptThreads, ABC):
         """
         _one_answers("say_sync", message, model, agent)
         answering = self._model(model or "") if agent is None else agent.model
-        given = {**options, "output_type": output_type}
 
         async def said() -> RunResult[Any]:
-            return await self._said("say_sync", thread_id, message, model, system_prompt, agent, client_id, given)
+            return await self._said("say_sync", thread_id, message, model, system_prompt, agent, client_id, options)
 
         async def end() -> None:
             await self._close_models()
@@ -235,8 +295,6 @@ class SayingThreads(KeptThreads, ABC):
     ) -> RunStream[Any]:
         """The run that answers a message, and stores it first."""
         _one_answers(door, message, model, agent)
-        if options["output_type"] is None:  # the agent's own, or text
-            del options["output_type"]
         run = self._start_run(door, thread_id, model, agent, system_prompt, options)
 
         async def said(plan: Plan) -> RunResult[Any] | None:

@@ -143,7 +143,6 @@ def runs(seller: Agent[Shop, Offer], manager: ThreadManager) -> None:
     assert_type(seller.max_repeats, int | None)
     assert_type(manager.run_thread("a", model=says(), output_type=Offer), RunStream[Offer])
     assert_type(manager.run_agent("a", seller, context=SHOP), RunStream[Offer])
-    assert_type(manager.say_stream("a", "Hi", says("Hi"), temporary_message="Now."), RunStream[str])
     assert_type(manager.run_agent("a", seller, output_type=list[int]), RunStream[list[int]])
 
 
@@ -167,6 +166,7 @@ def mistakes(seller: Agent[Shop, Offer], manager: ThreadManager) -> None:
 
     print(Runner, HumanMessage, ChatOpenAI)  # pyright: ignore[reportUnknownArgumentType]
     seller.invoke("Hi")  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+    manager.say_sync("a", "Hi")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
     manager.say_sync("a", "Hi", agent=seller, context=5)  # type: ignore[misc]  # pyright: ignore[reportArgumentType]
 
 
