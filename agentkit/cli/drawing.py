@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 from pygments import token as kinds
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.markdown import CodeBlock, Heading, Markdown
+from rich.markdown import CodeBlock, Heading, ListItem, Markdown
 from rich.segment import Segment
 from rich.style import Style
 from rich.syntax import ANSISyntaxTheme, Syntax
@@ -71,10 +71,26 @@ class _Code(CodeBlock):
         yield Text(text) if dull else Syntax(text, language, theme=_CODE, word_wrap=True, tab_size=4)
 
 
+class _Item(ListItem):
+    """An item, whose number has a full stop."""
+
+    def render_number(self, console: Console, options: ConsoleOptions, number: int, last_number: int) -> RenderResult:
+        first, *rest = super().render_number(console, options, number, last_number)
+        assert isinstance(first, Segment)
+        yield Segment(f"{number}. ".rjust(len(first.text)), first.style)
+        yield from rest
+
+
 class _Markdown(Markdown):
     """Markdown as `reader` reads it."""
 
-    elements: ClassVar = {**Markdown.elements, "heading_open": _Heading, "fence": _Code, "code_block": _Code}
+    elements: ClassVar = {
+        **Markdown.elements,
+        "heading_open": _Heading,
+        "fence": _Code,
+        "code_block": _Code,
+        "list_item_open": _Item,
+    }
 
     def __init__(self, source: str) -> None:
         super().__init__("", hyperlinks=False)  # a link may hide where it leads

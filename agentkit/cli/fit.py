@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.cli.flag_words import TOOLS, temperature, whole
@@ -145,7 +146,20 @@ def lines(report: FitReport, own: int = 0) -> Iterator[str]:
         yield "No mode did half of the tasks right: this model is hardly able to use tools."
     yield f"Best: {report.best.mode}. In Python, and at the terminal:"
     yield ""
-    yield from (f"  {line}" for line in (report.python, report.command) if line)  # one line each, to be pasted
+    yield from _pasteable(report.python, "")
+    yield from _pasteable(report.command, " \\")
+
+
+def _pasteable(line: str, goes_on: str) -> Iterator[str]:
+    """A line of code, folded so that it can be pasted.
+
+    Args:
+        line: the line; empty for none.
+        goes_on: what a line ends with that is not the last.
+    """
+    pieces = wrap(line, width() - 8, break_long_words=False, break_on_hyphens=False)
+    for number, piece in enumerate(pieces):
+        yield f"  {'    ' if number else ''}{piece}{goes_on if number < len(pieces) - 1 else ''}"
 
 
 def _cells(row: FitRow) -> tuple[str, ...]:

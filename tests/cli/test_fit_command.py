@@ -76,8 +76,10 @@ What xml+c got wrong:
 
 Best: xml+c. In Python, and at the terminal:
 
-  model("openai:qwen", base_url="http://127.0.0.1:8080/v1", format="xml", server="llamacpp", constrained=True)
-  agentkit chat --model openai:qwen --base-url http://127.0.0.1:8080/v1 --server llamacpp --format xml --constrained"""
+  model("openai:qwen", base_url="http://127.0.0.1:8080/v1", format="xml",
+      server="llamacpp", constrained=True)
+  agentkit chat --model openai:qwen --base-url http://127.0.0.1:8080/v1 \\
+      --server llamacpp --format xml --constrained"""
     )
 
 

@@ -115,7 +115,7 @@ def test_markdown_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
         " • two words",
         "    • deeper",
         "",
-        " 1 first",
+        "1. first",
         "",
         " name  what",
         " ──────────",
