@@ -71,7 +71,7 @@ def recording() -> str:
         recorder.run(
             f"agentkit chat {MODEL}",
             ("you>", "Plan my weekend in Bern.\r"),
-            ("you>", "/tool\r"),
+            ("you>", "/tools\r"),
             ("you>", "/modle openai:gpt-5\r"),
             ("you>", "Is it clear?\r"),
             ("you>", "\x04"),

@@ -18,7 +18,7 @@ from typing import Any, Final, NoReturn
 from agentkit.checks.spelling import did_you_mean, then
 from agentkit.cli import chat, demo, fit, inspect, one_shot, python_server, rollouts, serve_mcp, threads
 from agentkit.cli.flag_words import in_flags
-from agentkit.cli.terminal import plain
+from agentkit.cli.terminal import complain, plain
 from agentkit.errors import AgentkitError, ConfigError, FormatError, SchemaError
 from agentkit.foreign.renamed import CHOICES, OPTIONS, STANDARD_INPUT
 
@@ -60,12 +60,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         _drop_output()
         complain(f"{name}: system error: {e}")
     return 1
-
-
-def complain(text: str) -> None:
-    """Print what went wrong, if standard error is open."""
-    with suppress(OSError):
-        print(plain(text), file=sys.stderr, flush=True)
 
 
 def _open_streams() -> None:
@@ -176,13 +170,6 @@ def parser() -> argparse.ArgumentParser:
     top = _Parser(prog="agentkit", description="Write a tool method once; any model can call it.")
     top.add_argument("--version", action="version", version=f"agentkit {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="command")
-    demo.add(commands)
-    chat.add(commands)
-    one_shot.add(commands)
-    fit.add(commands)
-    threads.add(commands)
-    serve_mcp.add(commands)
-    inspect.add(commands)
-    python_server.add(commands)
-    rollouts.add(commands)
+    for group in (demo, chat, one_shot, fit, threads, serve_mcp, inspect, python_server, rollouts):
+        group.add(commands)
     return top

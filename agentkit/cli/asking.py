@@ -10,30 +10,25 @@ from contextlib import suppress
 from typing import Any
 
 from agentkit.agent import Approved, Decision, Denied
-from agentkit.cli.keyboard import typed
+from agentkit.cli.keyboard import read_object, typed
 from agentkit.cli.screen import Screen
 from agentkit.cli.terminal import arguments, visible, width
 from agentkit.errors import ConfigError
 from agentkit.messages import ToolCall
-from agentkit.schemas.typed import values
 from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.registry import ToolRegistry
 
 Decider = Callable[[ToolCall], Decision | None]
 """Decides about a call; None leaves it waiting."""
 
-CHOICES = ("ask", "always", "never")
-UNASKED: Mapping[str, Decision] = {
-    "always": Approved(),
-    "never": Denied("no calls are approved in this session"),
-}
+UNASKED: Mapping[str, Decision] = {"always": Approved(), "never": Denied("no calls are approved in this session")}
 
 
 def decider(choice: str, registry: ToolRegistry, screen: Screen, *, later: bool) -> Decider:
     """Creates the function that decides.
 
     Args:
-        choice: one of `CHOICES`; `ask` asks at the terminal, and leaves a call waiting if there is none.
+        choice: one of `APPROVALS`; `ask` asks at the terminal, and leaves a call waiting if there is none.
         registry: the tools, to check edited arguments.
         screen: where the question is shown.
         later: whether a call can be left waiting.
@@ -79,20 +74,12 @@ def ask(call: ToolCall, registry: ToolRegistry, screen: Screen, *, later: bool) 
 
 
 def read_arguments(text: str) -> dict[str, Any]:
-    """Arguments from JSON.
+    """Read a call's arguments from JSON.
 
     Raises:
         ConfigError: it is not a JSON object, or a key in it has two values.
     """
-    try:
-        given = values.load(text)
-    except values.GivenTwice as e:
-        raise ConfigError(f"in the arguments, {e}") from None
-    except ValueError as e:
-        raise ConfigError(f"the arguments are not valid JSON: {e}") from None
-    if not isinstance(given, dict):
-        raise ConfigError('the arguments must be a JSON object, such as {"path": "a.txt"}')
-    return given
+    return read_object(text, "the arguments", '{"path": "a.txt"}')
 
 
 def _edited(call: ToolCall, registry: ToolRegistry, screen: Screen) -> Mapping[str, Any] | None:

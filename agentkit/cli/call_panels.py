@@ -5,8 +5,7 @@ Loads rich; imported only by what draws on a terminal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from itertools import islice
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from rich.box import ROUNDED
@@ -14,11 +13,12 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.panel import Panel
 from rich.text import Text
 
-from agentkit.cli.terminal import arguments, block, plain, visible
+from agentkit.cli.screen import LINES, outcome, result_lines
+from agentkit.cli.terminal import arguments, block, duration, first_lines, visible
+from agentkit.events import ToolCompleted, ToolFailed, ToolSkipped
 from agentkit.messages import ToolCall
 
-LINES: Final = 10  # shown of the arguments, and of the result
-STREAMED: Final = 3  # shown of the arguments while they are written: the last ones
+STREAMED: Final = 3  # lines shown of the arguments while they are written: the last ones
 TAIL: Final = 2_000  # characters kept of them
 EDGE: Final = 4  # columns that a panel needs for its frame
 
@@ -49,63 +49,35 @@ class CallPanel:
             text = f"\n{key}: {text}"
         self._written = (self._written + text)[-TAIL:]
 
-    def called(self, call: ToolCall, note: str = "") -> None:
-        """Show the whole call.
-
-        Args:
-            call: the call.
-            note: what else to say in the title.
-        """
+    def called(self, call: ToolCall) -> None:
+        """Show the whole call."""
         self.name = visible(call.name) or "unreadable call"
         self._given = call.arguments
-        self._note = note
+        self._note = f"in {call.format}" if call.format else ""
 
-    def answer(self, mark: str, colour: str, text: str) -> None:
-        """Show the result.
-
-        Args:
-            mark: one character that stands for it.
-            colour: of the mark.
-            text: the result.
-        """
-        self._mark = (mark, colour)
-        self._answer = text
+    def answered(self, event: ToolCompleted | ToolFailed | ToolSkipped) -> None:
+        """Show the result."""
+        self.called(event.call)
+        mark, colour, code = outcome(event)
+        self.seconds = None if isinstance(event, ToolSkipped) else event.seconds
+        self._mark, self._note, self._answer = (mark, colour), code or self._note, event.result.text
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = max(options.max_width - EDGE, 1)
         body = Text("\n", overflow="fold").join([*self._arguments(width), *self._result(width)])
-        yield Panel(body, box=ROUNDED, title=self._title(width - 2), title_align="left", border_style="dim")
-
-    def _title(self, width: int) -> Text:
-        spent = "" if self.seconds is None else _seconds(self.seconds)
         title = Text.assemble(self._mark, " ", (self.name, "bold"))
-        for word in filter(None, (self._note, spent)):
+        for word in filter(None, (self._note, "" if self.seconds is None else duration(self.seconds))):
             title.append(f" · {word}", "dim")
-        title.truncate(max(width, 1), overflow="ellipsis")
-        return title
+        title.truncate(max(width - 2, 1), overflow="ellipsis")
+        yield Panel(body, box=ROUNDED, title=title, title_align="left", border_style="dim")
 
-    def _arguments(self, width: int) -> Iterable[Text]:
+    def _arguments(self, width: int) -> Iterator[Text]:
         if self._given is None:
             lines = list(block(self._written.strip("\n"), width))[-STREAMED:]
-            return [Text(line, "dim") for line in lines if line]
-        return _first(list(arguments(self._given, width)), "")
+            yield from (Text(line, "dim") for line in lines if line)
+        else:
+            yield from map(Text, first_lines(list(arguments(self._given, width)), LINES))
 
-    def _result(self, width: int) -> Iterable[Text]:
-        if self._answer is None:
-            return []
-        text = plain(self._answer).strip("\n")
-        shown = list(islice(block(text, max(width - 2, 1)), LINES + 2))  # a result can be long
-        lines = _first(shown, "dim", len(text.splitlines())) if text else []
-        return [Text.assemble(("= " if not n else "  ", "dim"), line) for n, line in enumerate(lines)]
-
-
-def _first(lines: list[str], style: str, total: int | None = None) -> list[Text]:
-    """The first of some lines, and how many more there are."""
-    if len(lines) <= LINES + 1:
-        return [Text(line, style) for line in lines]
-    more = max((total or len(lines)) - LINES, 1)
-    return [*(Text(line, style) for line in lines[:LINES]), Text(f"… {more} more lines", "dim italic")]
-
-
-def _seconds(seconds: float) -> str:
-    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+    def _result(self, width: int) -> Iterator[Text]:
+        lines = [] if self._answer is None else result_lines(self._answer, max(width - 2, 1))
+        yield from (Text(f"{'  ' if n else '= '}{line}", "dim") for n, line in enumerate(lines))

@@ -12,8 +12,8 @@ from contextlib import closing
 from typing import Any
 
 from agentkit.cli.chat_commands import ChatCommands
-from agentkit.cli.conversing import Conversing, conversing
-from agentkit.cli.flag_words import TOOLS
+from agentkit.cli.conversing import WAITS, Conversing, conversing
+from agentkit.cli.flag_words import APPROVALS, TOOLS
 from agentkit.cli.keyboard import as_argument, as_text, edited_lines, typed, unechoed, unsignalled
 from agentkit.cli.model_choice import add_format, add_model, add_settings
 from agentkit.cli.screen import Screen
@@ -24,7 +24,6 @@ from agentkit.cli.which_screen import BETTER, capable, installed, screen
 from agentkit.errors import ConfigError, StoreError
 
 PROMPT = "you> "
-WAITS = 3  # the exit status if a call is waiting for approval
 
 
 def add(commands: Any) -> None:
@@ -45,12 +44,7 @@ def add_conversation(command: argparse.ArgumentParser) -> None:
     add_format(command)
     add_settings(command)
     command.add_argument("--system", type=as_argument, help="the system prompt")
-    command.add_argument(
-        "--tools",
-        **TOOLS,
-        default=[],
-        help="such as agentkit_tools.files:Files",
-    )
+    command.add_argument("--tools", **TOOLS, default=[], help="such as agentkit_tools.files:Files")
     command.add_argument(
         "--mcp", metavar="FILE", help="also the tools of the MCP servers in this file, such as servers.json"
     )
@@ -58,10 +52,7 @@ def add_conversation(command: argparse.ArgumentParser) -> None:
     add_store(command, default=None)
     command.add_argument("--require-approval", action="store_true", help="require approval for every call")
     command.add_argument(
-        "--approve",
-        choices=("ask", "always", "never"),
-        default="ask",
-        help="what to do with calls that wait for approval; default: ask",
+        "--approve", choices=APPROVALS, default="ask", help="what to do with calls that wait for approval; default: ask"
     )
 
 
@@ -150,7 +141,7 @@ class Chat:
 
 
 def typed_messages(ask: Callable[[], str | None], screen: Screen) -> Iterator[str]:
-    """What the user types, until the input ends; Ctrl-C ends nothing, also where it comes as a signal.
+    """Yield the user's messages until the input ends; Ctrl-C ends nothing, also where it comes as a signal.
 
     Args:
         ask: asks for a message: it returns None after Ctrl-C, and raises EOFError after Ctrl-D.

@@ -1,4 +1,4 @@
-"""What the slash words of a chat do."""
+"""Does what the slash words of a chat say."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final
 
 from agentkit.checks.spelling import did_you_mean, then
 from agentkit.cli.conversing import Conversing
+from agentkit.cli.flag_words import APPROVALS
 from agentkit.cli.slash_words import WORDS, SlashWord, unknown
 from agentkit.cli.terminal import block, cut, plain, visible, width
 from agentkit.errors import AgentkitError, ConfigError
@@ -16,7 +17,6 @@ KEYS: Final = (
     "Ctrl-C stops an answer. Alt-Enter, or a backslash before Enter, begins another line. What begins with // "
     "is sent with one slash."
 )
-APPROVALS: Final = ("ask", "always", "never")
 
 
 class ChatCommands:
@@ -59,10 +59,7 @@ class ChatCommands:
     def _help(self, rest: str) -> None:
         longest = max(map(len, WORDS)) + 1
         for word, does in WORDS.items():
-            first, *others = block(does, max(width() - longest - 2, 10))
-            self.screen.line(f"{self.screen.style(f'/{word}'.ljust(longest), 'bold')}  {first}")
-            for line in others:
-                self.screen.line(f"{' ' * longest}  {line}")
+            self.screen.line(f"{self.screen.style(f'/{word}'.ljust(longest), 'bold')}  {does}")
         for line in block(KEYS, width()):
             self.screen.line(line)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 RECENT: Final = 4  # entries shown when a thread is reopened
 WAITS: Final = 3  # the exit status if a call is waiting for approval
 STOPPED: Final = -1  # no exit status: the user stopped an answer
-TICK: Final = 0.04  # seconds between two looks at what has come
+TICK: Final = 0.08  # seconds between two drawings
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentkit.cli.screen import Screen
-from agentkit.cli.table import table
+from agentkit.cli.terminal import table
 from agentkit.events import ToolCompleted, ToolFailed
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Final
 
 from pygments import token as kinds
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.markdown import CodeBlock, Heading, HorizontalRule, ListItem, Markdown
-from rich.rule import Rule
+from rich.markdown import CodeBlock, Heading, ListItem, Markdown
 from rich.segment import Segment
 from rich.style import Style
 from rich.syntax import ANSISyntaxTheme, Syntax
@@ -45,26 +44,9 @@ _CODE: Final = ANSISyntaxTheme(
     }
 )
 THEME: Final = Theme(
-    {
-        "markdown.paragraph": "none",
-        "markdown.text": "none",
-        "markdown.code": "cyan",
-        "markdown.code_block": "none",
-        "markdown.block_quote": "italic",
-        "markdown.hr": "dim",
-        "markdown.item.bullet": "bold",
-        "markdown.item.number": "bold",
-        "markdown.link": "underline",
-        "markdown.link_url": "dim",
-        "markdown.table.border": "dim",
-        "markdown.table.header": "bold",
-        "markdown.em": "italic",
-        "markdown.strong": "bold",
-        "markdown.s": "strike",
-        "markdown.h1": "bold underline",
-        **{f"markdown.h{n}": "bold" for n in range(2, 7)},
-    }
+    {"markdown.code": "cyan", "markdown.code_block": "none", "markdown.link": "underline", "markdown.link_url": "dim"}
 )
+"""In place of rich's own styles that have a background, or a colour that cannot be read on white and on black."""
 
 
 class _Heading(Heading):
@@ -78,37 +60,25 @@ class _Code(CodeBlock):
 
     @classmethod
     def create(cls, markdown: Markdown, token: Any) -> _Code:
-        made = cls("text", "")
-        made.info = token.info.strip()
-        return made
-
-    def __init__(self, lexer_name: str, theme: str) -> None:
-        super().__init__(lexer_name, theme)
-        self.info = ""
+        return cls(token.info.strip(), "")
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        if self.info:
-            yield Text(self.info, style="dim")
-        yield code(str(self.text), self.info.partition(" ")[0])
+        info, text = self.lexer_name, str(self.text).rstrip("\n")
+        if info:
+            yield Text(info, style="dim")
+        language = info.partition(" ")[0]
+        dull = not language or len(text) > LARGE
+        yield Text(text) if dull else Syntax(text, language, theme=_CODE, word_wrap=True, tab_size=4)
 
 
 class _Item(ListItem):
     """An item, whose number has a full stop."""
 
     def render_number(self, console: Console, options: ConsoleOptions, number: int, last_number: int) -> RenderResult:
-        width = len(str(last_number)) + 3
-        lines = console.render_lines(self.elements, options.update(width=max(options.max_width - width, 1)))
-        for n, line in enumerate(lines):
-            yield Segment(" " * width) if n else Segment(f"{number}.".rjust(width - 1) + " ", Style(bold=True))
-            yield from line
-            yield Segment.line()
-
-
-class _Rule(HorizontalRule):
-    """A line, without an empty one after it."""
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield Rule(style="markdown.hr", characters="─")
+        first, *rest = super().render_number(console, options, number, last_number)
+        assert isinstance(first, Segment)
+        yield Segment(f"{number}. ".rjust(len(first.text)), first.style)
+        yield from rest
 
 
 class _Markdown(Markdown):
@@ -120,20 +90,11 @@ class _Markdown(Markdown):
         "fence": _Code,
         "code_block": _Code,
         "list_item_open": _Item,
-        "hr": _Rule,
     }
 
     def __init__(self, source: str) -> None:
         super().__init__("", hyperlinks=False)  # a link may hide where it leads
         self.parsed = reader().parse(source)
-
-
-def code(text: str, language: str) -> RenderableType:
-    """Highlighted code, folded at the terminal's edge."""
-    text = text.rstrip("\n")
-    if not language or len(text) > LARGE:
-        return Text(text)
-    return Syntax(text, language, theme=_CODE, word_wrap=True, tab_size=4)
 
 
 class MarkdownLines:

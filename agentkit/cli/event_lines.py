@@ -37,9 +37,7 @@ class EventLines(Screen):
         usage = result.usage._asdict()
         self._json({"event": "run_ended", "finish": result.finish, "text": result.text, "usage": usage})
 
-    def broken_off(self, result: RunResult) -> None:
-        """Write the same of a run that was stopped or failed."""
-        self.ended(result)
+    broken_off = ended
 
     def failed(self, error: Exception) -> None:
         """Write what went wrong, here and as a complaint."""

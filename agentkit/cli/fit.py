@@ -7,18 +7,16 @@ import asyncio
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.cli.flag_words import TOOLS
-from agentkit.cli.model_choice import ModelChoice, add_model, add_server, is_reference, temperature, whole
+from agentkit.cli.flag_words import TOOLS, temperature, whole
+from agentkit.cli.model_choice import ModelChoice, add_model, add_server, is_reference
 from agentkit.cli.progress_line import ProgressLine
-from agentkit.cli.table import table
-from agentkit.cli.terminal import block, cut, plain, width
-from agentkit.cli.which_screen import capable, installed
+from agentkit.cli.terminal import block, cut, plain, table, width
 from agentkit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -40,10 +38,7 @@ def add(commands: Any) -> None:
     add_model(command)
     add_server(command)
     command.add_argument(
-        "--tools",
-        **TOOLS,
-        default=[],
-        help="also try these tools; they are never run, only their calls are judged",
+        "--tools", **TOOLS, default=[], help="also try these tools; they are never run, only their calls are judged"
     )
     command.add_argument(
         "--modes", metavar="A,B", help="such as native,xml,hermes+c (+c: by a grammar); default: by the model's name"
@@ -72,11 +67,11 @@ def run(arguments: argparse.Namespace) -> int:
     tools = ToolRegistry(*arguments.tools)
     told: list[FitProgress] = []
     try:
-        with watching() as watch, _unwarned():
+        with ProgressLine("fit") as progress, _unwarned():
 
             def seen(now: FitProgress) -> None:
                 told[:] = [now]
-                watch(now)
+                progress.show(f"{now.done} of {now.total} tasks, {now.mode}: {now.task}")
 
             report = asyncio.run(
                 fit(
@@ -125,7 +120,7 @@ def write(report: FitReport, where: str) -> None:
 
 
 def lines(report: FitReport, own: int = 0) -> Iterator[str]:
-    """What was found, for a person.
+    """Write the findings for a person.
 
     Args:
         report: the figures.
@@ -207,31 +202,3 @@ def _unwarned() -> Iterator[None]:
         yield
     finally:
         log.setLevel(before)
-
-
-@contextmanager
-def watching() -> Iterator[Callable[[FitProgress], None]]:
-    """Show the progress on standard error: as a bar, or in plain lines without the extra `cli`."""
-    if capable(sys.stderr) and installed():
-        with _bar(sys.stderr) as watch:
-            yield watch
-        return
-    with ProgressLine("fit") as line:
-        yield lambda now: line.show(f"{now.done} of {now.total} tasks, {now.mode}: {now.task}")
-
-
-@contextmanager
-def _bar(out: TextIO) -> Iterator[Callable[[FitProgress], None]]:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(file=out), transient=True) as progress:
-        bar = progress.add_task("")
-
-        def watch(now: FitProgress) -> None:
-            what = plain(f"{now.mode}: {now.task}").ljust(36)
-            progress.update(bar, description=escape(what), completed=now.done, total=now.total)
-
-        yield watch

@@ -1,11 +1,16 @@
-"""What errors say of Python's arguments, in the words of the command line; and how an argument refers to a tool."""
+"""Errors about Python's arguments in the words of the command line, and the types of its own arguments."""
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from math import inf
+from sys import float_info
+from typing import Any, Final, TypeVar
+
+N = TypeVar("N", int, float)
 
 _PHRASES: Final[Mapping[str, str]] = {
     "or pass api_key=": "or name another one with --api-key-env",
@@ -15,6 +20,7 @@ _PHRASES: Final[Mapping[str, str]] = {
     "base_url ends in": "--base-url ends in",
     "base_url has no path": "--base-url has no path",
     "constrained=True": "--constrained",
+    ": constrained= ": ": --constrained ",
 }
 
 _FLAGS: Final[Mapping[str, str]] = {
@@ -62,6 +68,32 @@ def tool_reference(text: str) -> str:
         "Support of the file shop.py in the current directory"
     )
 
+
+def number_type(kind: type[N], least: float, most: float, wanted: str) -> Callable[[str], N]:
+    """Make the type of an argument that is a number.
+
+    Args:
+        kind: int or float.
+        least: the smallest number.
+        most: the largest.
+        wanted: in words, for messages.
+    """
+
+    def read(text: str) -> N:
+        with suppress(ValueError):
+            if least <= (number := kind(text)) <= most:
+                return number
+        raise argparse.ArgumentTypeError(f"expected {wanted}, found {text!r}")
+
+    return read
+
+
+whole: Final = number_type(int, 1, inf, "an integer (1 or more)")
+temperature: Final = number_type(float, 0, float_info.max, "a number, 0 or more")
+port: Final = number_type(int, 0, 65_535, "a port from 0 to 65535")
+
+APPROVALS: Final = ("ask", "always", "never")
+"""The ways to treat calls that wait for approval."""
 
 TOOLS: Final[Mapping[str, Any]] = {"nargs": "+", "type": tool_reference, "metavar": "MODULE:CLASS"}
 """The settings of an option for tools."""

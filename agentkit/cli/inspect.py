@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agentkit.cli.flag_words import TOOLS
 from agentkit.cli.keyboard import whole_input
 from agentkit.cli.screen import Screen
-from agentkit.cli.table import table
-from agentkit.cli.terminal import as_json, plain
+from agentkit.cli.terminal import as_json, plain, table
 from agentkit.errors import ConfigError
 from agentkit.events import CallEnd, CallError, Text, Thinking
 
@@ -104,7 +103,7 @@ def read(event: CallEnd | CallError, registry: ToolRegistry) -> dict[str, Any]:
 
 
 def judged(event: CallEnd, registry: ToolRegistry) -> dict[str, str] | None:
-    """What is wrong with a readable call; unknown tools are reported only if tools were passed."""
+    """Find the error in a readable call; unknown tools are reported only if tools were passed."""
     from agentkit import formats
     from agentkit.schemas.words import InvalidArguments
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Protocol
 
 from agentkit.agent import Agent, Approved, Decision, RunResult, RunStream, call_hash
 from agentkit.agent.lifecycle import TurnStarted
@@ -16,40 +15,6 @@ from agentkit.threads.reading import read_log
 from agentkit.threads.resume import settle
 from agentkit.threads.saying import put
 from agentkit.tool.codec import from_json
-
-
-class KeptChat(Protocol):
-    """What a chat requires of its conversation."""
-
-    agent: Agent
-
-    async def say(self, text: str) -> None:
-        """Add the user's message."""
-        ...
-
-    def run(self) -> RunStream:
-        """Let the model continue."""
-        ...
-
-    def keep(self, result: RunResult) -> None:
-        """Handle the end of a run, even an early or failed one."""
-        ...
-
-    async def waiting(self) -> tuple[ToolCall, ...]:
-        """The calls that wait for approval."""
-        ...
-
-    async def started_before(self) -> frozenset[str]:
-        """The ids of those of them that were started and interrupted."""
-        ...
-
-    async def decide(self, call: ToolCall, decision: Decision) -> None:
-        """Decide whether a waiting call may run; the next run executes it."""
-        ...
-
-    def watch(self, event: object) -> Awaitable[None] | None:
-        """A hook of the runs."""
-        ...
 
 
 class InMemory:
@@ -95,8 +60,9 @@ class InMemory:
         """Decide whether a waiting call may run."""
         self._decisions[call.id] = decision
 
-    def watch(self, event: object) -> None:
-        """Nobody else can write here."""
+    def watch(self, event: object) -> Awaitable[None] | None:
+        """Nothing to do: nobody else can write here."""
+        return None
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -180,7 +146,7 @@ class InThread:
             await self.manager.deny(self.id, call.id, decision.reason, by=who())
 
     def is_unfinished(self, log: Log) -> bool:
-        """Whether a run was interrupted: there are open calls, or the model has not answered yet.
+        """Say if a run was interrupted: there are open calls, or the model has not answered yet.
 
         After a run that was stopped deliberately it is the user's turn.
         """
@@ -189,3 +155,6 @@ class InThread:
             return True
         stopped = bool(log.entries) and log.entries[-1].body.get("response", {}).get("finish") == "cancelled"
         return bool(log.entries) and plan.finish is None and not stopped
+
+
+KeptChat = InMemory | InThread

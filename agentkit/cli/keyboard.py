@@ -74,6 +74,30 @@ def _invalid(error: UnicodeDecodeError) -> str:
     return f"not valid UTF-8 (byte 0x{error.object[error.start]:02x} at {error.start})"
 
 
+def read_object(text: str, what: str, example: str) -> dict[str, Any]:
+    """Read a JSON object that a user wrote.
+
+    Args:
+        text: as it was written.
+        what: what it is, for messages.
+        example: such an object.
+
+    Raises:
+        ConfigError: it is not a JSON object, or a key in it has two values.
+    """
+    from agentkit.schemas.typed import values
+
+    try:
+        given = values.load(text)
+    except values.GivenTwice as e:
+        raise ConfigError(f"{what}: {e}") from None
+    except ValueError as e:
+        raise ConfigError(f"{what}: not JSON: {e}") from None
+    if not isinstance(given, dict):
+        raise ConfigError(f"{what}: expected a JSON object such as {example}, found {text!r:.60}")
+    return given
+
+
 def whole_input() -> str:
     """All of standard input, each character and line end as it is: UTF-8, or what the environment says.
 

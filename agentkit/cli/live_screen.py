@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any, Final, TextIO
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text as Styled
 
@@ -19,9 +19,7 @@ from agentkit.cli.call_panels import CallPanel
 from agentkit.cli.drawing import THEME, MarkdownLines, Safe
 from agentkit.cli.keyboard import unechoed
 from agentkit.cli.markdown_blocks import MarkdownBlocks
-from agentkit.cli.printed_lines import PrintedLines
-from agentkit.cli.screen import OF_CALLS, Screen
-from agentkit.cli.status import Status
+from agentkit.cli.screen import OF_CALLS, PrintedLines, Screen
 from agentkit.cli.terminal import cut, plain, visible
 from agentkit.events import (
     ApprovalRequired,
@@ -40,10 +38,12 @@ from agentkit.events import (
     UnreadCall,
     Usage,
 )
+from agentkit.models.tokens import text_tokens
 
 THOUGHT: Final = 2_000  # characters kept of thinking, of which one line is shown
+FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+PER_SECOND: Final = 10  # frames
 LONG: Final = 4_000  # characters of a block that is drawn as Markdown while it grows
-FRAME: Final = 0.08  # seconds between two drawings
 
 
 class LiveScreen(Screen):
@@ -61,11 +61,11 @@ class LiveScreen(Screen):
         )
         super().__init__(out, not self._console.no_color, answers)
         self._clock = clock
-        self._drawn: list[Any] = [None, 0.0]  # the region that is drawn again, and when it was
+        self._live: Live | None = None  # the region that is drawn again, while a run is shown
         self._blocks = MarkdownBlocks()
         self._thought: tuple[float, str] | None = None  # since when, and the first of it
         self._panels: dict[int, CallPanel] = {}
-        self._status = Status(clock)
+        self._status = Status(clock, "")
         self._after_text = False  # whether the last thing printed was a block of text
 
     def show(self, event: Event) -> None:
@@ -85,7 +85,8 @@ class LiveScreen(Screen):
                 self._thought = (began, (said + text)[:THOUGHT])
             case Usage() | Finish():
                 self._invented = False
-                self._status.counted(event)
+                if isinstance(event, Usage):
+                    self._status.counted(event)
             case InventedResult() | UnreadCall():
                 self._no_answer(event)
             case _:
@@ -100,17 +101,15 @@ class LiveScreen(Screen):
                 self._status.streamed("", text)
                 self._panel(index).write(text, key)
             case CallEnd(index, call):
-                self._panel(index).called(call, f"in {call.format}" if call.format else "")
+                self._panel(index).called(call)
             case ToolStarted(index, call):
                 self._status.doing("running", plain(call.name))
                 panel = self._panel(index, call)
                 panel.began, panel.seconds = self._clock(), 0.0
-            case ToolCompleted(index, call, result, seconds):
-                self._answered(index, call, ("✓", "green", result.text), seconds)
-            case ToolFailed(index, call, result, seconds):
-                self._answered(index, call, ("✗", "red", result.text), seconds, str(result.code))
-            case ToolSkipped(index, call, result):
-                self._answered(index, call, ("○", "red", result.text), None, str(result.code))
+            case ToolCompleted() | ToolFailed() | ToolSkipped():
+                self._panel(event.index, event.call).answered(event)
+                self._print(self._panels.pop(event.index))
+                self._status.doing("running", "") if self._panels else self._status.waiting()
             case ApprovalRequired(index, call, reason):
                 self._panels.pop(index, None)  # its arguments are shown with the question, or with the answer
                 why = f": {visible(reason)}" if reason else ""
@@ -124,28 +123,18 @@ class LiveScreen(Screen):
                 self._panels[index].called(call)
         return self._panels[index]
 
-    def _answered(
-        self, index: int, call: Any, answer: tuple[str, str, str], seconds: float | None, code: str = ""
-    ) -> None:
-        panel = self._panel(index, call)
-        panel.called(call, plain(code) or (f"in {call.format}" if call.format else ""))
-        panel.seconds = seconds
-        panel.answer(*answer)
-        self._print(self._panels.pop(index))
-        self._status.doing("running", "") if self._panels else self._status.waiting()
-
     @contextmanager
     def answering(self, who: str) -> Iterator[None]:
         """While a run is shown, draw the region below what is complete; what tools print appears above it."""
-        self._status.begin(plain(who))
+        self._status = Status(self._clock, plain(who))
         self.printed = PrintedLines()
         live = Live(
-            get_renderable=lambda: _Region(self), console=self._console, auto_refresh=False, transient=True,
+            get_renderable=self._region, console=self._console, auto_refresh=False, transient=True,
             redirect_stdout=False, redirect_stderr=False,
         )  # fmt: skip
         with unechoed(), redirect_stdout(self.printed), redirect_stderr(self.printed):
             live.start(refresh=True)
-            self._drawn[0] = live
+            self._live = live
             try:
                 yield
             finally:
@@ -155,39 +144,26 @@ class LiveScreen(Screen):
                 for panel in self._panels.values():
                     self._print(panel)
                 self._panels.clear()
-                self._drawn[0] = None
+                self._live = None
                 live.stop()
                 self.answered()
 
     def tick(self) -> None:
         """Draw what has come since the last time."""
-        if self._drawn[0] is None or self._clock() - self._drawn[1] < FRAME:
+        if self._live is None:
             return
-        self._drawn[1] = self._clock()
         self._others()
         if self.answers is None:
             self._blocks_done(self._blocks.finished())
         for panel in self._panels.values():
             if panel.seconds is not None:
                 panel.seconds = self._clock() - panel.began
-        self._drawn[0].refresh()
+        self._live.refresh()
 
-    def line(self, text: str = "", saying: object = None) -> None:
-        """Write a separate line."""
-        self._folded()
-        self._said()
-        self._console.print(Styled.from_ansi(text), soft_wrap=True)
-        self._after_text = False
-
-    def note(self, text: str) -> None:
-        """Say something about the session, folded between words."""
+    def line(self, text: str = "") -> None:
+        """Write a separate line, folded between words."""
         self.fresh()
-        self._print(Styled(visible(text), "dim"))
-
-    def problem(self, text: str) -> None:
-        """Say what the user should not miss, folded between words."""
-        self.fresh()
-        self._print(Styled(plain(text), "red"))
+        self._print(Styled.from_ansi(text))
 
     def fresh(self) -> None:
         """Print what is left of the text."""
@@ -230,12 +206,13 @@ class LiveScreen(Screen):
         self._console.print(Safe(part), end="")
         self._after_text = False
 
-    def region(self, height: int) -> Iterator[RenderableType]:
-        """What may still change.
+    def _region(self) -> RenderableType:
+        """Return what may still change: never more than the terminal has, or what scrolls away could not be removed."""
+        height = max(self._console.height - 2, 1)
+        status = Styled(cut(self._status.line(), self._console.width - 1), "dim")
+        return Group(Safe(*self._unfinished(height), last=height), Safe(status))
 
-        Args:
-            height: the lines that there are for it.
-        """
+    def _unfinished(self, height: int) -> Iterator[RenderableType]:
         if self._thought is not None:
             words = cut(" ".join(self._thought[1].split())[-self._console.width :], self._console.width - 2)
             yield Safe(Styled(f"… {words}", "dim italic"))
@@ -243,21 +220,51 @@ class LiveScreen(Screen):
             yield Safe(*([""] if self._after_text else []), _growing(self._blocks.open, height), last=height)
         yield from map(Safe, self._panels.values())
 
-    def status(self) -> RenderableType:
-        """The line at the bottom."""
-        return Safe(Styled(cut(self._status.line(), self._console.width - 1), "dim"))
 
+class Status:
+    """The state of one run.
 
-class _Region:
-    """The lines that are drawn again: never more than the terminal has, or what scrolls away could not be removed."""
+    Args:
+        clock: seconds.
+        who: the model's name.
+    """
 
-    def __init__(self, screen: LiveScreen) -> None:
-        self._screen = screen
+    def __init__(self, clock: Callable[[], float], who: str) -> None:
+        self._clock, self._who = clock, who
+        self._began = clock()
+        self._spent = Usage()
+        self._streamed = 0.0  # tokens of the response, as estimated
+        self.waiting()
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        height = max(options.size.height - 2, 1)
-        yield Safe(*self._screen.region(height), last=height)
-        yield self._screen.status()
+    def waiting(self) -> None:
+        """Say that the model is asked."""
+        self.doing("waiting for", self._who)
+
+    def doing(self, what: str, name: str) -> None:
+        """Say that something else is done: such as `running`, and a tool's name."""
+        self._doing = f"{what} {name}".strip()
+
+    def streamed(self, what: str, text: str) -> None:
+        """Count some more of a response; `what` is such as `writing`, or empty to keep what is shown."""
+        self._doing = what or self._doing
+        self._streamed += text_tokens(text)
+
+    def counted(self, usage: Usage) -> None:
+        """Take over what the provider has counted."""
+        self._spent = self._spent.plus(usage)
+        self._streamed = 0.0
+
+    def line(self) -> str:
+        """Write the state, now."""
+        seconds = self._clock() - self._began
+        parts = [f"{FRAMES[int(seconds * PER_SECOND) % len(FRAMES)]} {seconds:.0f} s", self._doing]
+        out = self._spent.output_tokens + round(self._streamed)
+        if self._spent.input_tokens:
+            parts.append(f"{self._spent.input_tokens:,} tokens in")
+        if out:
+            unit = "out" if self._spent.input_tokens else f"token{'s' * (out != 1)} out"
+            parts.append(f"{'~' if self._streamed else ''}{out:,} {unit}")
+        return " · ".join(filter(None, parts))
 
 
 def _growing(source: str, height: int) -> RenderableType:

@@ -12,7 +12,6 @@ from typing import Final
 
 from markdown_it import MarkdownIt
 
-_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})[^\n]*\n")
 _BLANK_AT_END: Final = re.compile(r"(?:^|\n)[ \t]*\n\Z")
 _AROUND: Final = re.compile(r"\A(?:[ \t]*\n)+|(?:\n[ \t]*)+\Z")
 _ENDS: Final = ("paragraph_open", "heading_open", "table_open", "hr")
@@ -43,7 +42,7 @@ class MarkdownBlocks:
     def finished(self) -> list[str]:
         """The blocks that nothing can change any more; each is returned once."""
         end = self.open.rfind("\n") + 1  # an incomplete line may still become anything
-        if end == self._looked or _in_fence(self.open, end):
+        if end == self._looked:
             return []
         text = self.open[:end]
         starts, last = _starts(text)
@@ -57,16 +56,6 @@ class MarkdownBlocks:
         """All that is left, as blocks."""
         text, self.open, self._looked = self.open, "", 0
         return _without_blank_lines(_cut(text, _starts(text)[0]))
-
-
-def _in_fence(text: str, end: int) -> bool:
-    """Whether a text is a fence that is not closed yet. Quicker than parsing it: a fence can be long."""
-    opened = _FENCE.match(text, 0, end)
-    if opened is None:
-        return False
-    mark = opened[1]
-    closing = re.compile(rf"^ {{0,3}}{mark[0]}{{{len(mark)},}}[ \t]*$", re.MULTILINE)
-    return closing.search(text, opened.end(), end) is None
 
 
 def _starts(text: str) -> tuple[list[int], str]:

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.checks.spelling import did_you_mean, nearest, then
-from agentkit.cli.flag_words import in_flags
+from agentkit.cli.flag_words import in_flags, temperature, whole
 from agentkit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -39,9 +39,7 @@ def add_model(command: argparse.ArgumentParser, *, required: bool = True) -> Non
 def add_format(command: argparse.ArgumentParser, default: str | None = None) -> None:
     """Declare how calls are written; None is native calls."""
     command.add_argument(
-        "--format",
-        default=default,
-        help=f"text format of the calls, such as xml; default: {default or 'native calls'}",
+        "--format", default=default, help=f"text format of the calls, such as xml; default: {default or 'native calls'}"
     )
 
 
@@ -63,27 +61,9 @@ def add_settings(command: argparse.ArgumentParser) -> None:
     command.add_argument("--max-turns", type=whole, metavar="N", help="responses to one message at most; default: 50")
 
 
-def whole(text: str) -> int:
-    """An integer of 1 or more, as an argument of a command."""
-    if not (text.isascii() and text.isdigit() and int(text[:9])):
-        raise argparse.ArgumentTypeError(f"expected an integer (1 or more), found {text!r}")
-    return int(text)
-
-
-def temperature(text: str) -> float:
-    """A temperature, as an argument of a command."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a number, 0 or more, found {text!r}")
-    return number
-
-
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """What was said about the model.
+    """The model that the options name.
 
     Args:
         model: a model string, or `module:name`.
@@ -120,7 +100,6 @@ class ModelChoice:
 
         if (wrong := _wrong_string(self.model)) is not None:
             raise wrong
-        self._refuse_unfit()
         key = None if self.api_key_env is None else key_in(self.api_key_env)
         try:
             return model(
@@ -135,7 +114,7 @@ class ModelChoice:
             raise ConfigError(in_flags(str(e))) from e
 
     def renamed(self, model: str) -> ModelChoice:
-        """The same with another model. Another provider's has none of this one's server; an object has options itself.
+        """Choose another model. Another provider's has none of this one's server; an object has options itself.
 
         Args:
             model: a model string, or `module:name`.
@@ -147,7 +126,7 @@ class ModelChoice:
         return ModelChoice(model, self.format)
 
     def rewritten(self, format: str | None) -> ModelChoice:
-        """The same with calls in another format; None for native ones."""
+        """Choose another format of the calls; None for native ones."""
         return replace(self, format=format, constrained=self.constrained and format is not None)
 
     def _refuse_beside_object(self) -> None:
@@ -162,27 +141,9 @@ class ModelChoice:
                 f"{' and '.join(given)} out, or write --model openai:NAME"
             )
 
-    def _refuse_unfit(self) -> None:
-        from agentkit.models.servers import SERVERS
-
-        if not self.constrained:
-            return
-        takers = [name for name, server in SERVERS.items() if not isinstance(server.grammar, str)]
-        if self.format is None or self.server is None:
-            missing = [*(["--format NAME"] if self.format is None else []), *([] if self.server else ["--server NAME"])]
-            raise ConfigError(
-                f"--constrained also needs {' and '.join(missing)}: it constrains calls in a text format by a grammar, "
-                f"which the servers {', '.join(takers)} accept"
-            )
-        if self.server not in takers:
-            raise ConfigError(
-                f"--constrained --server {self.server}: {SERVERS[self.server].grammar}; those that do are "
-                f"{', '.join(takers)}"
-            )
-
 
 def is_reference(name: str) -> bool:
-    """Whether the value of `--model` is `module:name`, and not a model string, even one with a typo."""
+    """Say if the value of `--model` is `module:name`, and not a model string, even one with a typo."""
     from agentkit.foreign import provider_hints as hints
     from agentkit.models.model_strings import PROVIDERS
 

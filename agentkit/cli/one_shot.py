@@ -51,15 +51,13 @@ def message(words: list[str]) -> str:
     Raises:
         ConfigError: there is nothing to say, or standard input is not text.
     """
-    parts: list[str] = []
+    text = ""
     for word in words:
         if word == STDIN:
-            parts.append("\n\n" if parts else "")
-            parts.append(as_text(sys.stdin.read()).strip("\n"))
-            parts.append("\n\n")
+            text += "\n\n" * bool(text) + as_text(sys.stdin.read()).strip("\n") + "\n\n"
         else:
-            parts.append(word if not parts or parts[-1].endswith("\n") else f" {word}")
-    if not (text := "".join(parts).strip()):
+            text += word if not text or text.endswith("\n") else f" {word}"
+    if not (text := text.strip()):
         where = "standard input is empty" if STDIN in words else "it is empty"
         raise ConfigError(f"expected a message, but {where}")
     return text

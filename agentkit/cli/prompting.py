@@ -88,7 +88,7 @@ class _CleanHistory(FileHistory):
 
 
 def _dots(width: int, line: int, wrapped: int) -> StyleAndTextTuples:
-    """What stands before the second line and all others."""
+    """Return the mark before the second line and all others."""
     return [("class:dim", "...".rjust(width - 1) + " ")]
 
 

@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import Any
 
-from agentkit.cli.serve_mcp import port
+from agentkit.cli.flag_words import port
 
 HOST, PORT = "127.0.0.1", 1212
 

@@ -1,4 +1,4 @@
-"""What the words of `agentkit rollout` stand for: its tools, its policy, its tokenizer, its format."""
+"""The tools, policy, tokenizer and format that the words of `agentkit rollout` name."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from agentkit.errors import ConfigError
 
 if TYPE_CHECKING:
     from agentkit.formats import Format
+    from agentkit.interop.verl.verl_config import McpEntry
     from agentkit.rollout import Policy
-    from agentkit.rollout.configured.verl_config import McpEntry
 
 NATIVE: Final = "native"
 KEY: Final = "VLLM_API_KEY"
@@ -45,7 +45,7 @@ def add_tools(command: argparse.ArgumentParser) -> None:
 
 def _add_settings(command: argparse.ArgumentParser, given: Sequence[str]) -> None:
     """The flags that are generated from open-instruct's configuration classes, which take a moment to load."""
-    from agentkit.rollout.configured.open_instruct_config import add_settings
+    from agentkit.interop.open_instruct.open_instruct_config import add_settings
 
     at = given.index("--tools") + 1 if "--tools" in given else len(given)
     with suppress(ConfigError):  # said when the tools are made
@@ -55,7 +55,7 @@ def _add_settings(command: argparse.ArgumentParser, given: Sequence[str]) -> Non
 
 
 class ChosenTools:
-    """What the words after `--tools` name.
+    """The tools that the words after `--tools` name.
 
     A registry of open-instruct's form chooses all of its tools, or those of them that other words name.
 
@@ -67,7 +67,7 @@ class ChosenTools:
     """
 
     def __init__(self, words: Sequence[str]) -> None:
-        from agentkit.rollout.configured.open_instruct_config import ready_made
+        from agentkit.interop.open_instruct.open_instruct_config import ready_made
 
         self.registry = dict(ready_made())
         self.found: dict[str, Any] = {}
@@ -87,8 +87,8 @@ class ChosenTools:
 
 
 def _in_module(word: str) -> Any:
-    """What a word of a module names: a registry of configuration classes, or a list of tools."""
-    from agentkit.rollout.configured.open_instruct_config import is_config
+    """Load the module that a word names: a registry of configuration classes, or a list of tools."""
+    from agentkit.interop.open_instruct.open_instruct_config import is_config
     from agentkit.tool.references import load
 
     if ":" in word:
@@ -113,12 +113,11 @@ def _in_module(word: str) -> Any:
 
 
 def _is_tool(found: Any) -> bool:
-    from agentkit.rollout.tools import open_instruct_shape, verl_shape
+    from agentkit.rollout.tools.decorated import shape_of
     from agentkit.tool.declare import declared, schemas_of
 
     if isinstance(found, type):
-        shaped = verl_shape.recognised(found) or open_instruct_shape.recognised(found)
-        return shaped or bool(declared(found))
+        return shape_of(found) is not None or bool(declared(found))
     return bool(schemas_of(found))
 
 
@@ -134,7 +133,7 @@ def tools_of(arguments: argparse.Namespace) -> list[Any]:
     Raises:
         ConfigError: one names none.
     """
-    from agentkit.rollout.configured.open_instruct_config import config_from_flags
+    from agentkit.interop.open_instruct.open_instruct_config import config_from_flags
 
     chosen = ChosenTools(arguments.tools)
     theirs = [word for word in chosen.words if word in chosen.registry]
@@ -157,7 +156,7 @@ def tools_of(arguments: argparse.Namespace) -> list[Any]:
 
 
 def _of_yaml(path: str, allow: Sequence[str]) -> Sequence[Any]:
-    from agentkit.rollout.configured.verl_config import verl_tools
+    from agentkit.interop.verl.verl_config import verl_tools
 
     return verl_tools(path, allow=allow, mcp=_mcp_tools)
 

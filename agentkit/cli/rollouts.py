@@ -5,19 +5,19 @@ from __future__ import annotations
 import argparse
 import asyncio
 import signal
-import sys
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing, suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.cli.model_choice import add_format, add_model, whole
+from agentkit.cli.flag_words import whole
+from agentkit.cli.keyboard import read_object
+from agentkit.cli.model_choice import add_format, add_model
 from agentkit.cli.progress_line import ProgressLine
 from agentkit.cli.rollout_parts import add_policy, add_tools, format_of, policy_of, tokenizer_of, tools_of
-from agentkit.cli.terminal import plain, visible
+from agentkit.cli.terminal import complain, plain, visible
 from agentkit.errors import ConfigError
-from agentkit.schemas.typed import values
 
 if TYPE_CHECKING:
     from agentkit.rollout import Measures, Policy, RecordFile, Rollout, Sample, TrajectoryRecord
@@ -239,25 +239,8 @@ def _rollout(arguments: argparse.Namespace, policy: Policy, tokenizer: Any) -> R
         limits=RolloutLimits(**limits),
         aggregate=arguments.aggregate,
         concurrency=arguments.concurrency,
-        sampling=_sampling(arguments.sampling),
+        sampling=read_object(arguments.sampling, "--sampling", '{"temperature": 1.0}'),
     )
-
-
-def _sampling(text: str) -> Mapping[str, Any]:
-    try:
-        found = values.load(text)
-    except values.GivenTwice as e:
-        raise ConfigError(f"--sampling: {e}") from None
-    except ValueError as e:
-        raise ConfigError(f"--sampling: not JSON: {e}; found {text!r:.60}") from e
-    if not isinstance(found, dict):
-        raise ConfigError(f'--sampling: expected a JSON object such as {{"temperature": 1.0}}, found {text!r:.60}')
-    return found
-
-
-def complain(text: str) -> None:
-    """Print a line to standard error."""
-    print(plain(text), file=sys.stderr, flush=True)
 
 
 # ---------------------------------------------------------------- the report

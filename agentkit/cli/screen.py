@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import os
-import re
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from textwrap import indent
+from itertools import islice
 from typing import TYPE_CHECKING, Final, TextIO
 
 from agentkit.cli.flag_words import in_flags
-from agentkit.cli.printed_lines import PrintedLines
-from agentkit.cli.terminal import plain, visible
+from agentkit.cli.terminal import arguments, block, cut, duration, first_lines, plain, visible, width
 from agentkit.events import (
     ApprovalRequired,
-    ArgumentDelta,
     CallEnd,
     CallError,
     CallStart,
@@ -34,15 +33,55 @@ if TYPE_CHECKING:
     from agentkit.agent import RunResult
 
 STYLES: Final = {"dim": "2", "bold": "1", "red": "31", "green": "32", "cyan": "36"}
-ARGUMENT: Final = 600  # characters shown of an argument as it streams
-WRITTEN: Final = 80  # characters shown of a text call's source
-RESULT: Final = 400  # characters shown of a result
-NO_KEY: Final = object()
+LINES: Final = 10  # shown of the arguments, and of the result
 OF_CALLS: Final = (
     CallStart, CallEnd, CallError, ToolStarted, ToolCompleted, ToolFailed, ToolSkipped, ApprovalRequired,
     InventedResult, UnreadCall,
 )  # fmt: skip
 """The events that show that the text before them was not the answer yet."""
+
+
+def outcome(event: ToolCompleted | ToolFailed | ToolSkipped) -> tuple[str, str, str]:
+    """Return the mark of an answered call, the mark's colour, and the code of the error; empty if there is none."""
+    if isinstance(event, ToolCompleted):
+        return "✓", "green", ""
+    return "○" if isinstance(event, ToolSkipped) else "✗", "red", plain(str(event.result.code))
+
+
+def result_lines(text: str, width: int, most: int = LINES) -> list[str]:
+    """Return the first lines of a result, and how many more there are; cheap if it is long."""
+    text = plain(text).strip("\n")
+    shown = list(islice(block(text, width), most + 2)) if text else []
+    return first_lines(shown, most, len(text.splitlines()))
+
+
+class PrintedLines(io.TextIOBase):
+    """A stream in place of standard output, also for other threads: whole lines, to be taken out later."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._lines: deque[str] = deque()
+
+    def write(self, text: str) -> int:
+        """Keep a text."""
+        *lines, self._held = (self._held + text).split("\n")
+        self._lines.extend(map(plain, lines))
+        return len(text)
+
+    def writable(self) -> bool:
+        """True."""
+        return True
+
+    def lines(self, *, rest: bool = False) -> Iterator[str]:
+        """Take the lines that were printed since the last time.
+
+        Args:
+            rest: also a line that did not end.
+        """
+        if rest and self._held:
+            self.write("\n")
+        while self._lines:
+            yield self._lines.popleft()
 
 
 class Screen:
@@ -62,11 +101,8 @@ class Screen:
         self._over = False  # whether the response that it is from is over
         self.printed = PrintedLines()  # by tools, while a run is shown
         self.colour = out.isatty() and not os.environ.get("NO_COLOR") if colour is None else colour
-        self._fresh = True  # whether at the beginning of a line
-        self._saying: object = None  # what the current line belongs to
+        self._saying = ""  # the kind of text that the current line belongs to; empty at the beginning of a line
         self._invented = False  # whether the last thing said was that
-        self._key: object = NO_KEY  # the current argument's; None for a native call's JSON
-        self._shown = 0  # characters shown of it
         self._held = ""  # line ends that are written only if something follows
 
     def show(self, event: Event) -> None:
@@ -102,27 +138,23 @@ class Screen:
 
     def _of_calls(self, event: Event) -> None:
         match event:
-            case CallStart(index, name):
-                self.line(f"→ {self.style(plain(name), 'cyan', 'bold')}", ("call", index))
-            case ArgumentDelta(index, text, key):
-                self._argument(index, text, key)
-            case CallEnd(_, call) if call.format:
-                self._written(call.format, call.raw)
-            case ToolCompleted(_, call, result, seconds):
-                self._result(f"{self.style('✓', 'green')} {plain(call.name)}", result.text, f" {seconds * 1000:.0f} ms")
-            case ToolFailed(_, call, result, _):
-                mark = self.style("✗", "red")
-                self._result(
-                    f"{mark} {plain(call.name) or 'unreadable call'} {plain(str(result.code))}", result.text, ""
-                )
-            case ToolSkipped(_, call, result):
-                self._result(f"{self.style('○', 'red')} {plain(call.name)} {plain(str(result.code))}", result.text, "")
+            case CallEnd(_, call):
+                self.line(f"→ {self.style(plain(call.name), 'cyan', 'bold')}")
+                given = list(arguments(call.arguments, width(), "    "))
+                written = [f"    ({plain(call.format)}: {cut(call.raw, width() - 20)})"] if call.format else []
+                for line in (*first_lines(given, LINES, indent="    "), *written):
+                    self.line(self.style(line, "dim"))
+            case ToolCompleted() | ToolFailed() | ToolSkipped():
+                mark, colour, code = outcome(event)
+                spent = "" if isinstance(event, ToolSkipped) else duration(event.seconds)
+                head = [plain(event.call.name) or "unreadable call", code, self.style(spent, "dim")]
+                lines = result_lines(event.result.text, width() - 4)
+                separator = " " if len(lines) == 1 else "\n    "
+                said = separator.join(["", *lines])
+                self.line(f"{self.style(mark, colour)} {' '.join(filter(None, head))}:{said}")
             case ApprovalRequired(_, call, reason):
                 why = f": {plain(reason)}" if reason else ""
                 self.line(f"{self.style('?', 'cyan', 'bold')} {plain(call.name)} waits for approval{why}")
-            case _:
-                return
-        self.out.flush()
 
     @contextmanager
     def answering(self, who: str) -> Iterator[None]:
@@ -190,59 +222,29 @@ class Screen:
         for line in self.printed.lines(rest=rest):
             self.line(line)
 
-    def line(self, text: str = "", saying: object = None) -> None:
-        """Write a separate line; later text of the same `saying` continues after it."""
+    def line(self, text: str = "") -> None:
+        """Write a separate line."""
         self.fresh()
-        self.out.write(text if saying else f"{text}\n")
-        self._fresh, self._saying, self._key = saying is None, saying, NO_KEY
+        self.out.write(f"{text}\n")
         self.out.flush()
 
     def fresh(self) -> None:
         """End the current line, if any."""
-        if not self._fresh:
+        if self._saying:
             self.out.write("\n")
-        self._fresh, self._saying, self._held = True, None, ""
+        self._saying = self._held = ""
 
     def style(self, text: str, *names: str) -> str:
         """The text in these styles, if colour is on."""
         return f"\x1b[{';'.join(STYLES[n] for n in names)}m{text}\x1b[0m" if self.colour and text else text
 
     def _say(self, saying: str, text: str, *styles: str) -> None:
+        """Continue a text; line ends at its end are held back until more follows."""
         if self._saying != saying:
             self.fresh()
             text = text.lstrip("\n")
-        if text := plain(text):
-            self._write(text, "\n", *styles)
+        text = self._held + plain(text)
+        if body := text.rstrip("\n"):
+            self.out.write(self.style(body, *styles))
             self._saying = saying
-
-    def _argument(self, index: int, text: str, key: str | None) -> None:
-        if self._saying != ("call", index):
-            self.line(f"  … of call {index + 1}", ("call", index))
-        if self._key != key:
-            self._key, self._shown, self._held = key, 0, ""
-            self.out.write("\n    " + (f"{plain(key)}: " if key else ""))
-        room = ARGUMENT - self._shown
-        self._shown += len(text)
-        if room > 0:
-            self._write(plain(text[:room]), "\n    ", "dim")
-            self.out.write(" …" if len(text) > room else "")
-
-    def _write(self, text: str, newline: str, *styles: str) -> None:
-        """Continue the current line; line ends at the end of `text` are held back until more follows."""
-        body = text.rstrip("\n")
-        if body:
-            indented = re.sub("\n(?=[^\n])", newline, f"{self._held}{body}")
-            self.out.write(self.style(indented, *styles))
-            self._held, self._fresh = "", False
-        self._held += "\n" * (len(text) - len(body))
-
-    def _written(self, format: str, raw: str) -> None:
-        """The call's source in the model's text; a native call has none."""
-        first, _, rest = plain(raw).partition("\n")
-        cut = len(first) > WRITTEN or rest
-        self.line(self.style(f"    ({plain(format)}: {first[:WRITTEN]}{' …' if cut else ''})", "dim"))
-
-    def _result(self, head: str, text: str, tail: str) -> None:
-        shown = plain(text if len(text) <= RESULT else f"{text[:RESULT]} … ({len(text)} characters)").rstrip("\n")
-        body = f" {shown}" if "\n" not in shown else f"\n{indent(shown, '    ')}"
-        self.line(f"{head}{self.style(tail, 'dim')}:{body}")
+        self._held = text[len(body) :]

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentkit.cli.flag_words import TOOLS
+from agentkit.cli.flag_words import TOOLS, port
 from agentkit.cli.keyboard import typed
 from agentkit.cli.terminal import plain
 from agentkit.errors import ConfigError
@@ -33,12 +33,7 @@ def add(commands: Any) -> None:
         help="serve tools to MCP clients",
         description="Serve tools over the Model Context Protocol: over standard input and output, or with --http.",
     )
-    command.add_argument(
-        "--tools",
-        **TOOLS,
-        required=True,
-        help="such as agentkit_tools.files:Files",
-    )
+    command.add_argument("--tools", **TOOLS, required=True, help="such as agentkit_tools.files:Files")
     command.add_argument("--name", default="agentkit", help="the server's name; default: agentkit")
     command.add_argument("--http", action="store_true", help="serve streamable HTTP, at /mcp")
     command.add_argument("--host", default="127.0.0.1", help="the address to listen at; default: 127.0.0.1")
@@ -95,19 +90,8 @@ async def _http(server: Server[Any], arguments: argparse.Namespace) -> None:
 
 
 def _no_departure(record: logging.LogRecord) -> bool:
-    """Whether a record of the SDK tells anything but that a client left before it had sent its request."""
+    """Say if a record of the SDK tells more than that a client left before it had sent its request."""
     return record.exc_info is None or type(record.exc_info[1]).__name__ != "ClientDisconnect"
-
-
-def port(text: str) -> int:
-    """The number of a port, as an argument of a command."""
-    try:
-        number = int(text)
-    except ValueError:
-        number = -1
-    if not 0 <= number <= 65_535:
-        raise argparse.ArgumentTypeError(f"expected a port from 0 to 65535, found {text!r}")
-    return number
 
 
 # ---------------------------------------------------------------- the servers of a chat

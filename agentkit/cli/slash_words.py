@@ -1,4 +1,4 @@
-"""What a user of the chat can say to the program instead of to the model: `/help`, `/model`, … Knows no model."""
+"""The words that a user of the chat says to the program, not to the model: `/help`, `/model`, … Knows no model."""
 
 from __future__ import annotations
 
@@ -19,29 +19,17 @@ WORDS: Final[Mapping[str, str]] = {
 }
 """Each word, and what it does."""
 
-ALIKE: Final[Mapping[str, str]] = {
-    "quit": "exit",
-    "q": "exit",
-    "bye": "exit",
-    "?": "help",
-    "h": "help",
-    "commands": "help",
-    "tool": "tools",
-    "models": "model",
-    "formats": "format",
-    "threads": "thread",
-    "approval": "approve",
-}
-"""What else people write, with our word for it."""
+ALIKE: Final[Mapping[str, str]] = {"quit": "exit", "q": "exit", "bye": "exit", "?": "help", "h": "help"}
+"""Words of other programs, with our word for each."""
 
-BARE: Final[Mapping[str, str]] = {"exit": "exit", "quit": "exit", "help": "help"}
+BARE: Final = ("exit", "quit", "help")
 """Words that are meant for the program even without the slash, if they are all of a message."""
 
 _SLASH: Final = re.compile(r"/([\w?-]*)(?:[ \t]+(.*))?")  # not a path: /etc/hosts
 
 
 class SlashWord(NamedTuple):
-    """What was said to the program: the word, and what followed it. `name` is empty if there is no such word."""
+    """One word that was said to the program, and the text after it. `name` is empty if there is no such word."""
 
     name: str
     rest: str = ""
@@ -59,7 +47,7 @@ def slash_word(message: str) -> SlashWord | None:
     (None, None)
     """
     if message in BARE:
-        return SlashWord(BARE[message])
+        return SlashWord(ALIKE.get(message, message))
     if (parts := _SLASH.fullmatch(message)) is None:
         return None
     found, rest = parts[1], (parts[2] or "").strip()
@@ -78,7 +66,7 @@ def as_message(message: str) -> str:
 
 
 def unknown(found: str) -> str:
-    """What to say about an unknown word.
+    """Answer an unknown word.
 
     >>> unknown("modle")
     "there is no /modle; did you mean '/model'? Nothing was sent; //modle sends it"

@@ -10,7 +10,8 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 from unicodedata import category, east_asian_width
 
@@ -62,6 +63,12 @@ def plain(text: str) -> str:
     return text if text.isprintable() else text.translate(_PLAIN)
 
 
+def complain(text: str) -> None:
+    """Print what went wrong, if standard error is open."""
+    with suppress(OSError):
+        print(plain(text), file=sys.stderr, flush=True)
+
+
 def as_json(value: object, indent: int | None = None) -> str:
     r"""A value as JSON that is safe for a terminal: lossless, with everything that `plain` would alter escaped.
 
@@ -88,7 +95,7 @@ def visible(text: str) -> str:
 
 
 def shows(text: str) -> bool:
-    """Whether every character of a text is visible or a space."""
+    """Say if every character of a text is visible or a space."""
     return text.isprintable() and (text.isascii() or _BLANK.search(text) is None)
 
 
@@ -143,6 +150,32 @@ def block(text: str, width: int, indent: str = "") -> Iterator[str]:
     """A text as indented lines of at most `width` columns."""
     for line in plain(text).expandtabs(4).split("\n"):
         yield from (f"{indent}{piece}".rstrip() for piece in folded(line, max(width - len(indent), 1)))
+
+
+def first_lines(lines: list[str], most: int, total: int | None = None, indent: str = "") -> list[str]:
+    """Return the first of some lines, and a line that says how many more there are.
+
+    Args:
+        lines: the lines; of a long text a few more than `most` are enough.
+        most: how many to keep; one more is kept rather than counted.
+        total: how many there are, if `lines` are not all.
+        indent: before the last line.
+    """
+    if len(lines) <= most + 1:
+        return lines
+    return [*lines[:most], f"{indent}… {max((total or len(lines)) - most, 1)} more lines"]
+
+
+def duration(seconds: float) -> str:
+    """Write a duration in milliseconds or in seconds."""
+    return f"{max(seconds, 0) * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Align the cells of rows in columns, under a header and a rule."""
+    widths = [max(map(cells, column)) for column in zip(head, *rows, strict=True)]
+    lines = [head, ["-" * width for width in widths], *rows]
+    return ["  ".join(c + " " * (w - cells(c)) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines]
 
 
 def arguments(given: Mapping[str, Any], width: int, indent: str = "") -> Iterator[str]:

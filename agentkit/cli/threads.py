@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from agentkit.checks.spelling import did_you_mean
-from agentkit.cli.flag_words import TOOLS
+from agentkit.cli.flag_words import TOOLS, whole
 from agentkit.cli.keyboard import as_argument
-from agentkit.cli.model_choice import whole
 from agentkit.cli.screen import Screen
-from agentkit.cli.terminal import as_json, cut, visible, width
+from agentkit.cli.terminal import as_json, cut, folded, table, visible, width
 from agentkit.errors import ConfigError, StoreError, ThreadNotFound
 
 if TYPE_CHECKING:
@@ -46,12 +45,7 @@ def add(commands: Any) -> None:
         "--as", dest="wire", default="json", metavar="SHAPE",
         help="json (agentkit's own, lossless), openai, anthropic, or a text format such as hermes",
     )  # fmt: skip
-    exported.add_argument(
-        "--tools",
-        **TOOLS,
-        default=[],
-        help="for a text format: the tools, for their tags",
-    )
+    exported.add_argument("--tools", **TOOLS, default=[], help="for a text format: the tools, for their tags")
     deleted = _action(actions, "delete", "delete a thread and everything in it", delete)
     deleted.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     approved = _action(actions, "approve", "let a waiting call run when its thread continues", _on_store(approve))
@@ -64,12 +58,7 @@ def add(commands: Any) -> None:
         metavar="JSON",
         help="run it with these arguments instead; the complete JSON object",
     )
-    approved.add_argument(
-        "--tools",
-        **TOOLS,
-        default=[],
-        help="the tools, which check the new arguments",
-    )
+    approved.add_argument("--tools", **TOOLS, default=[], help="the tools, which check the new arguments")
     denied.add_argument("--reason", type=as_argument, default="", help="the reason, for the model")
 
 
@@ -125,7 +114,6 @@ def _opened(
 
 async def list_threads(manager: ThreadManager, arguments: argparse.Namespace) -> int:
     """One line for each thread."""
-    from agentkit.cli.table import table
     from agentkit.cli.transcript import age, state, words
 
     rows, now = [], time.time()
@@ -141,18 +129,10 @@ async def list_threads(manager: ThreadManager, arguments: argparse.Namespace) ->
         if thread.damage is not None:
             summary = ("damaged", cut(thread.damage, 60))
         rows.append((visible(thread.id), str(thread.entries), age(now - thread.updated), *summary))
-    screen = Screen(sys.stdout)
     for line in table(("thread", "entries", "changed", "state", "first words"), rows):
-        screen.line(cut_right(line) if sys.stdout.isatty() else line)
+        first, *rest = folded(line, width()) if sys.stdout.isatty() else (line,)
+        print(f"{first[: width() - 1].rstrip()}…" if rest else first)
     return 0
-
-
-def cut_right(line: str) -> str:
-    """A table row cut to the terminal's width; its spaces are kept."""
-    from agentkit.cli.terminal import folded
-
-    first, *rest = folded(line, width())
-    return first.rstrip() if not rest else f"{first[: width() - 1].rstrip()}…"
 
 
 async def show(manager: ThreadManager, arguments: argparse.Namespace) -> int:

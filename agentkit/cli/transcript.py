@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple
 
-from agentkit.cli.terminal import arguments, block, cells, cut, plain, visible
+from agentkit.cli.terminal import arguments, block, cells, cut, duration, first_lines, plain, visible
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage, ImagePart, TextPart, ThinkingPart, ToolCall, ToolMessage, UserMessage
 from agentkit.processor.approval import STARTED_BEFORE
@@ -20,16 +20,12 @@ LINES: Final = 12  # shown of one text, unless all are requested
 _QUIET: Final = ("stop", "tool_calls", None)  # finish reasons that are not shown
 
 
-class Style(Protocol):
-    """Text in a style of `agentkit.cli.screen`."""
-
-    def __call__(self, text: str, *names: str) -> str:
-        """The text in these styles."""
-        ...
+Style = Callable[..., str]
+"""Puts a text in styles of `agentkit.cli.screen`: `style(text, *names)`."""
 
 
 def state(log: Log) -> str:
-    """What a thread is waiting for, in words.
+    """Say in words what a thread is waiting for.
 
     A run in progress, in this or another process, looks the same as an interrupted one: only its lease differs.
     """
@@ -63,7 +59,7 @@ def transcript(log: Log, width: int, style: Style, *, full: bool = False, after:
     calls: dict[int, list[Call]] = defaultdict(list)
     for call in log.calls:
         calls[call.seq].append(call)
-    page = _Page(width, style, full)
+    page = _Page(width, style, None if full else LINES)
     turn = 0
     for entry in log.entries:
         if entry.kind == "compaction":
@@ -94,9 +90,11 @@ def totals(log: Log) -> str:
     return ", ".join(filter(None, parts))
 
 
-class _Page:
-    def __init__(self, width: int, style: Style, full: bool) -> None:
-        self.width, self.style, self.full = width, style, full
+class _Page(NamedTuple):
+    width: int
+    style: Style
+    most: int | None
+    """Lines shown of one text; None for all."""
 
     def user(self, entry: Entry) -> Iterator[str]:
         message = from_json(entry.body["message"])
@@ -168,13 +166,8 @@ class _Page:
             lines[0] = f"{indent}{lines[0][len(indent) :]}".rstrip()
         yield from self._some(lines, " " * len(indent))
 
-    def _some(self, lines: list[str], indent: str) -> Iterator[str]:
-        if self.full or len(lines) <= LINES + 1:
-            yield from lines
-            return
-        yield from lines[:LINES]
-        left = f"… {len(lines) - LINES} more lines"
-        yield f"{indent}{self.style(left, 'dim')}"
+    def _some(self, lines: list[str], indent: str) -> list[str]:
+        return first_lines(lines, len(lines) if self.most is None else self.most, indent=indent)
 
 
 _WAITS: Final = {
@@ -189,7 +182,7 @@ def _status(call: Call | None) -> tuple[str, str]:
     """A call's state in a few words, and its colour."""
     if call is None or call.answer is None:
         return ("", "dim") if call is None else (_WAITS[call.status], "red")
-    spent = f" {_seconds(call.ended - call.started)}" if call.started is not None and call.ended is not None else ""
+    spent = f" {duration(call.ended - call.started)}" if call.started is not None and call.ended is not None else ""
     again = f", attempt {call.attempts}" if call.attempts > 1 else ""
     error = call.answer.get("error")
     return (f"✗ {error}{spent}{again}", "red") if error else (f"✓{spent}{again}", "green")
@@ -213,7 +206,7 @@ def _spent(entry: Entry) -> str:
     finish = about.get("finish")
     parts = [
         "" if finish in _QUIET else str(finish),
-        _seconds(about["seconds"]) if "seconds" in about else "",
+        duration(about["seconds"]) if "seconds" in about else "",
         _tokens(Usage(*about["usage"])) if about.get("usage") else "",
     ]
     return "  ".join(filter(None, parts))
@@ -221,10 +214,6 @@ def _spent(entry: Entry) -> str:
 
 def _tokens(usage: Usage) -> str:
     return f"{usage.input_tokens} tokens in, {usage.output_tokens} out" if any(usage) else ""
-
-
-def _seconds(seconds: float) -> str:
-    return f"{max(seconds, 0) * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
 def _count(n: int, noun: str) -> str:

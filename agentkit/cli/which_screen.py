@@ -41,11 +41,11 @@ def alone() -> TextIO:
 
 
 def capable(out: TextIO) -> bool:
-    """Whether something can be drawn there: a terminal that understands control sequences, and UTF-8."""
+    """Say if something can be drawn there: a terminal that understands control sequences, and UTF-8."""
     encoding = (getattr(out, "encoding", None) or "").lower().replace("-", "")
     return out.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "") and encoding == "utf8"
 
 
 def installed() -> bool:
-    """Whether the extra `cli` is."""
+    """Say if the extra `cli` is installed."""
     return find_spec("rich") is not None and find_spec("prompt_toolkit") is not None

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 from agentkit.foreign.absent_imports import explained_module
 
 if TYPE_CHECKING:
-    from agentkit.rollout.configured.open_instruct_config import (
+    from agentkit.interop.open_instruct.open_instruct_config import (
         InstructConfig,
         add_flags,
         config_from_flags,
         parse_flags,
     )
-    from agentkit.rollout.configured.verl_config import verl_tools
+    from agentkit.interop.open_instruct.open_instruct_shape import InstructShaped
+    from agentkit.interop.verl.verl_config import verl_tools
+    from agentkit.interop.verl.verl_shape import VerlShaped
     from agentkit.rollout.policy.generation import Generation, GenerationRequest, Policy
     from agentkit.rollout.policy.policies import ModelPolicy, ScriptedPolicy, ServerPolicy
     from agentkit.rollout.records.measures import Measures, ToolMeasures
@@ -28,9 +30,7 @@ if TYPE_CHECKING:
     from agentkit.rollout.tokens.token_history import TokenHistory
     from agentkit.rollout.tokens.tool_parsers import FunctionCall, ToolParser, get_tool_parser
     from agentkit.rollout.tools.decorated import as_rollout_tool
-    from agentkit.rollout.tools.open_instruct_shape import InstructShaped
     from agentkit.rollout.tools.per_trajectory import RolloutInstance, RolloutTool
-    from agentkit.rollout.tools.verl_shape import VerlShaped
 
 __all__ = [
     "CallRecord",
@@ -72,8 +72,8 @@ __all__ = [
 explained_module(
     __name__,
     homes={
-        "agentkit.rollout.configured.open_instruct_config": "InstructConfig add_flags config_from_flags parse_flags",
-        "agentkit.rollout.configured.verl_config": "verl_tools",
+        "agentkit.interop.open_instruct.open_instruct_config": "InstructConfig add_flags config_from_flags parse_flags",
+        "agentkit.interop.verl.verl_config": "verl_tools",
         "agentkit.rollout.policy.generation": "Generation GenerationRequest Policy",
         "agentkit.rollout.policy.policies": "ModelPolicy ScriptedPolicy ServerPolicy",
         "agentkit.rollout.records.measures": "Measures ToolMeasures",
@@ -88,8 +88,8 @@ explained_module(
         "agentkit.rollout.tokens.token_history": "TokenHistory",
         "agentkit.rollout.tokens.tool_parsers": "FunctionCall ToolParser get_tool_parser",
         "agentkit.rollout.tools.decorated": "as_rollout_tool",
-        "agentkit.rollout.tools.open_instruct_shape": "InstructShaped",
+        "agentkit.interop.open_instruct.open_instruct_shape": "InstructShaped",
         "agentkit.rollout.tools.per_trajectory": "RolloutInstance RolloutTool",
-        "agentkit.rollout.tools.verl_shape": "VerlShaped",
+        "agentkit.interop.verl.verl_shape": "VerlShaped",
     },
 )

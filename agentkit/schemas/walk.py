@@ -141,7 +141,7 @@ def with_all_properties(schema: Schema) -> Schema:
 
 
 def disjoint(options: Sequence[Any], root: Schema) -> bool:
-    """Whether no value satisfies two of them, by their types or a property that is fixed in each."""
+    """Say if no value satisfies two of the schemas, by their types or a property that is fixed in each."""
     plain = [resolve(o, root) for o in options if isinstance(o, Mapping)]
     kinds = [{"integer": "number"}.get(str(p.get("type")), str(p.get("type"))) for p in plain]
     if len(plain) == len(options) == len(set(kinds)) and "None" not in kinds:
@@ -213,7 +213,7 @@ _DATA = ("enum", "const", "required", "default", "examples", "example")
 
 
 def words(schema: Any) -> Iterator[tuple[str, str]]:
-    """What a model must write exactly when it fills in this JSON Schema, each with its place."""
+    """Yield the words that a model must write exactly when it fills in this JSON Schema, each with its place."""
     for key, value in schema.items() if isinstance(schema, Mapping) else ():
         if key in ("enum", "const", "required"):
             yield from ((word, key) for word in strings(value))
@@ -224,6 +224,24 @@ def words(schema: Any) -> Iterator[tuple[str, str]]:
         if key not in _DATA:
             for below in value if isinstance(value, list | tuple) else (value,):
                 yield from words(below)
+
+
+def map_strings(value: Any, change: Callable[[str], str], *, keys: bool = False) -> Any:
+    """Change each string in a JSON value; also its keys, if `keys` is set.
+
+    >>> map_strings({"a": ["b", 1]}, str.upper)
+    {'a': ['B', 1]}
+    """
+    match value:
+        case str():
+            return change(value)
+        case Mapping():
+            named = ((change(str(key)) if keys else key, inner) for key, inner in value.items())
+            return {key: map_strings(inner, change, keys=keys) for key, inner in named}
+        case list():
+            return [map_strings(inner, change, keys=keys) for inner in value]
+        case _:
+            return value
 
 
 def strings(value: Any) -> Iterator[str]:

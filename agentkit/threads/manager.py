@@ -115,7 +115,7 @@ class ThreadManager(SayingThreads, EnteredAsync):
 
     @property
     def tool_registry(self) -> ToolRegistry:
-        """The same as `registry`."""
+        """Return `registry`, under another name."""
         return self.registry
 
     async def aclose(self) -> None:
@@ -203,7 +203,7 @@ class ThreadManager(SayingThreads, EnteredAsync):
         return self._start_run("run_thread", thread_id, model, None, system_prompt, given)
 
     resume_thread = run_thread
-    """The same: every run starts by settling what an interrupted run left open. Use this name to show the intent."""
+    """`run_thread` under a name that shows the intent: every run first settles what an interrupted run left open."""
 
     @overload
     def run_agent(

@@ -229,9 +229,9 @@ def test_chat_shows_calls_and_results(tmp_path: Path, monkeypatch: pytest.Monkey
         done = typed(server, "1 + 2?\n", "--tools", "own:add")
     lines = done.stderr.splitlines()
     assert done.stdout == "It is 3.\n"
-    assert lines[1:3] == ["→ add", '    {"a": 1, "b": 2}']
-    assert lines[3].startswith("✓ add ")
-    assert lines[3].endswith(" ms: 3")
+    assert lines[1:4] == ["→ add", "    a: 1", "    b: 2"]
+    assert lines[4].startswith("✓ add ")
+    assert lines[4].endswith(" ms: 3")
     assert roles(server.requests[1]) == ["user", "assistant", "tool"]
 
 
@@ -242,8 +242,8 @@ def test_chat_with_calls_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert (done.returncode, done.stdout) == (0, "Done.\n")
     assert done.stderr.splitlines()[1:5] == [
         "→ create_file",
-        "    file_path: a.txt",
-        "    file_contents: x",
+        '    file_path: "a.txt"',
+        '    file_contents: "x"',
         '    (xml: <create-file file_path="a.txt">x</create-file>)',
     ]
     assert "\n✓ create_file " in done.stderr

@@ -284,12 +284,12 @@ def test_delete_asks_at_a_terminal(say: Say) -> None:
         (["show", "nope"], "there is no thread 'nope'"),
         (["export", "t", "--as", "nope"], "--as nope: expected json, openai, anthropic, or a text format of "),
         (["approve", "t", "c9"], "no call waits for approval under the id 'c9' in thread 't'; waiting: 'c1'"),
-        (["approve", "t", "c1", "--arguments", "{"], "the arguments are not valid JSON: "),
+        (["approve", "t", "c1", "--arguments", "{"], "the arguments: not JSON: "),
         (
             ["approve", "t", "c1", "--arguments", '{"to": "bob", "copies": 1, "to": "eve"}'],
-            "in the arguments, 'to' is given twice, with different values ('eve' and 'bob'); give it once",
+            "the arguments: 'to' is given twice, with different values ('eve' and 'bob'); give it once",
         ),
-        (["approve", "t", "c1", "--arguments", "[1]"], "the arguments must be a JSON object, such as "),
+        (["approve", "t", "c1", "--arguments", "[1]"], "the arguments: expected a JSON object such as "),
         (["deny", "t", "c9"], "no call waits for approval under the id 'c9'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -470,7 +470,7 @@ def test_edited_arguments_must_fit_the_tool(folder: Path) -> None:
         terminal.type("e\n")
         terminal.wait_for("json> ")
         for given, told in [
-            ("{", ["the arguments are not valid JSON"]),
+            ("{", ["the arguments: not JSON"]),
             ('{"to": "eve", "to": "bob"}', ["'to' is given twice, with different values"]),
             ('{"copies": 2}', ["\n- /to: expected"]),
             ('{"to": "eve", "copies": "many"}', ["\n- /copies: expected"]),

@@ -115,7 +115,7 @@ def test_markdown_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
         " • two words",
         "    • deeper",
         "",
-        " 1. first",
+        "1. first",
         "",
         " name  what",
         " ──────────",
@@ -127,7 +127,7 @@ def test_markdown_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
         "",
         "▌ quoted",
         "",
-        "─" * 60,
+        "-" * 60,
         "",
         "Last &#27;[2J &amp; words",
     ]

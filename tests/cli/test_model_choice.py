@@ -178,23 +178,22 @@ def test_a_reference_is_no_model_string(name: str, reference: bool) -> None:
         (
             ["openai:m", "--constrained", "--format", "xml"],
             (
-                "--constrained also needs --server NAME: it constrains calls in a text format by a grammar, which the "
-                "servers vllm, sglang, llamacpp accept"
+                "openai:m: --constrained needs a server that constrains replies by a grammar, but the provider's own "
+                "API does not: let the model call natively"
             ),
         ),
         (
-            ["openai:m", "--constrained"],
+            ["openai:m", "--constrained", "--server", "vllm", "--base-url", "http://127.0.0.1:1/v1"],
             (
-                "--constrained also needs --format NAME and --server NAME: it constrains calls in a text format by a "
-                "grammar, which the servers vllm, sglang, llamacpp accept"
+                "openai:m: --constrained constrains calls in text by a grammar: also name their format, as in "
+                "--format hermes"
             ),
         ),
         (
-            ["openai:m", "--constrained", "--server", "ollama", "--format", "xml"],
+            [*("openai:m", "--constrained", "--format", "xml"), "--server", "ollama", "--base-url", "http://a/v1"],
             (
-                "--constrained --server ollama: Ollama accepts schemas for a whole reply, but no grammar; those that "
-                "do are "
-                "vllm, sglang, llamacpp"
+                "openai:m: --constrained needs a server that constrains replies by a grammar: Ollama accepts schemas "
+                "for a whole reply, but no grammar; those that do are vllm, sglang, llamacpp"
             ),
         ),
         (

@@ -40,8 +40,8 @@ def test_the_answer_is_all_that_is_printed(say: Say) -> None:
     with ReplayServer([first, said("It is *3*", ".\n")]) as server:
         status, out, err = say(*asked(server, "1 + 2?"), *ADD)
     assert (status, out) == (0, "It is *3*.\n")
-    assert err.splitlines()[:4] == ["Let me see.", "→ add", '    {"a": 1, "b": 2}', "adding"]
-    assert err.splitlines()[4].endswith(" ms: 3")
+    assert err.splitlines()[:5] == ["Let me see.", "→ add", "    a: 1", "    b: 2", "adding"]
+    assert err.splitlines()[5].endswith(" ms: 3")
 
 
 @pytest.mark.parametrize(

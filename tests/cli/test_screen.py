@@ -6,9 +6,8 @@ import io
 
 import pytest
 
-from agentkit.cli.screen import ARGUMENT, RESULT, Screen
-from agentkit.cli.table import table
-from agentkit.cli.terminal import plain
+from agentkit.cli.screen import LINES, Screen
+from agentkit.cli.terminal import plain, table
 from agentkit.events import (
     ArgumentDelta,
     CallEnd,
@@ -52,37 +51,30 @@ def test_a_native_call_between_texts() -> None:
         CallEnd(0, CALL),
     ]
     events += [ToolStarted(0, CALL), ToolCompleted(0, CALL, ToolResult(2), 0.0123), Text("\n\nIt is 2.")]
-    assert shown(*events) == 'Now: \n→ add\n    {"a":1}\n✓ add 12 ms: 2\nIt is 2.\n'
+    assert shown(*events) == "Now: \n→ add\n    a: 1\n✓ add 12 ms: 2\nIt is 2.\n"
 
 
-def test_a_text_call_shows_its_parameters_and_how_it_was_written() -> None:
-    events = [CallStart(0, "save"), ArgumentDelta(0, "a.py", "path"), ArgumentDelta(0, "x\n", "contents")]
-    end = CallEnd(0, ToolCall("", "save", {}, "xml", '<save path="a.py">x\n\ny\n</save>'))
-    assert shown(*events, ArgumentDelta(0, "\ny\n", "contents"), end, Markup("\n")) == (
-        '→ save\n    path: a.py\n    contents: x\n\n    y\n    (xml: <save path="a.py">x …)\n'
+def test_a_text_call_shows_how_it_was_written() -> None:
+    end = CallEnd(0, ToolCall("", "save", {"path": "a.py"}, "xml", '<save path="a.py">x\n\ny\n</save>'))
+    assert shown(CallStart(0, "save"), end, Markup("\n")) == (
+        '→ save\n    path: "a.py"\n    (xml: <save path="a.py">x y </save>)\n'
     )
 
 
 def test_line_ends_show_only_where_something_follows() -> None:
-    events = [Text("a\n"), Text("\n"), Text("b\n\n"), CallStart(0, "f"), Text("\n\nc")]
+    events = [Text("a\n"), Text("\n"), Text("b\n\n"), CallEnd(0, ToolCall("c", "f", {})), Text("\n\nc")]
     assert shown(*events) == "a\n\nb\n→ f\nc\n"
-
-
-def test_calls_whose_deltas_alternate() -> None:
-    events = [CallStart(0, "f"), CallStart(1, "g"), ArgumentDelta(0, "{}"), ArgumentDelta(1, "{}")]
-    assert shown(*events) == "→ f\n→ g\n  … of call 1\n    {}\n  … of call 2\n    {}\n"
 
 
 @pytest.mark.parametrize(
     ("event", "line"),
     [
-        (ToolFailed(0, CALL, ToolResult(error="no\nway", code="timeout"), 1.0), "✗ add timeout:\n    no\n    way\n"),
-        (ToolFailed(0, ToolCall("c", ""), ToolResult(error="bad"), 0.0), "✗ unreadable call tool_error: bad\n"),
-        (ToolSkipped(0, CALL, ToolResult(error="too many", code="limit")), "○ add limit: too many\n"),
         (
-            ToolCompleted(0, CALL, ToolResult("x" * RESULT + "yz"), 0.0),
-            f"✓ add 0 ms: {'x' * RESULT} … (402 characters)\n",
+            ToolFailed(0, CALL, ToolResult(error="no\nway", code="timeout"), 1.0),
+            "✗ add timeout 1.0 s:\n    no\n    way\n",
         ),
+        (ToolFailed(0, ToolCall("c", ""), ToolResult(error="bad"), 0.0), "✗ unreadable call tool_error 0 ms: bad\n"),
+        (ToolSkipped(0, CALL, ToolResult(error="too many", code="limit")), "○ add limit: too many\n"),
         (Usage(1, 2), ""),
         (Finish("stop"), ""),
     ],
@@ -91,11 +83,12 @@ def test_one_event(event: Event, line: str) -> None:
     assert shown(event) == line
 
 
-def test_a_long_argument_is_cut_once() -> None:
-    long = "x" * ARGUMENT
-    assert shown(CallStart(0, "f"), ArgumentDelta(0, long + "y", "a"), ArgumentDelta(0, "z", "a")) == (
-        f"→ f\n    a: {long} …\n"
-    )
+def test_of_many_lines_the_first_are_shown() -> None:
+    text = "x\n" * 20
+    bars = "      | x\n" * (LINES - 1)
+    assert shown(CallEnd(0, ToolCall("c", "f", {"a": text}))) == f"→ f\n    a:\n{bars}    … 12 more lines\n"
+    said = "    x\n" * LINES
+    assert shown(ToolCompleted(0, CALL, ToolResult(text), 0.0)) == f"✓ add 0 ms:\n{said}    … 10 more lines\n"
 
 
 def test_colour_only_where_it_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,15 +58,15 @@ ROLLOUT = {
     "records": set[str](),
     "tools": {"samples", "records"},
     "tokens": {"policy", "records"},
-    "configured": {"tools"},
     "loop": {"policy", "samples", "records", "tools", "tokens"},
     "distributed": {"samples", "records", "tools"},
     "report": {"records"},
 }
 """The rooms of `rollout/` and those of them that each may import; "loop" are the files beside them."""
 
-ONLY_FOR_TYPES = {("events", "tool")}
-"""Upward, yet only under TYPE_CHECKING: an event carries a result that it never looks into."""
+ONLY_FOR_TYPES = {("events", "tool"), ("rollout", "interop")}
+"""Upward, yet only under TYPE_CHECKING: an event carries a result that it never looks into; rollouts' public names of
+verl and open-instruct are loaded from those rooms on first use."""
 
 HEAVY = (
     "openai",
@@ -299,7 +299,7 @@ LIGHT = (
     *("agentkit", "agentkit.cli", "agentkit.sandbox"),
     *("agentkit_tools", "agentkit_tools.files", "agentkit_tools.web", "agentkit_tools.search"),
     *("agentkit.rollout", "agentkit.rollout.distributed", "agentkit.rollout.report"),
-    *("agentkit.rollout.configured.verl_config", "agentkit.rollout.configured.open_instruct_config"),
+    *("agentkit.interop.verl.verl_config", "agentkit.interop.open_instruct.open_instruct_config"),
     *("agentkit.interop.open_instruct", "agentkit.interop.trl", "agentkit.interop.verifiers"),
     "agentkit.interop.langchain",
 )

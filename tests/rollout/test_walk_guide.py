@@ -14,11 +14,11 @@ from site_server import Page, SiteServer, Visit
 
 from agentkit.errors import ConfigError
 from agentkit.interop.verl import BaseTool, OpenAIFunctionToolSchema, ToolResponse, get_tool_class
+from agentkit.interop.verl.verl_config import verl_tools
+from agentkit.interop.verl.verl_shape import VerlShaped
 from agentkit.messages import ImagePart
 from agentkit.rollout import Rollout, Sample, ToolKwargs
-from agentkit.rollout.configured.verl_config import verl_tools
 from agentkit.rollout.samples.samples import read_samples
-from agentkit.rollout.tools.verl_shape import VerlShaped
 
 TWO_TOOLS = r"""
 tools:

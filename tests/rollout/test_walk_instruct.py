@@ -14,9 +14,9 @@ from site_server import Page, SiteServer
 
 from agentkit.errors import ConfigError
 from agentkit.interop.open_instruct import TOOL_REGISTRY, BaseToolConfig, Tool, ToolCall, ToolOutput
+from agentkit.interop.open_instruct.open_instruct_config import InstructConfig, parse_flags
+from agentkit.interop.open_instruct.open_instruct_shape import InstructShaped
 from agentkit.rollout import Rollout, ToolKwargs
-from agentkit.rollout.configured.open_instruct_config import InstructConfig, parse_flags
-from agentkit.rollout.tools.open_instruct_shape import InstructShaped
 
 
 class MyTool(Tool):

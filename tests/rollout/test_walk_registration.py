@@ -18,8 +18,8 @@ from agentkit.interop.verl import (
     get_tool_class,
     initialize_tools_from_config,
 )
+from agentkit.interop.verl.verl_config import read_verl_config
 from agentkit.rollout import Rollout, ToolKwargs
-from agentkit.rollout.configured.verl_config import read_verl_config
 from agentkit.rollout.tokens.tool_parsers import FunctionCall, ToolParser
 
 GEO3K = """

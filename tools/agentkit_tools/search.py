@@ -6,7 +6,7 @@ Knows the services' payloads and the HTTP client. Keys come from the environment
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from agentkit import Tool, ToolResult, openapi_schema, xml_schema
 from agentkit.errors import ConfigError
@@ -44,32 +44,28 @@ def answer_text(hits: Iterable[Hit]) -> str:
 
 
 class _Service(Tool):
-    """What the search tools share: a client, a URL, and how a failure is answered.
+    """One service: its URL, its client, its key, and how its failure is answered."""
 
-    Raises:
-        ConfigError: `num_results` is not between 1 and 100.
-    """
+    header: ClassVar[str] = ""
+    """The header that the key is sent in."""
+    needs_key: ClassVar[bool] = False
 
-    def __init__(self, url: str, num_results: int, key: Key | None, client: HttpClient) -> None:
+    def __init__(self, url: str, num_results: int, key: Key | None, rate: float | None, timeout: float) -> None:
         if not 1 <= num_results <= 100:
             raise ConfigError(f"num_results={num_results!r}: expected an integer between 1 and 100")
-        self._url = url
-        self._num_results = num_results
-        self._key = key
-        self._client = client
+        self._url, self._num_results, self._key = url, num_results, key
+        self._client = HttpClient(service=url, rate=rate, timeout=timeout)
 
-    async def _ask(
-        self, header: str, body: Any = None, params: Mapping[str, Any] | None = None, need: bool = False
-    ) -> Any:
-        """The service's answer in JSON."""
-        key = None if self._key is None else self._key.required() if need else self._key.read()
+    async def _ask(self, body: Any = None, params: Mapping[str, Any] | None = None) -> Any:
+        """Return the service's answer in JSON."""
+        key = None if self._key is None else self._key.required() if self.needs_key else self._key.read()
         try:
             response = await self._client.request(
                 "GET" if body is None else "POST",
                 self._url,
                 params=params,
                 body=body,
-                headers={header: key} if key else {},
+                headers={self.header: key} if key else {},
                 secrets=(key,) if key else (),
             )
         except RequestFailed as e:
@@ -91,31 +87,44 @@ class _Service(Tool):
         raise NotImplementedError
 
 
-class SerperSearch(_Service):
-    """Searches the web with Google, by serper.dev. The key is in `SERPER_API_KEY`.
+class KeyedSearch(_Service):
+    """A search service with a key.
 
     Args:
         num_results: how many results to request.
         api_key: in place of the environment's.
-        url: of the service.
+        url: in place of the service's own.
         rate: requests per second; None for any number.
-        timeout: seconds for a call, with retries.
+        timeout: seconds for a call, with retries; None for the service's own.
 
     Raises:
         ConfigError: a number is out of range.
     """
+
+    address: ClassVar[str]
+    variable: ClassVar[str]
+    """The environment variable with the key."""
+    seconds: ClassVar[float]
 
     def __init__(
         self,
         *,
         num_results: int = 5,
         api_key: str | None = None,
-        url: str = "https://google.serper.dev/search",
+        url: str | None = None,
         rate: float | None = None,
-        timeout: float = 30.0,
+        timeout: float | None = None,
     ) -> None:
-        client = HttpClient(service=url, rate=rate, timeout=timeout)
-        super().__init__(url, num_results, Key("SERPER_API_KEY", api_key), client)
+        key = Key(self.variable, api_key)
+        super().__init__(url or self.address, num_results, key, rate, self.seconds if timeout is None else timeout)
+
+
+class SerperSearch(KeyedSearch):
+    """Searches the web with Google, by serper.dev. The key is in `SERPER_API_KEY`."""
+
+    address = "https://google.serper.dev/search"
+    variable, header, needs_key = "SERPER_API_KEY", "X-API-KEY", True
+    seconds = 30.0
 
     @openapi_schema
     @xml_schema(name="serper-search", content="query")
@@ -128,12 +137,11 @@ class SerperSearch(_Service):
         return await self._answer(query)
 
     async def _hits(self, query: str) -> list[Hit]:
-        answer = await self._ask("X-API-KEY", {"q": query, "num": self._num_results}, need=True)
+        answer = await self._ask({"q": query, "num": self._num_results})
         if not isinstance(answer, Mapping) or not {"organic", "answerBox", "searchParameters"} & answer.keys():
             raise _unexpected("serper", "organic", answer)
         hits = []
-        box = answer.get("answerBox")
-        if isinstance(box, Mapping):
+        if isinstance(box := answer.get("answerBox"), Mapping):
             said = _text(box, "answer") or _text(box, "snippet")
             hits.append(Hit(_text(box, "title") or "Answer", _text(box, "link"), said))
         hits += _read(_page_found, answer.get("organic", []), "serper", "organic results")
@@ -141,36 +149,15 @@ class SerperSearch(_Service):
 
 
 def _page_found(found: Any) -> Hit:
-    if not isinstance(found, Mapping):
-        return Hit()
     return Hit(_text(found, "title"), _text(found, "link"), _text(found, "snippet"))
 
 
-class SemanticScholar(_Service):
-    """Searches passages of scientific papers, by Semantic Scholar. The key is in `S2_API_KEY`, if there is one.
+class SemanticScholar(KeyedSearch):
+    """Searches passages of scientific papers, by Semantic Scholar. The key is in `S2_API_KEY`, if there is one."""
 
-    Args:
-        num_results: how many passages to request.
-        api_key: in place of the environment's.
-        url: of the service.
-        rate: requests per second; None for any number.
-        timeout: seconds for a call, with retries.
-
-    Raises:
-        ConfigError: a number is out of range.
-    """
-
-    def __init__(
-        self,
-        *,
-        num_results: int = 5,
-        api_key: str | None = None,
-        url: str = "https://api.semanticscholar.org/graph/v1/snippet/search",
-        rate: float | None = None,
-        timeout: float = 60.0,
-    ) -> None:
-        client = HttpClient(service=url, rate=rate, timeout=timeout)
-        super().__init__(url, num_results, Key("S2_API_KEY", api_key), client)
+    address = "https://api.semanticscholar.org/graph/v1/snippet/search"
+    variable, header = "S2_API_KEY", "x-api-key"
+    seconds = 60.0
 
     @openapi_schema
     @xml_schema(name="s2-search", content="query")
@@ -183,22 +170,17 @@ class SemanticScholar(_Service):
         return await self._answer(query)
 
     async def _hits(self, query: str) -> list[Hit]:
-        answer = await self._ask("x-api-key", params={"query": query, "limit": self._num_results})
+        answer = await self._ask(params={"query": query, "limit": self._num_results})
         if not isinstance(answer, Mapping):
             raise _unexpected("Semantic Scholar", "data", answer)
         return _read(_passage_of_paper, answer.get("data"), "Semantic Scholar", "data")
 
 
 def _passage_of_paper(found: Any) -> Hit:
-    if not isinstance(found, Mapping):
-        return Hit()
-    paper = found.get("paper") if isinstance(found.get("paper"), Mapping) else {}
-    snippet = found.get("snippet") if isinstance(found.get("snippet"), Mapping) else {}
-    assert isinstance(paper, Mapping)
-    assert isinstance(snippet, Mapping)
-    corpus_id = str(paper.get("corpusId") or "")
+    paper = _part(found, "paper")
+    corpus_id = str(_part(paper, "corpusId") or "")
     address = f"https://api.semanticscholar.org/CorpusID:{corpus_id}" if corpus_id.isdigit() else ""
-    return Hit(_text(paper, "title"), address, _text(snippet, "text"))
+    return Hit(_text(paper, "title"), address, _text(_part(found, "snippet"), "text"))
 
 
 class MassiveDS(_Service):
@@ -224,7 +206,7 @@ class MassiveDS(_Service):
         rate: float | None = None,
         timeout: float = 60.0,
     ) -> None:
-        super().__init__(url, num_results, None, HttpClient(service=url, rate=rate, timeout=timeout))
+        super().__init__(url, num_results, None, rate, timeout)
         self._domains = domains
 
     @openapi_schema
@@ -238,7 +220,7 @@ class MassiveDS(_Service):
         return await self._answer(query)
 
     async def _hits(self, query: str) -> list[Hit]:
-        answer = await self._ask("", {"query": query, "n_docs": self._num_results, "domains": self._domains})
+        answer = await self._ask({"query": query, "n_docs": self._num_results, "domains": self._domains})
         match answer:
             case {"results": {"passages": [[*passages], *_]}}:
                 return _read(_document, passages, "the search server", "passages")[: self._num_results]
@@ -303,8 +285,8 @@ def _document(found: Any) -> Hit:
     """A document of a retrieval server: text, or an object with it; its first line is the title if nothing else is."""
     if isinstance(found, Mapping) and isinstance(found.get("document"), Mapping | str):
         found = found["document"]
-    if not isinstance(found, Mapping):
-        return Hit(text=found if isinstance(found, str) else "")
+    if isinstance(found, str):
+        return Hit(text=found)
     title, address = _text(found, "title"), _text(found, "url")
     contents = _text(found, "contents")
     if contents and not title:
@@ -314,8 +296,12 @@ def _document(found: Any) -> Hit:
     return Hit(title.strip().strip('"'), address, contents or _text(found, "text"))
 
 
-def _text(found: Mapping[str, Any], name: str) -> str:
-    value = found.get(name)
+def _part(found: Any, name: str) -> Any:
+    return found.get(name) if isinstance(found, Mapping) else None
+
+
+def _text(found: Any, name: str) -> str:
+    value = _part(found, name)
     return value if isinstance(value, str) else ""
 
 

@@ -16,10 +16,11 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from agentkit.messages import ImagePart, ResultContent, TextPart
+from agentkit.schemas.walk import map_strings
 from agentkit.tool.output import plain
 from agentkit.tool.result import ToolResult
 
@@ -35,7 +36,7 @@ def result_of(answer: CallToolResult, shown: Shown = str) -> ToolResult:
     kept: list[dict[str, Any]] = []
     parts = [_clean(part, shown) for block in answer.content for part in _parts(block, kept)]
     about: dict[str, Any] = {}
-    structured = everywhere(answer.structured_content, shown)
+    structured = map_strings(answer.structured_content, shown, keys=True)
     if structured is not None:
         about["structured"] = structured
     if kept:
@@ -56,21 +57,8 @@ def _clean(part: TextPart | ImagePart, shown: Shown) -> TextPart | ImagePart:
     return TextPart(shown(part.text)) if isinstance(part, TextPart) else part
 
 
-def everywhere(value: Any, shown: Shown) -> Any:
-    """A JSON value with each of its texts changed."""
-    match value:
-        case str():
-            return shown(value)
-        case Mapping():
-            return {shown(str(key)): everywhere(inner, shown) for key, inner in value.items()}
-        case list():
-            return [everywhere(inner, shown) for inner in value]
-        case _:
-            return value
-
-
 def _repeats(texts: list[str], structured: Any) -> bool:
-    """Whether the text is the structured content once more, as older clients need it."""
+    """Say if the text is the structured content once more, as older clients need it."""
     try:
         return len(texts) == 1 and bool(json.loads(texts[0]) == structured)
     except (ValueError, RecursionError):
@@ -78,7 +66,7 @@ def _repeats(texts: list[str], structured: Any) -> bool:
 
 
 def _parts(block: ContentBlock, kept: list[dict[str, Any]]) -> Iterable[TextPart | ImagePart]:
-    """What the model reads of one block; data that it cannot read goes to `kept`."""
+    """Yield the parts of one block that the model reads; data that it cannot read goes to `kept`."""
     match block.type:
         case "text":
             yield TextPart(block.text)

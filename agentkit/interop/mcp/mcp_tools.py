@@ -17,7 +17,7 @@ from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError, FormatError, SchemaError
 from agentkit.foreign import renamed
 from agentkit.interop.background_loop import BackgroundLoop
-from agentkit.interop.mcp.contents import everywhere, result_of
+from agentkit.interop.mcp.contents import result_of
 from agentkit.interop.mcp.declarations import Declaration, is_literal, local_name, refuse_large, spec_of
 from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, endpoint, safe_words
 from agentkit.interop.mcp.mcp_options import OUTER, MCPKeywords, MCPOptions, MCPProgress
@@ -26,6 +26,7 @@ from agentkit.interop.mcp.sdk import require_sdk
 from agentkit.interop.mcp.server_file import read_server_file
 from agentkit.interop.mcp.session import CallFailed, Reporter, Session
 from agentkit.models.secrets import redacted, watch_logs
+from agentkit.schemas.walk import map_strings
 from agentkit.tool import BoundTool, ToolContext, ToolResult, tool_from_schema
 from agentkit.tool.identity import digest_of
 from agentkit.tool.schema_tools import ReadyMadeTool
@@ -253,7 +254,7 @@ class MCPTools:
                 self._refuse(tool.name, str(e))
                 continue
             description = self._unseen(tool.description or tool.title or "")
-            one = Declaration(tool.name, description, everywhere(tool.input_schema, self._unseen))
+            one = Declaration(tool.name, description, map_strings(tool.input_schema, self._unseen, keys=True))
             try:  # here, not where it is registered: a long one takes seconds, in which the event loop would stand
                 one = replace(one, shown=spec_of(one, local_name(tool.name, ""), self._options.max_description))
             except (SchemaError, FormatError) as e:

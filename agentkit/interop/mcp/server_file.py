@@ -12,6 +12,7 @@ from typing import Any, Final
 from agentkit.errors import ConfigError
 from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, endpoint
 from agentkit.schemas.typed import values
+from agentkit.schemas.walk import map_strings
 
 _VARIABLE: Final = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^}]*))?\}")
 
@@ -40,7 +41,7 @@ def read_server_file(path: Path) -> dict[str, Endpoint]:
 
 def _server(entry: Mapping[str, Any], where: str) -> Endpoint:
     try:
-        made = endpoint(_expanded(entry), None, None, None)
+        made = endpoint(map_strings(entry, _expanded), None, None, None)
     except ConfigError as e:
         raise ConfigError(f"{where}: {e}") from None
     if isinstance(made, LocalServer):
@@ -49,16 +50,8 @@ def _server(entry: Mapping[str, Any], where: str) -> Endpoint:
     return made
 
 
-def _expanded(value: Any) -> Any:
-    match value:
-        case str():
-            return _VARIABLE.sub(_variable, value)
-        case dict():
-            return {key: _expanded(inner) for key, inner in value.items()}
-        case list():
-            return [_expanded(inner) for inner in value]
-        case _:
-            return value
+def _expanded(text: str) -> str:
+    return _VARIABLE.sub(_variable, text)
 
 
 def _variable(found: re.Match[str]) -> str:

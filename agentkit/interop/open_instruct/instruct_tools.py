@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
+from agentkit.interop.open_instruct.open_instruct_shape import parameters_of
+
 
 @dataclass
 class InstructCall:
@@ -21,7 +23,7 @@ class InstructCall:
 
 @dataclass
 class ToolOutput:
-    """What a tool answers.
+    """The answer of a tool.
 
     Args:
         output: what the model reads.
@@ -54,14 +56,12 @@ class InstructTool:
 
     @property
     def tool_description(self) -> str:
-        """What it does, for the model."""
+        """The tool's description, for the model."""
         return self._default_tool_description
 
     @property
     def tool_parameters(self) -> dict[str, Any]:
         """JSON Schema of its arguments."""
-        from agentkit.rollout.tools.open_instruct_shape import parameters_of
-
         return parameters_of(self)
 
     def get_openai_tool_definitions(self) -> list[dict[str, Any]]:

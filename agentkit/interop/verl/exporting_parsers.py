@@ -11,7 +11,7 @@ from agentkit.interop.peers import VERL_PEER, require
 from agentkit.rollout.tokens.tool_parsers import ToolParser
 
 PREFIX: Final = "agentkit_"
-"""What our formats' names begin with in verl, so that its own stay: `agentkit_hermes`."""
+"""The prefix of our formats' names in verl, so that its own stay: `agentkit_hermes`."""
 
 
 def register_formats(names: Iterable[str | Format] | None = None) -> list[str]:

@@ -177,7 +177,7 @@ def _response_type() -> Any:
 
 
 def shown_by(respond: Any, answer: Answered | ToolResult | None) -> Any:
-    """What the model reads, in verl's type: text and pictures."""
+    """Return an answer's text and pictures in verl's type."""
     if answer is None:
         return respond()
     text = answer.text

@@ -1,40 +1,17 @@
-"""verl's functions that load tools from a YAML file, under verl's names, and its MCP entries by our MCP tools."""
+"""verl's function that loads tools from a YAML file, under verl's name, and its MCP entries by our MCP tools."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from agentkit.checks.spelling import unknown
 from agentkit.errors import ConfigError
 from agentkit.interop.mcp import MCPTools
-from agentkit.rollout.configured.class_names import class_named
-from agentkit.rollout.configured.verl_config import McpEntry, verl_tools
-from agentkit.rollout.tools.verl_shape import VerlShaped
-
-
-class ToolType(Enum):
-    """The kinds of tools that verl's configuration has (`config.type`)."""
-
-    NATIVE = "native"
-    MCP = "mcp"
-    SANDBOX_FUSION = "sandbox_fusion"
-
-
-def get_tool_class(cls_name: str, allow: Iterable[str] = ()) -> type:
-    """The class with this dotted name; see `agentkit.rollout.configured.class_names`.
-
-    Args:
-        cls_name: such as `verl.tools.geo3k_tool.Geo3kTool`.
-        allow: the modules, packages or classes that may be loaded.
-
-    Raises:
-        ConfigError: it may not be loaded, or cannot be.
-    """
-    return class_named(cls_name, allow)
+from agentkit.interop.verl.verl_config import McpEntry, verl_tools
+from agentkit.interop.verl.verl_shape import VerlShaped
 
 
 def initialize_tools_from_config(tools_config_file: str | os.PathLike[str], allow: Iterable[str] = ()) -> list[Any]:

@@ -33,7 +33,7 @@ class OpenAIFunctionToolSchema(BaseModel):
 
 
 class ToolResponse(BaseModel):
-    """What a model reads of a call.
+    """The answer to a call, for the model.
 
     Args:
         text: as text.
@@ -48,11 +48,11 @@ class ToolResponse(BaseModel):
     video: list[Any] | None = None
 
     def is_empty(self) -> bool:
-        """Whether there is nothing to read."""
+        """Say if there is nothing to read."""
         return not (self.text or self.image or self.video)
 
     def is_text_only(self) -> bool:
-        """Whether there is text, and nothing else."""
+        """Say if there is text, and nothing else."""
         return bool(self.text) and not (self.image or self.video)
 
 

@@ -91,27 +91,24 @@ def packed_each(items: Sequence[Numbered]) -> tuple[bytes, NotSent]:
     """Numbered values in one package; one that cannot be sent is left out, and does not cost the others theirs."""
     with contextlib.suppress(Exception):  # looked for below: whose it is
         return _quickly((True, items)), []
-    apart, refused = [], []
-    for number, value, *more in items:
-        try:
-            apart.append((number, packed(value), *more))
-        except Exception as e:  # noqa: BLE001 - the boundary: what cannot be sent is its sender's
-            refused.append((number, f"it cannot be sent to another process: {words(e)}"))
+    apart, refused = _each(items, packed, "sent to")
     return _quickly((False, apart)), refused
 
 
 def unpacked_each(blob: bytes) -> tuple[list[Any], NotSent]:
-    """What `packed_each` packed; one that cannot be read does not cost the others theirs."""
+    """Read the values that `packed_each` packed; one that cannot be read does not cost the others theirs."""
     together, items = pickle.loads(blob)
-    if together:
-        return items, []
-    read, refused = [], []
+    return (items, []) if together else _each(items, unpacked, "read in")
+
+
+def _each(items: Sequence[Numbered], change: Callable[[Any], Any], verb: str) -> tuple[list[Any], NotSent]:
+    changed, refused = [], []
     for number, value, *more in items:
         try:
-            read.append((number, unpacked(value), *more))
-        except Exception as e:  # noqa: BLE001 - the boundary: what cannot be read is its sender's
-            refused.append((number, f"it cannot be read in another process: {words(e)}"))
-    return read, refused
+            changed.append((number, change(value), *more))
+        except Exception as e:  # noqa: BLE001 - the boundary: what cannot be sent or read is its sender's
+            refused.append((number, f"it cannot be {verb} another process: {words(e)}"))
+    return changed, refused
 
 
 def _quickly(value: Any) -> bytes:

@@ -16,7 +16,7 @@ _ABANDONED: set[asyncio.Task[Any]] = set()  # kept so that the loop can end them
 
 
 async def bounded(work: Coroutine[Any, Any, T], seconds: float | None) -> T:
-    """What a coroutine returns, if it does within its time. One that ignores its cancellation runs on unobserved.
+    """Await a coroutine for a limited time. One that ignores its cancellation runs on unobserved.
 
     Raises:
         TimeoutError: it did not.
@@ -40,7 +40,7 @@ async def bounded(work: Coroutine[Any, Any, T], seconds: float | None) -> T:
 
 
 async def staying(work: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine returns; its `SystemExit`, which would end all trajectories, becomes an error of its own.
+    """Await a coroutine; its `SystemExit`, which would end all trajectories, becomes an error of its own.
 
     Raises:
         RuntimeError: it raised `SystemExit`, or `KeyboardInterrupt`, which then ends the event loop.
@@ -56,7 +56,7 @@ async def staying(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def alone(work: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine returns that waits for nothing, so that nobody can have cancelled it while it ran.
+    """Run a coroutine that waits for nothing, so that nobody can have cancelled it while it ran.
 
     Raises:
         RuntimeError: it raised what is for its caller to raise.

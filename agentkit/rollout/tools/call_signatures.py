@@ -1,4 +1,4 @@
-"""Whether a function can be called with what a sample or a configuration tells it. Pure; calls nothing."""
+"""Checks arguments of a sample or a configuration against a function's signature. Pure; calls nothing."""
 
 from __future__ import annotations
 
@@ -67,5 +67,5 @@ def refuse_unknown(signature: inspect.Signature, where: str, kwargs: Mapping[str
 
 
 def takes_any(signature: inspect.Signature) -> bool:
-    """Whether it has `**kwargs`."""
+    """Say if a function has `**kwargs`."""
     return any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values())

@@ -15,7 +15,6 @@ from typing import Any, Final
 from agentkit.checks.bounds import instance, refuse
 from agentkit.errors import ConfigError
 from agentkit.processor.running import in_a_thread
-from agentkit.rollout.tools import open_instruct_shape, verl_shape
 from agentkit.rollout.tools.call_signatures import refuse_misfit, refuse_unknown
 from agentkit.rollout.tools.per_trajectory import HOOKS, RolloutTool, SharedByAll
 from agentkit.tool.binding import BoundTool, FunctionNames, bind_function, bind_methods, looks_like_tool
@@ -28,11 +27,14 @@ from agentkit.tool.signature import name_of
 _NO_TOOLS: Final[Mapping[str, BoundTool]] = MappingProxyType({})
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
-_SHAPES: Final[tuple[tuple[Any, Callable[..., RolloutTool]], ...]] = (
-    (verl_shape, verl_shape.VerlShaped),
-    (open_instruct_shape, open_instruct_shape.InstructShaped),
+_SHAPES: Final = (
+    "agentkit.interop.verl.verl_shape:VerlShaped",
+    "agentkit.interop.open_instruct.open_instruct_shape:InstructShaped",
 )
-"""The shapes of other systems: what recognises one, and what makes a tool of it."""
+"""The shapes of other systems' tools: classes that recognise such a tool, and make a `RolloutTool` of it.
+
+By name: a bridge to another system stands above this room, and is loaded with the first tool.
+"""
 
 
 def as_rollout_tool(tool: Any, config: Mapping[str, Any] = _NOTHING, names: FunctionNames | None = None) -> RolloutTool:
@@ -52,11 +54,10 @@ def as_rollout_tool(tool: Any, config: Mapping[str, Any] = _NOTHING, names: Func
     refuse("as_rollout_tool", {"config": config}, {"config": instance(Mapping, "the constructor's arguments by name")})
     if isinstance(tool, str):
         tool = load(tool)
-    for shape, made in _SHAPES:
-        if shape.recognised(tool):
-            if names is not None:
-                raise ConfigError(f"{_called(tool)} is one tool with a name of its own; remove names")
-            return made(tool, config=config)
+    if (shape := shape_of(tool)) is not None:
+        if names is not None:
+            raise ConfigError(f"{_called(tool)} is one tool with a name of its own; remove names")
+        return shape(tool, config=config)
     if isinstance(tool, type):
         return DecoratedTool(tool, config, names)
     if config:
@@ -64,6 +65,11 @@ def as_rollout_tool(tool: Any, config: Mapping[str, Any] = _NOTHING, names: Func
     if all(hasattr(tool, member) for member in ("name", "tools", "instance", "check")):
         return tool  # type: ignore[no-any-return]  # a RolloutTool
     return StatelessTool(tool, names)
+
+
+def shape_of(tool: Any) -> Callable[..., RolloutTool] | None:
+    """Find the class that makes a `RolloutTool` of a tool in another system's shape; None if it has no such shape."""
+    return next((shape for shape in map(load, _SHAPES) if shape.recognises(tool)), None)
 
 
 class DecoratedTool:
@@ -258,7 +264,7 @@ def _empty(kind: type) -> Any:
 
 
 def _hooks(kind: type) -> tuple[str, ...]:
-    """Those of the hooks that a class has, plain or async; a method that the model may call is none."""
+    """List the hooks that a class has, plain or async; a method that the model may call is not one."""
     tools = declared(kind)
     return tuple(hook for hook in HOOKS if hook not in tools and callable(getattr(kind, hook, None)))
 

@@ -99,7 +99,7 @@ class Instances:
 
     @property
     def idle(self) -> bool:
-        """Whether there is nothing to score or to release."""
+        """Say if there is nothing to score or to release."""
         return not any({"calc_reward", "release"} & _hooks(source) for source, _ in self._begun)
 
     async def _step(self, source: RolloutTool, instance: RolloutInstance, phase: str) -> Any:

@@ -43,7 +43,7 @@ class OfferedTools:
         return None if instance is None else instance.tools[name]
 
     def specs(self) -> tuple[ToolSpec, ...]:
-        """What the model is shown."""
+        """Return the declarations that the model is shown."""
         return self._specs
 
     def told(self, admitted: Admitted) -> Admitted:
@@ -55,7 +55,7 @@ class OfferedTools:
         return replace(admitted, arguments={**admitted.arguments, **hidden}) if hidden else admitted
 
     def context(self, admitted: Admitted) -> ToolContext:
-        """What the tool can learn about its call: `state` has the sample's `execute` arguments."""
+        """Make the tool's view of its call: `state` has the sample's `execute` arguments."""
         call, kwargs = admitted.call, self._kwargs.get(admitted.tool.name)
         if kwargs is None or not kwargs.execute:
             return ToolContext(call.id, call.name)
@@ -63,7 +63,7 @@ class OfferedTools:
 
 
 def hidden_arguments(tool: BoundTool, execute: Mapping[str, Any]) -> dict[str, Any]:
-    """What a sample tells a tool for every call, as far as the tool's method takes it."""
+    """Return a sample's arguments for every call of a tool, as far as the tool's method takes them."""
     takes = hidden_parameters(tool)
     return {name: value for name, value in execute.items() if takes is None or name in takes}
 

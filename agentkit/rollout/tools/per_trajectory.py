@@ -39,10 +39,10 @@ class RolloutTool(Protocol):
     """Makes an instance for each trajectory."""
 
     name: str
-    """What names it in messages; the key of its final reward: its first function name."""
+    """Its name in messages, and the key of its final reward: its first function name."""
 
     tools: Mapping[str, BoundTool]
-    """What its instances can be called for, by function name, for schemas and checks. These are never invoked."""
+    """The tools of its instances by function name, for schemas and checks. These are never invoked."""
 
     def instance(self, trajectory_id: str) -> RolloutInstance:
         """A new instance, not created yet."""
@@ -58,12 +58,12 @@ class RolloutTool(Protocol):
 
 
 class SharedByAll:
-    """What a tool without a life of its own has in common: all trajectories share it, and nothing begins or ends."""
+    """The base of a tool that all trajectories share: nothing begins or ends."""
 
     hooks: ClassVar[frozenset[str]] = frozenset()
 
     def instance(self, trajectory_id: str) -> Self:
-        """Itself."""
+        """Return this tool, the only instance."""
         return self
 
     async def create(self, **kwargs: Any) -> None:

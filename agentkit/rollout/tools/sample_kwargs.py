@@ -1,4 +1,4 @@
-"""What a sample tells a tool, phase by phase, and whether the tool can take it. Pure."""
+"""A sample's arguments for a tool, phase by phase, checked against what the tool takes. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 def needed(source: RolloutTool, sample: Sample) -> bool:
-    """Whether a sample uses a tool: the model may call it, or the sample tells it something."""
+    """Say if a sample uses a tool: the model may call it, or the sample has arguments for it."""
     names = sample.tool_selection
     return names is None or any(name in names or name in sample.tools_kwargs for name in source.tools)
 

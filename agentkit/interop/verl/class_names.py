@@ -25,43 +25,44 @@ REMOVED: Final[Mapping[str, str]] = {
 """The tools that verl has removed, and ours in their place. Source: verl pull request 6302."""
 
 
-def class_named(name: str, allow: Iterable[str] = ()) -> type:
-    """The class with a dotted name; for one that verl has removed ours, unless the installed verl has it.
+def get_tool_class(cls_name: str, allow: Iterable[str] = ()) -> type:
+    """Load the class with a dotted name; for one that verl has removed ours, unless the installed verl has it.
 
-    >>> class_named("verl.tools.gsm8k_tool.Gsm8kTool").__module__
+    >>> get_tool_class("verl.tools.gsm8k_tool.Gsm8kTool").__module__
     'agentkit_tools.verl_shaped'
 
     Args:
-        name: `package.module.Class`.
+        cls_name: `package.module.Class`, such as `verl.tools.geo3k_tool.Geo3kTool`.
         allow: what may be loaded besides `agentkit_tools`: modules, packages (with all inside) and classes.
 
     Raises:
-        ConfigError: it may not be loaded, cannot be imported, or is no class.
+        ConfigError: it may not be loaded, cannot be imported, or is not a class.
     """
-    module, _, cls = name.rpartition(".")
-    if not module or not all(part.isidentifier() for part in name.split(".")):
-        raise ConfigError(f"{name!r:.100} is not the name of a class; write package.module.Class")
-    if name in REMOVED and not _exists(module):
-        return class_named(REMOVED[name])
+    module, _, cls = cls_name.rpartition(".")
+    if not module or not all(part.isidentifier() for part in cls_name.split(".")):
+        raise ConfigError(f"{cls_name!r:.100} is not the name of a class; write package.module.Class")
+    if cls_name in REMOVED and not _exists(module):
+        return get_tool_class(REMOVED[cls_name])
     allowed = (*ALWAYS, *((allow,) if isinstance(allow, str) else allow))
-    if not any(name == one or name.startswith(f"{one}.") for one in allowed):
+    if not any(cls_name == one or cls_name.startswith(f"{one}.") for one in allowed):
         raise ConfigError(
-            f"{name} may not be loaded: loading runs the code of its module; if you trust it, pass allow=[{module!r}]"
+            f"{cls_name} may not be loaded: loading runs the code of its module; if you trust it, pass "
+            f"allow=[{module!r}]"
         )
     try:
         found = getattr(importlib.import_module(module), cls, None)
     except ImportError as e:
-        raise ConfigError(f"{name}: the module {module} cannot be imported: {e}") from e
+        raise ConfigError(f"{cls_name}: the module {module} cannot be imported: {e}") from e
     if found is None:
         classes = [key for key, value in vars(importlib.import_module(module)).items() if isinstance(value, type)]
-        raise ConfigError(f"{name}: the module {module} has no {cls!r}{did_you_mean(cls, classes)}")
+        raise ConfigError(f"{cls_name}: the module {module} has no {cls!r}{did_you_mean(cls, classes)}")
     if not isinstance(found, type):
-        raise ConfigError(f"{name}: expected a class, found a {type(found).__name__}")
+        raise ConfigError(f"{cls_name}: expected a class, found a {type(found).__name__}")
     return found
 
 
 def _exists(module: str) -> bool:
-    """Whether a module is installed; its packages are imported to see."""
+    """Say if a module is installed; its packages are imported to see."""
     try:
         return importlib.util.find_spec(module) is not None
     except ImportError:

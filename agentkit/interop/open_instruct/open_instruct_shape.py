@@ -23,11 +23,6 @@ _NAME: Final = "_default_tool_function_name"
 _FIELDS: Final = ("output", "called", "error", "timeout", "runtime")
 
 
-def recognised(tool: Any) -> bool:
-    """Whether this is a class or an object of open-instruct's shape."""
-    return hasattr(tool, _NAME) and callable(getattr(tool, "__call__", None))  # noqa: B004 (of the class as well)
-
-
 def parameters_of(tool: Any) -> dict[str, Any]:
     """JSON Schema of a tool's arguments: as declared, or from the hints of `__call__`.
 
@@ -85,6 +80,11 @@ class InstructShaped(SharedByAll):
         answer = self._answer if is_async(self.tool) else self._answer_sync
         self._bound = foreign_tool(answer, function, self._where)
         self.tools: Mapping[str, BoundTool] = {self.name: self._bound}
+
+    @staticmethod
+    def recognises(tool: Any) -> bool:
+        """Say if this is a class or an object of open-instruct's shape."""
+        return hasattr(tool, _NAME) and callable(getattr(tool, "__call__", None))  # noqa: B004 (of the class as well)
 
     def _refuse_unreachable(self, parameters: Mapping[str, Any]) -> None:
         """Refuse parameters that the model would send and `__call__` does not take, and those that it would lack."""

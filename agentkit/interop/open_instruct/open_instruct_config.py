@@ -15,9 +15,8 @@ from typing import Any, Final, NoReturn
 
 from agentkit.checks.spelling import did_you_mean, then, unknown
 from agentkit.errors import AgentkitError, ConfigError
-from agentkit.rollout.tools import open_instruct_shape
+from agentkit.interop.open_instruct.open_instruct_shape import InstructShaped, fields_of
 from agentkit.rollout.tools.decorated import as_rollout_tool
-from agentkit.rollout.tools.open_instruct_shape import fields_of
 from agentkit.schemas.typed.values import GivenTwice, load
 
 Registry = Mapping[str, type[Any]]
@@ -34,7 +33,7 @@ def ready_made() -> Registry:
 
 
 def is_config(found: Any) -> bool:
-    """Whether this is a configuration class of open-instruct's form: a dataclass that names its `tool_class`."""
+    """Say if this is a configuration class of open-instruct's form: a dataclass that names its `tool_class`."""
     return isinstance(found, type) and is_dataclass(found) and hasattr(found, "tool_class")
 
 
@@ -154,7 +153,7 @@ def add_settings(parser: argparse.ArgumentParser, registry: Registry | None = No
 
 
 def config_from_flags(flags: argparse.Namespace, registry: Registry | None = None) -> InstructConfig:
-    """What the flags of `add_flags` say.
+    """Read the flags of `add_flags`.
 
     Raises:
         ConfigError: names the flag and the reason.
@@ -305,8 +304,8 @@ def _rollout_tool(one: ToolSettings) -> Any:
             built = config.build()
         else:
             built = cls(**{name: getattr(config, name) for name in fields_of(type(config))})
-        if open_instruct_shape.recognised(built):
-            return open_instruct_shape.InstructShaped(built, where=one.where)
+        if InstructShaped.recognises(built):
+            return InstructShaped(built, where=one.where)
         return _renamed(built, new_name)
     except AgentkitError as e:
         raise ConfigError(f"{one.where}: {e}") from e

@@ -10,19 +10,31 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 
 from agentkit.checks.spelling import did_you_mean, then
 from agentkit.errors import AgentkitError, ConfigError
-from agentkit.rollout.configured.class_names import class_named
-from agentkit.rollout.tools import verl_shape
+from agentkit.interop.verl.class_names import get_tool_class
+from agentkit.interop.verl.verl_shape import VerlShaped
 from agentkit.rollout.tools.decorated import as_rollout_tool
+from agentkit.schemas.walk import map_strings
 
-KINDS: Final = ("native", "mcp", "sandbox_fusion")
 _KEYS: Final = ("class_name", "config", "tool_schema", "mcp")
 _MCP_KEYS: Final = ("mcp_servers_config_path", "tool_selected_list")
 _VARIABLE: Final = re.compile(r"(?<!\\)\$\{([A-Za-z_]\w*)\}")
+
+
+class ToolType(Enum):
+    """The kinds of tools that verl's configuration has (`config.type`)."""
+
+    NATIVE = "native"
+    MCP = "mcp"
+    SANDBOX_FUSION = "sandbox_fusion"
+
+
+_TYPES: Final = tuple(one.value for one in ToolType)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,25 +141,21 @@ def _resolved(path: Path) -> Any:
 
 
 def _from_environment(value: Any, keys: set[Any]) -> Any:
-    """`${NAME}` as OmegaConf writes it, where the file has no such key."""
-    match value:
-        case str():
-            return _VARIABLE.sub(lambda found: found[0] if found[1] in keys else f"${{oc.env:{found[1]}}}", value)
-        case dict():
-            return {key: _from_environment(inner, keys) for key, inner in value.items()}
-        case list():
-            return [_from_environment(inner, keys) for inner in value]
-        case _:
-            return value
+    """Write `${NAME}` as OmegaConf does, where the file has no such key."""
+
+    def variable(found: re.Match[str]) -> str:
+        return found[0] if found[1] in keys else f"${{oc.env:{found[1]}}}"
+
+    return map_strings(value, lambda text: _VARIABLE.sub(variable, text))
 
 
 def _entry(found: Any, where: str, folder: Path) -> ToolEntry | McpEntry:
     entry = _mapping(found, where, _KEYS)
     config = _mapping(entry.get("config") or {}, f"{where}.config")
     kind = config.get("type", "mcp" if "mcp" in entry else "native")
-    if kind not in KINDS:
-        hint = did_you_mean(str(kind), KINDS)
-        raise ConfigError(f"{where}.config.type: expected one of {', '.join(KINDS)}, found {kind!r:.60}{hint}")
+    if kind not in _TYPES:
+        hint = did_you_mean(str(kind), _TYPES)
+        raise ConfigError(f"{where}.config.type: expected one of {', '.join(_TYPES)}, found {kind!r:.60}{hint}")
     if kind == "mcp":
         return _mcp_entry(entry, config, where, folder)
     if "mcp" in entry:
@@ -171,7 +179,7 @@ def _mcp_entry(entry: Mapping[str, Any], config: Mapping[str, Any], where: str, 
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout <= 0:
         raise ConfigError(f"{where}.config.timeout: expected seconds above 0, found {timeout!r:.60}")
     servers = Path(path).expanduser()
-    beside = folder / servers  # verl looks in the working folder; a path beside the YAML is what is mostly meant
+    beside = folder / servers  # verl looks in the working folder; a path next to the YAML is what is mostly meant
     return McpEntry(servers if servers.exists() else beside, tuple(selected) if selected else None, timeout, where)
 
 
@@ -201,11 +209,11 @@ def _mapping(found: Any, where: str, keys: Sequence[str] = ()) -> Mapping[str, A
 
 def _tool(entry: ToolEntry, allow: Sequence[str]) -> Any:
     try:
-        cls = class_named(entry.class_name, allow)
+        cls = get_tool_class(entry.class_name, allow)
     except ConfigError as e:
         raise ConfigError(f"{entry.where}.class_name: {e}") from e
-    if verl_shape.recognised(cls):
-        return verl_shape.VerlShaped(cls, config=entry.config, schema=entry.schema, where=entry.where)
+    if VerlShaped.recognises(cls):
+        return VerlShaped(cls, config=entry.config, schema=entry.schema, where=entry.where)
     config = {key: value for key, value in entry.config.items() if key != "type"}
     try:
         made = as_rollout_tool(cls, config=config)

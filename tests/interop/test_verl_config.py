@@ -15,9 +15,9 @@ from rollout_kit import Lines, hermes, sample
 
 from agentkit import ConfigError, ImagePart, ToolResult
 from agentkit.interop.verl import BaseTool, ToolResponse, get_tool_class, mcp_tools
+from agentkit.interop.verl.verl_config import read_verl_config, verl_tools
+from agentkit.interop.verl.verl_shape import VerlShaped
 from agentkit.rollout import Rollout, ToolKwargs
-from agentkit.rollout.configured.verl_config import read_verl_config, verl_tools
-from agentkit.rollout.tools.verl_shape import VerlShaped, recognised
 
 FUNCTION = "{name: act, parameters: {type: object, properties: {}}}"
 GOOD = f"tools: [{{class_name: document_tools.FrameTool, tool_schema: {{type: function, function: {FUNCTION}}}}}]"
@@ -281,4 +281,5 @@ def test_the_shape_is_recognised_without_any_base() -> None:
         def execute(self, command: str) -> None: ...
         def release(self) -> None: ...
 
-    assert [recognised(one) for one in (Shape, Shape(), Command, Command(), 3)] == [True, True, False, False, False]
+    assert [VerlShaped.recognises(one) for one in (Shape, Shape())] == [True, True]
+    assert [VerlShaped.recognises(one) for one in (Command, Command(), 3)] == [False, False, False]

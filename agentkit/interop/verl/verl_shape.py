@@ -29,18 +29,7 @@ from agentkit.tool.result import ToolContext, ToolResult
 
 _NESTED: Final = "create_kwargs"
 _THEIRS: Final = "agent_data"
-"""What verl's own loop passes to `execute`: its state of the trajectory, of which there is none here."""
-
-
-def recognised(tool: Any) -> bool:
-    """Whether this is a class or an object of verl's shape: `execute(instance_id, …)`, `create` and `release`."""
-    if not all(callable(getattr(tool, phase, None)) for phase in ("create", "execute", "release")):
-        return False
-    try:
-        names = list(inspect.signature(tool.execute).parameters)
-    except (TypeError, ValueError):
-        return False
-    return names[1 if isinstance(tool, type) else 0 :][:1] == ["instance_id"]
+"""The argument by which verl's own loop passes its state of the trajectory to `execute`; there is none here."""
 
 
 def constructed(cls: type, config: Mapping[str, Any], schema: Mapping[str, Any] | None, where: str) -> Any:
@@ -123,8 +112,19 @@ class VerlShaped:
             _reads(self.tool.execute, _THEIRS) if execute is None else execute.default is inspect.Parameter.empty
         )
 
+    @staticmethod
+    def recognises(tool: Any) -> bool:
+        """Say if this is a class or an object of verl's shape: `execute(instance_id, …)`, `create` and `release`."""
+        if not all(callable(getattr(tool, phase, None)) for phase in ("create", "execute", "release")):
+            return False
+        try:
+            names = list(inspect.signature(tool.execute).parameters)
+        except (TypeError, ValueError):
+            return False
+        return names[1 if isinstance(tool, type) else 0 :][:1] == ["instance_id"]
+
     def instance(self, trajectory_id: str) -> VerlInstance:
-        """What belongs to one trajectory; its id is new even if a trajectory is tried again."""
+        """Make the instance of one trajectory; its id is new even if a trajectory is tried again."""
         return VerlInstance(self, f"{trajectory_id}/{uuid4().hex[:12]}")
 
     def check(self, kwargs: Mapping[str, Any]) -> None:
@@ -153,7 +153,7 @@ class VerlShaped:
             refuse_misfit(self._signatures[phase], f"{where}: {phase}", *args, **shaped)
 
     def create_kwargs(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """What `create` is called with: as the documents have it; also nested, for classes that read `create_kwargs`.
+        """Return the arguments of `create`, as documented; also nested, for classes that read `create_kwargs`.
 
         Source: verl since 0.5 calls `create(create_kwargs={…})`, and its classes read either.
         """
@@ -215,7 +215,7 @@ class VerlInstance:
 
 
 def result_of(value: Any, where: str) -> ToolResult:
-    """What `execute` returned: `(response, reward, metrics)`, or any part of it from the left.
+    """Read the value of `execute`: `(response, reward, metrics)`, or any part of it from the left.
 
     Args:
         value: a `ToolResponse`, a string, or anything that a model can read as JSON; alone, or in a tuple with the
@@ -233,7 +233,7 @@ def result_of(value: Any, where: str) -> ToolResult:
     if metrics is not None and not isinstance(metrics, Mapping):
         raise TypeError(f"{where} returned metrics that are not a dict: {shown(metrics)}")
     result = _response(value, where)
-    score = result.reward if reward is None else reward  # whoever counts it says so if it is not a number
+    score = result.reward if reward is None else reward  # the code that counts it refuses what is not a number
     return scored(result, score, metrics)
 
 
@@ -255,7 +255,7 @@ def _response(value: Any, where: str) -> ToolResult:
 
 
 def _is_response(value: Any) -> bool:
-    """Whether it is verl's `ToolResponse`, or like one."""
+    """Say if a value is verl's `ToolResponse`, or like one."""
     return hasattr(value, "text") and hasattr(value, "image")
 
 
@@ -271,7 +271,7 @@ async def _awaited(value: Any) -> Any:
 
 
 def _reads(function: Any, name: str) -> bool:
-    """Whether a function reads a keyword argument of this name, that it declares or finds in its `**kwargs`."""
+    """Say if a function reads a keyword argument of this name, that it declares or finds in its `**kwargs`."""
     function = inspect.unwrap(getattr(function, "__func__", function))
     function = function.func if isinstance(function, partial) else function
     code = getattr(function, "__code__", None)

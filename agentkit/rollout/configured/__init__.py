@@ -1,1 +1,0 @@
-"""Tools from configuration, as verl and open-instruct write it."""
