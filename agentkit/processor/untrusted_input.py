@@ -116,7 +116,9 @@ class UntrustedInput:
                 return CallQuoted(call, passage.call_id)
         for several in _sequences(passages):
             whole = "".join(passage.texts[-1] for passage in several)
-            if names(whole, all(passage.speaker == "tool" for passage in several)):
+            if names(
+                layers(whole)[-1], all(passage.speaker == "tool" for passage in several)
+            ):  # an escape in two halves
                 return CallQuoted(call)
         return None
 
