@@ -1,6 +1,6 @@
-"""What is between calls: separators, ends written twice, the next call of a section, the fence around calls.
+"""The text between calls: separators, repeated ends, the next call of a section, the fence around calls.
 
-Knows the calls before; what does not have the form of a call is prose.
+Knows the calls before it; text without the form of a call is prose.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from agentkit.formats.sequence import Calls
 _FENCE: Final = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}(?:\r?\n|(?=[\[{<]))", r"`{0,16}[\w+-]{0,24}[ \t]{0,8}\r?")
 _SEPARATOR: Final = Delimiter("[,;]", "")
 _AGAIN: Final = Delimiter(r"[\])}\s]{0,16}[,;][\[\s]{0,64}(?=[^\[\s])", r"[\])}\s]{0,16}(?:[,;][\[\s]{0,64})?")
-"""What continues a list that is closed."""
+"""More items after a list's end."""
 
 
 def fence(calls: Calls) -> Generator[None, None, bool]:
@@ -46,10 +46,10 @@ def fence(calls: Calls) -> Generator[None, None, bool]:
 
 
 def after_call(calls: Calls) -> Generator[None, None, list[Opener] | None]:
-    """What follows a call, up to the next one; None at the text's end.
+    """Return the openers after a call; None at the text's end.
 
-    Emit as markup: a repeated closing, the space and separator before the next call or the section's end, and the end
-    of the fence.
+    Emits as markup: a repeated end, the space and separator before the next call or the section's end, and the fence's
+    end.
     """
     r, prose = calls.r, calls.prose
     held = yield from prose.over_space()
@@ -77,7 +77,7 @@ def after_call(calls: Calls) -> Generator[None, None, list[Opener] | None]:
 
 
 def _behind_call(calls: Calls, entries: list[Opener], held: str) -> Generator[None, None, list[Opener] | None]:
-    """What may open after a call and the white space `held`: prose, if nothing does and no section is open."""
+    """Return the openers after a call and the white space `held`; outside a section, without any, those after prose."""
     r = calls.r
     if r.at < len(r.buf) and (entries[0].kind == "aside" if entries else calls.section is None):
         r.unread(held)
@@ -91,7 +91,7 @@ def _behind_call(calls: Calls, entries: list[Opener], held: str) -> Generator[No
 
 
 def _reopens(calls: Calls, closed: Opener) -> Generator[None, None, list[Opener]]:
-    """The next call of a section that was just closed, if one is here: then the section continues."""
+    """Return the next call of the section that was just closed, if one is here: then the section continues."""
     r = calls.r
     if not is_list(closed.shape) or not (yield from r.sees(calls.openers.derived(item_of, closed.shape))):
         return []
@@ -100,7 +100,7 @@ def _reopens(calls: Calls, closed: Opener) -> Generator[None, None, list[Opener]
 
 
 def _over_closers(calls: Calls, held: str) -> Generator[None, None, str]:
-    """Consume what closes the last call again after white space `held`; returns the white space after it."""
+    """Consume repeated ends of the last call after the white space `held`; returns the white space after them."""
     r, last = calls.r, calls.last
     section = calls.section.shape.section if calls.section is not None else None
     own = section.close if section is not None else ""
@@ -116,7 +116,7 @@ def _over_closers(calls: Calls, held: str) -> Generator[None, None, str]:
 
 
 def _next_in_section(calls: Calls) -> Generator[None, None, list[Opener]]:
-    """What may come next after a call: in a section whose calls are not recognizable alone, a call or its end."""
+    """Return the openers here: in a section whose calls are not recognizable alone, a call or the section's end."""
     r = calls.r
     yield from r.more()
     if r.at >= len(r.buf):
@@ -134,7 +134,7 @@ def _next_in_section(calls: Calls) -> Generator[None, None, list[Opener]]:
 
 
 def _without_opening(calls: Calls) -> list[Opener]:
-    """A call like the last one whose opening literal was forgotten."""
+    """Return a call like the last one, without its opening literal, if one may be here."""
     if calls.last is None or calls.prose.quoting.quoted:
         return []
     unopened = calls.openers.meant(calls.last).unopened
@@ -142,13 +142,13 @@ def _without_opening(calls: Calls) -> list[Opener]:
 
 
 def _markup(calls: Calls, end: int) -> None:
-    """What is here, up to an index of the buffer, and what was skipped before it are markup."""
+    """Emit the text up to an index of the buffer as markup, after the text that was skipped before it."""
     calls.say_before()
     calls.r.say(Markup, end)
 
 
 def token(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
-    """The start of thinking or of an answer, with all that follows up to its end; or only markup."""
+    """Read thinking or an answer from its start to its end; or a marker that is only markup."""
     r = calls.r
     found = yield from r.sees(literal(entry.word) if entry.word else calls.openers.literal)
     if found is None and entry.word:
@@ -160,7 +160,7 @@ def token(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
 
 
 def section_end(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
-    """The end of a section counts only where one is open."""
+    """Read the end of a section; False if none of this format is open."""
     if calls.section is None or calls.section.format is not entry.format or entry.shape.section is None:
         return False
     found = yield from calls.r.sees(edge_of(entry.shape.section.close))

@@ -35,7 +35,7 @@ def repaired_call(r: Reader, call: CallReader, raw: str) -> Repaired | None:
     Reports that the call has started, if that was not yet known.
 
     Args:
-        r: the parser, which defines what may be repaired.
+        r: the parser, which has the permitted repairs.
         call: the call; its `body` is where its JSON starts.
         raw: the call's whole text, its closing literal included.
     """

@@ -7,26 +7,26 @@ from typing import Final
 
 _QUOTATION: Final = re.compile(r" {0,3}> ?").match
 _ITEM: Final = re.compile(r" {0,3}(?:[-+*]|\d{1,9}[.)])( +|\Z)").match
-CODE: Final = 4  # columns: what is indented by as many, is code, and no fence
+CODE: Final = 4  # columns: text indented by as many is code, and no fence
 _TAB: Final = 4
 FENCES: Final = ("```", "~~~")
 _NARROWEST: Final = 2  # columns: a marker and a blank
 
 Boxes = tuple[int, ...]
-"""Containers, the outermost first: how far the text of a list's item is indented in it; 0 for a quotation; negative if
-only the indentation was seen, which may be that of an item in whose first line the fence is not, or mean nothing."""
+"""Containers, the outermost first: the indentation of a list item's text; 0 for a quotation; negative for indentation
+without a marker, which may belong to an item that began in an earlier line, or mean nothing."""
 
 
 class Containers:
-    """The containers of the open fence, as its own line shows them: an indented one is in an item, to which it belongs.
+    """The containers of the open fence, as its own line shows them: an indented fence belongs to an item.
 
-    A fence ends with its container: with an empty line without the quotation's mark, and, in an item, with the next
-    item or with text that is not indented. Unless that text is directly below the fence's opening: this model does not
-    indent what is in the item, so that it does not end there.
+    A fence ends with its container: in a quotation at an empty line without its mark, in an item at the next item or
+    at text without indentation. Text without indentation directly below the fence's opening ends nothing: this model
+    does not indent the text of items.
 
-    Text without the quotation's mark is still code if no empty line is before it (`bare`), but the next fence then
-    opens, unless it has the mark; and if other code had it (`lapsed`), the next empty line ends the fence. `first` is
-    whether this is the first line in the fence.
+    Text without the quotation's mark is still code if no empty line precedes it (`bare`), but the next fence without
+    the mark then opens a block; if earlier code had the mark (`lapsed`), the next empty line ends the fence. `first` is
+    True in the first line of the fence.
     """
 
     __slots__ = ("bare", "boxes", "first", "lapsed")
@@ -36,16 +36,16 @@ class Containers:
 
     @property
     def width(self) -> int:
-        """How far what is in the containers is indented, without marks of quotations."""
+        """The indentation of the containers' text, without marks of quotations."""
         return sum(map(abs, self.boxes))
 
     def surrounds(self, start: str) -> bool:
-        """Whether a line with this beginning is in the fence, if it is not indented more than its container."""
+        """Return True if a line with this beginning is in the fence, without more indentation than its container's."""
         n, rest = _continued(self.boxes, start)
         return n == len(self.boxes) and not rest.strip()
 
     def over(self, start: str, said: str, *, closes: bool) -> bool:
-        """Whether the fence is over before this line, which is then outside of it.
+        """Return True if the fence ends before this line, which is then outside of it.
 
         Args:
             start: the line's white space and markers.
@@ -74,7 +74,7 @@ class Containers:
         return False
 
     def _less_indented(self, sure: Boxes, said: str, *, first: bool, closes: bool) -> bool:
-        """Whether the fence is over before a line that is only less indented: it may be outside of an item, or code."""
+        """Return True if the fence ends before a line that is only less indented: outside of an item, or code."""
         if self.bare or closes:
             return self.bare and said[:3] in FENCES
         if first:
@@ -85,7 +85,7 @@ class Containers:
 
 
 def around(start: str) -> Containers | None:
-    """The containers of a fence in whose line this white space and these markers are before it, if any."""
+    """Return the containers of a fence with this white space and these markers before it in its line, if any."""
     whole = _expanded(start)
     begun, rest = _begun(whole.lstrip(" "))
     indent = len(whole) - len(whole.lstrip(" "))
@@ -98,7 +98,7 @@ def around(start: str) -> Containers | None:
 
 
 def _continued(boxes: Boxes, start: str) -> tuple[int, str]:
-    """How many of the containers a line is in, and the rest of its beginning."""
+    """Return the number of containers that a line is in, and the rest of its beginning."""
     rest = _expanded(start)
     for n, indent in enumerate(boxes):
         if indent and len(rest) - len(rest.lstrip(" ")) >= abs(indent):
@@ -111,7 +111,7 @@ def _continued(boxes: Boxes, start: str) -> tuple[int, str]:
 
 
 def columns(space: str) -> int:
-    """How wide white space is at the beginning of a line."""
+    """Return the width of white space at the beginning of a line."""
     return len(_expanded(space))
 
 
@@ -120,7 +120,7 @@ def _expanded(start: str) -> str:
 
 
 def _begun(rest: str) -> tuple[Boxes, str]:
-    """The containers that begin in this beginning of a line, and what is left of it."""
+    """Return the containers that begin in this beginning of a line, and the rest of it."""
     found: list[int] = []
     while True:
         if mark := _QUOTATION(rest):

@@ -1,9 +1,9 @@
-"""What happens after damage: a damaged call is one error up to the next edge.
+"""The end of a damaged call, which is one error up to the next edge.
 
 That is its own end, the next opening, its section's end, the end of the text or, if the format has neither a call's end
-nor a section's end, an empty line. What follows in that reply is read and answered, and does not run (`Calls`) unless
-the damage is an internal error of ours: a wrong guess of where the damage ends can only mislabel an error. Knows the
-call in progress, the openers and the reader.
+nor a section's end, an empty line. Later calls of that reply are read and answered, and do not run (`Calls`) unless
+the damage is an internal error: a wrong guess of where the damage ends can only mislabel an error. Knows the call in
+progress, the openers and the reader.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def over_damage(r: Reader, openers: Openers, call: CallReader, damage: Damage) -
     """Consume the rest of a damaged call, up to the next edge; its own end belongs to it."""
     if r.offset == r.mark:
         yield from r.more()
-        r.at = min(r.at + 1, len(r.buf))  # what opens it is not the next edge
+        r.at = min(r.at + 1, len(r.buf))  # its own opening is not the next edge
     if damage.ended:
         r.at = len(r.buf)
     edges = openers.derived(_edges, call.shape)
@@ -41,7 +41,7 @@ def over_damage(r: Reader, openers: Openers, call: CallReader, damage: Damage) -
 
 
 def _edges(openers: Openers, shape: Shape) -> re.Pattern[str]:
-    """What ends a damaged call of this shape."""
+    """Return a pattern for the edges that end a damaged call of this shape."""
     last, section = shape.call[-1], shape.section
     ends = _edge(last) if len(shape.call) > 1 and isinstance(last, str | Tag) else ""
     close = _edge(section.close) if section is not None else ""

@@ -72,19 +72,19 @@ class Parser(Reader):
     """Find calls in one response, whole or streamed. One parser per response; never reused.
 
     Args:
-        formats: the format or formats in which calls count, as names or declarations; if two could open at the same
-            place, the one named first is tried first.
+        formats: the format or formats in which calls count, as names or declarations; of two that could open at the
+            same place, the first is tried first.
         tools: the offered tools: their tags, and the schemas that type the values.
         in_code: whether calls inside Markdown code spans and fenced blocks count: `ignore` leaves them text, `reply`
-            counts them in fenced blocks before which only calls are, `execute` counts them all, and also those in other
-            asides (`asides`: comments, examples, made-up results).
-        repairs: what may be repaired in a finished, otherwise unreadable body; each repair is named on its
-            `CallEnd`. What was streamed of a repaired call's arguments may end where the damage was found.
+            counts them in fenced blocks after nothing but calls, `execute` counts them all, and also those in other
+            asides (`asides`: comments, examples, invented results).
+        repairs: the repairs that may be made in a finished, otherwise unreadable body; each one is named on its
+            `CallEnd`. The streamed arguments of a repaired call may end where the damage was found.
         thinking: whether the text starts inside thinking, as when the prompt ended with `<think>`.
-        limits: limits on what is accepted.
+        limits: limits of calls and names.
         after: the closed parser of the text before an interruption, such as thinking, in the same response: code,
-            thinking and asides that were open at its end are still open, and a mark that was not over continues. No
-            call reaches across, not even in what it begins with.
+            thinking and asides that were open at its end are still open, and a run of marks continues. No call
+            continues, nor does its opening.
 
     Raises:
         FormatError: no format, no repair or no `in_code` is called so, a tool is not a `ToolSpec`, or `after` is not
@@ -143,9 +143,9 @@ class Parser(Reader):
             raise TypeError(f"feed() takes a string, found {type(text).__name__} {text!r:.60}")
 
     def close(self, text: str = "") -> list[SourceEvent]:
-        """The text has ended, after this last chunk if any: returns the last events. Closing twice is harmless.
+        """End the text, after this last chunk if any; returns the last events. Closing twice is harmless.
 
-        A text that is whole is read fastest by `close(text)`, as what is in it is never waited for.
+        A whole text is read fastest by `close(text)`, which never waits.
         """
         if self.ended and not text:
             return []
@@ -153,16 +153,16 @@ class Parser(Reader):
         short = self.base + len(self.buf) + len(text) <= self.limits.call  # no call in it can be too long
         events = [] if short else self.take(text)
         events += self._read_on(text if short else "", last=True)
-        while not self.ended:  # a call that was too long has been abandoned; read what came after it
+        while not self.ended:  # a call that was too long has been abandoned; read the text after it
             events += self._read_on("", last=True)
         self.left = self.prose.left or self.prose.before("")
         del self.calls, self.prose  # they refer to this parser: without them its memory is free at once
         return events
 
     def _read_on(self, text: str, *, last: bool = False) -> list[SourceEvent]:
-        """Read what has arrived with this chunk, and return its events. A call never sees what is beyond its limit.
+        """Read on with this chunk, and return its events. A call never sees text beyond its limit.
 
-        The only guard around reading: what raises in it is a bug of ours, and costs one call at most.
+        The only guard around reading: an exception in it is a bug of ours, and costs one call at most.
         """
         self.hot = None
         kept = self.kept
@@ -193,7 +193,7 @@ class Parser(Reader):
         return self._untold(events) if self.told else events
 
     def _untold(self, events: Iterable[SourceEvent]) -> list[SourceEvent]:
-        """The events without what was told of the text before: no call is in that."""
+        """Return the events without those that were emitted for the text before: no call is in that."""
         untold = []
         for event in events:
             if self.told and isinstance(event, Text | Thinking | Markup | InventedResult):
@@ -206,9 +206,9 @@ class Parser(Reader):
         return untold
 
     def _after_fault(self, fault: Exception) -> Wait:
-        """Answer for the call in which a bug of ours appeared, and continue after it.
+        """Answer the call in which a bug of ours appeared, and continue after it.
 
-        If it appeared outside a call, or again while the call was answered for, at least one character is skipped.
+        If it appeared outside a call, or again while the call was answered, at least one character is skipped.
         """
         again, self.faulty = self.faulty == self.calls.count, self.calls.count
         if self.kept is None:
@@ -228,7 +228,7 @@ class Parser(Reader):
             yield from self._text()
 
     def _after_too_long(self) -> Wait:
-        """Answer for a call that is longer than it may be; what follows may be inside it, so that all of it is text."""
+        """Answer a call that is longer than it may be; all later text may be inside it, and is text."""
         message = f"the call is longer than {self.limits.call} characters; what follows is not read"
         self.hot, self.at = None, len(self.buf)
         self.calls.refuse(self.calls.call or self.calls.unknown(), Damage("limit", message, self.offset), self.raw())
@@ -240,7 +240,7 @@ class Parser(Reader):
             yield
 
     def _inside(self, thinking: str | None) -> Wait:
-        """What the text starts inside of, up to its end, if anything; else a byte order mark."""
+        """Read the rest of the region in which the text starts, if any; else a byte order mark."""
         if thinking:
             yield from begun(self.prose, thinking)
         elif self.prose.within is not None:
@@ -280,7 +280,7 @@ class Parser(Reader):
                 after_call = yield from self._opens_nothing(entries)
 
     def _opens_nothing(self, entries: Sequence[Opener]) -> Generator[None, None, bool]:
-        """Nothing that was tried here is a call: at least one character is text; True if a call is answered for."""
+        """Emit at least one character as text, as no call opens here; True if a call is answered."""
         if self.held >= 0:
             self.calls.settle(unread=True, cut=self.calls.may_continue())
         if self.offset >= 0 and (yield from lost(self.calls, entries)):
@@ -296,7 +296,7 @@ class Parser(Reader):
         return False
 
     def _enter(self, entry: Opener) -> Generator[None, None, bool]:
-        """Try to read what opens here; False, with nothing consumed, if it is text after all.
+        """Try to read the call or region that opens here; False, with nothing consumed, if it is text.
 
         It is not a separate generator: each one that a chunk has to go through costs time.
         """
@@ -313,4 +313,4 @@ _READERS: Final[Mapping[str, Callable[[Calls, Opener], Generator[None, None, boo
     "aside": lambda calls, entry: aside(calls.prose, entry.aside),
     "fence": lambda calls, _: between.fence(calls),
 }
-"""What reads what opens, by its kind; a parameter opens nothing that can be read."""
+"""The reader of each kind of opener; a parameter opens nothing that can be read."""

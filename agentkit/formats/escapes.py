@@ -1,4 +1,4 @@
-"""How text is written so that it is read back exactly: attributes, raw values, CDATA.
+"""Text written so that it is read back exactly: attributes, raw values, CDATA.
 
 Knows values and the tools; depends on no format and no part.
 """
@@ -26,7 +26,7 @@ def attribute(text: str) -> str:
 
 
 def raw_value(text: str) -> str:
-    """Text as a raw value: unchanged, or in CDATA if it begins like that."""
+    """Text as a raw value: unchanged, or in CDATA if it begins like CDATA."""
     if CDATA_AT_START.match(text):
         return cdata(text)
     return f"\n{text}" if text.startswith(("\n", "\r\n")) else text  # the first newline is not part of a value
@@ -38,7 +38,7 @@ def cdata(text: str) -> str:
 
 
 def reads_as_null(value: Any) -> bool:
-    """Whether this is a string that would be read as null unless it is marked as literal text."""
+    """Return True for a string that would be read as null unless it is marked as literal text."""
     return isinstance(value, str) and value in ("null", "None", "NULL")
 
 

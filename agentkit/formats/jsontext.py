@@ -1,4 +1,4 @@
-"""JSON read as it streams: strictly, token by token, so that damage is detected at the character where it occurs.
+"""JSON read as it streams: strictly, one JSON token at a time, so that damage is detected at its first character.
 
 Knows the reader, no format. A value that has arrived completely is passed to the C decoder; only one that arrives in
 pieces is scanned here.
@@ -30,17 +30,17 @@ _ESCAPE_PART = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
 _CLOSERS: Final = {"{": "}", "[": "]", '"': '"'}
 _WINDOW: Final = 2048  # characters: most calls are shorter
 ESCAPED_UNIT: Final = re.compile(r"\\[u]").search
-"""Finds what may be half a surrogate pair; written so, it searches in two thirds of the time that `in` takes."""
+"""Finds escapes that may be half a surrogate pair; written so, it takes two thirds of the time of `in`."""
 _CUT: Final = 16  # characters: more than any literal or escape that a window may cut in two
 
 GOES_ON: Final = Delimiter(
     r'\s{0,16}(?:,\s{0,16}"|"[\w.-]{1,64}"\s{0,16}:)', r'\s{0,16}(?:,\s{0,16}|"[\w.-]{0,64}(?:"\s{0,16})?)?'
 )
-"""More of an object after the brace that closes it: after a doubled brace, nothing may be lost. Its comma may lack."""
+"""More of an object after its closing brace, with or without a comma: after a doubled brace, nothing may be lost."""
 
 
 OVER: Final = Delimiter(rf"\s|[<\[`|]|{PROSE}\n", rf"(?:{PROSE})?")
-"""What may follow the brace that closes a call without another end; anything else is more of a string or an object."""
+"""Text after the brace that closes a call without another end; any other text belongs to a string or an object."""
 
 _VALUE, _ITEM, _KEY_OR_END, _KEY, _COLON, _NEXT = range(6)
 _EXPECTED: Final = {
@@ -55,7 +55,7 @@ _EXPECTED: Final = {
 
 @dataclass(slots=True)
 class Span:
-    """One JSON value of the text: where it is (absolute offsets), and its value once it has been read.
+    """One JSON value of the text: its absolute offsets, and its value once it has been read.
 
     `loose` says that a string in it contained raw control characters, which JSON requires to be escaped.
     """
@@ -101,7 +101,7 @@ def scan(r: Reader, index: int | None = None, parameter: str | None = None) -> G
 
 
 def _whole(r: Reader, index: int | None, parameter: str | None) -> Span | None:
-    """The value as read by the C decoder, if all of it has already arrived."""
+    """Return the value as read by the C decoder, if all of it has already arrived."""
     if (found := decoded(r, r.at)) is None:
         return None
     value, end, loose = found
@@ -114,9 +114,9 @@ def _whole(r: Reader, index: int | None, parameter: str | None) -> Span | None:
 
 
 def decoded(r: Reader, at: int) -> tuple[Any, int, bool] | None:
-    """The value at an index of the buffer, where it ends, and whether it was read loosely; None if that is to be seen.
+    """Return the value at an index of the buffer, its end, and whether it was read loosely; None if the scan must read.
 
-    It is an object, an array or a string that has arrived completely.
+    The value is an object, an array or a string that has arrived completely.
     """
     buf = r.buf
     closer = _CLOSERS.get(buf[at : at + 1])
@@ -134,7 +134,7 @@ def decoded(r: Reader, at: int) -> tuple[Any, int, bool] | None:
 
 
 def _decode(buf: str, at: int) -> tuple[Any, int, bool] | None:
-    """The value that starts at `at`, where it ends, and whether it was read loosely; None if it is not complete.
+    """Return the value that starts at `at`, its end, and whether it was read loosely; None if it is not complete.
 
     Tried on windows of growing size, so that a failed attempt costs in proportion to the value, not to the buffer.
     """

@@ -21,7 +21,7 @@ from agentkit.toolspec import ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What a part needs in order to write itself: format, called tool, call, and the call's number among the calls.
+    """The input of a part's writer: format, called tool, call, and the call's number among the calls.
 
     `others` are the tags of the other tools, if each has its own.
     """
@@ -43,7 +43,7 @@ class PartKind:
 
     Args:
         part: its class in `format.py`; `str` for literals.
-        read: consumes it, from the call's current position, and stores what it finds in the call.
+        read: consumes it, from the call's current position, and stores its content in the call.
         write: its text for a call. `only_read` if no format writes it.
         taught: the rules about it in a prompt, one sentence each; empty if the example alone is enough.
         listing: how a prompt lists the tools, if the part needs them in another form than JSON Schema.

@@ -1,9 +1,9 @@
-"""Calls that are lost: an opening that only calls have, or a known tool's own tag, which cannot be read as a call.
+"""Lost calls: an opening that only calls have, or a known tool's own tag, which cannot be read as a call.
 
 It is markup if the same opening follows, or nothing does; an error if an offered tool's name follows in the paragraph,
 or the text ends inside it; and else text, as prose may mention one. The 256 characters after it decide, up to the next
-opening or the section's end. A parameter of an offered tool that opens outside of any call is an error, too: what opens
-the call is missing, or comes after it. Knows the calls before, the openers and the reader.
+opening or the section's end. A parameter of an offered tool that opens outside of any call is an error, too: the call's
+opening is missing, or comes after it. Knows the calls before, the openers and the reader.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _OBJECT: Final = Delimiter(
     r"(?:`{3,8}\w{0,16}\s{0,8})?[\[\s]{0,64}\{[\s{]{0,64}[\"'\u201c\u2018`n]",
     r"`{0,8}\w{0,16}\s{0,8}[\[\s]{0,64}(?:\{[\s{]{0,64})?",
 )
-"""What begins an object in which a call may be lost that no token marks."""
+"""The start of an object that may be a lost call without a token."""
 _VALUE: Final = r"(?:(?!(?P=quote))[\s\S]){0,1024}?"
-"""A part of the value of an attribute, which quotes a call if one opens in it: its tag cannot be read."""
+"""A part of an attribute's value, which quotes a call if one opens in it: its tag cannot be read."""
 _LOST: Final = "a call starts here and cannot be read"
 _OUTSIDE: Final = "a parameter is outside of any call: write what opens the call before it"
 
 
 def lost(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
-    """Answer for what opens here and is not a readable call; False, with nothing consumed, if it is text."""
+    """Answer an opening here that is not a readable call; False, with nothing consumed, if it is text."""
     r = calls.r
     if calls.prose.quoting.quoted:
         return False
@@ -78,7 +78,7 @@ def _with_attributes(entry: Opener) -> Delimiter:
 
 
 def _rest(openers: Openers, entry: Opener, text: str) -> str:
-    """What follows an opening, up to the next one or the end of its section."""
+    """Return the text after an opening, up to the next one or the end of its section."""
     if another := openers.table.own.search(text):
         text = text[: another.start()]
     section = entry.shape.section
@@ -113,13 +113,13 @@ def _parameter(openers: Openers, shape: Shape) -> Delimiter:
 
 
 def _is_markup(r: Reader, entry: Opener, size: int) -> bool:
-    """Whether the same opening follows this one, or nothing does, unless it names a tool: that call is cut."""
+    """Return True if the same opening follows this one, or nothing does, unless it names a tool: that call is cut."""
     bare = r.buf[r.at + size : r.at + size + _REACH].lstrip(" \t\r\n>")
     return (not bare and r.ended and entry.tool is None) or opening_of(entry).match(bare) is not None
 
 
 def _is_parameter(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
-    """Answer for a parameter of an offered tool that opens here, outside of any call."""
+    """Answer a parameter of an offered tool that opens here, outside of any call."""
     for entry in entries:
         if entry.kind == "parameter":
             found = yield from calls.r.sees(calls.openers.derived(_parameter, entry.shape))
@@ -130,21 +130,21 @@ def _is_parameter(calls: Calls, entries: Sequence[Opener]) -> Generator[None, No
 
 
 def _is_cut(entry: Opener, rest: str, named: re.Match[str] | None) -> bool:
-    """Whether this is the beginning of what follows an opening, as the text's end cuts it off."""
+    """Return True if the text's end cuts off a call after its opening."""
     if entry.weak:
         return named is not None and named.end() == len(rest)
     return (entry.tool is not None and _IN_TAG_CUT(rest) is not None) or _CUT(rest) is not None
 
 
 def _names_a_tool(openers: Openers, entry: Opener) -> Search:
-    """Matches what follows an opening if an offered tool's name is where a call has it."""
+    """Return a match function for text after an opening that has an offered tool's name where a call has it."""
     if entry.tool is not None:
         return _IN_TAG
     return openers.derived(_weakly if entry.weak else _plainly, entry.shape)
 
 
 def _plainly(openers: Openers, shape: Shape) -> Search:
-    """The same after an opening that only calls have: the name in the same paragraph, and no code before it."""
+    """Match an offered tool's name after an opening that only calls have: in its paragraph, without code before."""
     known = openers.table.known
     apart = r"(?:(?!\n\s*\n)[^`]){0,200}?(?<![\w(-])"
     over = r"(?=\s*[\"'({}\[\]<:=|]|[ \t]+\w+=|>(?![ \t]+[\w`])|\n|\Z)"
@@ -153,7 +153,7 @@ def _plainly(openers: Openers, shape: Shape) -> Search:
 
 
 def _weakly(openers: Openers, shape: Shape) -> Search:
-    """The same for calls that no token marks: an object with the name and the arguments, or a list of Python calls."""
+    """Match a call that no token marks: an object with a tool's name and arguments, or a list of Python calls."""
     known = openers.table.known
     match next((part for part in shape.call if isinstance(part, Envelope | PythonCall)), None):
         case Envelope(name, arguments):

@@ -1,4 +1,4 @@
-"""What may open between calls: a call, thinking, an answer, an aside; and where prose may stop for it.
+"""The openers between calls, of a call, thinking, an answer or an aside; and the places where prose may stop for one.
 
 Compiled once per parser from the formats' declarations and the tools; knows no body.
 """
@@ -45,23 +45,23 @@ TAG: Final = Delimiter(
 """Any tag up to its name's end, with or without a namespace."""
 
 _INSIDE: Final[Mapping[type, str]] = {Envelope: behind("[ {"), PythonCall: r"(?!\d{1,4}\])"}
-"""What may follow a section's opening of one character, by the part that its calls begin with."""
+"""A pattern for text after a section's opening of one character, by the part that its calls begin with."""
 _IN_OBJECT: Final = "|".join([behind('{ "'), "[\"'\u201c\u201d\u2018\u2019`n]"])
-"""What may follow the bracket of a call's object, also of one in other quotes."""
+"""A pattern for text after the bracket of a call's object, also of one in other quotes."""
 
 BLOCKS: Final = (
     "if", "elif", "else", "for", "while", "def", "class", "with", "try", "except", "finally", "async", "match", "case",
 )  # fmt: skip
-"""What a block of Python begins with."""
+"""The first words of a block of Python."""
 BLOCK: Final = Delimiter(rf"(?:{'|'.join(BLOCKS)})(?=[\s:(])", r"[a-z]{0,8}")
-"""What starts a block of Python at the start of a line."""
+"""The start of a block of Python at the start of a line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opener:
-    """What an opener may open. `weak` means that it is common in prose: there only an offered tool makes a call.
+    """One thing that a literal or tag may open. `weak` means that it is common in prose: only an offered tool calls.
 
-    `word` is the opener of thinking or an answer that begins with a letter, and so only counts at the start of a line.
+    `word` is the literal of thinking or an answer that begins with a letter, and so counts only at the start of a line.
     """
 
     kind: Literal["call", "section", "parameter", "close", "thinking", "answer", "markup", "fence", "aside"]
@@ -75,7 +75,7 @@ class Opener:
 
 
 class Table:
-    """Every opener by how it is written; for the openers that letters begin, in order."""
+    """Every opener by its spelling; those that begin with letters, in order."""
 
     __slots__ = (
         "__dict__",
@@ -99,7 +99,7 @@ class Table:
         self.literals: Final[dict[str, list[Opener]]] = {}
         self.loose: Final[dict[str, list[Opener]]] = {}  # by the name of the tag that a literal is
         self.spelt: Final[dict[str, str]] = {}
-        self.behind: Final[dict[str, set[str]]] = {}  # by an opener's first character, what may follow it
+        self.behind: Final[dict[str, set[str]]] = {}  # by an opener's first character, patterns for the text after it
         self.lines: Final[list[Opener]] = []
         self.words: Final[list[str]] = []
         for format, shape in ((f, shape) for f in formats for shape in (*f.shapes, *lists_of(f))):
@@ -138,7 +138,7 @@ class Table:
         self._parameters(format, shape, tools)
 
     def _parameters(self, format: Format, shape: Shape, tools: Sequence[ToolSpec]) -> None:
-        """What begins a parameter, outside of any call."""
+        """Add the start of a parameter, outside of any call."""
         for part in shape.call:
             if isinstance(part, TagParameters):
                 tag = f"<{part.name}" if " " in part.name else Tag(part.name)
@@ -181,7 +181,7 @@ class Table:
             entries.append(entry)
 
     def at_tag(self, found: re.Match[str], *, loose: bool) -> Iterable[Opener]:
-        """What this tag may open, the exactly spelt tool first; with `loose`, also as a misspelt literal."""
+        """Return the openers of this tag, the exactly spelt tool first; with `loose`, also as a misspelt literal."""
         closes = bool(found["slash"])
         whole = folded(found[0].lstrip("</"))
         if (entries := self.tags.get((whole, closes))) is None:
@@ -191,7 +191,7 @@ class Table:
         return [*(exact or entries), *other] if other else exact or entries
 
     def taken(self, tools: Sequence[ToolSpec]) -> set[str]:
-        """The names of tags of a tool, of a parameter or of a format's own markup."""
+        """Return the names of tags of a tool, of a parameter or of a format's own markup."""
         names = [name for name, _ in self.tags]
         for tool in tools:
             names += tool.parameters.get("properties", ())
@@ -200,7 +200,7 @@ class Table:
         return set(map(str.lower, names))
 
     def at_literal(self, text: str) -> Iterable[Opener]:
-        """What this literal may open: in another case than declared, only what is a part of a call or section."""
+        """Return the openers of this literal; in another case than declared, only those of calls and sections."""
         key = "".join(text.split())
         if (found := self.literals.get(key)) is not None:
             return found
@@ -224,11 +224,11 @@ class Table:
 
     @cached_property
     def own(self) -> re.Pattern[str]:
-        """Finds what nothing but calls begins with."""
+        """The pattern of all openings that only calls have."""
         return re.compile(self.own_calls() or "(?!)")
 
     def own_calls(self) -> str:
-        """A regular expression for what nothing but calls begins with."""
+        """Return a regular expression for all openings that only calls have."""
         either: dict[str, None] = {}
         for entry in (entry for found in (*self.literals.values(), *self.tags.values()) for entry in found):
             if _tells(entry):
@@ -236,7 +236,7 @@ class Table:
         return "|".join(either)
 
     def share_beginnings(self) -> None:
-        """An opener that is the beginning of another one is tried after it."""
+        """Let an opener that is the beginning of another one be tried after it."""
         order = {key: n for n, key in enumerate(self.literals)}
         for long in sorted(self.literals, key=len, reverse=True):
             shorter = (long[:size] for size in range(1, len(long)))
@@ -245,7 +245,7 @@ class Table:
 
 
 class Meant:
-    """What may follow what opened here: the section's next call, its end, or a call whose opening was forgotten.
+    """The openers after an opener: the section's next call, its end, or a call without its opening.
 
     Source of the last: 40 calls in the Berkeley leaderboard's results, as by Hermes 2 Pro 70B in parallel_186.
     """
@@ -262,12 +262,12 @@ class Meant:
 
 
 class Stops:
-    """What finds where prose stops, given what may follow an opener's first character, and the letters of line starts.
+    """Searches for the places where prose stops, from the text after openers' first characters, and line starts.
 
-    That is at openers, judged by their first two characters, and at backticks and line ends, which show what is quoted
-    and where a line starts. `search` is for prose at the start of a line or in a code span, `within` for all other
-    prose: there a line end needs no decision if what follows it opens nothing. Both find a backslash at the end.
-    `bare` tells whether they also find what may begin other JSON, as a call may be JSON that nothing marks as one.
+    That is at openers, judged by their first two characters, and at backticks and line ends, which begin and end quoted
+    text and lines. `search` is for prose at the start of a line or in a code span, `within` for all other prose: there
+    a line end needs no decision if the next line opens nothing. Both find a backslash at the end.
+    `bare` says that they also find the start of other JSON, as a call may be JSON that nothing marks as one.
     """
 
     __slots__ = ("bare", "search", "within")
@@ -287,11 +287,11 @@ class Stops:
 
 
 class LineStart:
-    """What may begin a call only at the start of a line, and what it then opens.
+    """The texts that may begin a call only at the start of a line, and their openers.
 
-    `opens` are these beginnings: openers that begin with letters, and tools' names if arguments follow; `entries`, what
-    they may open; `block` is what starts a block of Python there, None if no call is Python; `firsts`, the first
-    characters of all these.
+    `opens` matches these texts: openers that begin with letters, and tools' names before arguments. `entries` are their
+    openers; `block` is the start of a block of Python there, None if no call is Python; `firsts`, the first characters
+    of all these.
     """
 
     __slots__ = ("block", "entries", "firsts", "opens")
@@ -311,10 +311,10 @@ def any_name(names: Iterable[str]) -> str:
 
 
 class Openers:
-    """Every literal and tag at which prose may stop, and what each may open.
+    """Every literal and tag at which prose may stop, and the openers of each.
 
-    `fence` is the fence that wraps a reply's calls; `lists` says whether Python calls may be in brackets alone;
-    `may_be_loose` matches the beginning of what may be a misspelt literal.
+    `fence` is the fence that wraps a reply's calls; `lists` says that Python calls may be in brackets alone;
+    `may_be_loose` matches the beginning of a literal that may be misspelt.
     """
 
     __slots__ = (
@@ -355,24 +355,24 @@ class Openers:
         table.share_beginnings()
 
     def derived(self, make: Callable[[Openers, K], T], of: K) -> T:
-        """What a function makes of a shape or an opener with these openers, made once."""
+        """Return a function's result for a shape or an opener with these openers, computed once."""
         if (found := self._derived.get((make, id(of)))) is None:
             found = self._derived[make, id(of)] = make(self, of), of  # kept here, so that its id stays its own
         made: T = found[0]
         return made
 
     def meant(self, entry: Opener) -> Meant:
-        """What may follow what opened here."""
+        """Return the openers after this one."""
         return self.derived(Meant, entry)
 
     def expected(self, tool: ToolSpec) -> Expected:
-        """What the schema of one of the tools says."""
+        """Return the parameters of one of the tools by the values that its schema allows."""
         if (found := self._expected.get(id(tool))) is None:
             found = self._expected[id(tool)] = Expected(tool)  # has the tool, so that its id is not used again
         return found
 
     def closes_again(self, format: Format, own: str | Tag) -> Search:
-        """Matches what closes calls of this format, or the beginning of it, except its section's `own` end."""
+        """Return a match function for the ends of this format's calls, or halves of them, but its section's `own`."""
         if (found := self._derived.get((format.name, own))) is None:
             edges = [edge_of(edge) for edge in self.table.closers[format.name] if not begins(own, edge)]
             either = [*(e.whole.pattern for e in edges), *(e.begun for e in edges)]
@@ -382,7 +382,7 @@ class Openers:
 
 
 def opening_of(entry: Opener) -> Delimiter:
-    """How what opens a call or a section is written, as a delimiter."""
+    """Return the delimiter of the opening of a call or a section."""
     section, first = entry.shape.section, entry.shape.first
     if entry.tool is not None and entry.tool.element is not None:
         return Delimiter(rf"<{PREFIX}{spelt(entry.tool.element.tag)}(?![\w.-])", TAG_PART, re.IGNORECASE)
@@ -397,7 +397,7 @@ def opening_of(entry: Opener) -> Delimiter:
 
 
 def _tells(entry: Opener) -> bool:
-    """Whether nothing but a call begins like this."""
+    """Return True if only a call begins like this."""
     return entry.kind in ("call", "section") and not entry.weak
 
 

@@ -1,4 +1,4 @@
-"""Where an envelope's arguments are if not under the key of its format; and what describes a tool, not a call.
+"""Arguments of an envelope under other keys than its format's; and envelopes that describe a tool, not a call.
 
 Pure; the tool's schema decides. Knows tools, but no reader.
 """
@@ -20,7 +20,7 @@ BESIDE: Final = ("type", "id", "index", "call_id", "tool_call_id")
 _IDS: Final = ("id", "call_id", "tool_call_id")
 
 _OF_APIS: Final = ("function", "tool_call", "tool_use", "function_call")
-"""What APIs write as the `type` of a call."""
+"""Values of a call's `type` in APIs."""
 
 NESTED: Final = ("function", "function_call", "tool_call")
 """Keys under which an envelope may contain another one, as OpenAI's API writes a call."""
@@ -50,7 +50,7 @@ def arguments_elsewhere(tool: ToolSpec | None, given: Mapping[str, Any]) -> tupl
 
     Args:
         tool: the tool; None if it is not offered.
-        given: what the envelope contains in addition to the name, under keys that are not its format's.
+        given: the envelope's content next to the name, under keys that are not its format's.
 
     Raises:
         NoReading: no reading fits, or more than one; or a key may belong to the call or be an argument.
@@ -79,7 +79,7 @@ def arguments_elsewhere(tool: ToolSpec | None, given: Mapping[str, Any]) -> tupl
 
 
 def only_names(tool: ToolSpec | None, given: Mapping[str, Any]) -> bool:
-    """Whether these keys, next to a tool's name, contain nothing that may be arguments."""
+    """Return True if these keys, next to a tool's name, contain nothing that may be arguments."""
     found = [value for key, value in given.items() if key in OTHER_ARGUMENTS]
     if found:
         return all(value is None for value in found)
@@ -87,7 +87,7 @@ def only_names(tool: ToolSpec | None, given: Mapping[str, Any]) -> bool:
 
 
 def own_beside(tool: ToolSpec | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What is next to name and arguments and has the name of one of the tool's parameters."""
+    """Return the keys next to name and arguments that are also names of the tool's parameters, with their values."""
     known = _known(tool).keys() & BESIDE
     return {k: v for k, v in given.items() if k in known and not (k == "type" and v in _OF_APIS)}
 
@@ -106,9 +106,9 @@ def either(tool: ToolSpec | None, arguments: Any, given: Mapping[str, Any]) -> s
 
 
 def beside(tool: ToolSpec | None, given: Mapping[str, Any]) -> list[str]:
-    """What an envelope has next to its arguments that would also be arguments: dropping it would change the call.
+    """Return the keys next to an envelope's arguments that would also be arguments: dropping one would change the call.
 
-    So would dropping what has nearly a parameter's name. Any other key says nothing about the call.
+    So would dropping a key close to a parameter's name. Any other key says nothing about the call.
     """
     known = _known(tool)
     return [
@@ -129,7 +129,7 @@ def _decoded(value: Any) -> tuple[Any, tuple[str, ...]]:
 
 
 def _fits(tool: ToolSpec | None, arguments: Mapping[str, Any]) -> bool:
-    """Whether the tool declares all of these arguments, and they are all that it requires."""
+    """Return True if the tool declares all of these arguments, and they are all that it requires."""
     if tool is None:
         return True
     declared = "properties" not in tool.parameters or all(map(tool.declares, arguments))
@@ -137,7 +137,7 @@ def _fits(tool: ToolSpec | None, arguments: Mapping[str, Any]) -> bool:
 
 
 def is_schema(value: Any) -> bool:
-    """Whether this is a JSON Schema of arguments."""
+    """Return True for a JSON Schema of arguments."""
     return (
         isinstance(value, dict) and value.get("type") == "object" and isinstance(value.get("properties", {}), dict)
         and not value.keys().isdisjoint(("properties", "required", "additionalProperties", "$schema"))
@@ -146,18 +146,18 @@ def is_schema(value: Any) -> bool:
 
 _SCHEMAS: Final = ("parameters", "input_schema", "inputSchema")
 _DECLARED: Final = ("description", "title", "type", "strict", *_SCHEMAS)
-"""What a declaration of a tool has next to its name."""
+"""Keys of a tool's declaration next to its name."""
 
 
 def describes(
     tool: ToolSpec | None, others: Mapping[str, Any] | frozenset[str], arguments: Any, *, prose: bool = False
 ) -> bool:
-    """Whether an envelope describes a tool: it explains what the tool does, or has a JSON Schema for arguments.
+    """Return True if an envelope describes a tool: it has a description, or a JSON Schema for arguments.
 
     Args:
         tool: the tool that it names; None if that is not offered.
         others: its keys other than name and arguments.
-        arguments: what it has as arguments; None if there are none.
+        arguments: its arguments; None if there are none.
         prose: whether nothing marks it as a call, so that a description alone decides.
     """
     known = _known(tool)
@@ -169,7 +169,7 @@ def describes(
 
 
 def only_describes(tool: ToolSpec | None, others: Mapping[str, Any]) -> bool:
-    """Whether keys next to a tool's name are those of its declaration, even if it also has such parameters.
+    """Return True if keys next to a tool's name are those of its declaration, even if it also has such parameters.
 
     Args:
         tool: the tool; None if it is not offered.

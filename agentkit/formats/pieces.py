@@ -1,4 +1,4 @@
-"""Text that arrives in pieces, kept in about the memory that it takes itself. Knows nothing of what it says."""
+"""Text that arrives in pieces, kept in little more memory than its characters take. Knows nothing of its content."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _JOINED: Final = 4096  # characters of a call in such pieces: at most about 64 K
 
 
 class Pieces:
-    """A text put together from pieces, of which many small ones would take many times its memory.
+    """A text put together from pieces; many small ones would take many times its memory.
 
     Args:
         text: its beginning.
@@ -24,14 +24,13 @@ class Pieces:
         self._joined: list[str] = []
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
         return bool(self._small or self._joined)
 
     def __len__(self) -> int:
         return self._length
 
     def add(self, text: str) -> None:
-        """One more."""
+        """Add a piece."""
         self._length += len(text)
         small = self._small
         small.append(text)
@@ -50,7 +49,7 @@ class Pieces:
         return "".join(reversed(taken))
 
     def text(self) -> str:
-        """All of it; asked for again, it takes no further time or memory."""
+        """Return the whole text; a second call takes no further time or memory."""
         if self._joined:
             self._small = [*self._joined, *self._small]
             self._joined = []
@@ -62,10 +61,10 @@ class Pieces:
 class Kept:
     """The text of the open call.
 
-    `pieces` were consumed and have left the buffer; `since` is where in the buffer the rest of what was consumed
-    starts. `mark` is the absolute offset at which the call starts, `room` the one at which it is too long, and
-    `surplus` what has arrived beyond that. A small string takes many times its text in memory: from each offset `full`
-    on, the pieces after the first `joined` ones become one.
+    `pieces` were consumed and have left the buffer; `since` is the index in the buffer of the other consumed text.
+    `mark` is the absolute offset at which the call starts, `room` the one at which it is too long, and `surplus` the
+    text that arrived beyond that. A small string takes many times its text in memory: at each offset `full`, the pieces
+    after the first `joined` ones become one.
     """
 
     __slots__ = ("full", "joined", "mark", "pieces", "room", "since", "surplus")
@@ -87,7 +86,7 @@ class Kept:
     def text(self, start: int, end: int, past: int) -> str:
         """The text between two absolute offsets, given the one after the last piece.
 
-        If it was in several and is long, it is one from now on: what is returned takes no further memory.
+        If it is long and was in several pieces, these become one: the returned text takes no further memory.
         """
         pieces, last = self.pieces, len(self.pieces)
         if not self.joined:  # as for most calls: all of it is short
@@ -117,7 +116,7 @@ class Kept:
         return text
 
     def within(self, text: str, end: int) -> str:
-        """What is within the call's limit of a chunk that arrives at this absolute offset; the rest is surplus."""
+        """Return the part of a chunk at this absolute offset that is within the call's limit; the rest is surplus."""
         fits = max(self.room - end, 0) if not self.surplus else 0
         self.surplus += text[fits:]
         return text[:fits]

@@ -1,10 +1,10 @@
 """Whole calls that are plainly written, each read in one step: from its opening to its end, without waiting.
 
-Most calls of a whole text are written as their format prescribes. What its parts would take of one is then known: one
-pattern takes all of them up to the body, the C decoder or one pattern for each value reads the body, and a pattern
-takes the rest. Nothing is decided here. A call that is not complete, whose end is not certain yet, or that is written
-in any other way than the patterns say, is left to its parts, which find the same in a plain one: law 1 compares the two
-for every format, as a text that arrives by the character is never read here.
+Most calls of a whole text are written as their format prescribes: one pattern matches all parts up to the body, the C
+decoder or one pattern for each value reads the body, and a pattern matches the rest. Nothing is decided here. A call
+that is not complete, whose end is not certain yet, or that is written in any other way, is left to its parts, which
+read a plain one alike: law 1 compares the two for every format, as a text that arrives by the character is never read
+here.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _LONGEST: Final = 128  # characters of a name; a parser with a lower limit reads
 _NAME: Final = rf"[A-Za-z0-9_-]{{1,{_LONGEST}}}+"
 _KEY: Final = rf"[A-Za-z0-9_.-]{{1,{_LONGEST}}}+"
 _SPACE: Final = r"\s{0,512}+"  # less than any step skips
-_ENDS: Final = r"(?=\s{0,64}+[^\s\w.:-])"  # a name does, although white space may be between it and what ends it
+_ENDS: Final = r"(?=\s{0,64}+[^\s\w.:-])"  # after a name, perhaps with white space before its end
 _SHORTEST: Final = 16  # characters that a call has at least; fewer are the beginning of one
 
 
@@ -73,9 +73,9 @@ class Found:
 
 
 def plain_call(r: Reader, opener: Opener, openers: Openers, index: int) -> Found | None:
-    """The call that opens at the reader's position, with nothing consumed; None if it is to be read by its parts.
+    """Return the call at the reader's position, with nothing consumed; None if its parts must read it.
 
-    So is one whose opening is common in prose.
+    They must if its opening is common in prose.
     """
     if (len(r.buf) - r.at < _SHORTEST and not r.ended) or r.limits.name < _LONGEST:
         return None
@@ -92,7 +92,7 @@ def plain_call(r: Reader, opener: Opener, openers: Openers, index: int) -> Found
 
 
 def _plain(_: Openers, opener: Opener) -> PlainCall | None:
-    """How a plain call is read that opens like this; None if it has too many forms."""
+    """Return the patterns of a plain call that opens like this; None if it has too many forms."""
     try:
         return PlainCall(opener.shape, opener.kind)
     except Unlike:
@@ -100,13 +100,13 @@ def _plain(_: Openers, opener: Opener) -> PlainCall | None:
 
 
 class PlainCall:
-    """How a plain call of one shape is read, after the opening of its section if that is the kind of what opens here.
+    """The patterns of a plain call of one shape; for an opener of a section, after the section's opening.
 
-    `head` matches all that precedes the values of the body, `pair` one parameter if it consists of such, `tail` the
-    rest of the call; `read` reads the values and the rest, and says whether they are plain.
+    `head` matches all that precedes the values of the body, `pair` one parameter if the body has such, `tail` the rest
+    of the call; `read` reads the values and the rest, and returns False if they are not plain.
 
     Raises:
-        Unlike: a part of the shape has too many forms, or nothing ends the call but what may come next.
+        Unlike: a part of the shape has too many forms, or only later text ends the call.
     """
 
     __slots__ = ("body", "head", "pair", "read", "tail")
@@ -145,7 +145,7 @@ class PlainCall:
         return found.tool is None or openers.expected(found.tool).fits(value)
 
     def _pairs(self, r: Reader, openers: Openers, found: Found, start: int) -> bool:
-        """Read parameters whose values contain nothing that may open or close anything."""
+        """Read parameters whose values contain no edge."""
         assert isinstance(self.body, Pairs | TagParameters)
         arguments, expected = CallArguments(), openers.expected(found.tool) if found.tool is not None else None
         words = expected.words if expected is not None else ()
@@ -154,7 +154,7 @@ class PlainCall:
         while value := self.pair(buf, end):
             key, kind, text = value.groups()
             end = value.end()
-            if trim and text.endswith("\n"):  # it belongs to what closes the value
+            if trim and text.endswith("\n"):  # it belongs to the value's end
                 text = text[: -2 if text.endswith("\r\n") else -1]
             if key in arguments.by_name:
                 return False
@@ -177,7 +177,7 @@ class PlainCall:
 
 
 def _opens_again(call: Sequence[FormatPart]) -> bool:
-    """Whether what closes a call may open the next one, as a fence does."""
+    """Return True if a call's end may open the next call, as a fence may."""
     first, close = call[0], call[-1]
     return isinstance(first, str) and isinstance(close, str) and first.strip().startswith(close.strip() or " ")
 
@@ -197,7 +197,7 @@ _WRITTEN: Final[Mapping[type, Callable[[Any], str]]] = {
     Pairs: lambda _: "",
     TagParameters: lambda _: "",
 }
-"""A part, up to the values of a body, as a regular expression that matches nothing but what the part reads."""
+"""A part, up to the values of a body, as a regular expression that matches only text that the part reads."""
 
 
 def _step(part: FormatPart, following: FormatPart) -> str:

@@ -1,4 +1,4 @@
-"""What is written outside calls: visible text, thinking, answers and asides, up to what may open a call.
+"""The reader of text outside calls: visible text, thinking, answers and asides, up to a possible call.
 
 Knows the reader and the openers; reads no call.
 """
@@ -20,9 +20,9 @@ from agentkit.formats.reader import Delimiter, Reader, Wait
 
 _LANGUAGE: Final = Delimiter(r"[\w+#.-]{0,23}[\w+#][ \t]{0,8}\r?\n", r"[\w+#.-]{0,24}[ \t]{0,8}\r?")
 """The name of a language after a fence: it does not end with a full stop, as a sentence does."""
-_EDGES: Final = ("<", "[")  # what an aside begins with
+_EDGES: Final = ("<", "[")  # first characters of asides
 _MARKS: Final = ("`", "~")
-_NO_CALLS: Final = ("aside", "thinking", "answer", "markup")  # what may continue after an interruption
+_NO_CALLS: Final = ("aside", "thinking", "answer", "markup")  # these may continue after an interruption
 _UNDECIDED: Final = re.compile(r".\s{0,64}\Z", re.DOTALL).match
 _LONGEST: Final = 128  # characters; the longest literal that opens something in a known format has 65
 _MARGIN: Final = 64  # characters of white space that may precede a reply that is JSON
@@ -32,10 +32,10 @@ _SPACE_RUN: Final = 1024  # white space after a call that is held back until it 
 
 
 class ProseReader(Reached):
-    """Reads what is written outside calls.
+    """Reads text outside calls.
 
-    `opening_fence` is the fence that may wrap calls; `line_tried`, where a call was last looked for at the start of a
-    line; `left`, the first place after all calls at which the text's end decided what is there, if any.
+    `opening_fence` is the fence that may wrap calls; `line_tried`, the offset at which a call was last looked for at
+    the start of a line; `left`, the state at the first place after all calls that more text might have changed, if any.
     """
 
     __slots__ = ("left", "line_tried", "openers", "opening_fence", "r")
@@ -47,12 +47,12 @@ class ProseReader(Reached):
         self.left: Reached | None = None
 
     def end_decides(self, taken: str = "") -> None:
-        """More text might have decided otherwise what is here, after white space that was taken without an event."""
+        """Note that more text might have changed this place, after white space that was consumed without an event."""
         if self.left is None:
             self.left = self.before(taken + self.r.buf[self.r.at :])
 
     def look_back(self) -> None:
-        """What may be here was looked for: the text's end may have cut it off."""
+        """Note that the text's end may have cut off an opener that was looked for here."""
         r = self.r
         if not r.ended:
             return
@@ -70,13 +70,13 @@ class ProseReader(Reached):
             r.at = end
 
     def _note(self, text: str) -> None:
-        """Plain prose, without backticks, went by."""
+        """Take note of plain prose without backticks."""
         self.quoting.note(text)
         if self.other is not None and not self.other.feed(text):
             self.other = None
 
     def to_opener(self) -> Generator[None, None, list[Opener] | None]:
-        """Visible text up to something that may open; None at the text's end."""
+        """Emit visible text up to a possible opener, and return the openers there; None at the text's end."""
         if self.silent and self.other is None and not (self.openers.stops.bare or self.quoting.off):
             found = yield from self.r.sees(JSON_REPLY)
             self.other = OtherJson(reply=True) if found is not None and not wraps_calls(found["key"]) else None
@@ -95,7 +95,7 @@ class ProseReader(Reached):
             yield from self.ticks(c) if c in _MARKS else self.opens_nothing()
 
     def _to_try(self, entries: list[Opener], c: str) -> list[Opener]:
-        """What may open at this character, of what is written so: no call does where the text is read once more."""
+        """Return the openers to try at this character: no call opens where the text is read a second time."""
         if self.r.ended:
             self.look_back()
         if self.r.offset < 0:
@@ -123,11 +123,11 @@ class ProseReader(Reached):
             return "\n"
         self.plain(found.start())
         if c != "`" and not r.ended and _UNDECIDED(r.buf, r.at):
-            return ""  # what follows it may show that it opens nothing
+            return ""  # the next characters may show that it opens nothing
         return c
 
     def _at_line_start(self, line: LineStart) -> Generator[None, None, list[Opener]]:
-        """The calls that may open with a bare tool name at the start of a line."""
+        """Return the openers that may be at the start of a line only, such as a bare tool name."""
         r = self.r
         if not self.quoting.blank or self.quoting.quoted or self.other is not None:
             return []
@@ -162,13 +162,13 @@ class ProseReader(Reached):
             self.block = indent
 
     def show(self, taken: str) -> None:
-        """What was consumed without an event is visible text."""
+        """Emit visible text that was consumed without an event."""
         if taken:
             self.r.out.append(Text(taken))
             self._note(taken)
 
     def ticks(self, mark: str, run: int = 0) -> Wait:
-        """Emit a run of backticks or tildes, which may begin or end what is quoted; `run` of it have been emitted."""
+        """Emit a run of backticks or tildes, which may begin or end quoted text; `run` of it have been emitted."""
         r, quoting = self.r, self.quoting
         while True:
             end = r.at
@@ -191,7 +191,7 @@ class ProseReader(Reached):
         quoting.ticks(mark, run, opens=named)
 
     def entries(self) -> Generator[None, None, list[Opener]]:
-        """What may open at exactly this place, unless it is quoted."""
+        """Return the openers at exactly this place, unless it is quoted."""
         r, quoting, table = self.r, self.quoting, self.openers.table
         if quoting.boxes and (said := r.buf[r.at : r.at + 1]) not in _MARKS:
             quoting.look(said)
@@ -215,7 +215,7 @@ class ProseReader(Reached):
         return entries if self.other is None else self._that_count(entries, self.other)
 
     def _that_count(self, entries: list[Opener], other: OtherJson) -> list[Opener]:
-        """Those of these openers that count in other JSON; if it is damaged also calls, which are errors there."""
+        """Return the openers that count in other JSON; if it is damaged also calls, which are errors there."""
         place = other.place() if any(map(_is_bare, entries)) else "inside"
         if place == "over":
             self.other = None
@@ -223,12 +223,12 @@ class ProseReader(Reached):
         return [e for e in entries if not _is_bare(e) or (place == "damaged" and e.kind == "call")]
 
     def opens_nothing(self) -> Wait:
-        """The character here opens no call: it is text; it may begin other JSON, in which none counts."""
+        """Emit the character here, which opens no call, as text; it may begin other JSON, in which no call counts."""
         r, quoting = self.r, self.quoting
         may_be = self.openers.stops.bare and r.buf[r.at] in "{[" and not (self.other or quoting.off or quoting.quoted)
         found = (yield from r.sees(OTHER_JSON)) if may_be else None
         if found is not None and not wraps_calls(found["key"]):
-            begins = r.base == 0 and r.at <= _MARGIN and not r.buf[: r.at].strip()  # the reply, not what follows a call
+            begins = r.base == 0 and r.at <= _MARGIN and not r.buf[: r.at].strip()  # the reply, not text after a call
             self.other = OtherJson(reply=begins)
         elif self.openers.lists and r.buf[r.at] == "[" and self.other is None and not (quoting.off or quoting.quoted):
             self.other = OtherJson(python=True) if (yield from r.sees(BARE_LIST)) is not None else None
@@ -236,10 +236,10 @@ class ProseReader(Reached):
         self.plain(r.at + 1)
 
     def _is_in_span(self) -> Generator[None, None, bool]:
-        """Whether the code span or fence in which this may be is ever closed; otherwise its marks are only characters.
+        """Return True if this is in a code span or fence that is closed later; otherwise its marks are only characters.
 
-        If the text ends first, or long text follows, a span counts as closed if it opens in this line. One of another
-        line does not end inside a call that begins its line. Source: q27#30.
+        If the text ends first, or long text follows, a span counts as closed if it opens in this line. A span of an
+        earlier line does not end inside a call that begins its line. Source: q27#30.
         """
         r, quoting, spans = self.r, self.quoting, self.quoting.spans
         in_line = quoting.quoted
@@ -264,7 +264,7 @@ class ProseReader(Reached):
         return True
 
     def _is_in_fence(self) -> Generator[None, None, bool]:
-        """Whether a fence that text precedes in its line is one, as another one closes it."""
+        """Return True if a fence after other text in its line is one, as another one closes it."""
         mark = self.quoting.spans.fence
         if not mark:
             return False
@@ -272,7 +272,7 @@ class ProseReader(Reached):
         return self.quoting.settle(closes=found is not None and not found["more"].strip())
 
     def _ahead(self, over: re.Pattern[str]) -> Generator[None, None, re.Match[str] | None]:
-        """What is found in the text from here on, unless long text is before it."""
+        """Return the next match of a pattern, unless long text is before it."""
         r = self.r
         while True:
             limit = r.at + _SPAN
@@ -299,13 +299,13 @@ class ProseReader(Reached):
             yield
 
     def consume(self, end: int) -> str:
-        """Consume up to `end` without an event; returns what was consumed."""
+        """Consume up to `end` without an event; returns the consumed text."""
         taken, self.r.at = self.r.buf[self.r.at : end], end
         return taken
 
 
 def _is_bare(entry: Opener) -> bool:
-    """Whether this opens calls that other JSON may also contain."""
+    """Return True if this opens calls that other JSON may also contain."""
     section = entry.shape.section if entry.kind == "section" else None
     in_object = section is not None and isinstance(section.open, str) and section.open.startswith("{")
     return entry.kind in ("call", "section") and (entry.weak or in_object)

@@ -1,8 +1,8 @@
-"""Text that no model wrote, as a model reads it: results and tool declarations that no reader takes for its own.
+"""Untrusted text as a model reads it: results and tool declarations without calls, control tokens and result ends.
 
-What a tool returned is data: it is shown as it is, but for control tokens (`control`), which a server would read as
-special, for calls of the conversation's own format, and for what closes the result. These are cut by one `MARK`, and
-`restore` takes the marks out of the arguments that pass the text on. Pure; knows no registry.
+A tool's result is data: it is shown unchanged but for control tokens (`control`), which a server would read as special,
+calls of the conversation's own format, and the result's end. These are cut by one `MARK`, and `restore` removes the
+marks from arguments that pass the text on. Pure; knows no registry.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def render_result(
 
 
 def quarantine(text: str, format: str | Format, tools: Sequence[ToolSpec] = ()) -> str:
-    """Cut every control token of any family, and every call of this format, in text that no model wrote.
+    """Cut every control token of any family, and every call of this format, in untrusted text.
 
     The text is then never read as a call, cannot end or begin a turn, and does not close the format's results.
     Everything else stays as it is: other formats' calls, too. `restore` returns the original text.
@@ -62,7 +62,7 @@ _WORK: Final = 16  # how often the characters of a text may be read, on average;
 
 
 def _cut(text: str, format: Format, tools: Sequence[ToolSpec], before: str = "", after: str = "") -> str:
-    """The text, quarantined, as it stands between the parts of a wrapper."""
+    """Return the text, quarantined, as it is between the parts of a wrapper."""
     shown = _Calls(format, tools, before, after).cut(lengthened(text))
     head, tail = before[-_REACH:], after[:_REACH]
     whole = head + shown + tail
@@ -73,7 +73,7 @@ def _cut(text: str, format: Format, tools: Sequence[ToolSpec], before: str = "",
 
 @lru_cache(maxsize=64)
 def _tokens(format: Format) -> re.Pattern[str]:
-    """Control tokens, and what closes a result of this format; each of them begins at a match, and is its group."""
+    """Return a pattern for control tokens and the end of a result; each begins at a match, and is its group."""
     close = format.result.close.strip()
     first = re.escape(control.FIRST + close[:1])  # most characters begin none
     own = [re.escape(close)] if close else []
@@ -81,11 +81,11 @@ def _tokens(format: Format) -> re.Pattern[str]:
 
 
 class _Calls:
-    """Cuts the calls of a format in a text, and what it reads as a call in error.
+    """Cuts the calls of a format in a text, damaged ones included.
 
-    The parser itself says where they are. A call is cut after its first character, and after each `<` in it, so that
-    a value that passes it on is not ended by it. From there the text is read again until no call begins there, so that
-    what a call quotes is looked at alone, too. Nothing hides a call: code, thinking and answers are read like all else.
+    The parser itself finds them. A call is cut after its first character, and after each `<` in it, so that it cannot
+    end a value that passes it on. From there the text is read again until no call begins there: calls in calls are cut,
+    too. Nothing hides a call: code, thinking and answers are read like all else.
     """
 
     def __init__(self, format: Format, tools: Sequence[ToolSpec], before: str, after: str) -> None:
@@ -119,7 +119,7 @@ class _Calls:
         return whole[first : len(whole) - rest]
 
     def _call(self, text: str, start: int) -> tuple[int, int] | None:
-        """Where the first call from there begins, without white space before it, and where its section ends."""
+        """Return the start of the first call from there, without white space before it, and the end of its section."""
         at = begin = start
         end: int | None = None
         for event in self._events(text, start):
@@ -148,7 +148,7 @@ class _Calls:
 
 
 def _is_none(event: Any) -> bool:
-    """Whether this calls no tool: its name is cut, in a format whose opening cannot be, or it is our fault."""
+    """Return True if this calls no tool: its name is cut, in a format whose opening cannot be, or the fault is ours."""
     if not isinstance(event, CallEnd | CallError):
         return False
     return MARK in event.call.name or (isinstance(event, CallError) and event.code == "internal_error")
@@ -157,12 +157,12 @@ def _is_none(event: Any) -> bool:
 _SPACE: Final = re.compile(r"\s*")
 _TAGS: Final = re.compile(f"<(?!{MARK})")
 _FREE: Final = re.compile(f"(?<!{MARK})(?!{MARK})")
-"""A place for one more mark, that makes no run of another one longer."""
+"""A place for one more mark that makes no other run of marks longer."""
 
 
 @lru_cache(maxsize=64)
 def _open(format: Format) -> Format:
-    """The format without what hides calls."""
+    """Return the format without regions that hide calls."""
     return replace(format, thinking=(), answer=(), markup=())
 
 

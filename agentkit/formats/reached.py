@@ -1,4 +1,4 @@
-"""Where the reader of a text is between its calls, which continues over an interruption. A value only."""
+"""The state of the reader between calls, which continues after an interruption. A value only."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class Reached:
-    """Where the reader of a text is: in what code, region, block or JSON.
+    """The state of the reader of a text: the code, region, block or JSON that is open.
 
-    `silent` means that nothing visible was emitted yet, only calls; `within`, what reads the rest of a region, an aside
-    or a run of marks that is open; `block`, the indentation of the line that starts a block of Python; `blocked`,
-    whether this place is in that block; `other`, the JSON that is open here, in which a call does not count that
-    nothing marks as one; `broken`, whether a call could not be read, after which none runs. `tail` is the end of a text
-    that is over, if that might have been read otherwise with what follows: it is read once more.
+    `silent` means that nothing visible was emitted yet, only calls; `within` reads the rest of an open region, aside or
+    run of marks; `block` is the indentation of the line that starts a block of Python; `blocked` is True in that block;
+    `other` is the open JSON, in which an unmarked call does not count; `broken` is True after a call that could not be
+    read, after which none runs. `tail` is the end of the text before an interruption, if later text might have changed
+    its reading: it is read once more.
     """
 
     __slots__ = ("block", "blocked", "broken", "other", "quoting", "silent", "tail", "within")
@@ -34,12 +34,12 @@ class Reached:
         self.other: OtherJson | None = None
 
     def follow(self, before: Reached) -> None:
-        """Be where another one is; several may follow it."""
+        """Take over another state, which several may take over."""
         self.quoting, self.other, self.within = before.quoting.copy(), copy(before.other), before.within
         self.silent, self.broken, self.blocked, self.block = before.silent, before.broken, before.blocked, before.block
 
     def before(self, tail: str) -> Reached:
-        """The same place, before this end of a text."""
+        """Return this state with an end of a text that is to be read once more."""
         place = Reached(self.quoting)
         place.follow(self)
         place.tail = tail

@@ -1,9 +1,9 @@
-"""The buffer under the parser: what has arrived, where the reader is, and how to wait for more.
+"""The buffer under the parser: the text that has arrived, the reader's position, and ways to wait for more text.
 
 Reading is written as generators: a bare `yield` waits until more text has arrived or the text has ended. A chunk that
 needs no decision (plain prose, the inside of a string or of a raw value) never reaches a generator: `feed` turns it
-into one event immediately. That keeps the cost per streamed delta near that of a plain loop. What needs a decision is
-defined as narrowly as possible: a line break inside a raw value does so only if what closes the value may follow.
+into one event immediately. That keeps the cost per streamed delta near that of a plain loop. As few chunks as possible
+need a decision: a line break inside a raw value does only if the value's end may follow.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CONSUMED: Final = 256
 
 
 class Decline(Exception):
-    """What looked like the start of a call is not one: it is text."""
+    """The apparent start of a call is text."""
 
 
 class Damage(Exception):
@@ -44,13 +44,13 @@ class Damage(Exception):
 
     Args:
         code: the error the model reads.
-        message: what was expected; the position, and with `got` what is there, is added once it is known how much of
+        message: the expectation; the position, and with `got` the text there, is added once it is known how much of
             the text belongs to the call, so that it does not depend on how the text was cut.
         position: absolute offset of the first character that cannot be read.
         ended: the text ended inside the call.
-        got: whether to say what is at the position.
-        end: absolute offset after all that belongs to the call, -1 if that is still to be found.
-        in_tag: it is in an opening tag, which is not over, so that another tag there opens nothing.
+        got: whether to show the text at the position.
+        end: absolute offset after the call's text, -1 if that is still to be found.
+        in_tag: it is in an opening tag that has not ended, so that another tag there opens nothing.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Delimiter:
     Args:
         whole: a regular expression for the delimiter.
         part: one for its beginnings, only tried at the end of the text so far. It may accept more than real beginnings:
-            then reading waits for a few characters it did not need.
+            then reading waits for a few characters more than it needs.
 
     Attributes:
         whole: the compiled pattern.
@@ -118,7 +118,7 @@ _WHOLE: Final = ""  # among a node's atoms, says that a literal ends there
 
 
 def _branches(texts: Iterable[str]) -> _Branches:
-    """Several literals as a tree: a common beginning is there once, so that a mismatch is seen immediately."""
+    """Return several literals as a tree: a common beginning is in it once, so that a mismatch is seen immediately."""
     root: _Branches = {}
     for text in texts:
         node = root
@@ -167,15 +167,15 @@ def literal(text: str) -> Delimiter:
 
 @cache
 def token(text: str) -> Delimiter:
-    """A literal that is not read in any case: a string's quotes, and what ends thinking, in which other tags may be."""
+    """A literal in exact case: a string's quotes, and the end of thinking, in which other tags may be."""
     return Delimiter(exact(text), beginnings(text))
 
 
 @lru_cache(KEPT)
 def behind(text: str) -> str:
-    """A regular expression for what may follow a literal's first character: one more, over white space if any.
+    """A regular expression for the text after a literal's first character: one more, after white space if any.
 
-    Empty if anything may. The caller adds that the text may also end there.
+    Empty if any text may follow. The caller adds that the text may also end there.
     """
     _, second, third, *_ = (*expressions(text), "", "")
     if second != SOFT:
@@ -190,10 +190,10 @@ def may_begin(text: str) -> str:
 
 @cache
 def text_run(plain: str, escape: str) -> tuple[Callable[..., re.Match[str] | None], Search]:
-    """For strings with escapes, given regular expressions for one plain character and for one whole escape.
+    """Return functions for strings with escapes, from regular expressions for a plain character and for an escape.
 
-    Returns two functions: the first matches the run of both at a place, which may be empty; the second, the run and a
-    character that is not part of it, so that it finds nothing in a text that consists of such a run.
+    The first matches the run of both at a place, which may be empty; the second, the run and a character after it, so
+    that it finds nothing in a text that consists of such a run.
     """
     run = f"{plain}*+(?:{escape}{plain}*+)*+"
     return re.compile(run, re.DOTALL).match, re.compile(f"{run}.", re.DOTALL).match
@@ -203,7 +203,7 @@ _Streamed = type[Text] | type[Thinking] | type[ArgumentDelta]
 
 
 class Heat:
-    """What finds whether a chunk needs a decision; one that needs none is an event of this kind, call and parameter."""
+    """A search for text that needs a decision; a chunk without any is an event of this kind, call and parameter."""
 
     __slots__ = ("index", "key", "kind", "search")
 
@@ -212,7 +212,7 @@ class Heat:
 
 
 class Reader:
-    """Characters in, events out; the base of the parser.
+    """The base of the parser: characters in, events out.
 
     `buf[at:]` has arrived and is not consumed. `base` is the absolute offset of `buf[0]`. `kept` is the text of the
     open call, None outside calls. `hot` is set while chunks may need no decision.
@@ -229,7 +229,7 @@ class Reader:
         self.at = 0
         self.base = 0
         self.ended = False
-        self.cut = -1  # absolute offset of what may be a delimiter or a literal that the text's end cut off
+        self.cut = -1  # absolute offset of a possible delimiter or literal that the text's end cut off
         self.out: list[SourceEvent] = []
         self.kept: Kept | None = None
         self.rewound = 0
@@ -255,7 +255,7 @@ class Reader:
         self.cut = self.base - 1
 
     def drop(self) -> None:
-        """What was consumed leaves the buffer; what the open call needs of it is kept."""
+        """Take consumed text from the buffer; keep it for the open call."""
         kept, at = self.kept, self.at
         if kept is not None:
             if kept.since < at:
@@ -270,10 +270,10 @@ class Reader:
     def heat(
         self, search: Search, kind: type[Text] | type[Thinking] | None, index: int = 0, key: str | None = None
     ) -> None:
-        """Promise: while `search` finds nothing in a chunk, the chunk as a whole is one event.
+        """Promise that a chunk in which `search` finds nothing is one event.
 
-        Only when everything before is consumed. `kind` None creates argument deltas of the open call `index`, parameter
-        `key`; all other text that needs no decision is outside calls.
+        Only once all earlier text is consumed. `kind` None creates argument deltas of the open call `index`, parameter
+        `key`; any other kind is for text outside calls.
         """
         assert (kind is None) == (self.kept is not None)
         if self.at:
@@ -308,7 +308,7 @@ class Reader:
     # ------------------------------------------------------------ a call's own text
 
     def open(self) -> None:
-        """A call may start here: keep its text from here on."""
+        """Keep the text from here on, as a call may start here."""
         mark = self.base + self.at
         self.kept = kept = Kept(self.at, mark, mark + self.limits.call)
         if self.base + len(self.buf) > kept.room:
@@ -332,7 +332,7 @@ class Reader:
         return kept.text(start, end, past)
 
     def shut(self) -> None:
-        """The call is over: stop keeping."""
+        """Stop keeping text: the call has ended."""
         if self.kept is not None and self.kept.surplus:
             self.buf += self.kept.surplus
         self.kept = None
@@ -350,7 +350,7 @@ class Reader:
         kept.pieces, kept.joined, kept.since = [], 0, 0
 
     def unread(self, text: str) -> None:
-        """Put back what was consumed just before this place. Only outside a call."""
+        """Put back the text that was consumed just before this place. Only outside a call."""
         if self.at >= len(text):
             self.at -= len(text)
             return
@@ -358,7 +358,7 @@ class Reader:
         self.buf, self.at = text + self.buf[self.at :], 0
 
     def may_rewind(self, position: int) -> bool:
-        """Whether going back there keeps the total work linear."""
+        """Return True if going back there keeps the total work linear."""
         return self.rewound + self.offset - position <= _REWIND_FACTOR * self.offset + _REWIND_FREE
 
     # ------------------------------------------------------------ reading
@@ -380,7 +380,7 @@ class Reader:
         return True
 
     def space_end(self, most: int) -> int:
-        """Where the white space here ends, an index of the buffer; at most `most` characters further."""
+        """Return the end of the white space here, an index of the buffer; at most `most` characters further."""
         return _SPACE.match(self.buf, self.at, self.at + most).end()  # type: ignore[union-attr]  # it matches nothing too
 
     def space(self) -> Iterable[None]:
@@ -396,7 +396,7 @@ class Reader:
             self.at = self.space_end(_UNBOUNDED)
 
     def sees(self, delimiter: Delimiter) -> Generator[None, None, re.Match[str] | None]:
-        """The delimiter's match at exactly this place, or None; waits while that is uncertain."""
+        """Return the delimiter's match at exactly this place, or None; waits while that is uncertain."""
         while True:
             if found := delimiter.match(self.buf, self.at):
                 return found
@@ -408,7 +408,7 @@ class Reader:
             yield
 
     def follows(self, delimiter: Delimiter) -> Generator[None, None, bool]:
-        """Whether the delimiter, or at the text's end the beginning of it, is at this place."""
+        """Return True if the delimiter, or at the text's end the beginning of it, is at this place."""
         if (yield from self.sees(delimiter)) is not None:
             return True
         return self.ended and delimiter.part.match(self.buf, self.at) is not None

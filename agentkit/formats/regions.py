@@ -1,4 +1,4 @@
-"""Text with an end of its own: thinking, a visible answer, an aside, a made-up result. Nothing in it is a call.
+"""Text with an end of its own: thinking, a visible answer, an aside, an invented result. Nothing in it is a call.
 
 Knows the reader of prose; reads no call.
 """
@@ -48,7 +48,7 @@ def region(prose: ProseReader, kind: type[Text] | type[Thinking], close: str) ->
 
 
 def begun(prose: ProseReader, close: str) -> Wait:
-    """Thinking that the prompt has opened, even if the model opens it once more at the start."""
+    """Read thinking that the prompt has opened, even if the model opens it once more at the start."""
     again = _reopening(close)
     if found := (yield from prose.r.sees(Delimiter(rf"\s{{0,64}}{exact(again)}", rf"\s{{0,64}}{beginnings(again)}"))):
         prose.r.say(Thinking, found.end())
@@ -62,7 +62,7 @@ def _reopening(close: str) -> str:
 
 @cache
 def _edges(close: str) -> tuple[Delimiter, Search]:
-    """What opens the region again, as a tag does, and its end; and where one may begin."""
+    """Return the delimiter of a region's end and its opening tag, and a search for places where one may begin."""
     ends, opens = f"(?P<closes>{exact(close)})", _reopening(close)
     if not opens:
         return Delimiter(f"(?P<opens>(?!))|{ends}", beginnings(close)), re.compile(may_begin(close)).search
@@ -74,7 +74,7 @@ def _edges(close: str) -> tuple[Delimiter, Search]:
 
 
 def aside(prose: ProseReader, opened: Aside | None) -> Generator[None, None, bool]:
-    """An aside, with its edges, as visible text. A made-up result ends the reply."""
+    """Read an aside, with its edges, as visible text. An invented result ends the reply."""
     found = yield from prose.r.sees(prose.openers.asides.opens)
     if opened is None or found is None:
         return False
@@ -93,7 +93,7 @@ def aside(prose: ProseReader, opened: Aside | None) -> Generator[None, None, boo
 
 
 def _invented(prose: ProseReader, mark: int = 0) -> Wait:
-    """A made-up result, or another's turn: it and all that follows is not part of the reply.
+    """Read an invented result, or another role's turn, and all text after it, as no part of the reply.
 
     Its mark, which is `mark` characters long, is only markup if nothing follows: some models end their turns so.
     """
@@ -110,14 +110,14 @@ def _invented(prose: ProseReader, mark: int = 0) -> Wait:
 
 
 def _shown(prose: ProseReader, aside: Aside, margin: int | None) -> Wait:
-    """What follows the opening of an aside that shows code, up to its end or the text's."""
+    """Read an aside that shows code, from after its opening to its end or the text's."""
     prose.within = lambda reader: _shown(reader, aside, margin)
     prose.look_back()
     yield from _in_aside(prose, *end_of(aside.closes, margin))
 
 
 def _in_aside(prose: ProseReader, end: Delimiter, stop: Search) -> Wait:
-    """The rest of an aside, up to its end or the text's."""
+    """Read the rest of an aside, up to its end or the text's."""
     r = prose.r
     prose.within = lambda reader: _in_aside(reader, end, stop)
     while True:
@@ -133,7 +133,7 @@ def _in_aside(prose: ProseReader, end: Delimiter, stop: Search) -> Wait:
             prose.within = None
             size = len(closed[0])
             opens = yield from prose.entries()
-            if not any(entry.kind in ("call", "section") for entry in opens):  # what ends it may begin a call
+            if not any(entry.kind in ("call", "section") for entry in opens):  # its end may begin a call
                 prose.plain(r.at + size)
             return
         else:

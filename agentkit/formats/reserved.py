@@ -27,7 +27,7 @@ def refuse_reserved(format: Format, tools: Sequence[ToolSpec]) -> None:
 
 
 def refuse_unread(formats: Sequence[Format], tools: Sequence[ToolSpec]) -> None:
-    """The same for the formats that are read; of several, any other may be the one of the calls."""
+    """Refuse tools as `refuse_reserved` does, if only one format is read; of several, another may read the calls."""
     if len(formats) == 1:
         refuse_reserved(formats[0], tools)
 
@@ -53,7 +53,7 @@ def _refuse(format: Format, tags: Sequence[tuple[str, str]]) -> None:
 
 
 def _own(format: Format) -> dict[str, tuple[str, str]]:
-    """Each tag that the format uses between calls, and for what, by the tag as it is compared."""
+    """Return the tags that the format uses between calls, each with its use, by the normalized tag."""
     uses = [(opened, "thinking") for opened, _ in format.thinking]
     uses += [(opened, "an answer") for opened, _ in format.answer] + [(text, "markup") for text in format.markup]
     return {folded(tag): (tag, what) for text, what in uses if (tag := tag_of(text))}

@@ -1,6 +1,6 @@
-"""The calls of a response, one after another: each is read to its end, or its damage is reported.
+"""The calls of a response, one after another: each is read to its end, or reported as damaged.
 
-Knows the reader, the openers and the parts; knows nothing of what is between calls.
+Knows the reader, the openers and the parts; knows nothing of the text between calls.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _LAST_WORD: Final = re.compile(r"[\w.-]{1,256}\Z").match
 
 
 class Calls:
-    """Reads calls, and knows where the last one was.
+    """Reads calls, and keeps the openers of the last one.
 
-    `call` is the open one, `count` how many there were before; `before` is the text between two calls, which is markup
-    if the second one is a call; `last` opened the last call, `section` the open section, `reopen` the one that
-    was just closed. `fenced` ends the fence around the calls: exactly as many backticks as opened it.
+    `call` is the open one, `count` the number of earlier ones; `before` is the text between two calls, which is markup
+    once the second one has started; `last` opened the last call, `section` the open section, `reopen` the section that
+    was just closed. `fenced` is the end of the fence around the calls: exactly as many backticks as opened it.
     """
 
     __slots__ = (
@@ -67,29 +67,29 @@ class Calls:
 
     @property
     def alone(self) -> bool:
-        """Whether nothing but white space is before this place in its line."""
+        """True if only white space is before this place in its line."""
         return self.prose.quoting.blank or "\n" in self.before
 
     def say_before(self) -> None:
-        """What was skipped after a call is markup: another call, or the end of that one, is here."""
+        """Emit the text that was skipped after a call as markup: another call, or the end of that one, is here."""
         if self.before:
             self.r.out.append(Markup(self.before))
             self.prose.quoting.note(self.before)
             self.before = ""
 
     def fresh(self, entry: Opener) -> CallReader:
-        """A call that may open here."""
+        """Return a reader for a call that may open here."""
         return CallReader(entry, self.openers, self.count, Lead(self.before, alone=self.alone))
 
     def unknown(self) -> CallReader:
-        """A call about which nothing is known, not even how it begins."""
+        """Return a reader for a call of which not even the opening is known."""
         return self.fresh(Opener("call", self.openers.formats[0], Shape(())))
 
     def read(self, entry: Opener, inside: int | None = None) -> Generator[None, None, bool]:
         """Read one call, after the opening of a section if that is here.
 
-        With `inside`, what was kept up to that offset is its wrapping, which becomes markup. False if it turns out not
-        to be a call before any event of it was emitted.
+        With `inside`, the text kept up to that offset is its wrapping, which becomes markup. False if it is text, found
+        before any event of it was emitted.
         """
         r = self.r
         if inside is None and not entry.weak and (yield from self.mentions(entry)):
@@ -124,7 +124,7 @@ class Calls:
         return True
 
     def mentions(self, entry: Opener) -> Generator[None, None, bool]:
-        """Whether prose only mentions an opening: a sentence follows, up to the next opening or the text's end.
+        """Return True if prose only mentions an opening: a sentence follows, up to the next opening or the text's end.
 
         Source: qwen3.8-Flash-DGX#29.
         """
@@ -141,10 +141,10 @@ class Calls:
             yield
 
     def _followed(self, call: CallReader, *, listed: bool) -> Wait:
-        """Look at what follows a call, which ends only where that may follow it.
+        """Check the text after a call, which ends only where that text may follow it.
 
-        After one of a list that is the next one, or the list's end; after one with raw values, nothing of another
-        value. The calls of a list of Python calls are told when it is over: it is one expression, of which all run, or
+        After a call of a list, that is the next one or the list's end; after one with raw values, no part of another
+        value. The calls of a list of Python calls are reported at its end: it is one expression, of which all run, or
         none.
 
         Raises:
@@ -186,7 +186,7 @@ class Calls:
         return True
 
     def over(self, entry: Opener | None = None) -> None:
-        """The open call has been reported; `entry` opened it, unless that is unknown."""
+        """Close the open call, which has been reported; `entry` opened it, unless that is unknown."""
         if self.r.kept is not None:
             self.r.shut()
         if self.before:
@@ -200,7 +200,7 @@ class Calls:
                 self.section = entry
 
     def _undo(self, start: int, inside: int | None) -> bool:
-        """It was not a call: go back to where it seemed to start."""
+        """Go back to the start of an apparent call."""
         self.call = None
         self.r.back_to(start)
         if inside is None:
@@ -208,7 +208,7 @@ class Calls:
         return False
 
     def section_start(self, entry: Opener, call: CallReader) -> Wait:
-        """The opening of a section, which becomes markup once the call after it has started."""
+        """Read the opening of a section, which becomes markup once the call after it has started."""
         r = self.r
         assert entry.shape.section is not None
         edge = entry.shape.section.open
@@ -235,7 +235,7 @@ class Calls:
             self.r.out.append(_new(CallEnd, (call.index, done, tuple(repairs))))
 
     def settle(self, *, unread: bool = False, cut: bool = False) -> None:
-        """A list of Python calls is over: none of them runs if a part of it is unread, or if the text's end cut it."""
+        """Report a list of Python calls: none of them runs if a part of it is unread, or if the text's end cut it."""
         r = self.r
         code: ErrorCode
         code, why = ("truncated_call", "the text ended in its list") if cut else ("skipped", _LIST_NOT_RUN)
@@ -245,11 +245,11 @@ class Calls:
         r.held = -1
 
     def may_continue(self) -> bool:
-        """Whether the text ends in a word, which may be the name of the next call of the open list."""
+        """Return True if the text ends in a word, which may be the name of the next call of the open list."""
         return self.r.ended and self.section is not None and _LAST_WORD(self.r.buf, self.r.at) is not None
 
     def continues(self, entries: Sequence[Opener] | None) -> bool:
-        """Whether these open the next call of the open list."""
+        """Return True if these open the next call of the open list."""
         section = self.section
         return section is not None and bool(entries) and entries[0] is self.openers.meant(section).inside  # type: ignore[index]
 
@@ -266,7 +266,7 @@ class Calls:
         self.refuse(call, damage, raw)
 
     def _repaired(self, call: CallReader, raw: str, *, listed: bool) -> Generator[None, None, bool]:
-        """Read a damaged call as named repairs read it, if they do, and what follows it may follow it."""
+        """Read a damaged call with named repairs, if they suffice and the text after it may follow it."""
         r = self.r
         if (read := repaired_call(r, call, raw)) is None:
             return False
@@ -319,7 +319,7 @@ def _sentence(openers: Openers, shape: Shape) -> Delimiter:
 
 
 def _follow(openers: Openers, shape: Shape) -> Delimiter:
-    """What may follow a call of a list: the next one, the list's end, a token or a tag; or, at its end, nothing."""
+    """Return the delimiter of text after a call of a list: the next one, the list's end, a token or a tag."""
     close = edge_of(shape.section.close) if shape.section is not None else None
     python = isinstance(shape.call[0], PythonCall)
     item, begun = (r"[^\W\d][\w.-]{0,255}\s{0,64}\(", r"[\w.-]{1,256}\s{0,64}") if python else (r"\{", "")

@@ -21,7 +21,7 @@ TAG_PART: Final = (
     rf"<(?>/?[^\s<>/\"'=]{{0,160}}+(?> [^\s<>/\"'=]{{0,80}}+)?(?>\s{{0,64}}+(?>>{SPACES}+(?><[^<>]{{0,160}}+)?)?)?)?"
 )
 _BOUNDARY: Final = r"(?=[\s/>])"
-AFTER_NAME: Final = ",;"  # what models write after a tag's name, as if attributes were a list
+AFTER_NAME: Final = ",;"  # after a tag's name, as if attributes were a list
 
 ANY_OPENING: Final = Delimiter(r"<(?P<name>[^\W\d][\w.-]{0,127})(?=[\s/>])", r"<(?:[^\W\d][\w.-]{0,127})?")
 
@@ -39,7 +39,7 @@ def spelt(name: str) -> str:
 
 
 def folded(name: str) -> str:
-    """A tag's name without differences that do not matter: the case of letters, and a hyphen or an underscore."""
+    """Return a tag's name in lower case, with underscores for hyphens."""
     return name.lower().replace("-", "_")
 
 
@@ -78,7 +78,7 @@ _BEGUN_TAG = re.compile(r"<([a-zA-Z][\w.:|-]*)[>=]").match
 
 
 def layout(r: Reader) -> Iterable[None]:
-    """Consume meaningless text between the literals of a pair: white space, also in its escaped form."""
+    """Consume white space between the literals of a pair, also in its escaped form."""
     nothing = r.at < len(r.buf) and r.buf[r.at] != "\\" and not r.buf[r.at].isspace()
     return () if nothing else _over_layout(r)
 
@@ -132,7 +132,7 @@ class Attributes:
         return Damage("invalid_arguments", f"{message} in <{self.name}>", self.r.offset, got=True, in_tag=True)
 
     def nothing_here(self) -> bool:
-        """Whether there is only white space here so far, if anything."""
+        """Return True if nothing has arrived here yet, or white space is here."""
         return self.r.at >= len(self.r.buf) or self.r.buf[self.r.at].isspace()
 
     def need(self, what: str) -> Iterable[None]:

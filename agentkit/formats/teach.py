@@ -45,7 +45,7 @@ _DEPTH = 4  # levels of a nested example: a recursive schema ends there
 def render_prompt(
     format: str | Format, tools: Sequence[ToolSpec], *, tool_choice: str = "auto", parallel: bool | None = None
 ) -> str:
-    """What to put into the system message so that a model calls these tools in this format.
+    """Return the section of the system message that makes a model call these tools in this format.
 
     Args:
         format: the format, by name or declaration.
@@ -88,10 +88,10 @@ def _prompt(declared: Format, tools: Sequence[ToolSpec], tool_choice: str, paral
 
 
 def render_output_prompt(output: OutputSchema, *, tools: bool = False) -> str:
-    """What to put into the system message so that a model's final reply is JSON of this schema.
+    """Return the section of the system message that makes a model's final reply JSON of this schema.
 
     Args:
-        output: what the reply must be.
+        output: the schema of the reply.
         tools: whether the model has tools to call first.
     """
     rules = (*_OUTPUT_RULES, *((_OUTPUT_AFTER_CALLS,) if tools else ()))
@@ -119,9 +119,9 @@ def _conduct(tool_choice: str, parallel: bool | None) -> list[str]:
 
 
 def _examples(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpec]) -> str:
-    """How each tool is called, as far as `_EXAMPLES` goes: those with a required parameter first, and one at least.
+    """Return example calls, as many as `_EXAMPLES` allows: tools with a required parameter first, and one at least.
 
-    Written with the tools themselves, as the reply will be read, so that both share what is remembered for them.
+    Written with the tools themselves, as the reply will be read, so that both share their cached openers.
     """
     examples: list[str] = []
     left = _EXAMPLES
@@ -142,7 +142,7 @@ def _examples(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpe
 
 
 def how_to_write(format: str | Format, tool: ToolSpec, tools: Sequence[ToolSpec]) -> str:
-    """How a model is asked to write a call of this tool again: with an example, if the format can represent one."""
+    """Return the request to write a call of this tool again: with an example, if the format can represent one."""
     try:
         example = example_call(format, tool, tools)
     except FormatError:
@@ -173,7 +173,7 @@ def example_arguments(tool: ToolSpec, text: str = "the {}") -> dict[str, Any]:
 
 
 def is_example(tool: ToolSpec, arguments: Mapping[str, Any]) -> bool:
-    """Whether these arguments have the made-up text wherever the tool's example has one, and have one at least."""
+    """Return True if these arguments have the made-up text wherever the tool's example has one, and it has one."""
     if not any(value == _made_up(name) or isinstance(value, list | dict) for name, value in arguments.items()):
         return False  # as for most calls
     example, other = example_arguments(tool), example_arguments(tool, "")

@@ -1,8 +1,8 @@
-"""Reads one raw value as it streams: entities in it are not decoded, and it ends only where what follows may follow it.
+"""The reader of one raw value as it streams: without decoding entities, up to an end that the next text may follow.
 
-A whole quoted call is content. Any other markup of the call's own format damages the call; the parser does not buffer
-to look for another interpretation. The model is told to write the value in CDATA. Knows the call in progress and the
-reader.
+A complete quoted call is content. Any other markup of the call's own format damages the call; the parser does not
+buffer to look for another interpretation. The model is told to write the value in CDATA. Knows the call in progress and
+the reader.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def read_value(
         r: the reader, at the value's start.
         call: the call that it is an argument of.
         key: the parameter.
-        end: where such a value ends.
+        end: the patterns of such a value's end.
         is_text: whether the call says that it is text; None if only the tool's schema does.
 
     Returns:
@@ -42,9 +42,9 @@ def read_value(
 
     Raises:
         Damage: `truncated_call` if the text ends first; `ambiguous_call` if the value contains markup of its own kind
-            of call, or if what follows its closing may not follow it.
+            of call, or if the text after its closing may not follow it.
     """
-    if r.at >= len(r.buf) or (first := r.buf[r.at]).isspace() or first == "<":  # what may precede the value
+    if r.at >= len(r.buf) or (first := r.buf[r.at]).isspace() or first == "<":  # text before the value
         if end.newline and (newline := (yield from r.sees(_NEWLINE))):
             r.at = newline.end()
         if (yield from r.sees(_CDATA)) is not None:
@@ -101,7 +101,7 @@ def _cdata(r: Reader, call: CallReader, key: str, end: ValueEnd) -> Generator[No
 
 
 class _Plain:
-    """Text up to a closing that ends it. `stack` is what is open in a quoted call, `quoted` what is content whole."""
+    """Text up to its closing. `stack` are open tags of a quoted call, `quoted` the ranges of complete quoted calls."""
 
     __slots__ = ("call", "end", "key", "quoted", "r", "since", "stack", "start")
 
@@ -139,18 +139,18 @@ class _Plain:
                 r.tell(token.end(), index, key)
 
     def undecided(self) -> bool:
-        """Whether what follows a closing here has not arrived yet."""
+        """Return True if the text after a closing here has not arrived yet."""
         return self.end.token.part.match(self.r.buf, self.r.at) is not None
 
     def fits(self, token: re.Match[str]) -> bool:
-        """Whether what follows a closing may follow it: at the text's end, also the beginning of the call's end."""
+        """Return True if the text after a closing may follow it; at the text's end, also half of the call's end."""
         return token["fit"] is not None or (self.r.ended and self.end.cut_end(self.r.buf, token.end()) is not None)
 
     def nest(self, token: re.Match[str]) -> None:
-        """What opens or closes in the value: a part of a quoted call, or damage.
+        """Take an opening or a closing in the value: a part of a quoted call, or damage.
 
         Raises:
-            Damage: it belongs to no whole quoted call.
+            Damage: it belongs to no complete quoted call.
         """
         stack, kind = self.stack, token.lastgroup or ""
         opens = kind in ("open", "call") and (stack or kind == "call" or self.end.whole)
@@ -185,7 +185,7 @@ class _Plain:
         return Damage("ambiguous_call", f"{message}: {_REMEDY}", r.offset)
 
     def sound(self, stop: int) -> str:
-        """The value, unless a piece of markup of its own kind of call is in it, outside of whole quoted calls.
+        """Return the value, unless a fragment of its own kind of markup is in it, outside of complete quoted calls.
 
         Raises:
             Damage: one is.

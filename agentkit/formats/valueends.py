@@ -1,7 +1,7 @@
-"""Where a raw value ends: its closing, what may follow that, and the markup of its own kind of call, as patterns.
+"""The end of a raw value, as patterns: its closing, the text that may follow, and the markup of its own kind of call.
 
-Holds `ValueEnd`; `TokenOrder`, the order of a quoted call's tokens; and `Elements`, a cache of what is known of each
-tool's element. Compiled once from the declarations; reads nothing.
+Holds `ValueEnd`; `TokenOrder`, the order of a quoted call's markup; and `Elements`, a cache for each tool's element.
+Compiled once from the declarations; reads nothing.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ T = TypeVar("T")
 
 
 class ValueEnd:
-    """Where a raw value ends.
+    """The end of a raw value.
 
     Attributes:
-        token: matches what closes or opens something; its groups are listed below.
+        token: matches an opening or a closing; its groups are listed below.
         stops: finds the first place at which a token may be.
         what: the closing as it is written, for messages.
         over: the end of the call as it is written, for messages.
-        marks: what opens and closes the parts of such a call; a value may contain these only in CDATA or in a whole
-            quoted call; a grammar forbids them.
-        around: finds a whole quoted call, which a NUL replaces, with the section around it.
+        marks: the openings and closings of such a call's parts; a value may contain these only in CDATA or in a
+            complete quoted call; a grammar forbids them.
+        around: finds a complete quoted call, which a NUL replaces, with the section around it.
         cut_end: matches the beginning of the call's end at the end of a text, as after a stop string.
-        rest: what may not follow the call: one more value, or the end of one.
+        rest: text that may not follow the call: one more value, or the end of one.
         newline: whether one newline at the value's start belongs to the layout.
-        order: what a whole quoted call has of its own tokens, one after another.
-        firsts: what each piece of markup begins with.
+        order: the order of a complete quoted call's markup.
+        firsts: the first characters of all markup.
 
-    Groups of the token: `close`, the value's closing, and in it `fit` if what follows may follow it; `open`, another
+    Groups of the token: `close`, the value's closing, and in it `fit` if the next text may follow it; `open`, another
     opening of such a value; `call`, the opening of a call; `over`, the end of one.
     """
 
@@ -64,26 +64,26 @@ class ValueEnd:
 
     @property
     def whole(self) -> bool:
-        """Whether the closing ends the call, too: then an opening of the same name is content, up to its own end."""
+        """True if the closing ends the call, too: then an opening of the same name is content, up to its own end."""
         return self.over == self.what
 
     def is_whole(self, quoted: str) -> bool:
-        """Whether a quoted call has its tokens as a call has them, as far as they are known."""
+        """Return True if a quoted call has its markup as a call has it, as far as the order is known."""
         return self.order is None or self.order.holds(quoted, self.piece)
 
     def piece(self, text: str) -> re.Match[str] | None:
-        """A piece of the markup of this kind of call in a text."""
+        """Return a fragment of this kind of call's markup in a text."""
         return pieces(self.marks)(text)
 
     def has_markup(self, text: str) -> bool:
-        """Whether a text contains markup of this kind of call: it is written in CDATA then."""
+        """Return True if a text contains markup of this kind of call: it is written in CDATA then."""
         return self.piece(text) is not None or self.token.whole.search(text) is not None
 
 
 class TokenOrder:
-    """The tokens of a call with raw values: those before its parameters, those of each parameter, those after them.
+    """The markup of a call with raw values: that before its parameters, of each parameter, and after them.
 
-    `others` are those of its kind that are around calls.
+    `others` is the markup of its kind around calls.
     """
 
     __slots__ = ("_order", "_sign", "_token")
@@ -97,7 +97,7 @@ class TokenOrder:
         self._order = re.compile(f"{before}(?:{each})*{after}").fullmatch
 
     def holds(self, text: str, piece: Search) -> bool:
-        """Whether a text has the tokens of one call, and no other ones of its kind, nor what `piece` finds."""
+        """Return True if a text has the markup of one call, and no other of its kind, nor a match of `piece`."""
         signs = "".join(self._sign[token.lower()] for token in self._token.findall(text))
         return self._order(signs) is not None and piece(self._token.sub("\n", text)) is None
 
@@ -106,7 +106,7 @@ _TOKEN: Final = re.compile(r"</?[^<>\s]*>?").findall
 
 
 def tokens_of(*literals: str) -> tuple[str, ...]:
-    """The tags and special tokens in literals; a literal that has none as it is."""
+    """Return the tags and special tokens in literals; a literal without any as it is."""
     return tuple(token for text in literals for token in (_TOKEN(text) or [text]))
 
 
@@ -160,7 +160,7 @@ def _around(shape: Shape) -> re.Pattern[str]:
 
 
 def _edges(section: Section | None) -> list[str]:
-    """What opens and closes a section, as it is written."""
+    """Return the opening and the end of a section, as they are written."""
     return [] if section is None else [text for e in (section.open, section.close) if (text := edge(e).strip())]
 
 
@@ -178,7 +178,7 @@ _known: dict[tuple[int, int], tuple[Shape, TagParameters | Pairs, ValueEnd]] = {
 
 
 def rest_of(shape: Shape) -> Delimiter | None:
-    """What may not follow a call with raw values: one more of them, or the end of one. None for any other call."""
+    """Return the delimiter of one more raw value after a call with such, or of a value's end; None for other calls."""
     part = next((part for part in shape.call if isinstance(part, TagParameters | Pairs)), None)
     return None if part is None else end_of_value(shape, part).rest
 
@@ -252,12 +252,12 @@ def _end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
 
 
 def _quoted(literals: str) -> str:
-    """The pattern of literals in which the quotes around an attribute may be single or escaped: no content opens so."""
+    """Return the pattern of literals with single or escaped quotes around attributes, too: no content opens so."""
     return literals.replace('"', r"""\\?["']""")
 
 
 class Elements:
-    """The tools' elements: what is known of each, made once. They live as long as what was made from these tools."""
+    """The tools' elements, and results computed once for each; they live as long as these tools' openers."""
 
     def __init__(self) -> None:
         self.tags: list[str] = []
@@ -268,7 +268,7 @@ class Elements:
         self.tags.append(element.tag)
 
     def known(self, tool: ToolSpec, make: Callable[[ToolSpec], T]) -> tuple[T, tuple[str, ...]]:
-        """What `make` makes of a tool, and the tags of all others."""
+        """Return the result of `make` for a tool, and the tags of all others."""
         if (found := self._known.get(id(tool))) is None:
             assert tool.element is not None
             others = tuple(sorted({*self.tags} - {tool.element.tag}))
@@ -277,7 +277,7 @@ class Elements:
 
 
 def _tags(names: Sequence[str]) -> tuple[str, str, str]:
-    """Regular expressions for a tag that opens an element of one of these names, its beginning, and what ends it."""
+    """Return regular expressions for the opening tags of these elements, their beginnings, and their closing tags."""
     opens = "|".join(map(opening_tag, names))
     ends = "|".join(map(closing_tag, names))
     return (rf"(?:{opens})[^<>]{{0,512}}+(?<!/)>", rf"(?:{opens})[^<>]{{0,512}}+", ends) if names else ("", "(?!)", "")

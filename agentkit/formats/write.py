@@ -1,4 +1,4 @@
-"""The same declarations read backwards: calls as text. Pure; knows no registry and no model.
+"""The writer of calls as text, from the same declarations. Pure; knows no registry and no model.
 
 All text written here is read back before it is returned, so that a value is either represented exactly or refused with
 a `FormatError`: it is never silently altered.

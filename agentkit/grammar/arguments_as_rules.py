@@ -54,7 +54,7 @@ class CallRules:
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
-        """What the rules do not enforce."""
+        """The schema keywords that the rules do not enforce."""
         return tuple(self.schemas.gaps)
 
     @property
@@ -64,7 +64,7 @@ class CallRules:
         return found if isinstance(found, Mapping) else {}
 
     def needs(self, parameter: str) -> bool:
-        """Whether a call without this parameter is refused."""
+        """Return True if a call without this parameter is refused."""
         return parameter in self.tool.parameters.get("required", ())
 
     def options(self, parameter: str) -> list[Mapping[str, Any]]:

@@ -101,7 +101,7 @@ class Syntax:
 
     @property
     def space(self) -> Rule:
-        """What may follow a comma, and a key's colon."""
+        """Optional space after a comma, and after a key's colon."""
         return opt(Lit(" "))
 
 

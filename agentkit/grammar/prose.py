@@ -1,7 +1,7 @@
-"""What announces a call in free text: what such text must not contain as mere text, and what makes it a call.
+"""Calls in free text: the strings that mere text must not contain, and the triggers that make it a call.
 
-Also what opens a tool's result or the turn of anyone else, which a model must never write itself. Mirrors
-how the parser recognises calls in prose; knows declarations, tools and rules.
+Also the openings of tools' results and other roles' turns, which a model must never write itself. Mirrors
+the parser's recognition of calls in prose; knows declarations, tools and rules.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _TURNS: Final = [text for text, aside in asides.LITERALS.items() if not aside.pa
 _RESULTS: Final = (
     "<tool_response", "<tool_result", "<tool_output", "<function_response", "<function_result", "<observation",
 )  # fmt: skip
-"""How the tags around a result begin; see `asides`."""
+"""The beginnings of tags around a result; see `asides`."""
 
 
 def announced(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
-    """Where the parser would see the start of a call of this shape, or of a run of them.
+    """Yield the strings that the parser reads as the start of a call of this shape, or of a run of them.
 
-    What is common in prose (a bracket, a code fence) opens a call only with an offered name: there the name is blocked
-    as it would be written in a call. A code block that starts with a list is blocked as a whole: the parser searches
-    all of it for damaged calls.
+    A string that is common in prose (a bracket, a code fence) opens a call only with an offered name: there the name is
+    blocked as it would be written in a call. A code block that starts with a list is blocked as a whole: the parser
+    searches all of it for damaged calls.
     """
     if shape.section is not None:
         start = shape.section.open
@@ -66,7 +66,7 @@ def announced(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
 
 
 def _parameters(shape: Shape) -> Iterator[Blocked]:
-    """What opens a parameter: the parser takes it for one of a call whose opening is missing."""
+    """Yield the openings of parameters: the parser takes one for a parameter of a call without its opening."""
     for part in shape.call:
         if isinstance(part, TagParameters):
             yield Blocked(f"<{part.name}", tag=" " not in part.name)
@@ -75,7 +75,7 @@ def _parameters(shape: Shape) -> Iterator[Blocked]:
 
 
 def invented(format: Format) -> Iterator[Blocked]:
-    """What opens a tool's result or the turn of anyone else, in this format and in the known families.
+    """Yield the openings of tools' results and other roles' turns, in this format and in the known families.
 
     A mark before each role is blocked without the role, unless the format writes it itself.
     """
@@ -88,27 +88,27 @@ def invented(format: Format) -> Iterator[Blocked]:
 
 
 def _mark(text: str, own: Collection[str]) -> str:
-    """What starts the turns of all roles, from the turn of one."""
+    """Return the common start of all roles' turns, from the start of one."""
     mark = commonprefix([text, *asides.LITERALS[text].closes[-1:]])  # noqa: RUF071  # characters, not paths
     return mark if mark.endswith(">") and not any(mark in written for written in own) else text
 
 
 def alone(shape: Shape) -> Shape | None:
-    """A sectioned shape's call without its section, where the call's own opening is read as one; otherwise None."""
+    """Return a shape without its section, if its call's own opening is read as one; otherwise None."""
     first = shape.first
     own = isinstance(first, ToolElement | NameTag) or (isinstance(first, str) and not weak(first))
     return replace(shape, section=None) if own and shape.section is not None else None
 
 
 def earliest(found: str, blocked: Iterable[Blocked]) -> str:
-    """A trigger, cut where it has become text that free text must not contain."""
+    """Return a trigger, cut where it has become a string that free text must not contain."""
     lead = len(found) - len(found.lstrip())
     fits = [len(b.text) for b in blocked if not b.quotes and found.startswith(b.text, lead)]
     return found[: lead + min(fits)] if fits else found
 
 
 def _named(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
-    """What distinguishes a call of an offered tool from ordinary prose."""
+    """Yield the strings that distinguish a call of an offered tool from ordinary prose."""
     edge = shape.opening.strip() if isinstance(shape.opening, str) else ""
     for tool in tools:
         for part in shape.call:

@@ -1,4 +1,4 @@
-"""What a grammar says, independent of any syntax: literals, sequences, choices, characters, raw values, JSON, prose.
+"""The rules of a grammar in no particular syntax: literals, sequences, choices, characters, raw values, JSON, prose.
 
 Pure values; depends on no format, schema or target. The renderers (`structural_tag`, `gbnf`) write them.
 """
@@ -67,7 +67,7 @@ class Blocked:
 
     @property
     def exact(self) -> bool:
-        """Whether `spellings` covers all of them."""
+        """True if `spellings` has all of its spellings."""
         if self.start:
             return True
         cased = self.cases and self.text.lower() != self.text.upper()
@@ -86,13 +86,13 @@ class Blocked:
 
 
 def _soft(text: str, quotes: bool) -> Iterable[Step]:
-    """As the parser reads a literal."""
+    """Yield the steps of a literal as the parser reads it."""
     for atom in atoms(text):
         yield _SPACE_RUN if atom.isspace() else Step(frozenset("\"'" if quotes and atom == '"' else atom))
 
 
 def _any_case(step: Step) -> Step:
-    """The step with both cases of each of its letters."""
+    """Return the step with both cases of each of its letters."""
     return Step(frozenset(form for c in step.chars for form in (c, c.lower(), c.upper()) if len(form) == 1), step.star)
 
 
@@ -155,12 +155,12 @@ class Raw:
 
 
 def region(close: str) -> Raw:
-    """The text of a region of thinking, with its closing tag; its opening tag would have to be closed as well."""
+    """Return the rule of a region of thinking, with its closing tag, without its opening tag in it."""
     return Raw(close, tuple(Blocked(tag, token=True) for tag, _ in begun(close) if tag))
 
 
 def begun(close: str) -> tuple[tuple[str, str], ...]:
-    """The same, of which the prompt has written the opening tag, as pairs of tags: a model may write it once more."""
+    """Return the pairs of tags of a region that the prompt has opened: a model may write the opening tag once more."""
     return (("", close), (f"<{close[2:]}", close)) if close.startswith("</") else (("", close),)
 
 
@@ -189,9 +189,9 @@ class Prose:
     """Free text that may contain blocks, each after its trigger; `regions` may come first.
 
     Args:
-        triggers: what opens a block; none is the beginning of another.
+        triggers: the strings that open a block; none is the beginning of another.
         blocks: each starts with a literal that starts with one trigger; empty if only text is allowed.
-        blocked: what the free text must not contain.
+        blocked: the strings that the free text must not contain.
         regions: pairs of tags around thinking and the like, in which nothing is a call; they may come at the start.
         many: whether the text may contain more than one block, with free text after each.
         closing: the closing tag of a region that was already open before the text; empty if there was none.
@@ -205,7 +205,7 @@ class Prose:
     closing: str = ""
 
     def after(self, trigger: str) -> Rule:
-        """What follows a trigger: any block that it opens, without it."""
+        """Return the rule after a trigger: any block that it opens, without it."""
         heads = ((leading(b), b) for b in self.blocks)
         return alt(without_lead(b, len(trigger)) for head, b in heads if head.startswith(trigger))
 
@@ -241,7 +241,7 @@ def alt(items: Iterable[Rule]) -> Rule:
 
 
 def spread(items: Iterable[Rule]) -> list[Rule]:
-    """Runs of calls written out, so that a separator is never the beginning of what may come in its place.
+    """Write out runs of calls, so that a separator is never the beginning of another rule that may take its place.
 
     An engine that reads tokens would immediately commit to the separator.
     """

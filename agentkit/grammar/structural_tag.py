@@ -155,7 +155,7 @@ class _Writer:
         return tags[0] if len(tags) == 1 else {"type": "or", "elements": tags}
 
     def is_text(self, rule: Rule) -> bool:
-        """Whether characters express all of a rule: it contains no schema."""
+        """Return True if characters express all of a rule: it contains no schema."""
         match rule:
             case JsonRule():
                 return False
@@ -187,7 +187,7 @@ def _spellings(close: str, blocked: Iterable[Blocked]) -> list[str]:
 
 
 def _plain(rule: Rule) -> bool:
-    """Whether GBNF expresses a rule best: characters, or raw text that blocks more than a few exact strings."""
+    """Return True if GBNF expresses a rule best: characters, or raw text that blocks more than a few exact strings."""
     match rule:
         case JsonRule() | Many():
             return False

@@ -56,26 +56,26 @@ def grammar(
 ) -> dict[str, Any] | str:
     r"""A grammar that lets a model write nothing but calls that parse and validate.
 
-    With `auto`, free text may surround the calls. It never contains what would open a call as mere text, not
-    even between marks of code, where only `in_code="execute"` reads it as a call; nor what opens a tool's result or
-    the turn of anyone else.
+    With `auto`, free text may surround the calls. It never contains a call's opening as mere text, not even between
+    marks of code, where only `in_code="execute"` reads it as a call; nor the opening of a tool's result or of another
+    role's turn.
 
     Args:
         format: the format, by name or declaration.
         tools: the offered tools.
-        target: what enforces it. A structural tag is the value of `response_format`, GBNF a grammar as text.
+        target: its syntax. A structural tag is the value of `response_format`, GBNF a grammar as text.
         tool_choice: `auto`, `required` (at least one call, and only calls after the thinking), `none` (text that opens
             no call), or the name of the only tool that must be called, once.
         parallel: whether more than one call may be written.
         thinking: whether a region of thinking may or must come first, in a format that declares its tags.
         strict: whether a schema keyword that the target cannot enforce is an error; otherwise such keywords are
             omitted, and `grammar_gaps` lists them. `format` is never an error: in JSON Schema it refuses nothing.
-        output: what a final reply must be. Then there is no free text: with `auto`, a reply is calls or one JSON value
+        output: the schema of a final reply. Then there is no free text: with `auto`, a reply is calls or one JSON value
             of this schema, with `none` or without tools that value alone.
 
     Raises:
         FormatError: the format has no grammar, or no tags of thinking that could be open; `tool_choice` does not name
-            an offered tool; or a schema requires what rules cannot express.
+            an offered tool; or a schema requires more than rules can express.
 
     >>> ping = ToolSpec("ping", "", {"type": "object", "properties": {}})
     >>> print(grammar("hermes", [ping], target="gbnf", tool_choice="ping", thinking="no_thinking"))
@@ -109,7 +109,7 @@ def openings(
     format: str | Format, tools: Sequence[ToolSpec], *, target: Target, tool_choice: str = "required",
     output: OutputSchema | None = None,
 ) -> tuple[str, ...]:  # fmt: skip
-    """What a reply without free text may start with, after any white space; includes the tags of thinking."""
+    """Return the starts of a reply without free text, after any white space; the tags of thinking included."""
     built, _ = _build(get(format), tools, target, _Reply(tool_choice, thinking="no_thinking", output=output))
     assert not isinstance(built.root, Prose)
     block = built.root.items[-1] if isinstance(built.root, Seq) and get(format).thinking else built.root
@@ -153,7 +153,7 @@ def why_no_grammar(format: str | Format, thinking: ThinkingRule = "may_think") -
 
 
 class _Reply(NamedTuple):
-    """What a reply may be."""
+    """The kinds of reply that are allowed."""
 
     choice: str
     parallel: bool = True
@@ -162,7 +162,7 @@ class _Reply(NamedTuple):
 
     @property
     def free(self) -> bool:
-        """Whether it may be text, or with an output its value."""
+        """True if it may be text, or with an output its value."""
         return self.choice in ("auto", "none")
 
     @property
@@ -171,7 +171,7 @@ class _Reply(NamedTuple):
 
     @property
     def many(self) -> bool:
-        """Whether more than one call may be written."""
+        """True if more than one call may be written."""
         return self.parallel and not self.named
 
 
@@ -225,7 +225,7 @@ def _with_output(
 
 
 def _thoughtful(format: Format, block: Rule, reply: _Reply) -> Rule:
-    """What is not free text, after the thinking."""
+    """Return the rule of a reply without free text, after the thinking."""
     if not format.thinking:
         return block
     before: list[Rule] = []
@@ -277,13 +277,13 @@ def _prose(format: Format, tools: Sequence[ToolSpec], calls: Mapping[str, Rule],
 
 
 def _announced(format: Format, tools: Sequence[ToolSpec]) -> dict[Blocked, None]:
-    """What opens a call, or a region in which none counts."""
+    """Return the openings of calls, and of regions in which none counts."""
     blocked = dict.fromkeys(b for shape in format.shapes for b in prose.announced(shape, tools))
     return blocked | dict.fromkeys(Blocked(tag.strip()) for tag, _ in (*format.thinking, *format.answer))
 
 
 def _blocked(format: Format, tools: Sequence[ToolSpec]) -> dict[Blocked, None]:
-    """What free text does not contain."""
+    """Return the strings that free text must not contain."""
     blocked = _announced(format, tools)
     for new in prose.invented(format):  # nothing opens after a mark that is itself blocked
         if not any(b.exact and new.text.startswith(b.text) for b in blocked):

@@ -1,7 +1,7 @@
-"""A schema for a system that passes on only a part of it: what it would drop is told in the description instead. Pure.
+"""A schema for a system that passes on only a part of it: the description states the keywords it would drop. Pure.
 
-The result allows all that the schema allows, and the tool checks the rest, so a model that reads no description is
-corrected rather than refused what is right.
+The result allows every value that the schema allows, and the tool checks the rest, so that a model which reads no
+description is corrected, and no right value is refused.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class _Folder:
         return out | ({"description": about} if about else {})
 
     def _takes_anything(self, schema: Schema, depth: int = 0) -> bool:
-        """Whether `true`, the schema of anything, is among its alternatives, which `alternatives` leaves out."""
+        """Return True if `true`, the schema of anything, is among its alternatives, which `alternatives` leaves out."""
         plain = resolve(schema, self.schema)
         for key in ("anyOf", "oneOf", "allOf"):
             if isinstance(among := plain.get(key), list):
@@ -137,7 +137,7 @@ class _Folder:
         return False
 
     def _about(self, schema: Schema) -> Any:
-        """A schema's description; that of what it refers to if it has none."""
+        """Return a schema's description; without one, that of the schema it refers to."""
         return schema.get("description") or resolve(schema, self.schema).get("description", "")
 
     def _types(self, options: Sequence[Schema]) -> dict[str, Any]:
@@ -154,7 +154,7 @@ class _Folder:
         return {"type": types[0] if len(types) == 1 else types}
 
     def _enum(self, values: list[Any], out: Schema, path: Path, said: list[str]) -> dict[str, Any]:
-        """The values that are allowed."""
+        """Return the allowed values as the dialect has them."""
         if None not in values and "null" in out["type"] and isinstance(out["type"], list):
             values = [*values, None]
         nested = not self.dialect.nested and any(isinstance(value, list | Mapping) for value in values)
@@ -171,7 +171,7 @@ class _Folder:
     def _rest(
         self, schema: Schema, options: Sequence[Schema], out: dict[str, Any], path: Path, said: list[str]
     ) -> None:
-        """What else a schema says: kept if the dialect has a place for it, told otherwise."""
+        """Keep the other keywords if the dialect has a place for them; otherwise state them in the description."""
         several = [option for option in options if option.get("type") != "null"]
         exclusive = "oneOf" in resolve(schema, self.schema) and self._takes_anything(schema)
         merged = len(several) == 1 and len(schema.get("allOf", ())) < 2 and not exclusive
@@ -205,7 +205,7 @@ class _Folder:
         self.losses.append(Loss(path, f"{keyword}: told in the description only"))
 
     def inlined(self, schema: Any, path: Path, inside: tuple[str, ...]) -> Any:
-        """A schema without references; where it contains itself, the inner one allows anything."""
+        """Return a schema without references; where it contains itself, the inner one allows anything."""
         if not isinstance(schema, Mapping):
             return schema
         reference = schema.get("$ref")
@@ -223,7 +223,7 @@ class _Folder:
 
 
 def _restricts(keyword: str, value: Any) -> bool:
-    """Whether a keyword with this value refuses anything, or says what is inside."""
+    """Return True if a keyword with this value refuses a value, or has a schema that may."""
     return not (keyword in ("items", "additionalProperties") and value in (True, {}))
 
 

@@ -1,7 +1,7 @@
-"""What llama.cpp's converter of schemas refuses, found in a schema; and the same schema without it. Pure.
+"""Keywords that llama.cpp's converter of schemas refuses: their search, and the schema without them. Pure.
 
-A server that converts schemas to grammars refuses the whole request for one keyword. Only what would be refused is
-rewritten or omitted: the model reads the schema too, so everything else stays, also what the converter ignores.
+A server that converts schemas to grammars refuses the whole request for one keyword. Only refused keywords are
+rewritten or omitted: the model reads the schema too, so all others stay, also those that the converter ignores.
 Source: `common/json-schema-to-grammar.cpp` and `common/json-schema.cpp` of llama.cpp, build 11434 and
 earlier.
 """
@@ -92,7 +92,7 @@ class _Walk:
         return value
 
     def fault(self, key: str, value: Any, schema: Schema) -> str | None:
-        """Why the converter refuses a keyword, apart from patterns and what is inside it; None if it does not."""
+        """Return the reason for which the converter refuses a keyword, patterns and inner schemas aside; else None."""
         if key == "$ref":
             return None if isinstance(value, str) and self.leads(value) else f"{value!r} leads nowhere in this schema"
         if key == "additionalProperties" and value is not False and schema.get("properties"):
@@ -102,7 +102,7 @@ class _Walk:
         return None if wanted is None or wanted[0](value) else f"{json.dumps(value)} is not {wanted[1]}"
 
     def leads(self, ref: str) -> bool:
-        """Whether the converter finds what a reference names; it knows no escapes."""
+        """Return True if the converter finds the schema that a reference names; it knows no escapes."""
         found: Any = self.root
         for step in ref.split("/")[1:]:
             found = found.get(step) if isinstance(found, Mapping) else None

@@ -117,13 +117,13 @@ _ANYTHING: Final = f"{_character(((0, _LAST),))}*"
 
 
 def spelled(pattern: str) -> tuple[str, tuple[str, ...]]:
-    r"""A pattern in the converter's spelling, and what of its own spelling the converter refuses.
+    r"""Return a pattern in the converter's spelling, and the parts of its own spelling that the converter refuses.
 
     A string matches the result if it matches the pattern, except that no control character other than `\b\t\n\f\r` may
     stand where the pattern names no other.
 
     Raises:
-        NoSpelling: the pattern says what no rules of the converter can, such as a lookahead; or it is not valid.
+        NoSpelling: the converter's rules cannot express the pattern, such as a lookahead; or it is not valid.
 
     >>> spelled(r"^\d{3}$")
     ('^[0-9]{3}$', ('\\d',))
@@ -144,7 +144,7 @@ class _Reader:
         return self.text[self.at : self.at + 1]
 
     def takes(self, literal: str) -> bool:
-        """Whether this comes next; then it is read."""
+        """Read a literal; returns False if it is not next."""
         found = self.text.startswith(literal, self.at)
         self.at += len(literal) if found else 0
         return found
@@ -238,7 +238,7 @@ class _Reader:
         return ranges
 
     def member(self) -> Ranges:
-        """One character of a class, or a class in it."""
+        """Return one character of a class, or a class in it."""
         if not self.next:
             raise NoSpelling("a class without an end")
         if self.takes("\\b"):
@@ -249,7 +249,7 @@ class _Reader:
         return _of(self.text[self.at - 1])
 
     def escaped(self) -> Ranges:
-        """What a backslash and the characters after it stand for."""
+        """Return the characters that a backslash and the characters after it represent."""
         if code := _CODE.match(self.text, self.at):
             self.at = code.end()
             return _of(chr(min(int(code[1] or code[2] or code[3], 16), _LAST)))

@@ -105,7 +105,7 @@ class _Rewriter:
         self.losses.append(Loss(path, what, narrows))
 
     def accepts(self, keyword: str, value: Any) -> bool:
-        """Whether the dialect knows a keyword, with this value."""
+        """Return True if the dialect knows a keyword, with this value."""
         if keyword in ("pattern", "patternProperties") and self.dialect.patterns is not None:
             patterns = (value,) if keyword == "pattern" else value
             return keyword in self.dialect.kept and all(map(self.dialect.patterns.match, patterns))
@@ -210,7 +210,7 @@ class _Provider(_Rewriter):
         return out if null else self.nullable(out)
 
     def nullable(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """The same schema, or null."""
+        """Return a schema of the same values and null."""
         if "null" in named_types(schema):
             return schema
         if "anyOf" in schema:
@@ -221,7 +221,7 @@ class _Provider(_Rewriter):
         return {"anyOf": [schema, {"type": "null"}], **outer}
 
     def accepts_null(self, schema: Any, depth: int = 0) -> bool:
-        """Whether null is already valid."""
+        """Return True if null is already valid."""
         if not isinstance(schema, Mapping) or depth > MAX_LEVELS:
             return False
         if (name := str(schema.get("$ref", "")).removeprefix("#/$defs/")) in self.definitions:
@@ -232,7 +232,7 @@ class _Provider(_Rewriter):
         return "null" in named_types(schema) or None in schema.get("enum", ())
 
     def folded(self, schema: Any, path: Path) -> dict[str, Any]:
-        """The same schema, with the keywords that strict mode spells differently."""
+        """Return the schema with keywords in the spelling of strict mode."""
         out = dict(schema) if isinstance(schema, Mapping) else {}
         parts = out.pop("allOf", ())
         for part in parts:
@@ -252,7 +252,7 @@ class _Provider(_Rewriter):
         return out
 
     def typed(self, schema: Schema, path: Path) -> Mapping[str, Any]:
-        """A type for a schema that has none."""
+        """Return a type for a schema that has none."""
         for keyword, kind in (("properties", "object"), ("items", "array")):
             if keyword in schema:
                 return {"type": kind}
@@ -261,7 +261,7 @@ class _Provider(_Rewriter):
         return ANYTHING if path else {"type": "object"}
 
     def kept(self, schema: Schema, path: Path) -> dict[str, Any]:
-        """What the dialect knows; the rest is reported, and bounds are stated in the description.
+        """Return the keywords that the dialect knows; the rest is reported, and the description states bounds.
 
         Keywords that contain schemas are left to the caller.
         """
@@ -333,7 +333,7 @@ def _levels(schema: Schema, definitions: Mapping[str, Any], known: dict[str, int
 
 
 def _holds_itself(definitions: Mapping[str, Any]) -> bool:
-    """Whether a definition leads back to itself."""
+    """Return True if a definition leads back to itself."""
     edges = {name: {ref.removeprefix("#/$defs/") for ref in references(d)} for name, d in definitions.items()}
     while ready := [name for name, wanted in edges.items() if not wanted & edges.keys()]:
         for name in ready:
@@ -396,7 +396,7 @@ class _Engine(_Rewriter):
         )
 
     def tidy(self, out: dict[str, Any], schema: Schema, path: Path) -> None:
-        """What the engine expects in a form that differs from the schema's."""
+        """Change the keywords that the engine expects in another form."""
         if "allOf" in out and len(out["allOf"]) > 1:
             self.lose(path, "allOf")
         if "oneOf" in out:

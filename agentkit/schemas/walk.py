@@ -53,7 +53,7 @@ def types_of(schema: Schema, root: Schema) -> frozenset[str]:
 
 
 def listed(schema: Schema) -> list[Any] | None:
-    """The values that a schema lists; None if it lists none."""
+    """Return the values of a schema's `enum` or `const`; None without one."""
     found = [schema["const"]] if "const" in schema else schema.get("enum")
     return found if isinstance(found, list) else None
 
@@ -169,7 +169,7 @@ ONE: Final = frozenset((
 
 
 def changed(keyword: str, value: Any, change: Callable[[Any, str], Any]) -> Any:
-    """A keyword's value with the schemas directly in it changed; any other value unchanged.
+    """Return a keyword's value with the schemas directly in it changed; any other value unchanged.
 
     Args:
         keyword: the keyword.

@@ -151,7 +151,7 @@ def _written(error: WrittenError, steps: tuple[str | int, ...], schema: Mapping[
 
 
 def _options(error: WrittenError, steps: tuple[str | int, ...], schema: Mapping[str, Any]) -> str:
-    """What each of several schemas wants, where they restrict names and values but no type."""
+    """Return the expectations of several schemas that restrict names and values but no type."""
     each: dict[Any, list[str]] = {}
     for inner in error.context or ():
         for problem in _written(inner, tuple(inner.absolute_path), schema):
@@ -260,7 +260,7 @@ _BEGINS_WITH_ZEROS: Final = re.compile(r"\s*[+-]?0_?[0-9][0-9._eE+-]*\s*\Z").mat
 
 
 def _wanted(error: ErrorDetails, value: Any, steps: Sequence[str | int], schema: Mapping[str, Any]) -> str:
-    """What the schema expects; if it would accept the value, also the further constraint."""
+    """Return the schema's expectation; if the value would meet it, also the further constraint."""
     options = _at(steps, schema)
     described = _or([describe(option, schema) for option in options])
     spelled = error["type"].endswith(("_parsing", "_format"))
@@ -276,7 +276,7 @@ _SHALLOW: Final = ("enum", "const", *BOUNDS)
 
 
 def breaks(value: Any, option: Mapping[str, Any]) -> bool:
-    """Whether a value itself, apart from its contents, violates what `describe` says about a plain schema."""
+    """Return True if a value, its contents aside, violates the words of `describe` about a plain schema."""
     wanted = option.get("type")
     found = type_of(value)
     if isinstance(wanted, str) and found != wanted and (found, wanted) != ("integer", "number"):
@@ -299,7 +299,7 @@ def _own_words(error: ErrorDetails) -> str:
 
 
 def describe_at(steps: Sequence[str | int], schema: Mapping[str, Any]) -> str:
-    """What the schema expects at a path."""
+    """Return the schema's expectation at a path."""
     return _or([describe(option, schema) for option in _at(steps, schema)]) or ANY
 
 
@@ -353,7 +353,7 @@ def _or(words: Sequence[str]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A wrong value in a few words: `string "x"`, `integer 5`, `array of 3 items`."""
+    """Return a wrong value in a few words: `string "x"`, `integer 5`, `array of 3 items`."""
     match value:
         case None:
             return "null"

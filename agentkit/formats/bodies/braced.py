@@ -1,4 +1,4 @@
-"""The body `{key:value,…}` with bare keys and quote tokens around strings; read once it is complete.
+"""The body `{key:value,…}` with keys without quotes and quote tokens around strings; read once it is complete.
 
 Knows the call in progress, the reader and the declarations.
 """
@@ -41,7 +41,7 @@ def _inside(quote: str) -> Search:
 
 
 def read_braced(r: Reader, call: CallReader, part: Braced) -> Wait:
-    """Find the end by counting brackets outside strings, then read."""
+    """Find the body's end by counting brackets outside strings, then read it."""
     yield from r.space()
     start, depth, string = r.offset, 0, False
     yield from r.more()
@@ -74,7 +74,7 @@ def read_braced(r: Reader, call: CallReader, part: Braced) -> Wait:
 
 @cache
 def marks_of(quote: str, parts: tuple[FormatPart, ...]) -> Search:
-    """A search for what opens or ends a call of these parts, or a string in it, or for a piece of that."""
+    """Return a search for the edges of a call of these parts, the quotes of its strings, and fragments of these."""
     edges = [edge.split()[0] for edge in (parts[0], parts[-1]) if isinstance(edge, str) and edge.strip()]
     tokens = [found[0] if (found := _TOKEN(edge)) else edge for edge in edges]
     return pieces((quote, *tokens))
@@ -102,19 +102,19 @@ def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], reade
 
 
 def _next_key(tool: ToolSpec | None, given: Mapping[str, Any]) -> Search:
-    """A search for a comma and the key of an argument of a tool that is not given: a string that has it has no end."""
+    """Return a search for a comma and the key of a missing argument: a string that contains it lacks its end quote."""
     names = [name for name in (tool.parameters.get("properties", {}) if tool is not None else ()) if name not in given]
     return re.compile(rf",(?:{'|'.join(map(re.escape, names)) or '(?!)'}):").search
 
 
 class _Bare(str):
-    """A value without quote tokens, unchanged: only the schema determines whether it is meant as a string."""
+    """A value without quote tokens, unchanged: only the schema says whether it is a string."""
 
     __slots__ = ()
 
 
 def _settled(value: Any) -> Any:
-    """A value without a schema, its bare parts read as JSON: its strings are between quote tokens."""
+    """Return a value without a schema, its parts without quote tokens read as JSON."""
     match value:
         case _Bare():
             return values.read(str(value), {}, {})
@@ -126,7 +126,7 @@ def _settled(value: Any) -> Any:
 
 
 class _Braced:
-    """The value of a complete body. The last of the call's `parts` is in no key and in no value without quotes."""
+    """The reader of a complete body. The last of the call's `parts` is in no key and in no value without quotes."""
 
     def __init__(self, text: str, quote: str, offset: int, parts: tuple[FormatPart, ...]) -> None:
         self.text, self.quote, self.offset, self.parts, self.at = text, quote, offset, parts, 0
@@ -137,7 +137,7 @@ class _Braced:
         return Damage("invalid_json", f"expected {wanted}", self.offset + self.at, got=True)
 
     def ends_in(self, text: str) -> bool:
-        """Whether the end of the call is in a text: then it is half a call, or markup of a damaged one."""
+        """Return True if the call's end is in a text, which is then half a call, or markup of a damaged one."""
         return bool(self.end) and self.end in text
 
     def space(self) -> str:

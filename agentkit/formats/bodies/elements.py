@@ -28,7 +28,7 @@ from agentkit.toolspec import Element, Node, ToolSpec
 
 
 def read_name_tag(r: Reader, call: CallReader, part: NameTag) -> Wait:
-    """An opening tag with the tool's name in an attribute."""
+    """Read an opening tag with the tool's name in an attribute."""
     yield from r.space()
     if (found := (yield from r.sees(tags.tag(part.name, closing=False)))) is None:
         raise Decline
@@ -65,9 +65,9 @@ class _NameAndArguments(tags.Attributes):
 
 
 def _attribute(r: Reader, call: CallReader, parameter: str, text: str | None) -> None:
-    """Store an argument from an attribute; the value of a string must be written, even if it is empty.
+    """Store an argument from an attribute; a string needs a value, even an empty one.
 
-    Without a value it is null, as our own writer writes it, if null is also the value when the parameter is omitted.
+    Without a value it is null, if null is also the value of an omitted parameter.
     """
     schema, root = call.arguments.schema(parameter)
     if text is None and schema and schema.get("default", "") is not None and values.accepts("", schema, root):
@@ -76,7 +76,7 @@ def _attribute(r: Reader, call: CallReader, parameter: str, text: str | None) ->
 
 
 def read_text_argument(r: Reader, call: CallReader, part: TextArgument) -> Wait:
-    """The tool's first required parameter as the text up to the closing tag, which stays; other tags are content."""
+    """Read the tool's first required parameter as the text up to the closing tag, which stays; other tags are text."""
     if call.complete:
         return
     tool = call.tool
@@ -89,7 +89,7 @@ def read_text_argument(r: Reader, call: CallReader, part: TextArgument) -> Wait:
 
 
 def _content(r: Reader, call: CallReader, key: str, end: ValueEnd) -> Generator[None, None, tuple[str, bool]]:
-    """An element's own text, and whether it was in CDATA.
+    """Return an element's own text, and whether it was in CDATA.
 
     Raises:
         Damage: it begins with a piece of the tag before it, or is a call or its arguments in another style.
@@ -103,10 +103,9 @@ def _content(r: Reader, call: CallReader, key: str, end: ValueEnd) -> Generator[
 
 
 def _is_alone(text: str, tool: ToolSpec | None, close: str, tools: tuple[str, ...] = ()) -> bool:
-    """Whether the text of an element has no tags, attributes or JSON of its tool's parameters at its edges.
+    """Return True if an element's text neither begins nor ends with markup or JSON of its tool's parameters.
 
-    Nor is a tool's name in it as envelopes and pieces of tags have it: any name if no tools are given. `close` is what
-    ends the text.
+    Nor contains a tool's name as envelopes and tags have it: any name if no tools are given. `close` ends the text.
     """
     known = tuple(tool.parameters.get("properties", {})) if tool is not None else ()
     starts, named, tags_at = _edges_of(known, close, tools)
@@ -122,12 +121,12 @@ def _is_alone(text: str, tool: ToolSpec | None, close: str, tools: tuple[str, ..
 def _edges_of(
     parameters: tuple[str, ...], close: str, tools: tuple[str, ...]
 ) -> tuple[Search, Callable[[str], bool], Callable[[str], Any]]:
-    """What matches attributes and JSON at a text's start, finds names in it, and tags of parameters at its edges."""
+    """Return functions that find attributes and JSON at a text's start, names in it, and tags at its start and end."""
     own, names = ("|".join(map(re.escape, texts)) for texts in (parameters or ("\0",), tools))
     rest = r"[\w.-]{0,256}=?[\"'][^\"'<>\n]{0,256}[\"']?>"  # of the tag before it
     start = rf"\s*(?:<?[\w.-]{{1,256}}\s+)?(?:{own})=[\"']|\s*\{{\s*[\"'](?:{own})[\"']\s*:"
     start += "" if names else r"|\s*\{"
-    quoted = re.compile(rf"[\"'](?:{names or _ANY})(?![\w.-])").finditer  # it begins with what is rare in a text
+    quoted = re.compile(rf"[\"'](?:{names or _ANY})(?![\w.-])").finditer  # its first character is rare in a text
     whole = re.escape(f"<{close[2:-1]} ")
     key = re.compile(rf"(?<!{whole})(?:name|tool)[\"']?\s{{0,64}}[:=]\s{{0,64}}\Z").search
     opens = re.compile(r"[\"']\s{0,64}:\s{0,64}\{").match
@@ -168,7 +167,7 @@ class _ElementAttributes(tags.Attributes):
 
 
 def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
-    """One tool's element. The parser has already set `call.tool` from the tag."""
+    """Read one tool's element. The parser has already set `call.tool` from the tag."""
     tool, elements = call.tool, call.elements[part.layout]
     assert tool is not None
     assert tool.element is not None
@@ -197,13 +196,13 @@ def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
 
 @lru_cache(4096)
 def _rest_of(tag: str, children: tuple[str, ...]) -> Delimiter:
-    """What may not follow an element that is closed: its own end, or one more of its child elements."""
+    """Return the delimiter of text that may not follow a closed element: its own end, or one more child element."""
     either = "|".join([tags.closing_tag(tag), *map(tags.opening_tag, children)])
     return Delimiter(rf"\s{{0,64}}(?:{either})", r"\s{0,64}(?:</?[^\s<>/\"'=]{0,160}\s{0,64})?", re.IGNORECASE)
 
 
 def _stripped(element: Element, text: str, *, verbatim: bool) -> str:
-    """Its text; white space around it is stripped if the element says so and the value is not marked as literal."""
+    """Return the text, without white space around it if the element says so and the value is not marked as literal."""
     return text.strip() if element.strip and not verbatim else text
 
 
@@ -211,9 +210,9 @@ Group = dict[str, "Group | Node"]
 
 
 def group_of(tool: ToolSpec) -> Group:
-    """The tool's child elements as a tree; parameters without their own node may also be written as elements.
+    """Return the tool's child elements as a tree; parameters without a node of their own may also be elements.
 
-    Not those whose name is where another parameter is.
+    Except where an element of that name holds another parameter.
     """
     assert tool.element is not None
     nodes = tool.element.of("element")
@@ -232,7 +231,7 @@ def group_of(tool: ToolSpec) -> Group:
 def _children(
     r: Reader, call: CallReader, tool: ToolSpec, parents: tuple[str, ...], group: Group, others: tuple[str, ...]
 ) -> Wait:
-    """The elements of a group in any order, up to the closing tag of the first of `parents`, which is consumed.
+    """Read the elements of a group in any order, up to and including the closing tag of the first of `parents`.
 
     At the text's end the beginning of the tool's own closing tag is enough, as a stop string cuts it.
     """
@@ -351,7 +350,7 @@ def _child_texts(group: Mapping[str, Any], elements: Mapping[str, str]) -> str:
 
 
 def listed_elements(part: ToolElement, tools: Sequence[ToolSpec]) -> str:
-    """The tools as a prompt lists them: each by its tag and what goes where."""
+    """Return the tools as a prompt lists them: each by its tag, with the place of each parameter."""
     elements = [t.with_element(part.layout) for t in tools]
     shown = [_element(t) for t in elements]
     if any(node.kind == "attribute" for t in elements if t.element is not None for node in t.element.nodes):

@@ -37,7 +37,7 @@ class _Node:
 
 
 def read_nested_tags(r: Reader, call: CallReader, part: NestedTags) -> Wait:
-    """Elements up to the literal that closes the call, which stays."""
+    """Read elements up to the literal that closes the call, which stays."""
     end, token, stops = literal(str(call.shape.call[-1]).strip()), literal(part.token), _stops(part.token)
     stack = [_Node("")]
     while True:
@@ -64,7 +64,7 @@ def _stops(token: str) -> Search:
 
 
 def _tag(r: Reader, stack: list[_Node]) -> Wait:
-    """A tag after its token."""
+    """Read a tag after its token."""
     if (tag := (yield from r.sees(_TAG))) is None:
         raise lacking(r, "a tag", "invalid_arguments")
     r.at = tag.end()
@@ -81,7 +81,7 @@ def _tag(r: Reader, stack: list[_Node]) -> Wait:
 
 
 def _text(r: Reader, call: CallReader, part: NestedTags, stack: list[_Node], stops: Search) -> Wait:
-    """The text of an element, up to where the next token may start."""
+    """Read the text of an element, up to a possible next token."""
     start = r.offset
     if r.at < len(r.buf):
         if len(stack) == 1:
@@ -102,7 +102,7 @@ def _text(r: Reader, call: CallReader, part: NestedTags, stack: list[_Node], sto
 class _Source:
     """The call's text, the offset at which it starts, its arguments so far, and the repairs that may be made.
 
-    `piece` finds a piece of the token before a tag.
+    `piece` finds a fragment of the token before a tag.
     """
 
     raw: str

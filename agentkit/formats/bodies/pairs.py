@@ -25,7 +25,7 @@ from agentkit.schemas.typed import values
 
 
 def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wait:
-    """Repeated `<parameter name="key">value</parameter>`."""
+    """Read repeated `<parameter name="key">value</parameter>`."""
     end, opens = end_of_value(call.shape, part), tags.tag(part.name, closing=False)
     while not call.complete:
         yield from r.space()
@@ -50,14 +50,14 @@ def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wai
 
 
 def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
-    """Repeated key and value between literals."""
+    """Read repeated keys and values between literals."""
     end, opens = end_of_value(call.shape, part), literal(part.key.strip())
     while True:
         yield from tags.layout(r)
         if (found := (yield from r.sees(opens))) is None:
             return (yield from _over(r, call, end))
         r.at = found.end()
-        if part.key[-1].isspace():  # all of it, also what has not arrived yet
+        if part.key[-1].isspace():  # all of it, also white space that has not arrived yet
             yield from r.space()
         key, kind = yield from _key_and_kind(r, call, part)
         text, verbatim = yield from read_value(r, call, key, end, is_text=kind == "string" if kind else None)
@@ -65,7 +65,7 @@ def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
 
 
 def _over(r: Reader, call: CallReader, end: ValueEnd) -> Wait:
-    """No parameter follows: what ends the call does, or JSON, which another family writes after the same opening.
+    """Read the text after the last parameter: the call's end, or JSON, which another family writes after this opening.
 
     At the text's end the beginning of the call's end is enough, as a stop string cuts it.
     """
@@ -73,13 +73,13 @@ def _over(r: Reader, call: CallReader, end: ValueEnd) -> Wait:
         yield from read_json(r, call, Json())
         call.complete = False
     call.refuse_none(r)
-    yield from r.sees(literal(end.over))  # waits until it is known how much of the end came
+    yield from r.sees(literal(end.over))  # waits until it is known how much of the end has arrived
     if r.ended and end.cut_end(r.buf, r.at):
         r.at, call.complete = len(r.buf), True
 
 
 def _key_and_kind(r: Reader, call: CallReader, part: Pairs) -> Generator[None, None, tuple[str, str]]:
-    """A key, and its value's type if one is written, up to where the value starts."""
+    """Read a key, and its value's type if one is written, up to the value's start."""
     start, middle, kind = r.offset, part.middle.strip(), ""
     key = yield from until(r, tuple(text.split()[0] for text in (*part.kind[:1], middle)), _IN_NO_KEY)
     if key is not None and part.kind and (found := (yield from r.sees(literal(part.kind[0].strip())))):
@@ -103,7 +103,7 @@ _IN_NO_KIND = re.compile("[<\n\"']").search
 
 
 _IDLE: Final = ("string", "type")
-"""What a parameter's tag may say of its value, as the tool's schema does. Source: DeepSeek's `string="true"`."""
+"""Attributes of a parameter's tag that repeat its type from the tool's schema. Source: DeepSeek's `string="true"`."""
 
 
 def refuse_strays(name: str, attributes: Iterable[str], position: int) -> None:

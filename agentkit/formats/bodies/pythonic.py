@@ -33,7 +33,7 @@ _LINE_OVER = Delimiter(
     rf"{_BLANK}(?:[;,.]?{_BLANK}(?:#[^\n]{{0,1024}})?(?:\r?\n|<[^\s=]|`)|[,;]{_BLANK}[^\W\d][\w.-]{{0,255}}\()|{PROSE}\n",
     rf"{_BLANK}(?:[;,.]?{_BLANK}(?:#[^\n]{{0,1024}})?\r?|[,;]{_BLANK}[\w.-]{{1,256}}|[;,.]?{_BLANK}<)|{PROSE}",
 )
-"""What may follow a call that a line ends: the line's end, the next call, markup or the end of code."""
+"""Text after a call that a line ends: the line's end, the next call, markup or the end of code."""
 _MODULE: Final = "default_api."
 _KEYWORDS: Final = frozenset(keyword.kwlist)
 _KEY = re.compile(r"\s*(?P<key>[^\W\d]\w*|\"[^\"\n]{1,256}\"|'[^'\n]{1,256}')\s*=(?!=)\s*")
@@ -102,7 +102,7 @@ def _boundary(shape: Shape) -> re.Pattern[str] | None:
 
 
 def _own(call: CallReader, name: str) -> str:
-    """The tool's name without the name of the module in which Gemini models are shown their tools."""
+    """Return the tool's name without the module's name with which Gemini models are shown their tools."""
     own = name.removeprefix(_MODULE)
     return own if own in call.tools else name
 

@@ -54,7 +54,7 @@ def _skip(w: CallRules, part: Skip) -> Rule:
 
 
 def _named(part: Name, edge: str, tool: ToolSpec) -> Iterator[Blocked]:
-    """What opens the call, regardless of the name after it; at the start of a line, a name followed by arguments."""
+    """Yield the call's opening, regardless of the name after it; at the start of a line, a name before arguments."""
     if edge:
         yield Blocked(edge)
     else:

@@ -56,7 +56,7 @@ class _Nested:
         return seq(Lit(f"{self.part.token}<{name}>"), alt(bodies))
 
     def bodies(self, schema: Mapping[str, Any], path: str, close: str) -> list[Rule]:
-        """What an element may contain, up to and including its closing tag.
+        """Return the rules of an element's content, up to and including its closing tag.
 
         No literal here is the beginning of another: an engine that reads tokens would commit to one of them.
         """

@@ -18,7 +18,7 @@ from agentkit.grammar.rules import Blocked, Rule, seq
 
 
 def _pieces(w: CallRules, part: TagParameters | Pairs) -> tuple[Blocked, ...]:
-    """What the reader refuses in a value: each token of its kind of call, but for one that its closing begins with."""
+    """Return the markup that the reader refuses in a value: all of its kind, but for the beginning of its closing."""
     end = end_of_value(w.format.shapes[0], part)
     marks = (mark for mark in end.marks if mark == end.what or not end.what.startswith(mark))
     return tuple(Blocked(m.removesuffix(">"), tag=True) if _TAG(m) else Blocked(m, cases=True) for m in marks)

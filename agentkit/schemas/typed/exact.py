@@ -106,7 +106,7 @@ def _exactly(value: Rounded, options: list[Schema]) -> Any:
 
 
 def rounded(value: Any) -> bool:
-    """Whether there is a `Rounded` number in a value."""
+    """Return True if a value contains a `Rounded` number."""
     if isinstance(value, dict):
         return any(map(rounded, value.values()))
     return any(map(rounded, value)) if isinstance(value, list) else type(value) is Rounded

@@ -89,7 +89,7 @@ class Literals(Strings):
     # ------------------------------------------------------------ numbers
 
     def computed(self, value: int | float, start: int) -> int | float:
-        """The exact result of a number and the arithmetic after it: models leave `5*60` to the reader.
+        """Return the exact result of a number and the arithmetic after it: models leave `5*60` to the reader.
 
         Source: results of the Berkeley leaderboard, `1.5 * 5` by Hermes 2 Theta 70B (irrelevance_211) and `52*5*4*3*2`
         by Llama 3 70B (parallel_multiple_146).
@@ -182,7 +182,7 @@ class Literals(Strings):
         return pairs if opener == "{" else items
 
     def key(self) -> str:
-        """An object's key: one string, since several next to each other are a key and a value without their colon."""
+        """Read an object's key: one string, since several next to each other are a key and a value without colon."""
         start = self.at
         key = self.value()
         if not isinstance(key, str) or self.joined >= start:
@@ -190,7 +190,7 @@ class Literals(Strings):
         return key
 
     def closed(self, closer: str) -> bool:
-        """Whether the container ends here."""
+        """Return True if the container ends here; its closing bracket is consumed."""
         c = self.space()
         if not c:
             raise self.bad(repr(closer))

@@ -78,7 +78,7 @@ class Strings:
         return self.text[self.at : self.at + 1]
 
     def prefixed(self) -> re.Match[str] | None:
-        """The prefix, often empty, of the string that starts here; None if none does."""
+        """Match the prefix, often empty, of the string that starts here; None if none does."""
         return _PREFIXED.match(self.text, self.at)
 
     def strings(self) -> str:
@@ -142,7 +142,7 @@ class Strings:
         return text
 
     def unescaped(self, start: int, end: int, *, python: bool) -> str:
-        """The content of a string between two positions. Two escaped halves of a character are joined.
+        """Return the content of a string between two positions. Two escaped halves of a character are joined.
 
         It is put together as bytes: many short strings would take many times its memory.
         """
@@ -155,7 +155,7 @@ class Strings:
         return clean(content.decode(errors="surrogatepass"))
 
     def character(self, escape: re.Match[str], *, python: bool) -> str:
-        """What an escape represents; one that Python does not have keeps its backslash there.
+        """Return the text that an escape represents; one that Python does not have keeps its backslash there.
 
         Raises:
             NotALiteral: JSON does not have it, or it is not complete.

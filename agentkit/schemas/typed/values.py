@@ -102,7 +102,7 @@ def load(text: str, *, strict: bool = True, depth: int = MAX_DEPTH) -> Any:
 
 
 def too_deep(value: Any, text: str, limit: int) -> bool:
-    """Whether JSON that was read from this text nests arrays and objects deeper than `limit`."""
+    """Return True if JSON that was read from this text nests arrays and objects deeper than `limit`."""
     if text.count("{") + text.count("[") <= limit:  # too few to be nested deeper
         return False
     level = [value]
@@ -129,7 +129,7 @@ _UNKNOWN = re.compile(r"\ufffd|\\ufffd", re.IGNORECASE)
 
 
 def replaced(arguments: Any, raw: str) -> bool:
-    """Whether these arguments have U+FFFD in place of a lone surrogate in the call's own text."""
+    """Return True if these arguments have U+FFFD in place of a lone surrogate in the call's own text."""
     if raw.isascii() and "\\u" not in raw:  # as in most calls: it cannot contain a lone surrogate, escaped or not
         return False
     put = json.dumps(arguments, ensure_ascii=False).count("\ufffd")
@@ -174,7 +174,7 @@ def _kind(schema: Schema) -> str | None:
 
 
 def accepts(text: str, schema: Schema, root: Schema) -> bool:
-    """Whether a parameter of this schema may be a string, according to its types alone."""
+    """Return True if a parameter of this schema may be a string, according to its types alone."""
     for option in alternatives(schema, root):
         if _kind(option) in ("string", None) or any(isinstance(v, str) for v in option.get("enum", ())):
             return True
@@ -182,14 +182,14 @@ def accepts(text: str, schema: Schema, root: Schema) -> bool:
 
 
 def is_any_text(schema: Schema, root: Schema) -> bool:
-    """Whether a parameter of this schema is read as the text that is written, whatever it is."""
+    """Return True if a parameter of this schema accepts any text, as it is written."""
     options = list(alternatives(schema, root))
     plain = all(_kind(option) == "string" and "enum" not in option and "const" not in option for option in options)
     return plain and bool(options) and not accepts_null(schema, root)
 
 
 def accepts_null(schema: Schema, root: Schema) -> bool:
-    """Whether null is one of the values of `schema`, or its default."""
+    """Return True if null is one of the values of `schema`, or its default."""
     return schema.get("default", ...) is None or any(_kind(s) == "null" for s in alternatives(schema, root))
 
 
