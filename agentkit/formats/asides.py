@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from agentkit.formats.declaring import THOUGHTS
+from agentkit.formats.declaration_checks import THOUGHTS
 from agentkit.formats.reader import Delimiter, Search, any_beginning, any_of, beginnings, may_begin, pattern
 
 SHOWN: Final = (

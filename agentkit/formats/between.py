@@ -14,7 +14,7 @@ from agentkit.formats.edges import begins, edge_of, is_list
 from agentkit.formats.format import Envelope, KeyEnvelope
 from agentkit.formats.openers import Opener
 from agentkit.formats.reader import Delimiter, literal
-from agentkit.formats.regions import region
+from agentkit.formats.regions import read_region
 from agentkit.formats.sequence import Calls
 
 _FENCE: Final = Delimiter(r"`{3,}[\w+-]{0,24}[ \t]{0,8}(?:\r?\n|(?=[\[{<]))", r"`{0,16}[\w+-]{0,24}[ \t]{0,8}\r?")
@@ -23,7 +23,7 @@ _AGAIN: Final = Delimiter(r"[\])}\s]{0,16}[,;][\[\s]{0,64}(?=[^\[\s])", r"[\])}\
 """More items after a list's end."""
 
 
-def fence(calls: Calls) -> Generator[None, None, bool]:
+def read_fence(calls: Calls) -> Generator[None, None, bool]:
     """Read a code fence around calls as markup if only calls precede it."""
     r = calls.r
     r.open()
@@ -69,7 +69,7 @@ def after_call(calls: Calls) -> Generator[None, None, list[Opener] | None]:
         return (yield from after_call(calls))
     entries = yield from _next_in_section(calls)
     if separated and calls.section is None:  # so also a call of an unknown tool is one
-        entries = [calls.openers.meant(entry).inside if entry is calls.last else entry for entry in entries]
+        entries = [calls.openers.successors(entry).inside if entry is calls.last else entry for entry in entries]
     line = calls.openers.line
     if not entries and separated and line is not None and any(entry is calls.last for entry in line.entries):
         entries = line.entries if (yield from r.sees(line.opens)) else []
@@ -93,10 +93,10 @@ def _behind_call(calls: Calls, entries: list[Opener], held: str) -> Generator[No
 def _reopens(calls: Calls, closed: Opener) -> Generator[None, None, list[Opener]]:
     """Return the next call of the section that was just closed, if one is here: then the section continues."""
     r = calls.r
-    if not is_list(closed.shape) or not (yield from r.sees(calls.openers.derived(item_of, closed.shape))):
+    if not is_list(closed.shape) or not (yield from r.sees(calls.openers.derive(item_of, closed.shape))):
         return []
     calls.section = closed
-    return [calls.openers.meant(closed).inside]
+    return [calls.openers.successors(closed).inside]
 
 
 def _over_closers(calls: Calls, held: str) -> Generator[None, None, str]:
@@ -124,12 +124,12 @@ def _next_in_section(calls: Calls) -> Generator[None, None, list[Opener]]:
     if (entry := calls.section) is None or entry.shape.section is None:
         return [*(yield from calls.prose.entries()), *_without_opening(calls)]
     if (yield from r.sees(edge_of(entry.shape.section.close))):
-        return [calls.openers.meant(entry).end]
+        return [calls.openers.successors(entry).end]
     begins_call = (
         r.buf[r.at] == "{" if isinstance(entry.shape.call[0], Envelope | KeyEnvelope) else r.buf[r.at].isidentifier()
     )
     if is_list(entry.shape) and begins_call:
-        return [calls.openers.meant(entry).inside]
+        return [calls.openers.successors(entry).inside]
     return (yield from calls.prose.entries())
 
 
@@ -137,7 +137,7 @@ def _without_opening(calls: Calls) -> list[Opener]:
     """Return a call like the last one, without its opening literal, if one may be here."""
     if calls.last is None or calls.prose.quoting.quoted:
         return []
-    unopened = calls.openers.meant(calls.last).unopened
+    unopened = calls.openers.successors(calls.last).unopened
     return [unopened] if unopened is not None and calls.r.buf.startswith("{", calls.r.at) else []
 
 
@@ -147,7 +147,7 @@ def _markup(calls: Calls, end: int) -> None:
     calls.r.say(Markup, end)
 
 
-def token(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
+def read_marker(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
     """Read thinking or an answer from its start to its end; or a marker that is only markup."""
     r = calls.r
     found = yield from r.sees(literal(entry.word) if entry.word else calls.openers.literal)
@@ -155,11 +155,11 @@ def token(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
         return False
     _markup(calls, found.end() if found else r.at)
     if entry.close:
-        yield from region(calls.prose, Thinking if entry.kind == "thinking" else Text, entry.close)
+        yield from read_region(calls.prose, Thinking if entry.kind == "thinking" else Text, entry.close)
     return True
 
 
-def section_end(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
+def read_section_end(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
     """Read the end of a section; False if none of this format is open."""
     if calls.section is None or calls.section.format is not entry.format or entry.shape.section is None:
         return False

@@ -129,7 +129,7 @@ class CallReader:
     def repair(self, r: Reader) -> None:
         """Repair arguments that were read, as the tool's schema requires."""
         tool = self.arguments.tool
-        if tool is not None and not self.openers.expected(tool).fits(self.arguments.by_name):
+        if tool is not None and not self.openers.parameter_kinds(tool).fits(self.arguments.by_name):
             self.arguments.repair(r.repairs)
 
     def knows(self, name: str) -> bool:
@@ -143,7 +143,7 @@ class CallReader:
 
 def item_of(openers: Openers, shape: Shape) -> Delimiter:
     """Return the delimiter of the start of an offered tool's call in a list, or after another one in the same tag."""
-    known, space = openers.table.known, r"\s{0,64}"
+    known, space = openers.table.tool_names, r"\s{0,64}"
     part = next((part for part in shape.call if isinstance(part, CallBody)), None)
     match part:
         case PythonCall():

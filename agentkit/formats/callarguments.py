@@ -28,7 +28,7 @@ def _precise(schema: walk.Schema, root: walk.Schema) -> bool:
     return "'integer'" in text or "'decimal'" in text
 
 
-class Expected:
+class ParameterKinds:
     """The parameters of a tool by the values that its schema allows, computed once.
 
     `words` accept any text, as it is written; `texts` accept a string; `others` is True if parameters that the schema

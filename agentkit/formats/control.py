@@ -155,7 +155,7 @@ def token_in(text: str) -> str:
 _RUN: Final = re.compile(f"{MARK}({MARK}*)")
 
 
-def lengthened(text: str) -> str:
+def lengthen_marks(text: str) -> str:
     """Return the text with every run of marks in it one longer, so that added marks can be told from them."""
     return _RUN.sub(rf"{MARK}\g<0>", text) if MARK in text else text
 
@@ -168,10 +168,10 @@ def restore(value: Any) -> Any:
     >>> restore({"text": f"ends with <{MARK}|im_end|>"})
     {'text': 'ends with <|im_end|>'}
     """
-    return in_strings(value, _shortened)
+    return in_strings(value, _shorten_marks)
 
 
-def _shortened(text: str) -> str:
+def _shorten_marks(text: str) -> str:
     return _RUN.sub(r"\1", text) if MARK in text else text
 
 

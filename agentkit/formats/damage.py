@@ -27,7 +27,7 @@ def over_damage(r: Reader, openers: Openers, call: CallReader, damage: Damage) -
         r.at = min(r.at + 1, len(r.buf))  # its own opening is not the next edge
     if damage.ended:
         r.at = len(r.buf)
-    edges = openers.derived(_edges, call.shape)
+    edges = openers.derive(_edges, call.shape)
     while True:
         size = len(r.buf)
         found = edges.search(r.buf, r.at)

@@ -16,14 +16,14 @@ from agentkit.foreign import renamed
 from agentkit.formats import between
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.format import Format, Limits
-from agentkit.formats.lost import lost
+from agentkit.formats.lost_calls import answer_lost_call
 from agentkit.formats.nextcall import next_at_once
 from agentkit.formats.openers import Opener, openers_of
+from agentkit.formats.prose_state import Reached
 from agentkit.formats.prosereader import ProseReader
 from agentkit.formats.quoting import Quoting
-from agentkit.formats.reached import Reached
 from agentkit.formats.reader import CONSUMED, Damage, Reader, Wait
-from agentkit.formats.regions import aside, begun
+from agentkit.formats.regions import read_aside, read_opened_thinking
 from agentkit.formats.sequence import Calls
 from agentkit.schemas.typed.repairs import REPAIRS
 from agentkit.toolspec import InCode, ToolSpec
@@ -217,7 +217,7 @@ class Parser(Reader):
         message = f"agentkit failed to read this call ({type(fault).__name__}: {str(fault)[:200]})"
         damage = Damage("internal_error", message, self.offset)
         if call is not None and not again:
-            yield from self.calls.damaged(call, damage)
+            yield from self.calls.handle_damage(call, damage)
         else:
             if self.offset == self.mark:
                 yield from self.more()
@@ -242,7 +242,7 @@ class Parser(Reader):
     def _inside(self, thinking: str | None) -> Wait:
         """Read the rest of the region in which the text starts, if any; else a byte order mark."""
         if thinking:
-            yield from begun(self.prose, thinking)
+            yield from read_opened_thinking(self.prose, thinking)
         elif self.prose.within is not None:
             yield from self.prose.within(self.prose)
         elif not self.offset and self.buf.startswith(_MARK):
@@ -269,7 +269,7 @@ class Parser(Reader):
                 if entry.kind == "parameter" or (entry.weak and self.prose.other is not None):
                     continue  # outside of a call; in damaged JSON
                 apart = entry.kind == "markup" and self.calls.section is None and self.offset >= 0
-                if apart and (yield from lost(self.calls, entries)):
+                if apart and (yield from answer_lost_call(self.calls, entries)):
                     after_call = True  # it opens a call or a section, even if the first one is damaged
                     break
                 if self.calls.at_once(entry) or (yield from self._enter(entry)):
@@ -283,7 +283,7 @@ class Parser(Reader):
         """Emit at least one character as text, as no call opens here; True if a call is answered."""
         if self.held >= 0:
             self.calls.settle(unread=True, cut=self.calls.may_continue())
-        if self.offset >= 0 and (yield from lost(self.calls, entries)):
+        if self.offset >= 0 and (yield from answer_lost_call(self.calls, entries)):
             return True
         self.calls.section = None
         if self.calls.before:
@@ -306,11 +306,11 @@ class Parser(Reader):
 _READERS: Final[Mapping[str, Callable[[Calls, Opener], Generator[None, None, bool]]]] = {
     "call": Calls.read,
     "section": Calls.read,
-    "close": between.section_end,
-    "thinking": between.token,
-    "answer": between.token,
-    "markup": between.token,
-    "aside": lambda calls, entry: aside(calls.prose, entry.aside),
-    "fence": lambda calls, _: between.fence(calls),
+    "close": between.read_section_end,
+    "thinking": between.read_marker,
+    "answer": between.read_marker,
+    "markup": between.read_marker,
+    "aside": lambda calls, entry: read_aside(calls.prose, entry.aside),
+    "fence": lambda calls, _: between.read_fence(calls),
 }
 """The reader of each kind of opener; a parameter opens nothing that can be read."""

@@ -13,7 +13,7 @@ from typing import ClassVar, Final, Literal
 
 from agentkit.checks.bounds import refuse, whole
 from agentkit.errors import FormatError
-from agentkit.formats.declaring import unsafe_close, unseen, what_is_wrong
+from agentkit.formats.declaration_checks import unsafe_close, unseen, what_is_wrong
 from agentkit.schemas.typed.literals import MAX_DEPTH
 from agentkit.toolspec import Layout
 

@@ -102,7 +102,7 @@ def scan(r: Reader, index: int | None = None, parameter: str | None = None) -> G
 
 def _whole(r: Reader, index: int | None, parameter: str | None) -> Span | None:
     """Return the value as read by the C decoder, if all of it has already arrived."""
-    if (found := decoded(r, r.at)) is None:
+    if (found := decode_at(r, r.at)) is None:
         return None
     value, end, loose = found
     span = Span(r.offset, r.base + end, value, loose)
@@ -113,7 +113,7 @@ def _whole(r: Reader, index: int | None, parameter: str | None) -> Span | None:
     return span
 
 
-def decoded(r: Reader, at: int) -> tuple[Any, int, bool] | None:
+def decode_at(r: Reader, at: int) -> tuple[Any, int, bool] | None:
     """Return the value at an index of the buffer, its end, and whether it was read loosely; None if the scan must read.
 
     The value is an object, an array or a string that has arrived completely.

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from agentkit.errors import FormatError
 from agentkit.formats.asides import Aside, Asides
-from agentkit.formats.callarguments import Expected
+from agentkit.formats.callarguments import ParameterKinds
 from agentkit.formats.edges import begins, closers, edge_of, lists_of, one_of, opener, weak
 from agentkit.formats.format import (
     Envelope,
@@ -28,10 +28,10 @@ from agentkit.formats.format import (
     TagParameters,
     ToolElement,
 )
+from agentkit.formats.identity_cache import Remembered
 from agentkit.formats.other_json import ARRAY
 from agentkit.formats.reader import Delimiter, Search, any_beginning, behind, literal, pattern
-from agentkit.formats.remembered import Remembered
-from agentkit.formats.tags import AFTER_NAME, PREFIX, TAG_PART, folded, spelt, tag, tag_of
+from agentkit.formats.tags import AFTER_NAME, PREFIX, TAG_PART, fold_name, spelt, tag, tag_of
 from agentkit.formats.valueends import Elements
 from agentkit.toolspec import Layout, ToolSpec
 
@@ -150,7 +150,7 @@ class Table:
                 for equals in ("='", '="'):  # an attribute that may quote a call, as one without "<" does not
                     self._literal(equals, Opener("parameter", format, shape), r"[\"'](?![^\"'<]{0,64}[\"'])")
                 for name in {name for tool in tools for name in tool.parameters.get("properties", {})}:
-                    if (folded(name), False) not in self.tags:
+                    if (fold_name(name), False) not in self.tags:
                         self._tag(name, False, Opener("parameter", format, shape))
 
     def _edge(self, edge: str | Tag, entry: Opener, inside: str = "") -> None:
@@ -159,11 +159,11 @@ class Table:
         elif edge.strip():
             self._literal(opener(edge), entry, behind(edge.strip()) or inside)
             if _tells(entry) and (name := tag_of(edge)):
-                self.loose.setdefault(folded(name), []).append(entry)
+                self.loose.setdefault(fold_name(name), []).append(entry)
                 self.behind["<"].add(f"[{name[0].lower()}{name[0].upper()}]")
 
     def _tag(self, name: str, closes: bool, entry: Opener) -> None:
-        self.tags.setdefault((folded(name), closes), []).append(entry)
+        self.tags.setdefault((fold_name(name), closes), []).append(entry)
         word = (first := name[:1] or "_").isalnum() or first == "_"  # as most are: to escape each would cost more
         self.behind.setdefault("<", set()).add(r"[/\w]" if word else rf"[/\w{re.escape(first)}]")
 
@@ -183,14 +183,14 @@ class Table:
     def at_tag(self, found: re.Match[str], *, loose: bool) -> Iterable[Opener]:
         """Return the openers of this tag, the exactly spelt tool first; with `loose`, also as a misspelt literal."""
         closes = bool(found["slash"])
-        whole = folded(found[0].lstrip("</"))
+        whole = fold_name(found[0].lstrip("</"))
         if (entries := self.tags.get((whole, closes))) is None:
-            entries = self.tags.get((folded(found["name"].rstrip(AFTER_NAME)), closes), [])
+            entries = self.tags.get((fold_name(found["name"].rstrip(AFTER_NAME)), closes), [])
         exact = [e for e in entries if e.tool is None or (e.tool.element and e.tool.element.tag == found["name"])]
         other = self.loose.get(whole, ()) if loose and not closes else ()
         return [*(exact or entries), *other] if other else exact or entries
 
-    def taken(self, tools: Sequence[ToolSpec]) -> set[str]:
+    def tag_names(self, tools: Sequence[ToolSpec]) -> set[str]:
         """Return the names of tags of a tool, of a parameter or of a format's own markup."""
         names = [name for name, _ in self.tags]
         for tool in tools:
@@ -208,7 +208,7 @@ class Table:
         return [e for e in alike if e.kind not in ("thinking", "answer", "markup")]
 
     @cached_property
-    def known(self) -> str:
+    def tool_names(self) -> str:
         """A regular expression for the offered tools' names."""
         return any_name(self.named)
 
@@ -244,7 +244,7 @@ class Table:
                 self.literals[long] += self.literals[short]
 
 
-class Meant:
+class Successors:
     """The openers after an opener: the section's next call, its end, or a call without its opening.
 
     Source of the last: 40 calls in the Berkeley leaderboard's results, as by Hermes 2 Pro 70B in parallel_186.
@@ -319,7 +319,7 @@ class Openers:
 
     __slots__ = (
         "_derived",
-        "_expected",
+        "_parameter_kinds",
         "asides",
         "fence",
         "following",
@@ -337,12 +337,12 @@ class Openers:
         self.formats = tuple(formats)
         self.table = table = Table(formats, tools)
         self._derived: dict[tuple[Any, Any], Any] = {}
-        self._expected: dict[int, Expected] = {}
+        self._parameter_kinds: dict[int, ParameterKinds] = {}
         self.following: Final[dict[tuple[int, ...], Any]] = {}  # by the identities of openers: what `nextcall` knows
         self.fence = Opener("fence", formats[0], Shape(())) if formats else None
         self.literal = one_of(tuple([table.spelt[key] for key in sorted(table.literals, key=len, reverse=True)]))
         self.line = LineStart(table.words, [*table.named], table.lines) if table.lines else None
-        self.asides = Asides(table.taken(tools), table.literals.keys(), [format.result.mark for format in formats])
+        self.asides = Asides(table.tag_names(tools), table.literals.keys(), [format.result.mark for format in formats])
         for first, following in self.asides.behind():
             table.behind.setdefault(first, set()).add(following)
         firsts = re.escape("".join({name[0] for name in table.loose}))
@@ -354,21 +354,22 @@ class Openers:
         self.stops = Stops(table.behind, starts, bare=bool(table.literals.keys() & set("{[")))
         table.share_beginnings()
 
-    def derived(self, make: Callable[[Openers, K], T], of: K) -> T:
+    def derive(self, make: Callable[[Openers, K], T], of: K) -> T:
         """Return a function's result for a shape or an opener with these openers, computed once."""
         if (found := self._derived.get((make, id(of)))) is None:
             found = self._derived[make, id(of)] = make(self, of), of  # kept here, so that its id stays its own
         made: T = found[0]
         return made
 
-    def meant(self, entry: Opener) -> Meant:
+    def successors(self, entry: Opener) -> Successors:
         """Return the openers after this one."""
-        return self.derived(Meant, entry)
+        return self.derive(Successors, entry)
 
-    def expected(self, tool: ToolSpec) -> Expected:
+    def parameter_kinds(self, tool: ToolSpec) -> ParameterKinds:
         """Return the parameters of one of the tools by the values that its schema allows."""
-        if (found := self._expected.get(id(tool))) is None:
-            found = self._expected[id(tool)] = Expected(tool)  # has the tool, so that its id is not used again
+        if (found := self._parameter_kinds.get(id(tool))) is None:
+            found = ParameterKinds(tool)  # has the tool, so that its id is not used again
+            self._parameter_kinds[id(tool)] = found
         return found
 
     def closes_again(self, format: Format, own: str | Tag) -> Search:

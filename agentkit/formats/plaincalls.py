@@ -17,7 +17,7 @@ from agentkit.checks.tool_names import meant
 from agentkit.events import ArgumentDelta
 from agentkit.formats import jsontext
 from agentkit.formats.atoms import exact
-from agentkit.formats.bodies.fixed import skips
+from agentkit.formats.bodies.fixed_parts import skips
 from agentkit.formats.callarguments import CallArguments
 from agentkit.formats.format import (
     CallBody,
@@ -79,7 +79,7 @@ def plain_call(r: Reader, opener: Opener, openers: Openers, index: int) -> Found
     """
     if (len(r.buf) - r.at < _SHORTEST and not r.ended) or r.limits.name < _LONGEST:
         return None
-    plain = openers.derived(_plain, opener) if opener.kind in ("call", "section") and not opener.weak else None
+    plain = openers.derive(_plain, opener) if opener.kind in ("call", "section") and not opener.weak else None
     if plain is None or (head := plain.head(r.buf, r.at)) is None:
         return None
     tools = openers.table.named
@@ -134,7 +134,7 @@ class PlainCall:
 
     def _object(self, r: Reader, openers: Openers, found: Found, start: int) -> bool:
         """Read one JSON object with the C decoder."""
-        if (decoded := jsontext.decoded(r, start)) is None:
+        if (decoded := jsontext.decode_at(r, start)) is None:
             return False
         value, end, loose = decoded
         over = self.tail(r.buf, end)
@@ -142,13 +142,13 @@ class PlainCall:
             return False
         found.end, found.arguments = over.end(), value
         found.deltas = [_new(ArgumentDelta, (found.index, r.buf[start:end], None))]
-        return found.tool is None or openers.expected(found.tool).fits(value)
+        return found.tool is None or openers.parameter_kinds(found.tool).fits(value)
 
     def _pairs(self, r: Reader, openers: Openers, found: Found, start: int) -> bool:
         """Read parameters whose values contain no edge."""
         assert isinstance(self.body, Pairs | TagParameters)
-        arguments, expected = CallArguments(), openers.expected(found.tool) if found.tool is not None else None
-        words = expected.words if expected is not None else ()
+        arguments, kinds = CallArguments(), openers.parameter_kinds(found.tool) if found.tool is not None else None
+        words = kinds.words if kinds is not None else ()
         trim = self.body.newlines == "both"
         buf, end, arguments.tool = r.buf, start, found.tool
         while value := self.pair(buf, end):
@@ -173,7 +173,7 @@ class PlainCall:
         if over is None or end == start:
             return False
         found.end, found.arguments, found.repairs = over.end(), arguments.by_name, arguments.repairs
-        return expected is None or expected.fits(found.arguments)
+        return kinds is None or kinds.fits(found.arguments)
 
 
 def _opens_again(call: Sequence[FormatPart]) -> bool:

@@ -14,8 +14,8 @@ from agentkit.formats.edges import unclosed
 from agentkit.formats.format import Shape
 from agentkit.formats.openers import TAG, LineStart, Opener, Openers
 from agentkit.formats.other_json import BARE_LIST, JSON_REPLY, OTHER_JSON, OtherJson, wraps_calls
+from agentkit.formats.prose_state import Reached
 from agentkit.formats.quoting import Quoting
-from agentkit.formats.reached import Reached
 from agentkit.formats.reader import Delimiter, Reader, Wait
 
 _LANGUAGE: Final = Delimiter(r"[\w+#.-]{0,23}[\w+#][ \t]{0,8}\r?\n", r"[\w+#.-]{0,24}[ \t]{0,8}\r?")

@@ -100,7 +100,7 @@ class Quoting:
             self.opening = False
             text = text[line + 1 :]
         if self.span and text and not text.isspace():
-            self.spans.said()
+            self.spans.note_text()
         if self.escaped or text.endswith("\\"):
             n = len(text) - len(text.rstrip("\\"))
             self.escaped = bool(n % 2) ^ (self.escaped and line < 0 and n == len(text))
@@ -191,7 +191,7 @@ class Quoting:
             self.span = self.spans.run(n, escaped=self.escaped, begins=self.blank)
             self.late = n if opens else self.late
         elif self.span:
-            self.spans.said()
+            self.spans.note_text()
         self.spans.fence = mark * n if opens and not self.fence else self.spans.fence
         self.blank, self.lead, self.start, self.escaped = False, None, "", False
 

@@ -19,7 +19,7 @@ from agentkit.formats.reader import Delimiter, Search, Wait, beginnings, may_beg
 _NOT_QUOTED: Final = "(?=[^`\"'”»])"
 
 
-def region(prose: ProseReader, kind: type[Text] | type[Thinking], close: str) -> Wait:
+def read_region(prose: ProseReader, kind: type[Text] | type[Thinking], close: str) -> Wait:
     """Emit thinking, or an answer, up to its closing token or the text's end.
 
     Nested thinking must close once per opening; an opening directly before a quotation mark, backtick or » is not
@@ -27,7 +27,7 @@ def region(prose: ProseReader, kind: type[Text] | type[Thinking], close: str) ->
     """
     r, depth = prose.r, 0
     edge, stop = _edges(close.rstrip())  # white space after it would be markup or text, depending on the chunks
-    prose.within = lambda reader: region(reader, kind, close)
+    prose.within = lambda reader: read_region(reader, kind, close)
     while True:
         found = stop(r.buf, r.at)
         r.say(kind, found.start() if found else len(r.buf))
@@ -47,12 +47,12 @@ def region(prose: ProseReader, kind: type[Text] | type[Thinking], close: str) ->
             r.say(kind, r.at + 1)
 
 
-def begun(prose: ProseReader, close: str) -> Wait:
+def read_opened_thinking(prose: ProseReader, close: str) -> Wait:
     """Read thinking that the prompt has opened, even if the model opens it once more at the start."""
     again = _reopening(close)
     if found := (yield from prose.r.sees(Delimiter(rf"\s{{0,64}}{exact(again)}", rf"\s{{0,64}}{beginnings(again)}"))):
         prose.r.say(Thinking, found.end())
-    yield from region(prose, Thinking, close)
+    yield from read_region(prose, Thinking, close)
 
 
 def _reopening(close: str) -> str:
@@ -73,7 +73,7 @@ def _edges(close: str) -> tuple[Delimiter, Search]:
     return Delimiter(whole, part), re.compile(rf"<(?=/|{opens[1]}|\Z)").search
 
 
-def aside(prose: ProseReader, opened: Aside | None) -> Generator[None, None, bool]:
+def read_aside(prose: ProseReader, opened: Aside | None) -> Generator[None, None, bool]:
     """Read an aside, with its edges, as visible text. An invented result ends the reply."""
     found = yield from prose.r.sees(prose.openers.asides.opens)
     if opened is None or found is None:

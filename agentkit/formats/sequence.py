@@ -13,10 +13,10 @@ from agentkit.errors import ErrorCode
 from agentkit.events import CallEnd, CallError, CallStart, Markup
 from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.call import CallReader, Lead
-from agentkit.formats.completing import repaired_call
 from agentkit.formats.damage import over_damage
 from agentkit.formats.edges import edge_of, is_list
 from agentkit.formats.format import Name, NameTag, PythonCall, Shape, Tag, TextArgument, ToolElement
+from agentkit.formats.json_repair import repaired_call
 from agentkit.formats.jsontext import ESCAPED_UNIT
 from agentkit.formats.openers import Opener, Openers
 from agentkit.formats.plaincalls import Found, plain_call
@@ -117,7 +117,7 @@ class Calls:
         except Damage as damage:
             if call.known_only and not call.started:  # common characters that open nothing known
                 return self._undo(start, inside)
-            yield from self.damaged(call, damage, listed=listed)
+            yield from self.handle_damage(call, damage, listed=listed)
         else:
             self._done(call, call.arguments.by_name, r.text(r.mark + call.lead.size, r.offset), call.arguments.repairs)
         self.over(entry)
@@ -131,7 +131,7 @@ class Calls:
         r = self.r
         if entry.kind != "call" or self.section is not None:
             return False
-        if (found := (yield from r.sees(self.openers.derived(_sentence, entry.shape)))) is None:
+        if (found := (yield from r.sees(self.openers.derive(_sentence, entry.shape)))) is None:
             return False
         size = len(found[0])
         while True:
@@ -157,7 +157,7 @@ class Calls:
                 message = "expected no part of a call after its end: close each value and each call once"
                 raise Damage("ambiguous_call", message, r.offset, got=True)
             return
-        follow = self.openers.derived(_follow, call.shape)
+        follow = self.openers.derive(_follow, call.shape)
         if not (yield from r.follows(follow)):
             raise Damage("invalid_arguments", "expected the next call or the end of the calls", r.offset, got=True)
         if isinstance(call.shape.call[0], PythonCall) and r.held < 0:
@@ -168,7 +168,7 @@ class Calls:
         r = self.r
         if (found := plain_call(r, entry, self.openers, self.count)) is None:
             return False
-        if is_list(entry.shape) and self.openers.derived(_follow, entry.shape).match(r.buf, found.end) is None:
+        if is_list(entry.shape) and self.openers.derive(_follow, entry.shape).match(r.buf, found.end) is None:
             return False
         if (rest := rest_of(entry.shape)) is not None and (
             rest.match(r.buf, found.end) or (not r.ended and rest.part.match(r.buf, found.end))
@@ -251,9 +251,9 @@ class Calls:
     def continues(self, entries: Sequence[Opener] | None) -> bool:
         """Return True if these open the next call of the open list."""
         section = self.section
-        return section is not None and bool(entries) and entries[0] is self.openers.meant(section).inside  # type: ignore[index]
+        return section is not None and bool(entries) and entries[0] is self.openers.successors(section).inside  # type: ignore[index]
 
-    def damaged(self, call: CallReader, damage: Damage, *, listed: bool = False) -> Wait:
+    def handle_damage(self, call: CallReader, damage: Damage, *, listed: bool = False) -> Wait:
         """Repair a call that cannot be read as written, or report it, up to the next edge."""
         r = self.r
         if damage.position == r.cut and not damage.ended and damage.code != "internal_error":

@@ -84,7 +84,7 @@ class Spans:
         self.literal.add(n, n)
         return bool(self.line.waiting or self.literal.waiting)
 
-    def said(self) -> None:
+    def note_text(self) -> None:
         """Take note of text other than white space in the line."""
         self.line.bare = self.literal.bare = False
 

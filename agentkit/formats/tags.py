@@ -38,7 +38,7 @@ def spelt(name: str) -> str:
     return re.sub(r"\\?[-_]", "[-_]", re.escape(name))
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """Return a tag's name in lower case, with underscores for hyphens."""
     return name.lower().replace("-", "_")
 
@@ -243,7 +243,7 @@ class Attributes:
             if found[0] == quote:
                 text = self.sound(key, r.text(start, r.offset))
                 r.at += 1
-                return text if plain else decoded(text)
+                return text if plain else decode_entities(text)
             plain = False
             entity = yield from r.sees(_ENTITY)
             if self.streams and self.committed:
@@ -254,7 +254,7 @@ class Attributes:
 _QUOTED_STOP: Final = {'"': re.compile('["&]').search, "'": re.compile("['&]").search}
 
 
-def decoded(text: str) -> str:
+def decode_entities(text: str) -> str:
     """An attribute's value with its entities decoded."""
     return _ENTITY.whole.sub(lambda found: _decode(found[0][1:-1]), text)
 

@@ -15,11 +15,11 @@ from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import get
 from agentkit.formats.format import Format
+from agentkit.formats.identity_cache import Remembered
 from agentkit.formats.kind import IN_JSON_STRINGS
-from agentkit.formats.listing import listed
-from agentkit.formats.quarantined import Declared
-from agentkit.formats.remembered import Remembered
-from agentkit.formats.reserved import refuse_reserved
+from agentkit.formats.quarantined_text import Declared
+from agentkit.formats.reserved_tags import refuse_reserved
+from agentkit.formats.tool_list import describe_tool
 from agentkit.formats.write import render_calls
 from agentkit.messages import ToolCall
 from agentkit.schemas import walk
@@ -80,7 +80,7 @@ def _prompt(declared: Format, tools: Sequence[ToolSpec], tool_choice: str, paral
     own = next((kind.listing(part, shown) for kind, part in kinds if kind.listing is not None), None)
     rules = [rule for kind, _ in kinds for rule in kind.taught]
     lines = [
-        "# Tools", "", _INTRODUCTION, "", own or "\n\n".join(map(listed, shown)), "",
+        "# Tools", "", _INTRODUCTION, "", own or "\n\n".join(map(describe_tool, shown)), "",
         "## How to call", "", *(f"- {rule}" for rule in (*rules, *_conduct(tool_choice, parallel))), "",
         _examples(declared, shown, tools),  # last: small models repeat what the system message ends with
     ]  # fmt: skip

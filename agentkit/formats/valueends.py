@@ -267,7 +267,7 @@ class Elements:
         """Add the element of one tool."""
         self.tags.append(element.tag)
 
-    def known(self, tool: ToolSpec, make: Callable[[ToolSpec], T]) -> tuple[T, tuple[str, ...]]:
+    def derive(self, tool: ToolSpec, make: Callable[[ToolSpec], T]) -> tuple[T, tuple[str, ...]]:
         """Return the result of `make` for a tool, and the tags of all others."""
         if (found := self._known.get(id(tool))) is None:
             assert tool.element is not None

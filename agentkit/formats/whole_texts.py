@@ -8,7 +8,7 @@ from functools import cache
 
 from agentkit.events import CallEnd, Event, merge
 from agentkit.formats.catalog import CATALOG
-from agentkit.formats.declaring import REASONING
+from agentkit.formats.declaration_checks import REASONING
 from agentkit.formats.edges import fenced
 from agentkit.formats.engine import Parser
 from agentkit.formats.format import Format

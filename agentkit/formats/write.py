@@ -15,7 +15,7 @@ from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.engine import Parser, get
 from agentkit.formats.format import Format, ToolElement
 from agentkit.formats.kind import Writing
-from agentkit.formats.reserved import refuse_reserved
+from agentkit.formats.reserved_tags import refuse_reserved
 from agentkit.messages import ToolCall
 from agentkit.schemas.typed import values
 from agentkit.toolspec import ToolSpec

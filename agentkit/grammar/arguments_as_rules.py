@@ -17,7 +17,7 @@ from agentkit.grammar.from_schema import ATTRIBUTE, JSON, Gap, Refused, SchemaRu
 from agentkit.grammar.rules import Blocked, Chars, Lit, Raw, Repeat, Rule, alt, opt, seq
 from agentkit.schemas import walk
 from agentkit.schemas.dialects import XGRAMMAR
-from agentkit.schemas.rewriting import engine_schema
+from agentkit.schemas.schema_rewriter import engine_schema
 from agentkit.schemas.typed import values
 from agentkit.schemas.walk import kind_of
 from agentkit.toolspec import Layout, ToolSpec
@@ -114,13 +114,13 @@ class CallRules:
 def value(w: CallRules, name: str, start: str, close: str, blocked: tuple[Blocked, ...]) -> Rule:
     """A value as text between `start` and `close`; its type comes from the parameter's schema when it is read."""
     options = w.options(name)
-    texts = [o for o in options if kind_of(o) in (None, "string") and w.schemas.listed(o, name) is None]
+    texts = [o for o in options if kind_of(o) in (None, "string") and w.schemas.enum_values(o, name) is None]
     if texts:
         return _free_text(w, name, texts, options, start, close, blocked)
     found: list[Rule] = []
     array = False
     for option in options:
-        listed = w.schemas.listed(option, name)
+        listed = w.schemas.enum_values(option, name)
         if listed is not None:
             found += [seq(Lit(start), Lit(text), Lit(close)) for text in listed_texts(listed, blocked)]
         elif not array or kind_of(option) == "object":  # after an array, a scalar is read as its only item
@@ -175,7 +175,7 @@ def typed_value(
     """A value whose type is written next to it: a raw string after `text`, JSON after `other` of its type."""
     found: list[Rule] = []
     for option in w.options(name):
-        listed = w.schemas.listed(option, name)
+        listed = w.schemas.enum_values(option, name)
         kind = kind_of(option)
         if listed is not None:
             strings = [v for v in listed if isinstance(v, str)]
@@ -206,7 +206,7 @@ def attribute_value(w: CallRules, name: str, label: str) -> Rule:
     options = w.options(name)
     found: list[Rule] = []
     for option in options:
-        listed = w.schemas.listed(option, name)
+        listed = w.schemas.enum_values(option, name)
         if listed is not None:
             found += [Lit(attribute(t)) for t in listed_texts(listed, ())]
         elif kind_of(option) in (None, "string"):

@@ -243,7 +243,7 @@ class SchemaRules:
         """A schema of one type, or of listed values."""
         if "$ref" in schema:
             return self.rule(schema, syntax, path)
-        listed = self.listed(schema, path)
+        listed = self.enum_values(schema, path)
         if listed is not None:
             return alt(Lit(dump(v)) for v in listed for dump in syntax.dumps)
         kind = kind_of(schema)
@@ -256,13 +256,13 @@ class SchemaRules:
         self.gap(path, looked - STRUCTURE - SAID[kind] - _vacuous(schema))
         return _KINDS[kind](self, schema, syntax, path)
 
-    def listed(self, schema: Mapping[str, Any], path: str = "") -> list[Any] | None:
+    def enum_values(self, schema: Mapping[str, Any], path: str = "") -> list[Any] | None:
         """The values that a schema lists; None if it lists none.
 
         Raises:
             Refused: none of them is of the schema's type.
         """
-        found = walk.listed(schema)
+        found = walk.enum_values(schema)
         if found is None:
             return None
         self.gap(path, _constraints(schema) - STRUCTURE)
@@ -316,7 +316,7 @@ class SchemaRules:
                 if name in required:
                     raise
         self.gap(path, [f"required: {n}" for n in required if n not in (schema.get("properties") or {})])
-        return joined(pairs, close, syntax.space)
+        return join_members(pairs, close, syntax.space)
 
     def _any(self, syntax: Syntax) -> Rule:
         free = self.rule(True, syntax)
@@ -326,7 +326,7 @@ class SchemaRules:
         return alt([*scalars, *containers])
 
 
-def joined(pairs: Sequence[tuple[Rule, bool]], close: Rule, space: Rule) -> Rule:
+def join_members(pairs: Sequence[tuple[Rule, bool]], close: Rule, space: Rule) -> Rule:
     """Members with commas between them, in order, and `close`; those that are not needed may be omitted."""
     rest = [seq(Lit(","), space, pair) if needed else opt(seq(Lit(","), space, pair)) for pair, needed in pairs]
     starts = []

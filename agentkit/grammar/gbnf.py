@@ -28,7 +28,7 @@ from agentkit.grammar.rules import (
     Rule,
     Seq,
     Step,
-    begun,
+    opened_tags,
     region,
     spread,
 )
@@ -55,7 +55,7 @@ class _Writer:
         """A rule; with `tight`, one of several items is parenthesised."""
         match rule:
             case Lit(text):
-                return quoted(text)
+                return quote(text)
             case Chars():
                 return char_class(rule.chars, rule.negated)
             case Seq(items):
@@ -68,7 +68,7 @@ class _Writer:
                 return self.rule(item, tight=True) + _times(least, most)
             case Many(item, separator):
                 name = self.named(item, "call")
-                return f"{name} ({quoted(separator)} {name})*" if separator else f"{name}+"
+                return f"{name} ({quote(separator)} {name})*" if separator else f"{name}+"
             case Raw(_, _, None):
                 return self.named(rule, "raw")
             case Raw():
@@ -103,7 +103,7 @@ class _Writer:
             "text", automaton(prose.triggers, prose.blocked), [f" block-{i}" for i in range(len(blocks))], end=True
         )
         # character by character, like the free text next to it: an engine that reads tokens would commit too early
-        closing = f"({self.thoughts(begun(prose.closing))}) " if prose.closing else ""
+        closing = f"({self.thoughts(opened_tags(prose.closing))}) " if prose.closing else ""
         return closing + (f"({self.thoughts(prose.regions)})* " if prose.regions else "") + "text"
 
     def thoughts(self, regions: Iterable[tuple[str, str]]) -> str:
@@ -124,7 +124,7 @@ class _Writer:
 def _counted(raw: Raw) -> str:
     """A raw value of bounded length: an automaton cannot count, so no character that might end the value is allowed."""
     unsafe = {raw.close[0], *(b.text[0] for b in raw.blocked if not b.start)}
-    return f"{char_class(''.join(unsafe), True)}{{0,{raw.most}}} {quoted(raw.close)}"
+    return f"{char_class(''.join(unsafe), True)}{{0,{raw.most}}} {quote(raw.close)}"
 
 
 def _state(name: str, number: int) -> str:
@@ -140,7 +140,7 @@ def _times(least: int, most: int | None) -> str:
 _SHORT: Final[Mapping[tuple[int, int | None], str]] = {(0, None): "*", (1, None): "+", (0, 1): "?", (1, 1): ""}
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """A literal; cut where a hexadecimal digit would follow an escape, which xgrammar would read as part of it."""
     out = _CUT.sub('" "', "".join(_NAMED.get(c) or (_escaped(c) if c < " " or c == "\x7f" else c) for c in text))
     return f'("{out}")' if '" "' in out else f'"{out}"'

@@ -35,7 +35,7 @@ _RESULTS: Final = (
 """The beginnings of tags around a result; see `asides`."""
 
 
-def announced(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
+def call_starts(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
     """Yield the strings that the parser reads as the start of a call of this shape, or of a run of them.
 
     A string that is common in prose (a bracket, a code fence) opens a call only with an offered name: there the name is
@@ -74,7 +74,7 @@ def _parameters(shape: Shape) -> Iterator[Blocked]:
             yield Blocked(opener(part.key))
 
 
-def invented(format: Format) -> Iterator[Blocked]:
+def invented_starts(format: Format) -> Iterator[Blocked]:
     """Yield the openings of tools' results and other roles' turns, in this format and in the known families.
 
     A mark before each role is blocked without the role, unless the format writes it itself.

@@ -156,10 +156,10 @@ class Raw:
 
 def region(close: str) -> Raw:
     """Return the rule of a region of thinking, with its closing tag, without its opening tag in it."""
-    return Raw(close, tuple(Blocked(tag, token=True) for tag, _ in begun(close) if tag))
+    return Raw(close, tuple(Blocked(tag, token=True) for tag, _ in opened_tags(close) if tag))
 
 
-def begun(close: str) -> tuple[tuple[str, str], ...]:
+def opened_tags(close: str) -> tuple[tuple[str, str], ...]:
     """Return the pairs of tags of a region that the prompt has opened: a model may write the opening tag once more."""
     return (("", close), (f"<{close[2:]}", close)) if close.startswith("</") else (("", close),)
 

@@ -22,8 +22,8 @@ from agentkit.grammar.rules import (
     Repeat,
     Rule,
     Seq,
-    begun,
     leading,
+    opened_tags,
     region,
     trailing,
     without_lead,
@@ -125,7 +125,7 @@ class _Writer:
         """Free text with tags in it, after a region of thinking; as one grammar if that expresses more."""
         if not all(b.exact for b in prose.blocked) and all(map(self.is_text, prose.blocks)):
             return {"type": "grammar", "grammar": gbnf.write(Grammar(prose, self.rules))}
-        first = [self.thoughts(begun(prose.closing))] if prose.closing else []
+        first = [self.thoughts(opened_tags(prose.closing))] if prose.closing else []
         if prose.regions:
             first.append({"type": "star", "content": self.thoughts(prose.regions)})
         text = self.free_text(prose)

@@ -230,7 +230,7 @@ def _thoughtful(format: Format, block: Rule, reply: _Reply) -> Rule:
         return block
     before: list[Rule] = []
     if reply.thinking == "begun_thinking":
-        before.append(_thoughts(rules.begun(format.thinking[0][1])))
+        before.append(_thoughts(rules.opened_tags(format.thinking[0][1])))
     elif reply.thinking == "may_think":
         before.append(Repeat(_thoughts(format.thinking)))
     # models write an empty line after their thinking, even if a server has removed the thinking
@@ -278,14 +278,14 @@ def _prose(format: Format, tools: Sequence[ToolSpec], calls: Mapping[str, Rule],
 
 def _announced(format: Format, tools: Sequence[ToolSpec]) -> dict[Blocked, None]:
     """Return the openings of calls, and of regions in which none counts."""
-    blocked = dict.fromkeys(b for shape in format.shapes for b in prose.announced(shape, tools))
+    blocked = dict.fromkeys(b for shape in format.shapes for b in prose.call_starts(shape, tools))
     return blocked | dict.fromkeys(Blocked(tag.strip()) for tag, _ in (*format.thinking, *format.answer))
 
 
 def _blocked(format: Format, tools: Sequence[ToolSpec]) -> dict[Blocked, None]:
     """Return the strings that free text must not contain."""
     blocked = _announced(format, tools)
-    for new in prose.invented(format):  # nothing opens after a mark that is itself blocked
+    for new in prose.invented_starts(format):  # nothing opens after a mark that is itself blocked
         if not any(b.exact and new.text.startswith(b.text) for b in blocked):
             blocked[new] = None
     return blocked

@@ -1,4 +1,4 @@
-"""The part of JSON Schema that each reader accepts. Tables, used by `agentkit.schemas.rewriting` and `.folding`.
+"""The part of JSON Schema that each reader accepts. Tables, used by `agentkit.schemas.schema_rewriter` and `.folding`.
 
 OpenAI's strict mode requires an object at the root; in every object, all properties required and no others; optional
 ones nullable; a type (or `anyOf`, `enum`, `$ref`) everywhere; and no keywords except those in `KEPT`. Anthropic's

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from agentkit.schemas.dialects import ANTHROPIC, OPENAI
-from agentkit.schemas.folding import with_plain_root
-from agentkit.schemas.rewriting import constrained_schema, strict_schema
+from agentkit.schemas.schema_reducer import with_plain_root
+from agentkit.schemas.schema_rewriter import constrained_schema, strict_schema
 from agentkit.toolspec import OutputSchema, ToolSpec
 
 

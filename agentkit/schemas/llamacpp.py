@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from agentkit.schemas.dialects import REPORTED
-from agentkit.schemas.patterns import MOST, NoSpelling, spelled
+from agentkit.schemas.patterns import MOST, NoSpelling, respell
 from agentkit.schemas.walk import TYPES, Schema
 
 _BOUND: Final = 10**15
@@ -73,7 +73,7 @@ class _Walk:
 
     def pattern(self, value: str, path: tuple[str, ...], out: dict[str, Any], omitted: dict[str, Any]) -> None:
         try:
-            out["pattern"], refused = spelled(value)
+            out["pattern"], refused = respell(value)
         except NoSpelling as e:
             self.refusals.append(Refusal(path, f"{value} has {e}", lost=True))
             omitted["pattern"] = value

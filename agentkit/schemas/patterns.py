@@ -116,7 +116,7 @@ def _character(ranges: Ranges) -> str:
 _ANYTHING: Final = f"{_character(((0, _LAST),))}*"
 
 
-def spelled(pattern: str) -> tuple[str, tuple[str, ...]]:
+def respell(pattern: str) -> tuple[str, tuple[str, ...]]:
     r"""Return a pattern in the converter's spelling, and the parts of its own spelling that the converter refuses.
 
     A string matches the result if it matches the pattern, except that no control character other than `\b\t\n\f\r` may
@@ -125,9 +125,9 @@ def spelled(pattern: str) -> tuple[str, tuple[str, ...]]:
     Raises:
         NoSpelling: the converter's rules cannot express the pattern, such as a lookahead; or it is not valid.
 
-    >>> spelled(r"^\d{3}$")
+    >>> respell(r"^\d{3}$")
     ('^[0-9]{3}$', ('\\d',))
-    >>> spelled("^[a-z]+$")
+    >>> respell("^[a-z]+$")
     ('^[a-z]+$', ())
     """
     reader = _Reader(pattern)

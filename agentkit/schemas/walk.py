@@ -45,14 +45,14 @@ def types_of(schema: Schema, root: Schema) -> frozenset[str]:
     """The JSON types that a schema allows; empty if it allows any. An integer is also a number."""
     found: set[str] = set()
     for option in alternatives(schema, root):
-        kinds = [option["type"]] if "type" in option else [type_of(value) for value in listed(option) or ()]
+        kinds = [option["type"]] if "type" in option else [type_of(value) for value in enum_values(option) or ()]
         if not kinds:
             return frozenset()
         found.update(kinds)
     return frozenset(found | ({"integer"} if "number" in found else set()))
 
 
-def listed(schema: Schema) -> list[Any] | None:
+def enum_values(schema: Schema) -> list[Any] | None:
     """Return the values of a schema's `enum` or `const`; None without one."""
     found = [schema["const"]] if "const" in schema else schema.get("enum")
     return found if isinstance(found, list) else None
@@ -168,7 +168,7 @@ ONE: Final = frozenset((
 """Keywords that contain a schema."""
 
 
-def changed(keyword: str, value: Any, change: Callable[[Any, str], Any]) -> Any:
+def map_schemas(keyword: str, value: Any, change: Callable[[Any, str], Any]) -> Any:
     """Return a keyword's value with the schemas directly in it changed; any other value unchanged.
 
     Args:

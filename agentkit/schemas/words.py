@@ -147,7 +147,7 @@ def _written(error: WrittenError, steps: tuple[str | int, ...], schema: Mapping[
     expected = describe(inner, schema) if error.validator in DESCRIBED else f"that {error.message[:MAX_MESSAGE]}"
     if error.validator in ("anyOf", "oneOf") and ANY in expected.split(" or "):
         expected = _options(error, steps, schema)
-    return [Problem(pointer(steps), expected, shown(instance))]
+    return [Problem(pointer(steps), expected, summarize(instance))]
 
 
 def _options(error: WrittenError, steps: tuple[str | int, ...], schema: Mapping[str, Any]) -> str:
@@ -250,10 +250,10 @@ def _problem(located: _Located, arguments: Mapping[str, Any], schema: Mapping[st
     for step in steps:
         value = value[step]
     if kind in ("value_error", "assertion_error"):  # the author's own check, in any words
-        return Problem(pointer(steps), "a valid value", f"{shown(value)}: {_own_words(error)}")
+        return Problem(pointer(steps), "a valid value", f"{summarize(value)}: {_own_words(error)}")
     code = kind.endswith("_parsing") and isinstance(value, str) and _BEGINS_WITH_ZEROS(value) is not None
     wanted = _wanted(error, value, steps, schema)
-    return Problem(pointer(steps), f"{wanted} without leading zeros" if code else wanted, shown(value))
+    return Problem(pointer(steps), f"{wanted} without leading zeros" if code else wanted, summarize(value))
 
 
 _BEGINS_WITH_ZEROS: Final = re.compile(r"\s*[+-]?0_?[0-9][0-9._eE+-]*\s*\Z").match
@@ -352,7 +352,7 @@ def _or(words: Sequence[str]) -> str:
     return " or ".join(dict.fromkeys(words))
 
 
-def shown(value: Any) -> str:
+def summarize(value: Any) -> str:
     """Return a wrong value in a few words: `string "x"`, `integer 5`, `array of 3 items`."""
     match value:
         case None:

@@ -251,7 +251,7 @@ def _read(text: str) -> tuple[Any, ...]:
     try:
         return (values.load(text),)
     except ValueError:
-        found = literals.repaired(text, OVERLOOKED)
+        found = literals.read_damaged(text, OVERLOOKED)
         return () if found is None or _CUT_NUMBER.search(text) else (found[0],)
 
 

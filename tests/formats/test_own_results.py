@@ -33,7 +33,7 @@ from agentkit.formats.format import (
     Skip,
     TagParameters,
 )
-from agentkit.formats.quarantined import Declared
+from agentkit.formats.quarantined_text import Declared
 from agentkit.messages import ToolCall
 
 EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "0"))

@@ -13,14 +13,14 @@ from typing import Any, Final
 from agentkit.errors import FormatError
 from agentkit.events import ArgumentDelta
 from agentkit.formats import tags
-from agentkit.formats.bodies.fixed import lacking
+from agentkit.formats.bodies.fixed_parts import lacking
 from agentkit.formats.bodies.pairs import refuse_strays
 from agentkit.formats.call import CallReader
 from agentkit.formats.escapes import attribute, cdata, raw_value, reads_as_null, text_of
 from agentkit.formats.format import NameTag, Tag, TextArgument, ToolElement
 from agentkit.formats.kind import OTHERS_AS_JSON, PartKind, Writing
-from agentkit.formats.listing import listed
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait
+from agentkit.formats.tool_list import describe_tool
 from agentkit.formats.value import read_value
 from agentkit.formats.valueends import ValueEnd, begun_end, end_of_content, end_of_element
 from agentkit.schemas.typed import values
@@ -181,7 +181,7 @@ def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
         call.begin(r, tool.name)
     for key, text in opening.attributes.items():
         _attribute(r, call, attributes.parameter(key), text)
-    group, others = elements.known(tool, group_of)
+    group, others = elements.derive(tool, group_of)
     if (content := element.of("content")) and not opening.empty:
         key = content[0].parameter
         value, verbatim = yield from _content(r, call, key, end_of_content(element.tag, others))
@@ -361,7 +361,7 @@ def listed_elements(part: ToolElement, tools: Sequence[ToolSpec]) -> str:
 def _element(tool: ToolSpec) -> str:
     assert tool.element is not None
     nodes = {n.parameter: n for n in tool.element.nodes}
-    shown = listed(tool, f"<{tool.element.tag}>", lambda name: _place(name, nodes.get(name)))
+    shown = describe_tool(tool, f"<{tool.element.tag}>", lambda name: _place(name, nodes.get(name)))
     return f"{shown}\n\n{tool.element.example.strip()}" if tool.element.example else shown
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from agentkit.events import ArgumentDelta
 from agentkit.formats import jsontext, otherkeys
-from agentkit.formats.bodies.fixed import lacking
+from agentkit.formats.bodies.fixed_parts import lacking
 from agentkit.formats.call import CallReader
 from agentkit.formats.edges import marked
 from agentkit.formats.format import Envelope, Json, KeyEnvelope

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from agentkit.errors import FormatError
 from agentkit.formats import tags
-from agentkit.formats.bodies.fixed import absent
+from agentkit.formats.bodies.fixed_parts import absent
 from agentkit.formats.bodies.json import read_json
 from agentkit.formats.call import CallReader, until
 from agentkit.formats.escapes import CDATA_AT_START, attribute, cdata, reads_as_null, text_of
@@ -95,7 +95,7 @@ def _key_and_kind(r: Reader, call: CallReader, part: Pairs) -> Generator[None, N
         r.at = found.end()
     if key is None:
         raise absent(r, call, start, f"{middle!r} after a parameter's name", "invalid_arguments")
-    return (tags.decoded(key) if part.key.endswith('="') else key).strip(), kind.strip()
+    return (tags.decode_entities(key) if part.key.endswith('="') else key).strip(), kind.strip()
 
 
 _IN_NO_KEY = re.compile("[<\n]").search  # the end of the key was forgotten

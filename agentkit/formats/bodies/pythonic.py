@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Final
 
 from agentkit.formats.atoms import PROSE
-from agentkit.formats.bodies.fixed import lacking
+from agentkit.formats.bodies.fixed_parts import lacking
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import PythonCall, Shape, edge
 from agentkit.formats.kind import PartKind, Writing
@@ -87,7 +87,7 @@ def _refuse_next_call(call: CallReader, text: str, start: int) -> None:
     """
     if '"""' in text or "'''" in text:
         return
-    found = re.search(rf"\n[ \t]{{0,64}}(?=(?:{call.openers.table.known})\()", text)
+    found = re.search(rf"\n[ \t]{{0,64}}(?=(?:{call.openers.table.tool_names})\()", text)
     if found and ")" in text[: found.start()]:
         message = f"a string of {call.name!r} runs over its line up to another call: close it, or write it between "
         raise Damage("ambiguous_call", f"{message}three quotes", start + found.start())

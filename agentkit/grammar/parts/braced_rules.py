@@ -12,7 +12,7 @@ from agentkit.formats.format import (
 )
 from agentkit.grammar import rules
 from agentkit.grammar.arguments_as_rules import CallRules, value
-from agentkit.grammar.from_schema import Refused, Syntax, joined
+from agentkit.grammar.from_schema import Refused, Syntax, join_members
 from agentkit.grammar.part_rules import PartRules, token_text
 from agentkit.grammar.rules import Chars, Lit, Repeat, Rule, alt, seq
 from agentkit.schemas.typed import values
@@ -33,7 +33,7 @@ def _braced(w: CallRules, part: Braced) -> Rule:
         except Refused:
             if w.needs(name):
                 raise
-    return seq(Lit("{"), joined(pairs, Lit("}"), rules.EMPTY))
+    return seq(Lit("{"), join_members(pairs, Lit("}"), rules.EMPTY))
 
 
 class _Braced(Syntax):

@@ -62,13 +62,13 @@ class _Nested:
         """
         options = self.w.plain(schema, path)
         found: list[Rule] = []
-        if strings := [o for o in options if kind_of(o) in (None, "string") and self.listed(o, path) is None]:
+        if strings := [o for o in options if kind_of(o) in (None, "string") and self.enum_values(o, path) is None]:
             free = self.free(strings[0], options, path, words_of_null(self.w, schema, options))
             found.append(seq(free, Lit(close)))
         end = Lit(self.part.token + close)
         containers = 0
         for option in options:
-            listed = self.listed(option, path)
+            listed = self.enum_values(option, path)
             kind = kind_of(option)
             if listed is not None:
                 found += [seq(Lit(t), end) for t in listed_texts(listed, (self.blocked,))]
@@ -81,8 +81,8 @@ class _Nested:
             raise Refused(f"{self.w.tool.name}: {path}: no listed value can be written as text")
         return found
 
-    def listed(self, option: Mapping[str, Any], path: str) -> list[Any] | None:
-        return self.w.schemas.listed(option, path)
+    def enum_values(self, option: Mapping[str, Any], path: str) -> list[Any] | None:
+        return self.w.schemas.enum_values(option, path)
 
     @property
     def blocked(self) -> Blocked:

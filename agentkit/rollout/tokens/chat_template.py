@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from agentkit import formats
 from agentkit.errors import ConfigError
 from agentkit.formats.format import Format
-from agentkit.formats.quarantined import Declared
+from agentkit.formats.quarantined_text import Declared
 from agentkit.messages import AssistantMessage, ImagePart, Message, SystemMessage, ToolMessage, UserMessage
 from agentkit.models import valid_history
 from agentkit.models.text import text_messages

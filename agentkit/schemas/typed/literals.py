@@ -69,11 +69,11 @@ class Literals(Strings):
             if self.text.startswith("(", start):  # not the parentheses of an expression
                 self.repairs[PYTHON_LITERALS] = None
             return value
-        return self.computed(value, start)
+        return self.compute(value, start)
 
     def operand(self, c: str) -> Any:
         """A value, which starts here with this character, without any arithmetic after it."""
-        if c in QUOTES or self.prefixed():
+        if c in QUOTES or self.string_prefix():
             return self.strings()
         if c in ("{", "[", "("):
             return self.container(c)
@@ -88,7 +88,7 @@ class Literals(Strings):
 
     # ------------------------------------------------------------ numbers
 
-    def computed(self, value: int | float, start: int) -> int | float:
+    def compute(self, value: int | float, start: int) -> int | float:
         """Return the exact result of a number and the arithmetic after it: models leave `5*60` to the reader.
 
         Source: results of the Berkeley leaderboard, `1.5 * 5` by Hermes 2 Theta 70B (irrelevance_211) and `52*5*4*3*2`
@@ -206,7 +206,7 @@ def _number(text: str) -> int | float:
     return nearest(text)
 
 
-def repaired(text: str, allowed: frozenset[str]) -> tuple[Any, tuple[str, ...]] | None:
+def read_damaged(text: str, allowed: frozenset[str]) -> tuple[Any, tuple[str, ...]] | None:
     """Read complete but damaged JSON.
 
     Args:

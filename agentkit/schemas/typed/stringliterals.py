@@ -77,7 +77,7 @@ class Strings:
             self.repairs[PYTHON_LITERALS] = None
         return self.text[self.at : self.at + 1]
 
-    def prefixed(self) -> re.Match[str] | None:
+    def string_prefix(self) -> re.Match[str] | None:
         """Match the prefix, often empty, of the string that starts here; None if none does."""
         return _PREFIXED.match(self.text, self.at)
 
@@ -90,7 +90,7 @@ class Strings:
             if self.space() == "+":
                 self.at += 1
                 self.space()
-            if not self.prefixed():
+            if not self.string_prefix():
                 self.at = end
                 break
             if self.at == end and self.text[end - 1] == self.text[end]:
@@ -105,7 +105,7 @@ class Strings:
         Raises:
             NotALiteral: it has no end, or it cannot be text: bytes, or a template with placeholders.
         """
-        found = self.prefixed()
+        found = self.string_prefix()
         prefix = found[1].lower() if found else ""
         if found is None or prefix not in _PREFIXES:
             raise self.bad("a string")
@@ -137,11 +137,11 @@ class Strings:
         if raw or self.text.find("\\", start, end) < 0:
             text = self.text[start:end]
         else:
-            text = self.unescaped(start, end, python=self.python or quote != '"')
+            text = self.unescape(start, end, python=self.python or quote != '"')
         self.at = found.end()
         return text
 
-    def unescaped(self, start: int, end: int, *, python: bool) -> str:
+    def unescape(self, start: int, end: int, *, python: bool) -> str:
         """Return the content of a string between two positions. Two escaped halves of a character are joined.
 
         It is put together as bytes: many short strings would take many times its memory.

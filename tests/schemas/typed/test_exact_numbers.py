@@ -158,7 +158,7 @@ def test_a_native_call_keeps_the_digits_in_what_is_stored() -> None:
     received = NativeCalls("provider", marks_ends=False, schemas={"run": tool.spec.parameters})
     call, _ = received.begin("1", "run")
     received.more(call, '{"x": {"amount": 12345678901234567.89, "count": 12345678901234567.0}}')
-    end = received.settle()[-1]
+    end = received.finish_open_calls()[-1]
     assert isinstance(end, CallEnd)
     assert end.call.arguments == {"x": {"amount": "12345678901234567.89", "count": 12345678901234567}}
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agentkit.events import CallEnd
 from agentkit.formats import CATALOG, Format, Parser, ToolSpec, auto, render_calls, render_prompt
-from agentkit.formats.remembered import Remembered
+from agentkit.formats.identity_cache import Remembered
 from agentkit.messages import ToolCall
 from agentkit.schemas import walk
 

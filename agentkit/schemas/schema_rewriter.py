@@ -28,9 +28,9 @@ from agentkit.schemas.walk import (
     BY_NAME,
     SEVERAL,
     Schema,
-    changed,
     disjoint,
     kind_of,
+    map_schemas,
     named_types,
     references,
     resolve,
@@ -130,7 +130,7 @@ class _Provider(_Rewriter):
     def whole(self) -> dict[str, Any]:
         """The whole schema."""
         root = {key: value for key, value in self.schema.items() if key != "$defs"}
-        out = self.closed(self.folded(root, ()), (), 1)
+        out = self.closed(self.to_strict_keywords(root, ()), (), 1)
         if self.definitions:
             out["$defs"] = {name: self.node(d, ("$defs", name), 1) for name, d in self.definitions.items()}
         if self.properties > MAX_PROPERTIES:
@@ -146,7 +146,7 @@ class _Provider(_Rewriter):
         """Any schema below the root."""
         if level == MAX_LEVELS + 1:
             self.lose(path, f"nested deeper than the {MAX_LEVELS} levels of strict mode", narrows=True)
-        schema = self.folded(schema, path)
+        schema = self.to_strict_keywords(schema, path)
         if "$ref" in schema:
             return self.reference(schema)
         if "anyOf" in schema:
@@ -231,7 +231,7 @@ class _Provider(_Rewriter):
             return True
         return "null" in named_types(schema) or None in schema.get("enum", ())
 
-    def folded(self, schema: Any, path: Path) -> dict[str, Any]:
+    def to_strict_keywords(self, schema: Any, path: Path) -> dict[str, Any]:
         """Return the schema with keywords in the spelling of strict mode."""
         out = dict(schema) if isinstance(schema, Mapping) else {}
         parts = out.pop("allOf", ())
@@ -391,7 +391,7 @@ class _Engine(_Rewriter):
         if key == "additionalProperties" and value is False:
             return False
         own = key in BY_NAME or key == "additionalProperties"
-        return changed(
+        return map_schemas(
             key, value, lambda inner, name: self.node(inner, path if key in SEVERAL else (*path, name if own else "[]"))
         )
 

@@ -16,7 +16,7 @@ from agentkit.toolspec import ToolSpec
 _DEPTH: Final = 4  # levels of nested objects: a recursive schema ends there
 
 
-def listed(tool: ToolSpec, heading: str = "", place: Callable[[str], str] = "`{}`".format) -> str:
+def describe_tool(tool: ToolSpec, heading: str = "", place: Callable[[str], str] = "`{}`".format) -> str:
     """Return one tool: a heading, its description, and a line for each parameter, with those of nested objects below.
 
     Args:
@@ -35,7 +35,7 @@ def _properties(
     place: Callable[[str], str],
     above: tuple[walk.Schema, ...],
 ) -> Iterator[str]:
-    """Yield a line for each property. `above`: the objects around it, which are not listed again."""
+    """Yield a line for each property. `above`: the objects around it, which are not describe_tool again."""
     for name, stated in schema.get("properties", {}).items():
         stated = stated if isinstance(stated, Mapping) else {}
         needed = "required" if name in schema.get("required", ()) else "optional"

@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agentkit.schemas.dialects import SILENT, Dialect
-from agentkit.schemas.rewriting import Loss, Path
+from agentkit.schemas.schema_rewriter import Loss, Path
 from agentkit.schemas.walk import (
     ANNOTATIONS,
     Schema,
     alternatives,
-    changed,
+    enum_values,
     kind_of,
-    listed,
+    map_schemas,
     references,
     resolve,
     type_of,
@@ -30,7 +30,7 @@ _NESTED: Final = 16  # alternatives within alternatives; deeper ones contain the
 _UNSAID: Final = SILENT | {"description", "default", "nullable", "$defs", "definitions"}
 
 
-def folded_schema(schema: Schema, dialect: Dialect) -> tuple[dict[str, Any], tuple[Loss, ...]]:
+def reduced_schema(schema: Schema, dialect: Dialect) -> tuple[dict[str, Any], tuple[Loss, ...]]:
     """Rewrite the schema of an arguments object for a system that keeps a part of it.
 
     Args:
@@ -112,7 +112,7 @@ class _Folder:
         if self._takes_anything(schema):
             options.append({})
         out = self._types(options)
-        values = [listed(option) for option in options if option.get("type") != "null"]
+        values = [enum_values(option) for option in options if option.get("type") != "null"]
         if values and all(values):
             each = {_json(value): value for some in values for value in some or ()}  # once: options may share them
             out |= self._enum(list(each.values()), out, path, said)
@@ -144,7 +144,7 @@ class _Folder:
         named: dict[str, None] = {}
         for option in options or [{}]:
             kind = kind_of(option)
-            kinds = [kind] if kind else [type_of(value) for value in listed(option) or ()] or _ANY
+            kinds = [kind] if kind else [type_of(value) for value in enum_values(option) or ()] or _ANY
             named.update(dict.fromkeys(kinds))
         if "number" in named:
             named.pop("integer", None)
@@ -218,7 +218,8 @@ class _Folder:
             return self.inlined({**target, **beside}, path, (*inside, reference))
         kept = {key: value for key, value in schema.items() if key not in SILENT | {"$defs", "definitions"}}
         return {
-            key: changed(key, value, lambda inner, _: self.inlined(inner, path, inside)) for key, value in kept.items()
+            key: map_schemas(key, value, lambda inner, _: self.inlined(inner, path, inside))
+            for key, value in kept.items()
         }
 
 

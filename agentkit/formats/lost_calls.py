@@ -35,7 +35,7 @@ _LOST: Final = "a call starts here and cannot be read"
 _OUTSIDE: Final = "a parameter is outside of any call: write what opens the call before it"
 
 
-def lost(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+def answer_lost_call(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
     """Answer an opening here that is not a readable call; False, with nothing consumed, if it is text."""
     r = calls.r
     if calls.prose.quoting.quoted:
@@ -122,7 +122,7 @@ def _is_parameter(calls: Calls, entries: Sequence[Opener]) -> Generator[None, No
     """Answer a parameter of an offered tool that opens here, outside of any call."""
     for entry in entries:
         if entry.kind == "parameter":
-            found = yield from calls.r.sees(calls.openers.derived(_parameter, entry.shape))
+            found = yield from calls.r.sees(calls.openers.derive(_parameter, entry.shape))
             if found is not None:
                 yield from _refuse(calls, replace(entry, kind="call"), found.end() - calls.r.at, _OUTSIDE)
                 return True
@@ -140,12 +140,12 @@ def _names_a_tool(openers: Openers, entry: Opener) -> Search:
     """Return a match function for text after an opening that has an offered tool's name where a call has it."""
     if entry.tool is not None:
         return _IN_TAG
-    return openers.derived(_weakly if entry.weak else _plainly, entry.shape)
+    return openers.derive(_weakly if entry.weak else _plainly, entry.shape)
 
 
 def _plainly(openers: Openers, shape: Shape) -> Search:
     """Match an offered tool's name after an opening that only calls have: in its paragraph, without code before."""
-    known = openers.table.known
+    known = openers.table.tool_names
     apart = r"(?:(?!\n\s*\n)[^`]){0,200}?(?<![\w(-])"
     over = r"(?=\s*[\"'({}\[\]<:=|]|[ \t]+\w+=|>(?![ \t]+[\w`])|\n|\Z)"
     quoted = rf"[^`]{{0,200}}?[\"'](?:tool_)?name[\"']\s*:\s*[\"'](?:{known})[\"']"
@@ -154,7 +154,7 @@ def _plainly(openers: Openers, shape: Shape) -> Search:
 
 def _weakly(openers: Openers, shape: Shape) -> Search:
     """Match a call that no token marks: an object with a tool's name and arguments, or a list of Python calls."""
-    known = openers.table.known
+    known = openers.table.tool_names
     match next((part for part in shape.call if isinstance(part, Envelope | PythonCall)), None):
         case Envelope(name, arguments):
             keys, left, right = "|".join((*arguments, *OTHER_ARGUMENTS)), "[\"'\u201c\u2018`]?", "[\"'\u201d\u2019`]?"
@@ -179,5 +179,5 @@ def _refuse(calls: Calls, entry: Opener, size: int, message: str = _LOST, *, cut
     call.arguments.tool = entry.tool
     r.at += size
     damage = Damage("truncated_call" if cut else "invalid_json", message, r.offset, got=True, ended=cut)
-    yield from calls.damaged(call, damage)
+    yield from calls.handle_damage(call, damage)
     calls.over(entry)

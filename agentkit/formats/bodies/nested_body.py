@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from agentkit.errors import FormatError
-from agentkit.formats.bodies.fixed import lacking
+from agentkit.formats.bodies.fixed_parts import lacking
 from agentkit.formats.call import CallReader
 from agentkit.formats.callarguments import CallArguments
 from agentkit.formats.format import NestedTags

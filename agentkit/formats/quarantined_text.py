@@ -17,7 +17,7 @@ from typing import Any, Final
 from agentkit.errors import ErrorCode, FormatError
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Markup, Text
 from agentkit.formats import control
-from agentkit.formats.control import MARK, lengthened
+from agentkit.formats.control import MARK, lengthen_marks
 from agentkit.formats.engine import Parser, get
 from agentkit.formats.escapes import attribute
 from agentkit.formats.format import Format
@@ -63,7 +63,7 @@ _WORK: Final = 16  # how often the characters of a text may be read, on average;
 
 def _cut(text: str, format: Format, tools: Sequence[ToolSpec], before: str = "", after: str = "") -> str:
     """Return the text, quarantined, as it is between the parts of a wrapper."""
-    shown = _Calls(format, tools, before, after).cut(lengthened(text))
+    shown = _Calls(format, tools, before, after).cut(lengthen_marks(text))
     head, tail = before[-_REACH:], after[:_REACH]
     whole = head + shown + tail
     gaps = {max(m.start() + 1, len(head)) for m in _tokens(format).finditer(whole) if m.end(1) > len(head)}

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Final
 
 from agentkit.errors import FormatError
-from agentkit.formats.bodies.fixed import lacking
+from agentkit.formats.bodies.fixed_parts import lacking
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import Braced, FormatPart
 from agentkit.formats.kind import PartKind, Writing

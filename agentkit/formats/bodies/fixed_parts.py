@@ -93,7 +93,7 @@ def _close_forgotten(r: Reader, call: CallReader) -> Generator[None, None, bool]
     section = call.shape.section
     texts = (call.shape.call[0], section.close if section is not None else "", *call.format.markup)
     follow = one_of(tuple(text.strip() for text in texts if isinstance(text, str) and text.strip()))
-    again = call.openers.derived(_another, call.shape)
+    again = call.openers.derive(_another, call.shape)
     return (yield from r.sees(follow)) is not None or (yield from r.sees(again)) is not None
 
 
@@ -135,7 +135,7 @@ def _read_name(r: Reader, call: CallReader, *, entities: bool = False) -> Genera
     yield from r.space()
     ends = ends_of_name(call.shape.call[call.part + 1 :])
     text = (yield from until(r, ends, _IN_NO_ATTRIBUTE if entities else _IN_NO_NAME)) or ""
-    name = (tags.decoded(text) if entities else text).strip()
+    name = (tags.decode_entities(text) if entities else text).strip()
     name = name.removesuffix(r"\n")  # a line break that GLM 4.5 had escaped, in SGLang's tests of its detector
     if _NAME.match(name) is None:
         raise Decline
