@@ -160,5 +160,5 @@ def end_of(closes: tuple[str, ...], margin: int | None, others: Delimiter | None
         part += rf"|\n{empty}" if not margin else rf"|\n(?:{empty}\n){{0,16}}{empty}"
     if others is not None:
         first += r"|[<\[]"
-        whole, part = rf"{whole}|(?={others.whole.pattern})", rf"{part}|{others.begun[3:-3]}"
+        whole, part = rf"{whole}|(?={others.regex.pattern})", rf"{part}|{others.beginning}"
     return Delimiter(whole, part, re.IGNORECASE), re.compile(first, re.IGNORECASE).search

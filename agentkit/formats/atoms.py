@@ -8,7 +8,7 @@ from typing import Final
 
 SOFT: Final = r"\s{0,1024}"
 """White space skipped inside a literal."""
-KEPT: Final = 4096
+CACHE_SIZE: Final = 4096
 """Literals in a cache: those of the declarations, used again and again, and the tools' names."""
 PROSE: Final = r"(?-i:[^\W\d_a-z])(?:(?!</)[^\n\"'()]){0,512}"
 """Text directly after a call's end: a new sentence, in whose line no quote, bracket or tag is closed."""
@@ -32,7 +32,7 @@ def _in_any_case(c: str) -> str:
     return f"[{c.lower()}{c.upper()}]" if c.isascii() and c.isalpha() else re.escape(c)
 
 
-@lru_cache(KEPT)
+@lru_cache(CACHE_SIZE)
 def expressions(text: str) -> tuple[str, ...]:
     """Return a literal as regular expressions, one for each of its atoms. A tag's name in it is read in any case."""
     out: list[str] = []
@@ -46,7 +46,7 @@ def expressions(text: str) -> tuple[str, ...]:
     return tuple(out)
 
 
-@lru_cache(KEPT)
+@lru_cache(CACHE_SIZE)
 def exact(text: str) -> str:
     """Return a literal as one regular expression: the names of tags must be spelt as they are in it."""
     return "".join(SOFT if atom.isspace() else re.escape(atom) for atom in atoms(text))

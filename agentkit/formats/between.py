@@ -10,7 +10,7 @@ from typing import Final
 
 from agentkit.events import Markup, Text, Thinking
 from agentkit.formats.call import item_of
-from agentkit.formats.edges import begins, edge_of, is_list
+from agentkit.formats.edges import begins, edge_delimiter, is_list
 from agentkit.formats.format import Envelope, KeyEnvelope
 from agentkit.formats.openers import Opener
 from agentkit.formats.reader import Delimiter, literal
@@ -31,7 +31,7 @@ def read_fence(calls: Calls) -> Generator[None, None, bool]:
     if (found := (yield from r.sees(_FENCE))) is not None:
         r.at = found.end()
         ticks = len(found[0]) - len(found[0].lstrip("`"))
-        yield from calls.prose.over_space()
+        yield from calls.prose.take_space()
         inside = r.offset
         entries = yield from calls.prose.entries()
         if (line := calls.openers.line) is not None and (yield from r.sees(line.opens)):
@@ -52,19 +52,19 @@ def after_call(calls: Calls) -> Generator[None, None, list[Opener] | None]:
     end.
     """
     r, prose = calls.r, calls.prose
-    held = yield from prose.over_space()
+    space = yield from prose.take_space()
     if r.at < len(r.buf) or not r.ended:
-        held = yield from _over_closers(calls, held)
+        space = yield from _take_closers(calls, space)
     if calls.reopen is not None and calls.section is None and (again := (yield from r.sees(_AGAIN))):
         between = prose.consume(again.end())
         if entries := (yield from _reopens(calls, calls.reopen)):
-            return (yield from _behind_call(calls, entries, held + between))
+            return (yield from _after_space(calls, entries, space + between))
         r.unread(between)
     if separated := (yield from r.sees(_SEPARATOR)) is not None:
-        held += prose.consume(r.at + 1)
-        held += yield from prose.over_space()
+        space += prose.consume(r.at + 1)
+        space += yield from prose.take_space()
     elif calls.fenced and (end := (yield from r.sees(literal(calls.fenced)))):
-        calls.fenced, calls.before = "", held
+        calls.fenced, calls.before = "", space
         _markup(calls, end.end())
         return (yield from after_call(calls))
     entries = yield from _next_in_section(calls)
@@ -73,19 +73,19 @@ def after_call(calls: Calls) -> Generator[None, None, list[Opener] | None]:
     line = calls.openers.line
     if not entries and separated and line is not None and any(entry is calls.last for entry in line.entries):
         entries = line.entries if (yield from r.sees(line.opens)) else []
-    return (yield from _behind_call(calls, entries, held))
+    return (yield from _after_space(calls, entries, space))
 
 
-def _behind_call(calls: Calls, entries: list[Opener], held: str) -> Generator[None, None, list[Opener] | None]:
-    """Return the openers after a call and the white space `held`; outside a section, without any, those after prose."""
+def _after_space(calls: Calls, entries: list[Opener], space: str) -> Generator[None, None, list[Opener] | None]:
+    """Return the openers after a call and white space; outside a section, without any, those after prose."""
     r = calls.r
     if r.at < len(r.buf) and (entries[0].kind == "aside" if entries else calls.section is None):
-        r.unread(held)
+        r.unread(space)
         return (yield from calls.prose.to_opener())
-    calls.before = held
+    calls.before = space
     if entries or r.at < len(r.buf):
         return entries
-    calls.settle(cut=held.strip() != "")  # a separator promises one more call
+    calls.settle(cut=space.strip() != "")  # a separator promises one more call
     calls.say_before()
     return None
 
@@ -99,20 +99,20 @@ def _reopens(calls: Calls, closed: Opener) -> Generator[None, None, list[Opener]
     return [calls.openers.successors(closed).inside]
 
 
-def _over_closers(calls: Calls, held: str) -> Generator[None, None, str]:
-    """Consume repeated ends of the last call after the white space `held`; returns the white space after them."""
+def _take_closers(calls: Calls, space: str) -> Generator[None, None, str]:
+    """Consume repeated ends of the last call after white space; returns the white space after them."""
     r, last = calls.r, calls.last
     section = calls.section.shape.section if calls.section is not None else None
     own = section.close if section is not None else ""
     if last is None or calls.prose.quoting.quoted:
-        return held
+        return space
     if r.at < len(r.buf) and not calls.openers.closes_again(last.format, own)(r.buf, r.at):
-        return held
+        return space
     for edge in calls.openers.table.closers[last.format.name]:
-        while not begins(own, edge) and (found := (yield from r.sees(edge_of(edge)))):
-            r.out.append(Markup(held + calls.prose.consume(found.end())))
-            held = yield from calls.prose.over_space()
-    return held
+        while not begins(own, edge) and (found := (yield from r.sees(edge_delimiter(edge)))):
+            r.out.append(Markup(space + calls.prose.consume(found.end())))
+            space = yield from calls.prose.take_space()
+    return space
 
 
 def _next_in_section(calls: Calls) -> Generator[None, None, list[Opener]]:
@@ -123,7 +123,7 @@ def _next_in_section(calls: Calls) -> Generator[None, None, list[Opener]]:
         return []
     if (entry := calls.section) is None or entry.shape.section is None:
         return [*(yield from calls.prose.entries()), *_without_opening(calls)]
-    if (yield from r.sees(edge_of(entry.shape.section.close))):
+    if (yield from r.sees(edge_delimiter(entry.shape.section.close))):
         return [calls.openers.successors(entry).end]
     begins_call = (
         r.buf[r.at] == "{" if isinstance(entry.shape.call[0], Envelope | KeyEnvelope) else r.buf[r.at].isidentifier()
@@ -163,7 +163,7 @@ def read_section_end(calls: Calls, entry: Opener) -> Generator[None, None, bool]
     """Read the end of a section; False if none of this format is open."""
     if calls.section is None or calls.section.format is not entry.format or entry.shape.section is None:
         return False
-    found = yield from calls.r.sees(edge_of(entry.shape.section.close))
+    found = yield from calls.r.sees(edge_delimiter(entry.shape.section.close))
     if found is None:
         return False
     calls.section, calls.reopen = None, calls.section

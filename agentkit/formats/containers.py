@@ -44,7 +44,7 @@ class Containers:
         n, rest = _continued(self.boxes, start)
         return n == len(self.boxes) and not rest.strip()
 
-    def over(self, start: str, said: str, *, closes: bool) -> bool:
+    def ends_before(self, start: str, said: str, *, closes: bool) -> bool:
         """Return True if the fence ends before this line, which is then outside of it.
 
         Args:

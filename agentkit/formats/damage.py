@@ -12,7 +12,7 @@ import re
 from typing import Final
 
 from agentkit.formats.call import CallReader
-from agentkit.formats.edges import edge_of
+from agentkit.formats.edges import edge_delimiter
 from agentkit.formats.format import Shape, Tag
 from agentkit.formats.openers import Openers
 from agentkit.formats.reader import Damage, Reader, Wait
@@ -20,7 +20,7 @@ from agentkit.formats.reader import Damage, Reader, Wait
 _OVERLAP: Final = 2048  # characters: longer than any edge with its white space
 
 
-def over_damage(r: Reader, openers: Openers, call: CallReader, damage: Damage) -> Wait:
+def skip_damage(r: Reader, openers: Openers, call: CallReader, damage: Damage) -> Wait:
     """Consume the rest of a damaged call, up to the next edge; its own end belongs to it."""
     if r.offset == r.mark:
         yield from r.more()
@@ -52,4 +52,4 @@ def _edges(openers: Openers, shape: Shape) -> re.Pattern[str]:
 
 
 def _edge(edge: str | Tag) -> str:
-    return "" if isinstance(edge, str) and not edge.strip() else edge_of(edge).whole.pattern
+    return "" if isinstance(edge, str) and not edge.strip() else edge_delimiter(edge).regex.pattern

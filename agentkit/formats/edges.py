@@ -24,19 +24,19 @@ from agentkit.formats.reader import Delimiter, any_beginning, any_of, beginnings
 from agentkit.formats.tags import closing, tag
 
 
-def edge_of(edge: str | Tag) -> Delimiter:
+def edge_delimiter(edge: str | Tag) -> Delimiter:
     """Return the delimiter of an edge; a closing tag at its end is read as any tag is."""
-    return tag(edge.name, closing=edge.closing) if isinstance(edge, Tag) else _edge_of(edge.strip())
+    return tag(edge.name, closing=edge.closing) if isinstance(edge, Tag) else _edge_delimiter(edge.strip())
 
 
 @cache
-def _edge_of(edge: str) -> Delimiter:
+def _edge_delimiter(edge: str) -> Delimiter:
     bracket, behind_it = ("]", edge[1:].strip()) if _BRACKET_FIRST(edge) else ("", edge)
     before, slash, name = behind_it.rpartition("</")
     if slash and name.endswith(">"):
         own = closing(name[:-1])
-        whole = pattern(before) + own.whole.pattern
-        part = rf"{beginnings(before)}|{pattern(before)}\s{{0,1024}}(?:{own.begun[3:-3]})"
+        whole = pattern(before) + own.regex.pattern
+        part = rf"{beginnings(before)}|{pattern(before)}\s{{0,1024}}(?:{own.beginning})"
     elif bracket:
         whole, part = pattern(behind_it), beginnings(behind_it)
     else:

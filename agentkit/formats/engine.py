@@ -164,15 +164,15 @@ class Parser(Reader):
 
         The only guard around reading: an exception in it is a bug of ours, and costs one call at most.
         """
-        self.hot = None
-        kept = self.kept
-        if kept is not None and self.base + len(self.buf) + len(text) > kept.room:
-            text = kept.within(text, self.base + len(self.buf))
+        self.fast_path = None
+        call_text = self.call_text
+        if call_text is not None and self.base + len(self.buf) + len(text) > call_text.room:
+            text = call_text.limit(text, self.base + len(self.buf))
         if self.at > CONSUMED:
             self.drop()
         self.buf += text
         if last:
-            self.ended = kept is None or not kept.surplus
+            self.ended = call_text is None or not call_text.surplus
         while True:
             try:
                 next(self.run)
@@ -183,13 +183,13 @@ class Parser(Reader):
                 _LOG.exception("agentkit failed to read a model's text, at position %d", self.offset)
                 self.run = self._after_fault(fault)
                 continue
-            if (kept := self.kept) is None or not kept.surplus:
+            if (call_text := self.call_text) is None or not call_text.surplus:
                 break
             self.run = self._after_too_long()
         events, self.out = self.out, []
-        if self.held >= 0:
-            events, self.out = events[: self.held], events[self.held :]
-            self.hot, self.held = None, 0
+        if self.list_start >= 0:
+            events, self.out = events[: self.list_start], events[self.list_start :]
+            self.fast_path, self.list_start = None, 0
         return self._untold(events) if self.told else events
 
     def _untold(self, events: Iterable[SourceEvent]) -> list[SourceEvent]:
@@ -211,7 +211,7 @@ class Parser(Reader):
         If it appeared outside a call, or again while the call was answered, at least one character is skipped.
         """
         again, self.faulty = self.faulty == self.calls.count, self.calls.count
-        if self.kept is None:
+        if self.call_text is None:
             self.open()
         call = self.calls.call
         message = f"agentkit failed to read this call ({type(fault).__name__}: {str(fault)[:200]})"
@@ -223,16 +223,16 @@ class Parser(Reader):
                 yield from self.more()
                 self.at = min(self.at + 1, len(self.buf))
             self.calls.refuse(call or self.calls.unknown(), damage, self.raw())
-        self.calls.over()
+        self.calls.close_call()
         if self.at < len(self.buf) or not self.ended:
             yield from self._text()
 
     def _after_too_long(self) -> Wait:
         """Answer a call that is longer than it may be; all later text may be inside it, and is text."""
         message = f"the call is longer than {self.limits.call} characters; what follows is not read"
-        self.hot, self.at = None, len(self.buf)
+        self.fast_path, self.at = None, len(self.buf)
         self.calls.refuse(self.calls.call or self.calls.unknown(), Damage("limit", message, self.offset), self.raw())
-        self.calls.over()
+        self.calls.close_call()
         while True:
             self.say(Text, len(self.buf))
             if self.ended:
@@ -263,7 +263,7 @@ class Parser(Reader):
             if entries is None:
                 return
             after_call = False
-            if self.held >= 0 and not self.calls.continues(entries):
+            if self.list_start >= 0 and not self.calls.continues(entries):
                 self.calls.settle()
             for entry in entries:
                 if entry.kind == "parameter" or (entry.weak and self.prose.other is not None):
@@ -281,7 +281,7 @@ class Parser(Reader):
 
     def _opens_nothing(self, entries: Sequence[Opener]) -> Generator[None, None, bool]:
         """Emit at least one character as text, as no call opens here; True if a call is answered."""
-        if self.held >= 0:
+        if self.list_start >= 0:
             self.calls.settle(unread=True, cut=self.calls.may_continue())
         if self.offset >= 0 and (yield from answer_lost_call(self.calls, entries)):
             return True

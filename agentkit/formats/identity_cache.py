@@ -14,7 +14,7 @@ from agentkit.toolspec import ToolSpec
 
 T = TypeVar("T")
 
-_KEPT: Final = 64  # an application has few sets of formats and tools
+_CACHE_SIZE: Final = 64  # an application has few sets of formats and tools
 
 
 class Remembered(Generic[T]):
@@ -33,6 +33,6 @@ class Remembered(Generic[T]):
         key = (options, len(formats), *map(id, formats), *map(id, tools))
         if (found := self._made.get(key)) is None:
             found = self._made[key] = (make(), tuple(formats), tuple(tools))
-            if len(self._made) > _KEPT:
+            if len(self._made) > _CACHE_SIZE:
                 self._made.popitem(last=False)
         return found[0]

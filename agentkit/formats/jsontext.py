@@ -39,7 +39,7 @@ GOES_ON: Final = Delimiter(
 """More of an object after its closing brace, with or without a comma: after a doubled brace, nothing may be lost."""
 
 
-OVER: Final = Delimiter(rf"\s|[<\[`|]|{PROSE}\n", rf"(?:{PROSE})?")
+AFTER_BRACE: Final = Delimiter(rf"\s|[<\[`|]|{PROSE}\n", rf"(?:{PROSE})?")
 """Text after the brace that closes a call without another end; any other text belongs to a string or an object."""
 
 _VALUE, _ITEM, _KEY_OR_END, _KEY, _COLON, _NEXT = range(6)
@@ -96,11 +96,11 @@ def scan(r: Reader, index: int | None = None, parameter: str | None = None) -> G
         end.
     """
     yield from r.space()
-    span = _whole(r, index, parameter)
+    span = _scan_arrived(r, index, parameter)
     return span if span is not None else (yield from _Scan(r, index, parameter).run())
 
 
-def _whole(r: Reader, index: int | None, parameter: str | None) -> Span | None:
+def _scan_arrived(r: Reader, index: int | None, parameter: str | None) -> Span | None:
     """Return the value as read by the C decoder, if all of it has already arrived."""
     if (found := decode_at(r, r.at)) is None:
         return None
@@ -183,7 +183,7 @@ class _Scan:
         if self.r.ended:
             raise Damage("truncated_call", "the text ended inside the JSON", self.r.offset, ended=True)
         if search is not None and self.index is not None:
-            self.r.heat(search, None, self.index, self.parameter)
+            self.r.set_fast_path(search, None, self.index, self.parameter)
 
     def bad(self, state: int) -> Damage:
         return self.refused(_EXPECTED[state])
@@ -207,12 +207,12 @@ class _Scan:
                 yield from self.string()
                 state = _COLON if state in (_KEY, _KEY_OR_END) else _NEXT
             else:
-                state = yield from self.token(state, c)
+                state = yield from self.symbol(state, c)
             if not self.stack and state == _NEXT:
                 self.settle()
                 return Span(start, self.r.offset, loose=self.loose)
 
-    def token(self, state: int, c: str) -> Generator[None, None, int]:
+    def symbol(self, state: int, c: str) -> Generator[None, None, int]:
         """Consume one token other than a string; returns the state after it."""
         if state in (_VALUE, _ITEM):
             if c in "{[":

@@ -180,4 +180,4 @@ def _refuse(calls: Calls, entry: Opener, size: int, message: str = _LOST, *, cut
     r.at += size
     damage = Damage("truncated_call" if cut else "invalid_json", message, r.offset, got=True, ended=cut)
     yield from calls.handle_damage(call, damage)
-    calls.over(entry)
+    calls.close_call(entry)

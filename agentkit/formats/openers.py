@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeVar
 from agentkit.errors import FormatError
 from agentkit.formats.asides import Aside, Asides
 from agentkit.formats.callarguments import ParameterKinds
-from agentkit.formats.edges import begins, closers, edge_of, lists_of, one_of, opener, weak
+from agentkit.formats.edges import begins, closers, edge_delimiter, lists_of, one_of, opener, weak
 from agentkit.formats.format import (
     Envelope,
     Format,
@@ -232,7 +232,7 @@ class Table:
         either: dict[str, None] = {}
         for entry in (entry for found in (*self.literals.values(), *self.tags.values()) for entry in found):
             if _tells(entry):
-                either[opening_of(entry).whole.pattern] = None
+                either[opening_of(entry).regex.pattern] = None
         return "|".join(either)
 
     def share_beginnings(self) -> None:
@@ -375,8 +375,8 @@ class Openers:
     def closes_again(self, format: Format, own: str | Tag) -> Search:
         """Return a match function for the ends of this format's calls, or halves of them, but its section's `own`."""
         if (found := self._derived.get((format.name, own))) is None:
-            edges = [edge_of(edge) for edge in self.table.closers[format.name] if not begins(own, edge)]
-            either = [*(e.whole.pattern for e in edges), *(e.begun for e in edges)]
+            edges = [edge_delimiter(edge) for edge in self.table.closers[format.name] if not begins(own, edge)]
+            either = [*(e.regex.pattern for e in edges), *(rf"(?:{e.beginning})\Z" for e in edges)]
             found = re.compile("|".join(either) or "(?!)", re.IGNORECASE).match
             self._derived[format.name, own] = found
         return found
@@ -388,10 +388,10 @@ def opening_of(entry: Opener) -> Delimiter:
     if entry.tool is not None and entry.tool.element is not None:
         return Delimiter(rf"<{PREFIX}{spelt(entry.tool.element.tag)}(?![\w.-])", TAG_PART, re.IGNORECASE)
     if entry.kind == "section" and section is not None:
-        return edge_of(section.open)
+        return edge_delimiter(section.open)
     match first:
         case str():
-            return edge_of(first)
+            return edge_delimiter(first)
         case NameTag(name):
             return tag(name, closing=False)
     return literal("{")

@@ -13,7 +13,7 @@ from agentkit.checks.spelling import edits
 from agentkit.formats.otherkeys import NESTED
 from agentkit.formats.reader import Delimiter
 
-Standpoint = Literal["inside", "damaged", "over"]
+Place = Literal["inside", "damaged", "after"]
 """The place of a bracket: in such JSON; in damaged JSON, where a call is an error; or after it."""
 
 _OBJECT: Final = r'\{\s{0,64}"(?:(?P<key>[^"\\\n]{0,32})"(?=[^\w"])|[^"\\\n]{33}|[^"\\\n]{0,32}\\)'
@@ -81,12 +81,12 @@ class OtherJson:
         """Add the next text; returns False if the JSON ends in it."""
         return all(self._takes(found[0]) for found in (_PYTHON if self._python else _JSON)(text))
 
-    def place(self) -> Standpoint:
+    def place(self) -> Place:
         """Return the place of a bracket that comes next and opens an object or an array."""
         if (self._open == "{[" and self._key in _LISTS) or (self._open == "{" and self._key in NESTED):
-            return "over"
+            return "after"
         if self._quote and not self._python:  # a bracket of prose may be before a quotation mark
-            return "inside" if self._open.startswith("{") else "over"
+            return "inside" if self._open.startswith("{") else "after"
         has_place = self._last == ":" if self._open.endswith("{") else self._last in ("[", ",")
         return "inside" if self._python or (has_place and not self._damaged) else "damaged"
 

@@ -58,7 +58,7 @@ class Pieces:
         return self._small[0] if self._small else ""
 
 
-class Kept:
+class CallText:
     """The text of the open call.
 
     `pieces` were consumed and have left the buffer; `since` is the index in the buffer of the other consumed text.
@@ -115,7 +115,7 @@ class Kept:
             self.joined += 2
         return text
 
-    def within(self, text: str, end: int) -> str:
+    def limit(self, text: str, end: int) -> str:
         """Return the part of a chunk at this absolute offset that is within the call's limit; the rest is surplus."""
         fits = max(self.room - end, 0) if not self.surplus else 0
         self.surplus += text[fits:]

@@ -36,7 +36,7 @@ from agentkit.formats.format import (
     TagParameters,
     edge,
 )
-from agentkit.formats.jsontext import OVER
+from agentkit.formats.jsontext import AFTER_BRACE
 from agentkit.formats.openers import Opener, Openers
 from agentkit.formats.reader import Damage, Reader
 from agentkit.formats.valueends import end_of_value
@@ -122,7 +122,8 @@ class PlainCall:
             raise Unlike
         else:
             self.read = self._object
-            tail = (tail or rf"(?={OVER.whole.pattern}|\Z)") if isinstance(self.body, Json) else rf"{_SPACE}\}}{tail}"
+            end = rf"(?={AFTER_BRACE.regex.pattern}|\Z)"
+            tail = (tail or end) if isinstance(self.body, Json) else rf"{_SPACE}\}}{tail}"
         if kind == "section" and shape.section is not None:
             opening = f"{_step(shape.section.open, '')}{_SPACE}"
         steps = "".join(map(_step, call[: at + 1], (*call[1:], "")))

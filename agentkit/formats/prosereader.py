@@ -20,7 +20,7 @@ from agentkit.formats.reader import Delimiter, Reader, Wait
 
 _LANGUAGE: Final = Delimiter(r"[\w+#.-]{0,23}[\w+#][ \t]{0,8}\r?\n", r"[\w+#.-]{0,24}[ \t]{0,8}\r?")
 """The name of a language after a fence: it does not end with a full stop, as a sentence does."""
-_EDGES: Final = ("<", "[")  # first characters of asides
+_ASIDE_STARTS: Final = ("<", "[")  # first characters of asides
 _MARKS: Final = ("`", "~")
 _NO_CALLS: Final = ("aside", "thinking", "answer", "markup")  # these may continue after an interruption
 _UNDECIDED: Final = re.compile(r".\s{0,64}\Z", re.DOTALL).match
@@ -116,7 +116,7 @@ class ProseReader(Reached):
         if found is None or c == "\\":  # a backslash may escape what comes next
             self.plain(len(r.buf))
             if not c and not r.ended and self.quoting.calm and self.other is None:
-                r.heat(self.openers.stops.within if self.quoting.inside else self.openers.stops.search, Text)
+                r.set_fast_path(self.openers.stops.within if self.quoting.inside else self.openers.stops.search, Text)
             return ""
         if c == "\n":  # the first line's end may need no decision once the line has been emitted
             self.plain(found.end() if inside or found.start() == r.at else found.start())
@@ -135,21 +135,21 @@ class ProseReader(Reached):
             yield
         if line.block is None and (c := r.buf[r.at : r.at + 1]).strip() and c not in line.firsts:
             return []
-        while len(held := (yield from self.over_space())) >= _SPACE_RUN:
-            self.show(held)  # more is never held back; a call may still open after it
+        while len(space := (yield from self.take_space())) >= _SPACE_RUN:
+            self.show(space)  # more is never held back; a call may still open after it
         named = r.at < len(r.buf) and (yield from r.sees(line.opens)) is not None
         if line.block is not None:
-            yield from self._note_block(line.block, len(held) - held.rfind("\n") - 1, named=named)
-        if r.ended and (r.cut == r.offset if r.at < len(r.buf) else held):
-            self.end_decides(held)
+            yield from self._note_block(line.block, len(space) - space.rfind("\n") - 1, named=named)
+        if r.ended and (r.cut == r.offset if r.at < len(r.buf) else space):
+            self.end_decides(space)
         if named and self.line_tried != r.offset:
             self.line_tried = r.offset
-            self.show(held)
+            self.show(space)
             shown = r.offset < 0 or (yield from self._is_in_span())
             return [] if shown else line.entries
-        lines = held.rfind("\n") + 1  # whole lines of white space: not examined again
-        self.show(held[:lines])
-        r.unread(held[lines:])
+        lines = space.rfind("\n") + 1  # whole lines of white space: not examined again
+        self.show(space[:lines])
+        r.unread(space[lines:])
         return []
 
     def _note_block(self, block: Delimiter, indent: int, *, named: bool) -> Wait:
@@ -201,7 +201,8 @@ class ProseReader(Reached):
         while not r.ended and self.openers.literal.part.match(r.buf, r.at):
             yield  # this may be the beginning of a longer opener
         entries: list[Opener] = []
-        aside = r.buf[r.at : r.at + 1] in _EDGES and not quoting.off and (yield from r.sees(self.openers.asides.opens))
+        may_be_aside = r.buf[r.at : r.at + 1] in _ASIDE_STARTS and not quoting.off
+        aside = (yield from r.sees(self.openers.asides.opens)) if may_be_aside else None
         if aside:
             entries = [Opener("aside", self.openers.formats[0], Shape(()), aside=self.openers.asides.at(aside))]
         elif found := self.openers.literal.match(r.buf, r.at):
@@ -217,7 +218,7 @@ class ProseReader(Reached):
     def _that_count(self, entries: list[Opener], other: OtherJson) -> list[Opener]:
         """Return the openers that count in other JSON; if it is damaged also calls, which are errors there."""
         place = other.place() if any(map(_is_bare, entries)) else "inside"
-        if place == "over":
+        if place == "after":
             self.other = None
             return entries
         return [e for e in entries if not _is_bare(e) or (place == "damaged" and e.kind == "call")]
@@ -286,7 +287,7 @@ class ProseReader(Reached):
                 return found
             yield
 
-    def over_space(self) -> Generator[None, None, str]:
+    def take_space(self) -> Generator[None, None, str]:
         """Consume a bounded run of white space; returns it."""
         r = self.r
         if r.at < len(r.buf) and not r.buf[r.at].isspace():

@@ -93,7 +93,7 @@ class Quoting:
             if self.boxes:
                 self._note_lines(text[: line + 1])
             if self.span:
-                self.span = self.spans.line_over(said=text.count("\n") > 1 or text[:line].strip() != "")
+                self.span = self.spans.end_line(said=text.count("\n") > 1 or text[:line].strip() != "")
             self._note_empty(text)
             self.blank = True
             self.lead = self.start = ""
@@ -143,10 +143,10 @@ class Quoting:
 
     def _begin(self, start: str, said: str, *, closes: bool = False) -> None:
         """Take note of a line's start: its white space and markers, and then this text, if any."""
-        if self.boxes and self.boxes.over(start, said, closes=closes):
-            self._over()
+        if self.boxes and self.boxes.ends_before(start, said, closes=closes):
+            self._end_fence()
 
-    def _over(self) -> None:
+    def _end_fence(self) -> None:
         """End the fence."""
         self.fence, self.inner, self.boxes = "", 0, None
 
@@ -174,7 +174,7 @@ class Quoting:
         if self.may_close(mark, n):
             self.inner += 1 if opens else -1
             if self.inner < 0:
-                self._over()
+                self._end_fence()
         elif self.fence:
             if self.opening and mark == self.fence[0] == "`":  # no fence, but two runs of backticks
                 self.spans.run(len(self.fence), escaped=False)

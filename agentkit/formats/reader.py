@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from agentkit.errors import ErrorCode
 from agentkit.events import ArgumentDelta, InventedResult, Markup, SourceEvent, Text, Thinking
-from agentkit.formats.atoms import KEPT, SOFT, exact, expressions
+from agentkit.formats.atoms import CACHE_SIZE, SOFT, exact, expressions
 from agentkit.formats.format import Limits
-from agentkit.formats.pieces import Kept
+from agentkit.formats.pieces import CallText
 
 Wait = Generator[None, None, None]
 Search = Callable[..., re.Match[str] | None]
@@ -90,31 +90,31 @@ class Delimiter:
             then reading waits for a few characters more than it needs.
 
     Attributes:
-        whole: the compiled pattern.
+        regex: `whole`, compiled.
         match: its `match`.
-        begun: `part` at the end of the text.
+        beginning: `part`.
     """
 
     def __init__(self, whole: str, part: str, flags: re.RegexFlag = re.NOFLAG) -> None:
-        self.whole = re.compile(whole, flags)
-        self.begun = f"(?:{part})\\Z"
-        self.match = self.whole.match
+        self.regex = re.compile(whole, flags)
+        self.beginning = part
+        self.match = self.regex.match
         self._flags = flags
 
     @cached_property
     def part(self) -> re.Pattern[str]:
         """Compiled when a text first ends in doubt: with many literals that takes 10 ms."""
-        return re.compile(self.begun, self._flags)
+        return re.compile(f"(?:{self.beginning})\\Z", self._flags)
 
 
-@lru_cache(KEPT)
+@lru_cache(CACHE_SIZE)
 def pattern(text: str) -> str:
     """A literal as a regular expression."""
     return "".join(expressions(text))
 
 
 _Branches = dict[str, Any]
-_WHOLE: Final = ""  # among a node's atoms, says that a literal ends there
+_COMPLETE: Final = ""  # among a node's atoms, says that a literal ends there
 
 
 def _branches(texts: Iterable[str]) -> _Branches:
@@ -124,7 +124,7 @@ def _branches(texts: Iterable[str]) -> _Branches:
         node = root
         for atom in expressions(text):
             node = node.setdefault(f"{atom}+" if atom == SOFT else atom, {})
-        node[_WHOLE] = {}
+        node[_COMPLETE] = {}
     return root
 
 
@@ -135,10 +135,10 @@ def any_of(texts: Iterable[str]) -> str:
     """
 
     def read(node: _Branches) -> str:
-        branches = [atom + read(child) for atom, child in node.items() if atom != _WHOLE]
-        if len(branches) == 1 and _WHOLE not in node:
+        branches = [atom + read(child) for atom, child in node.items() if atom != _COMPLETE]
+        if len(branches) == 1 and _COMPLETE not in node:
             return branches[0]
-        return f"(?:{'|'.join(branches)}){'?' if _WHOLE in node else ''}" if branches else ""
+        return f"(?:{'|'.join(branches)}){'?' if _COMPLETE in node else ''}" if branches else ""
 
     return read(_branches(texts)) or "(?!)"
 
@@ -147,13 +147,13 @@ def any_beginning(texts: Iterable[str]) -> str:
     """A regular expression for every proper beginning of several literals, the empty one included."""
 
     def read(node: _Branches) -> str:
-        branches = [atom + read(child) for atom, child in node.items() if child.keys() - {_WHOLE}]
+        branches = [atom + read(child) for atom, child in node.items() if child.keys() - {_COMPLETE}]
         return f"(?:{'|'.join(branches)})?" if branches else ""
 
     return read(_branches(texts))
 
 
-@lru_cache(KEPT)
+@lru_cache(CACHE_SIZE)
 def beginnings(text: str) -> str:
     """A regular expression for every proper beginning of a literal, the empty one included."""
     return any_beginning((text,))
@@ -166,12 +166,12 @@ def literal(text: str) -> Delimiter:
 
 
 @cache
-def token(text: str) -> Delimiter:
+def exact_literal(text: str) -> Delimiter:
     """A literal in exact case: a string's quotes, and the end of thinking, in which other tags may be."""
     return Delimiter(exact(text), beginnings(text))
 
 
-@lru_cache(KEPT)
+@lru_cache(CACHE_SIZE)
 def behind(text: str) -> str:
     """A regular expression for the text after a literal's first character: one more, after white space if any.
 
@@ -202,7 +202,7 @@ def text_run(plain: str, escape: str) -> tuple[Callable[..., re.Match[str] | Non
 _Streamed = type[Text] | type[Thinking] | type[ArgumentDelta]
 
 
-class Heat:
+class FastPath:
     """A search for text that needs a decision; a chunk without any is an event of this kind, call and parameter."""
 
     __slots__ = ("index", "key", "kind", "search")
@@ -214,12 +214,13 @@ class Heat:
 class Reader:
     """The base of the parser: characters in, events out.
 
-    `buf[at:]` has arrived and is not consumed. `base` is the absolute offset of `buf[0]`. `kept` is the text of the
-    open call, None outside calls. `hot` is set while chunks may need no decision.
+    `buf[at:]` has arrived and is not consumed. `base` is the absolute offset of `buf[0]`. `call_text` is the text of
+    the open call, None outside calls. `fast_path` is set while chunks may need no decision.
     """
 
     __slots__ = (
-        "at", "base", "buf", "cut", "ended", "held", "hot", "kept", "limits", "out", "repairs", "rewound",
+        "at", "base", "buf", "call_text", "cut", "ended", "fast_path", "limits", "list_start", "out", "repairs",
+        "rewound",
     )  # fmt: skip
 
     def __init__(self, limits: Limits, repairs: frozenset[str]) -> None:
@@ -231,10 +232,10 @@ class Reader:
         self.ended = False
         self.cut = -1  # absolute offset of a possible delimiter or literal that the text's end cut off
         self.out: list[SourceEvent] = []
-        self.kept: Kept | None = None
+        self.call_text: CallText | None = None
         self.rewound = 0
-        self.held = -1  # the events of `out` from this index on wait for the end of a list; -1 for none
-        self.hot: Heat | None = None
+        self.list_start = -1  # the events of `out` from this index on wait for the end of a Python list
+        self.fast_path: FastPath | None = None
 
     # ------------------------------------------------------------ position
 
@@ -246,8 +247,8 @@ class Reader:
     @property
     def mark(self) -> int:
         """The absolute offset at which the open call starts."""
-        assert self.kept is not None
-        return self.kept.mark
+        assert self.call_text is not None
+        return self.call_text.mark
 
     def begin_again(self, tail: str) -> None:
         """Begin with the end of an earlier text, before offset 0."""
@@ -256,18 +257,18 @@ class Reader:
 
     def drop(self) -> None:
         """Take consumed text from the buffer; keep it for the open call."""
-        kept, at = self.kept, self.at
-        if kept is not None:
-            if kept.since < at:
-                kept.pieces.append(self.buf[kept.since : at])
-                if self.base + at > kept.full:
-                    kept.join(self.base + at)
-            kept.since = max(kept.since - at, 0)
+        call_text, at = self.call_text, self.at
+        if call_text is not None:
+            if call_text.since < at:
+                call_text.pieces.append(self.buf[call_text.since : at])
+                if self.base + at > call_text.full:
+                    call_text.join(self.base + at)
+            call_text.since = max(call_text.since - at, 0)
         self.buf = self.buf[at:]
         self.base += at
         self.at = 0
 
-    def heat(
+    def set_fast_path(
         self, search: Search, kind: type[Text] | type[Thinking] | None, index: int = 0, key: str | None = None
     ) -> None:
         """Promise that a chunk in which `search` finds nothing is one event.
@@ -275,10 +276,10 @@ class Reader:
         Only once all earlier text is consumed. `kind` None creates argument deltas of the open call `index`, parameter
         `key`; any other kind is for text outside calls.
         """
-        assert (kind is None) == (self.kept is not None)
+        assert (kind is None) == (self.call_text is not None)
         if self.at:
             self.drop()
-        self.hot = Heat(search, kind or ArgumentDelta, index, key)
+        self.fast_path = FastPath(search, kind or ArgumentDelta, index, key)
 
     def feed(self, text: str) -> list[SourceEvent]:
         """Take the next chunk; returns the events that it completes.
@@ -286,19 +287,19 @@ class Reader:
         Raises:
             ValueError: the parser was closed.
         """
-        hot = self.hot
-        if hot is not None:
-            search = hot.search
+        fast_path = self.fast_path
+        if fast_path is not None:
+            search = fast_path.search
             if search(text) is None and text:
                 end = self.base + len(text)
-                kept = self.kept
-                if kept is None:
+                call_text = self.call_text
+                if call_text is None:
                     self.base = end
-                    return [_new(hot.kind, (text,))]
-                if end <= kept.full or kept.join(end):
+                    return [_new(fast_path.kind, (text,))]
+                if end <= call_text.full or call_text.join(end):
                     self.base = end
-                    kept.pieces.append(text)
-                    return [_new(ArgumentDelta, (hot.index, text, hot.key))]
+                    call_text.pieces.append(text)
+                    return [_new(ArgumentDelta, (fast_path.index, text, fast_path.key))]
         return self.take(text)
 
     def take(self, text: str) -> list[SourceEvent]:
@@ -310,9 +311,9 @@ class Reader:
     def open(self) -> None:
         """Keep the text from here on, as a call may start here."""
         mark = self.base + self.at
-        self.kept = kept = Kept(self.at, mark, mark + self.limits.call)
-        if self.base + len(self.buf) > kept.room:
-            self.buf = kept.within(self.buf, self.base)
+        self.call_text = call_text = CallText(self.at, mark, mark + self.limits.call)
+        if self.base + len(self.buf) > call_text.room:
+            self.buf = call_text.limit(self.buf, self.base)
             self.ended = False
 
     def raw(self) -> str:
@@ -321,33 +322,33 @@ class Reader:
 
     def text(self, start: int, end: int) -> str:
         """The open call's text between two absolute offsets, none of which is before its start."""
-        kept = self.kept
-        assert kept is not None
-        past = self.base + kept.since
+        call_text = self.call_text
+        assert call_text is not None
+        past = self.base + call_text.since
         if start >= past:
             return self.buf[start - self.base : end - self.base]
         if end > past:
-            kept.pieces.append(self.buf[kept.since : end - self.base])
-            kept.since, past = end - self.base, end
-        return kept.text(start, end, past)
+            call_text.pieces.append(self.buf[call_text.since : end - self.base])
+            call_text.since, past = end - self.base, end
+        return call_text.text(start, end, past)
 
     def shut(self) -> None:
         """Stop keeping text: the call has ended."""
-        if self.kept is not None and self.kept.surplus:
-            self.buf += self.kept.surplus
-        self.kept = None
+        if self.call_text is not None and self.call_text.surplus:
+            self.buf += self.call_text.surplus
+        self.call_text = None
 
     def back_to(self, position: int) -> None:
         """Return to an absolute offset inside the open call."""
-        kept = self.kept
-        assert kept is not None
+        call_text = self.call_text
+        assert call_text is not None
         self.rewound += self.offset - position
-        if position >= self.base + kept.since:
+        if position >= self.base + call_text.since:
             self.at = position - self.base
             return
         whole = self.raw() + self.buf[self.at :]
-        self.buf, self.base, self.at = whole, kept.mark, position - kept.mark
-        kept.pieces, kept.joined, kept.since = [], 0, 0
+        self.buf, self.base, self.at = whole, call_text.mark, position - call_text.mark
+        call_text.pieces, call_text.joined, call_text.since = [], 0, 0
 
     def unread(self, text: str) -> None:
         """Put back the text that was consumed just before this place. Only outside a call."""
@@ -388,9 +389,9 @@ class Reader:
         if self.at < len(self.buf) and not self.buf[self.at].isspace():
             return _AT_ONCE
         self.at = self.space_end(_UNBOUNDED)
-        return _AT_ONCE if self.at < len(self.buf) or self.ended else self._over_space()
+        return _AT_ONCE if self.at < len(self.buf) or self.ended else self._take_space()
 
-    def _over_space(self) -> Wait:
+    def _take_space(self) -> Wait:
         while self.at >= len(self.buf) and not self.ended:
             yield
             self.at = self.space_end(_UNBOUNDED)

@@ -26,7 +26,7 @@ def read_region(prose: ProseReader, kind: type[Text] | type[Thinking], close: st
     counted. Source: inspect_ai#4385.
     """
     r, depth = prose.r, 0
-    edge, stop = _edges(close.rstrip())  # white space after it would be markup or text, depending on the chunks
+    edge, stop = _region_ends(close.rstrip())  # white space after it would be markup or text, depending on the chunks
     prose.within = lambda reader: read_region(reader, kind, close)
     while True:
         found = stop(r.buf, r.at)
@@ -34,7 +34,7 @@ def read_region(prose: ProseReader, kind: type[Text] | type[Thinking], close: st
         if found is None and r.ended:
             return
         if found is None:
-            r.heat(stop, kind)
+            r.set_fast_path(stop, kind)
             yield
         elif at := (yield from r.sees(edge)):
             depth += (at["opens"] is not None) - (at["closes"] is not None)
@@ -61,7 +61,7 @@ def _reopening(close: str) -> str:
 
 
 @cache
-def _edges(close: str) -> tuple[Delimiter, Search]:
+def _region_ends(close: str) -> tuple[Delimiter, Search]:
     """Return the delimiter of a region's end and its opening tag, and a search for places where one may begin."""
     ends, opens = f"(?P<closes>{exact(close)})", _reopening(close)
     if not opens:
@@ -127,7 +127,7 @@ def _in_aside(prose: ProseReader, end: Delimiter, stop: Search) -> Wait:
             return
         if found is None:
             if prose.other is None:  # it follows all text
-                r.heat(stop, Text)
+                r.set_fast_path(stop, Text)
             yield
         elif closed := (yield from r.sees(end)):
             prose.within = None

@@ -13,8 +13,8 @@ from agentkit.errors import ErrorCode
 from agentkit.events import CallEnd, CallError, CallStart, Markup
 from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.call import CallReader, Lead
-from agentkit.formats.damage import over_damage
-from agentkit.formats.edges import edge_of, is_list
+from agentkit.formats.damage import skip_damage
+from agentkit.formats.edges import edge_delimiter, is_list
 from agentkit.formats.format import Name, NameTag, PythonCall, Shape, Tag, TextArgument, ToolElement
 from agentkit.formats.json_repair import repaired_call
 from agentkit.formats.jsontext import ESCAPED_UNIT
@@ -22,7 +22,7 @@ from agentkit.formats.openers import Opener, Openers
 from agentkit.formats.plaincalls import Found, plain_call
 from agentkit.formats.prosereader import ProseReader
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, beginnings, pattern
-from agentkit.formats.valueends import rest_of
+from agentkit.formats.valueends import leftover_of
 from agentkit.messages import ToolCall, call_as_read
 from agentkit.schemas.typed import values
 from agentkit.schemas.typed.repairs import LONE_SURROGATE
@@ -120,7 +120,7 @@ class Calls:
             yield from self.handle_damage(call, damage, listed=listed)
         else:
             self._done(call, call.arguments.by_name, r.text(r.mark + call.lead.size, r.offset), call.arguments.repairs)
-        self.over(entry)
+        self.close_call(entry)
         return True
 
     def mentions(self, entry: Opener) -> Generator[None, None, bool]:
@@ -152,7 +152,7 @@ class Calls:
         """
         r = self.r
         if not listed:
-            rest = rest_of(call.shape)
+            rest = leftover_of(call.shape)
             if rest is not None and (yield from r.sees(rest)):
                 message = "expected no part of a call after its end: close each value and each call once"
                 raise Damage("ambiguous_call", message, r.offset, got=True)
@@ -160,8 +160,8 @@ class Calls:
         follow = self.openers.derive(_follow, call.shape)
         if not (yield from r.follows(follow)):
             raise Damage("invalid_arguments", "expected the next call or the end of the calls", r.offset, got=True)
-        if isinstance(call.shape.call[0], PythonCall) and r.held < 0:
-            r.held = len(r.out)
+        if isinstance(call.shape.call[0], PythonCall) and r.list_start < 0:
+            r.list_start = len(r.out)
 
     def at_once(self, entry: Opener) -> bool:
         """Read a whole call in one step; False, with nothing consumed, if its parts must read it."""
@@ -170,7 +170,7 @@ class Calls:
             return False
         if is_list(entry.shape) and self.openers.derive(_follow, entry.shape).match(r.buf, found.end) is None:
             return False
-        if (rest := rest_of(entry.shape)) is not None and (
+        if (rest := leftover_of(entry.shape)) is not None and (
             rest.match(r.buf, found.end) or (not r.ended and rest.part.match(r.buf, found.end))
         ):
             return False
@@ -182,12 +182,12 @@ class Calls:
         r.out += found.deltas
         r.at = found.end
         self._done(found, found.arguments, r.buf[found.start : found.end], found.repairs)
-        self.over(entry)
+        self.close_call(entry)
         return True
 
-    def over(self, entry: Opener | None = None) -> None:
+    def close_call(self, entry: Opener | None = None) -> None:
         """Close the open call, which has been reported; `entry` opened it, unless that is unknown."""
-        if self.r.kept is not None:
+        if self.r.call_text is not None:
             self.r.shut()
         if self.before:
             self.prose.quoting.note(self.before)
@@ -212,7 +212,7 @@ class Calls:
         r = self.r
         assert entry.shape.section is not None
         edge = entry.shape.section.open
-        if (found := (yield from r.sees(edge_of(edge)))) is None:
+        if (found := (yield from r.sees(edge_delimiter(edge)))) is None:
             raise Decline
         r.at = found.end()
         if isinstance(edge, Tag):
@@ -239,10 +239,10 @@ class Calls:
         r = self.r
         code: ErrorCode
         code, why = ("truncated_call", "the text ended in its list") if cut else ("skipped", _LIST_NOT_RUN)
-        for n in range(r.held, len(r.out)) if r.held >= 0 and (unread or cut) else ():
+        for n in range(r.list_start, len(r.out)) if r.list_start >= 0 and (unread or cut) else ():
             if isinstance(event := r.out[n], CallEnd):
                 r.out[n] = CallError(event.index, code, f"{why}; write the whole list again", event.call, r.offset)
-        r.held = -1
+        r.list_start = -1
 
     def may_continue(self) -> bool:
         """Return True if the text ends in a word, which may be the name of the next call of the open list."""
@@ -258,7 +258,7 @@ class Calls:
         r = self.r
         if damage.position == r.cut and not damage.ended and damage.code != "internal_error":
             damage = Damage("truncated_call", f"the text ended: {damage.message}", r.cut, ended=True, got=damage.got)
-        yield from over_damage(r, self.openers, call, damage)
+        yield from skip_damage(r, self.openers, call, damage)
         raw = r.raw()
         repairable = damage.code == "invalid_json" and not damage.ended
         if repairable and (yield from self._repaired(call, raw, listed=listed)):
@@ -320,11 +320,11 @@ def _sentence(openers: Openers, shape: Shape) -> Delimiter:
 
 def _follow(openers: Openers, shape: Shape) -> Delimiter:
     """Return the delimiter of text after a call of a list: the next one, the list's end, a token or a tag."""
-    close = edge_of(shape.section.close) if shape.section is not None else None
+    close = edge_delimiter(shape.section.close) if shape.section is not None else None
     python = isinstance(shape.call[0], PythonCall)
     item, begun = (r"[^\W\d][\w.-]{0,255}\s{0,64}\(", r"[\w.-]{1,256}\s{0,64}") if python else (r"\{", "")
-    over = close.whole.pattern if close is not None and close.whole.pattern else "(?!)"
-    part = close.begun[3:-3] if close is not None else ""
+    over = close.regex.pattern if close is not None and close.regex.pattern else "(?!)"
+    part = close.beginning if close is not None else ""
     space = r"\s{0,1024}"
     return Delimiter(
         rf"{space}(?:[,;]?{space}(?:{item}|{over})|<[^\s=]|`|\[[A-Z/])",

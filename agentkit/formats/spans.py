@@ -30,7 +30,7 @@ class Runs:
             self.waiting.append(opens)
             self.bare = True
 
-    def over(self, *, said: bool) -> None:
+    def end_line(self, *, said: bool) -> None:
         """End the line, with all spans in it but one whose backticks end the line: that is around the next line."""
         self.waiting = self.waiting[-1:] if self.bare and not said else []
         self.bare = False
@@ -88,12 +88,12 @@ class Spans:
         """Take note of text other than white space in the line."""
         self.line.bare = self.literal.bare = False
 
-    def line_over(self, *, said: bool) -> bool:
+    def end_line(self, *, said: bool) -> bool:
         """End the line; `said` is True if it had more than white space at its end. True if a span continues."""
         if self.closing:
             return True
-        self.line.over(said=said)
-        self.literal.over(said=said)
+        self.line.end_line(said=said)
+        self.literal.end_line(said=said)
         return bool(self.line.waiting or self.literal.waiting)
 
     def end(self) -> None:

@@ -29,10 +29,10 @@ _NAME = re.compile(r"[^\s=/>\"'<]+")
 _ENTITY = Delimiter(r"&(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});", r"&#?[0-9a-zA-Z]{0,8}")
 _NAMED: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
-_kept = lru_cache(4096)  # names of tools and parameters, which an application may make without end
+_cached = lru_cache(4096)  # names of tools and parameters, which an application may make without end
 
 
-@_kept
+@_cached
 def spelt(name: str) -> str:
     """A regular expression for a tag's name: models write a hyphen for an underscore, and the other way round."""
     return re.sub(r"\\?[-_]", "[-_]", re.escape(name))
@@ -43,25 +43,25 @@ def fold_name(name: str) -> str:
     return name.lower().replace("-", "_")
 
 
-@_kept
+@_cached
 def opening_tag(name: str) -> str:
     """A regular expression for the start of an opening tag, up to its name's end."""
     return f"<{PREFIX}{spelt(name)}{_BOUNDARY}"
 
 
-@_kept
+@_cached
 def closing_tag(name: str) -> str:
     """A regular expression for a closing tag."""
     return rf"</{PREFIX}{spelt(name)}\s{{0,64}}>"
 
 
-@_kept
+@_cached
 def tag(name: str, *, closing: bool) -> Delimiter:
     """One tag as a delimiter: a whole closing tag, or an opening tag up to its name's end."""
     return Delimiter(closing_tag(name) if closing else opening_tag(name), TAG_PART, re.IGNORECASE)
 
 
-@_kept
+@_cached
 def closing(name: str) -> Delimiter:
     """A closing tag without a namespace: another tag cannot be its beginning, not even at the text's end."""
     part = re.sub(r"\\?[-_]", "[-_]", beginnings(f"</{name} >"))
@@ -77,13 +77,13 @@ def tag_of(text: str) -> str:
 _BEGUN_TAG = re.compile(r"<([a-zA-Z][\w.:|-]*)[>=]").match
 
 
-def layout(r: Reader) -> Iterable[None]:
+def skip_layout(r: Reader) -> Iterable[None]:
     """Consume white space between the literals of a pair, also in its escaped form."""
     nothing = r.at < len(r.buf) and r.buf[r.at] != "\\" and not r.buf[r.at].isspace()
-    return () if nothing else _over_layout(r)
+    return () if nothing else _skip_layout(r)
 
 
-def _over_layout(r: Reader) -> Wait:
+def _skip_layout(r: Reader) -> Wait:
     yield from r.space()
     while (yield from r.sees(_ESCAPED_NEWLINE)):
         r.at += len(r"\n")
@@ -256,7 +256,7 @@ _QUOTED_STOP: Final = {'"': re.compile('["&]').search, "'": re.compile("['&]").s
 
 def decode_entities(text: str) -> str:
     """An attribute's value with its entities decoded."""
-    return _ENTITY.whole.sub(lambda found: _decode(found[0][1:-1]), text)
+    return _ENTITY.regex.sub(lambda found: _decode(found[0][1:-1]), text)
 
 
 def _decode(entity: str) -> str:

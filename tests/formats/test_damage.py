@@ -101,7 +101,7 @@ def test_reading_stops_wherever_something_may_end_or_open_a_value(format: Format
     met = 0
     for text in ("".join(own[n:]) for n in range(len(own))):
         for written in (text, text.upper(), text.swapcase()):
-            if end.token.match(written):
+            if end.boundary.match(written):
                 found, met = end.stops(written), met + 1
                 assert found is not None
                 assert found.start() == 0

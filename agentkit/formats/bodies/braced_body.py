@@ -15,8 +15,8 @@ from agentkit.formats.bodies.fixed_parts import lacking
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import Braced, FormatPart
 from agentkit.formats.kind import PartKind, Writing
-from agentkit.formats.reader import Damage, Reader, Search, Wait, may_begin, token
-from agentkit.formats.valueends import pieces
+from agentkit.formats.reader import Damage, Reader, Search, Wait, exact_literal, may_begin
+from agentkit.formats.valueends import markup_search
 from agentkit.schemas.typed import values
 from agentkit.schemas.typed.literals import Literals
 from agentkit.schemas.typed.repairs import PYTHON_QUOTES
@@ -54,10 +54,10 @@ def read_braced(r: Reader, call: CallReader, part: Braced) -> Wait:
         if found is None:
             if r.ended:
                 raise lacking(r, f"the end of the call of {call.name!r}")
-            r.heat(search, None, call.index)
+            r.set_fast_path(search, None, call.index)
             yield
             continue
-        if found[0] == part.quote[0] and (quote := (yield from r.sees(token(part.quote)))):
+        if found[0] == part.quote[0] and (quote := (yield from r.sees(exact_literal(part.quote)))):
             string = not string
             r.tell(quote.end(), call.index, None)
             continue
@@ -77,7 +77,7 @@ def marks_of(quote: str, parts: tuple[FormatPart, ...]) -> Search:
     """Return a search for the edges of a call of these parts, the quotes of its strings, and fragments of these."""
     edges = [edge.split()[0] for edge in (parts[0], parts[-1]) if isinstance(edge, str) and edge.strip()]
     tokens = [found[0] if (found := _TOKEN(edge)) else edge for edge in edges]
-    return pieces((quote, *tokens))
+    return markup_search((quote, *tokens))
 
 
 _TOKEN: Final = re.compile(r"<[^<>\s]+>").match
@@ -181,9 +181,9 @@ class _Braced:
         if end < 0:
             raise self.bad("the end of the string")
         self.at = end + len(self.quote)
-        return self.whole(self.text[start:end], start)
+        return self.check_string(self.text[start:end], start)
 
-    def whole(self, text: str, start: int) -> str:
+    def check_string(self, text: str, start: int) -> str:
         """A string, unless it contains markup of its own kind of call."""
         if found := marks_of(self.quote, self.parts)(text):
             message = f"a string contains {found[0]!r}: write {self.quote} at both ends of each string"

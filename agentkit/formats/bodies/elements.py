@@ -95,7 +95,7 @@ def _content(r: Reader, call: CallReader, key: str, end: ValueEnd) -> Generator[
         Damage: it begins with a piece of the tag before it, or is a call or its arguments in another style.
     """
     text, verbatim = yield from read_value(r, call, key, end, is_text=True)
-    doubled = end.token.whole.match(text.lstrip()) is not None
+    doubled = end.boundary.regex.match(text.lstrip()) is not None
     if not verbatim and (doubled or not _is_alone(text, call.tool, end.what, tuple(call.tools))):
         message = f"the value of {key!r} is not its text alone: write that, or put it in <![CDATA[ … ]]>"
         raise Damage("ambiguous_call", message, r.offset)
@@ -108,7 +108,7 @@ def _is_alone(text: str, tool: ToolSpec | None, close: str, tools: tuple[str, ..
     Nor contains a tool's name as envelopes and tags have it: any name if no tools are given. `close` ends the text.
     """
     known = tuple(tool.parameters.get("properties", {})) if tool is not None else ()
-    starts, named, tags_at = _edges_of(known, close, tools)
+    starts, named, tags_at = _text_checks(known, close, tools)
     if starts(text) or named(text):
         return False
     if text.lstrip()[:1] != "<" and text.rstrip()[-1:] != ">":
@@ -118,7 +118,7 @@ def _is_alone(text: str, tool: ToolSpec | None, close: str, tools: tuple[str, ..
 
 
 @lru_cache(4096)
-def _edges_of(
+def _text_checks(
     parameters: tuple[str, ...], close: str, tools: tuple[str, ...]
 ) -> tuple[Search, Callable[[str], bool], Callable[[str], Any]]:
     """Return functions that find attributes and JSON at a text's start, names in it, and tags at its start and end."""
@@ -126,13 +126,13 @@ def _edges_of(
     rest = r"[\w.-]{0,256}=?[\"'][^\"'<>\n]{0,256}[\"']?>"  # of the tag before it
     start = rf"\s*(?:<?[\w.-]{{1,256}}\s+)?(?:{own})=[\"']|\s*\{{\s*[\"'](?:{own})[\"']\s*:"
     start += "" if names else r"|\s*\{"
-    quoted = re.compile(rf"[\"'](?:{names or _ANY})(?![\w.-])").finditer  # its first character is rare in a text
+    names_at = re.compile(rf"[\"'](?:{names or _ANY})(?![\w.-])").finditer  # its first character is rare in a text
     whole = re.escape(f"<{close[2:-1]} ")
     key = re.compile(rf"(?<!{whole})(?:name|tool)[\"']?\s{{0,64}}[:=]\s{{0,64}}\Z").search
     opens = re.compile(r"[\"']\s{0,64}:\s{0,64}\{").match
 
     def named(text: str) -> bool:
-        found = ((one.start(), one.end()) for one in quoted(text))
+        found = ((one.start(), one.end()) for one in names_at(text))
         return any(key(text, max(first - 160, 0), first) or opens(text, last) for first, last in found)
 
     tags_at = rf"\A\s*</?({own})[\s/>]|</?({own})\s*>\s*\Z"

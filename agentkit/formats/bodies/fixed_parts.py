@@ -101,8 +101,8 @@ def _another(openers: Openers, shape: Shape) -> Delimiter:
     """Return the delimiter of the next envelope in the tag of one."""
     item = item_of(openers, shape)
     separator = r"[,;]\s{0,64}"
-    begun = item.begun[3:-3]
-    return Delimiter(f"(?:{separator})?{item.whole.pattern}", f"{begun}|{separator}(?:{begun})?")
+    begun = item.beginning
+    return Delimiter(f"(?:{separator})?{item.regex.pattern}", f"{begun}|{separator}(?:{begun})?")
 
 
 @cache
@@ -224,7 +224,7 @@ def _is_header(skipped: str, part: Skip, edges: tuple[FormatPart, ...]) -> bool:
     """Return True if another call begins in skipped characters: this name would get that call's arguments."""
     if part.tokens:
         return _IN_NO_HEADER(_any_token(part.tokens).sub("", skipped)) is not None
-    return any(isinstance(edge, str) and literal(edge.strip()).whole.search(skipped) for edge in edges)
+    return any(isinstance(edge, str) and literal(edge.strip()).regex.search(skipped) for edge in edges)
 
 
 _IN_NO_HEADER = re.compile(r"[<>=]").search

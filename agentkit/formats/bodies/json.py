@@ -55,7 +55,7 @@ def read_json(r: Reader, call: CallReader, part: Json) -> Wait:
     call.arguments.by_name = take_arguments(r, call, (yield from jsontext.scan(r, call.index)))
     if fence:
         yield from _fence_end(r, fence)
-    elif last and not (yield from r.follows(jsontext.OVER)):
+    elif last and not (yield from r.follows(jsontext.AFTER_BRACE)):
         raise Damage("invalid_arguments", "expected the arguments to end at their closing brace", r.offset, got=True)
     call.complete = True
 

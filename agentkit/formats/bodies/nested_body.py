@@ -20,7 +20,7 @@ from agentkit.formats.callarguments import CallArguments
 from agentkit.formats.format import NestedTags
 from agentkit.formats.kind import STRINGS_AS_MEANT, PartKind, Writing
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait, literal, may_begin
-from agentkit.formats.valueends import pieces
+from agentkit.formats.valueends import markup_search
 from agentkit.schemas import walk
 from agentkit.schemas.typed import values
 
@@ -51,7 +51,7 @@ def read_nested_tags(r: Reader, call: CallReader, part: NestedTags) -> Wait:
         r.at = found.end()
         yield from _tag(r, stack)
     start = r.mark + call.lead.size
-    source = _Source(r.text(start, r.offset), start, call.arguments, r.repairs, pieces((part.token,)))
+    source = _Source(r.text(start, r.offset), start, call.arguments, r.repairs, markup_search((part.token,)))
     if not stack[0].children:
         call.refuse_none(r)
     for node in stack[0].children:
@@ -91,7 +91,7 @@ def _text(r: Reader, call: CallReader, part: NestedTags, stack: list[_Node], sto
     if r.at >= len(r.buf):
         if r.ended:
             raise lacking(r, f"the end of the call of {call.name!r}")
-        r.heat(stops, None, call.index, stack[1].name)
+        r.set_fast_path(stops, None, call.index, stack[1].name)
         yield
     if r.offset > start:
         spans = stack[-1].spans
@@ -102,14 +102,14 @@ def _text(r: Reader, call: CallReader, part: NestedTags, stack: list[_Node], sto
 class _Source:
     """The call's text, the offset at which it starts, its arguments so far, and the repairs that may be made.
 
-    `piece` finds a fragment of the token before a tag.
+    `find_markup` finds a fragment of the token before a tag.
     """
 
     raw: str
     mark: int
     arguments: CallArguments
     allowed: frozenset[str]
-    piece: Search
+    find_markup: Search
 
 
 def _value(node: _Node, source: _Source, schema: walk.Schema, root: walk.Schema) -> Any:
@@ -119,7 +119,7 @@ def _value(node: _Node, source: _Source, schema: walk.Schema, root: walk.Schema)
         text = "".join([raw[a - mark : b - mark] for a, b in node.spans])
         if not text.strip() and plain and not values.accepts(text, schema, root):
             return [] if plain["type"] == "array" else {}
-        if found := source.piece(text):
+        if found := source.find_markup(text):
             message = f"<{node.name}> contains {found[0]!r}, a piece of what precedes tags"
             raise Damage("ambiguous_call", message, node.spans[0][0])
         return source.arguments.read(text, schema, root, source.allowed, nulls=True)
@@ -161,7 +161,7 @@ def _nested(part: NestedTags, name: str, value: Any, schema: walk.Schema, root: 
         body = "".join(_nested(part, part.item, v, items if isinstance(items, Mapping) else {}, root) for v in value)
     else:
         body = values.write(value, schema, root, nulls=True)
-        if found := pieces((part.token,))(body):
+        if found := markup_search((part.token,))(body):
             raise FormatError(f"{name!r} contains {found[0]!r}, a piece of what precedes tags in this format")
     return f"{part.token}<{name}>{body}{part.token}</{name}>"
 

@@ -30,7 +30,7 @@ def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wai
     while not call.complete:
         yield from r.space()
         if (found := (yield from r.sees(opens))) is None:
-            return (yield from _over(r, call, end))
+            return (yield from _read_end(r, call, end))
         r.at = found.end()
         attributes = tags.Attributes(r, part.name, (part.attribute,))
         attributes.committed = True
@@ -53,9 +53,9 @@ def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
     """Read repeated keys and values between literals."""
     end, opens = end_of_value(call.shape, part), literal(part.key.strip())
     while True:
-        yield from tags.layout(r)
+        yield from tags.skip_layout(r)
         if (found := (yield from r.sees(opens))) is None:
-            return (yield from _over(r, call, end))
+            return (yield from _read_end(r, call, end))
         r.at = found.end()
         if part.key[-1].isspace():  # all of it, also white space that has not arrived yet
             yield from r.space()
@@ -64,7 +64,7 @@ def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
         call.arguments.put_written(r, key, text, kind, verbatim=verbatim)
 
 
-def _over(r: Reader, call: CallReader, end: ValueEnd) -> Wait:
+def _read_end(r: Reader, call: CallReader, end: ValueEnd) -> Wait:
     """Read the text after the last parameter: the call's end, or JSON, which another family writes after this opening.
 
     At the text's end the beginning of the call's end is enough, as a stop string cuts it.
@@ -73,7 +73,7 @@ def _over(r: Reader, call: CallReader, end: ValueEnd) -> Wait:
         yield from read_json(r, call, Json())
         call.complete = False
     call.refuse_none(r)
-    yield from r.sees(literal(end.over))  # waits until it is known how much of the end has arrived
+    yield from r.sees(literal(end.call_end))  # waits until it is known how much of the end has arrived
     if r.ended and end.cut_end(r.buf, r.at):
         r.at, call.complete = len(r.buf), True
 
@@ -88,7 +88,7 @@ def _key_and_kind(r: Reader, call: CallReader, part: Pairs) -> Generator[None, N
         kind = (yield from until(r, (middle.split()[0],), _IN_NO_KIND)) or ""
         key = key if kind else None
     for word in middle.split() if key is not None else ():
-        yield from tags.layout(r)
+        yield from tags.skip_layout(r)
         if (found := (yield from r.sees(literal(word)))) is None:
             key = None
             break

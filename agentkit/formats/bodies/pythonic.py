@@ -27,9 +27,9 @@ _ARGUMENT = Delimiter(
     r"|[a-zA-Z]{1,2}[\"']|\*{1,2}[\[{(\w])",
     r"\s{0,64}(?:[+-]|\*{1,2}|[^\W\d]\w{0,255}\s{0,64}=?)?",
 )
-_INNER = Delimiter(rf"\s{{0,64}}{_NAME.whole.pattern}", rf"\s{{0,64}}{_NAME.begun[3:-3]}")
+_INNER = Delimiter(rf"\s{{0,64}}{_NAME.regex.pattern}", rf"\s{{0,64}}{_NAME.beginning}")
 _BLANK: Final = r"[ \t]{0,64}"
-_LINE_OVER = Delimiter(
+_AFTER_LINE = Delimiter(
     rf"{_BLANK}(?:[;,.]?{_BLANK}(?:#[^\n]{{0,1024}})?(?:\r?\n|<[^\s=]|`)|[,;]{_BLANK}[^\W\d][\w.-]{{0,255}}\()|{PROSE}\n",
     rf"{_BLANK}(?:[;,.]?{_BLANK}(?:#[^\n]{{0,1024}})?\r?|[,;]{_BLANK}[\w.-]{{1,256}}|[;,.]?{_BLANK}<)|{PROSE}",
 )
@@ -73,7 +73,7 @@ def read_python_call(r: Reader, call: CallReader, part: PythonCall) -> Wait:
     if call.blocked:
         message = f"{call.name!r} is called in a block, and only Python could determine whether it runs"
         raise Damage("invalid_arguments", f"{message}; write the call alone", r.mark)
-    if call.shape.section is None and not (yield from r.follows(_LINE_OVER)):
+    if call.shape.section is None and not (yield from r.follows(_AFTER_LINE)):
         wanted = f"expected the end of the line after the call of {call.name!r}"
         message = f"{wanted}; expressions that Python would compute are not run"
         raise Damage("invalid_arguments", message, r.offset, got=True)
@@ -156,7 +156,7 @@ class _Brackets:
         if r.ended:
             raise lacking(r, f"the end of the call of {self.call.name!r}")
         if search is not None:
-            r.heat(search, None, self.call.index)
+            r.set_fast_path(search, None, self.call.index)
         yield
 
     def string(self, quote: str) -> Wait:

@@ -17,7 +17,7 @@ from agentkit.grammar.part_rules import KEY, PartRules
 from agentkit.grammar.rules import Blocked, Rule, seq
 
 
-def _pieces(w: CallRules, part: TagParameters | Pairs) -> tuple[Blocked, ...]:
+def _refused_markup(w: CallRules, part: TagParameters | Pairs) -> tuple[Blocked, ...]:
     """Return the markup that the reader refuses in a value: all of its kind, but for the beginning of its closing."""
     end = end_of_value(w.format.shapes[0], part)
     marks = (mark for mark in end.marks if mark == end.what or not end.what.startswith(mark))
@@ -30,7 +30,7 @@ _TAG: Final = re.compile(r"</?[^\W\d][\w.:-]*>?").fullmatch
 def _tag_parameters(w: CallRules, part: TagParameters) -> Rule:
     names = (p.name for p in w.format.call if isinstance(p, NameTag | TagParameters))
     tags = tuple(Blocked(f"{start}{name}", tag=True) for name in names for start in ("</", "<"))
-    blocked = (*tags, *_pieces(w, part))
+    blocked = (*tags, *_refused_markup(w, part))
     close = f"</{part.name}>\n"
 
     def one(name: str) -> Rule:
@@ -50,7 +50,7 @@ def _pairs(w: CallRules, part: Pairs) -> Rule:
     opening = part.close.strip().replace("</", "<", 1)
     marks |= {opening: None} if opening in part.middle else {}
     # the parser reads a close in other letters as the close, wherever a parameter may be missing after it
-    blocked = (Blocked(part.close.strip(), cases=True), *(Blocked(mark) for mark in marks), *_pieces(w, part))
+    blocked = (Blocked(part.close.strip(), cases=True), *(Blocked(mark) for mark in marks), *_refused_markup(w, part))
     close = f"{part.close}\n"
 
     def one(name: str) -> Rule:
