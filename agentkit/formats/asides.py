@@ -106,7 +106,7 @@ class Asides:
         texts = tuple([text for text in dict.fromkeys((*LITERALS, *own)) if text not in literals])
         self.opens = _opens(tags, tuple([tag for tag in THOUGHTS if _TAGS[tag] in literals]), texts)
 
-    def behind(self) -> Iterator[tuple[str, str]]:
+    def first_characters(self) -> Iterator[tuple[str, str]]:
         """Yield the first character of every opening, and a pattern for the text after it."""
         yield "<", r"[a-zA-Z!|｜]"
         yield "[", r"[A-Zc]"

@@ -38,7 +38,7 @@ def read_fence(calls: Calls) -> Generator[None, None, bool]:
             entries = [*entries, *line.entries]
         for entry in entries:
             if entry.kind in ("call", "section") and (yield from calls.read(entry, inside)):
-                calls.fenced = "`" * ticks
+                calls.fence_end = "`" * ticks
                 return True
     r.back_to(start)
     r.shut()
@@ -55,16 +55,16 @@ def after_call(calls: Calls) -> Generator[None, None, list[Opener] | None]:
     space = yield from prose.take_space()
     if r.at < len(r.buf) or not r.ended:
         space = yield from _take_closers(calls, space)
-    if calls.reopen is not None and calls.section is None and (again := (yield from r.sees(_AGAIN))):
+    if calls.last_section is not None and calls.section is None and (again := (yield from r.sees(_AGAIN))):
         between = prose.consume(again.end())
-        if entries := (yield from _reopens(calls, calls.reopen)):
+        if entries := (yield from _next_of_closed(calls, calls.last_section)):
             return (yield from _after_space(calls, entries, space + between))
         r.unread(between)
     if separated := (yield from r.sees(_SEPARATOR)) is not None:
         space += prose.consume(r.at + 1)
         space += yield from prose.take_space()
-    elif calls.fenced and (end := (yield from r.sees(literal(calls.fenced)))):
-        calls.fenced, calls.before = "", space
+    elif calls.fence_end and (end := (yield from r.sees(literal(calls.fence_end)))):
+        calls.fence_end, calls.before = "", space
         _markup(calls, end.end())
         return (yield from after_call(calls))
     entries = yield from _next_in_section(calls)
@@ -85,12 +85,12 @@ def _after_space(calls: Calls, entries: list[Opener], space: str) -> Generator[N
     calls.before = space
     if entries or r.at < len(r.buf):
         return entries
-    calls.settle(cut=space.strip() != "")  # a separator promises one more call
-    calls.say_before()
+    calls.end_list(cut=space.strip() != "")  # a separator promises one more call
+    calls.emit_before()
     return None
 
 
-def _reopens(calls: Calls, closed: Opener) -> Generator[None, None, list[Opener]]:
+def _next_of_closed(calls: Calls, closed: Opener) -> Generator[None, None, list[Opener]]:
     """Return the next call of the section that was just closed, if one is here: then the section continues."""
     r = calls.r
     if not is_list(closed.shape) or not (yield from r.sees(calls.openers.derive(item_of, closed.shape))):
@@ -143,8 +143,8 @@ def _without_opening(calls: Calls) -> list[Opener]:
 
 def _markup(calls: Calls, end: int) -> None:
     """Emit the text up to an index of the buffer as markup, after the text that was skipped before it."""
-    calls.say_before()
-    calls.r.say(Markup, end)
+    calls.emit_before()
+    calls.r.emit(Markup, end)
 
 
 def read_marker(calls: Calls, entry: Opener) -> Generator[None, None, bool]:
@@ -166,7 +166,7 @@ def read_section_end(calls: Calls, entry: Opener) -> Generator[None, None, bool]
     found = yield from calls.r.sees(edge_delimiter(entry.shape.section.close))
     if found is None:
         return False
-    calls.section, calls.reopen = None, calls.section
-    calls.settle()
+    calls.section, calls.last_section = None, calls.section
+    calls.end_list()
     _markup(calls, found.end())
     return True

@@ -35,7 +35,7 @@ class Lead:
     size: int = 0
     alone: bool = False
 
-    def say(self, r: Reader) -> None:
+    def emit(self, r: Reader) -> None:
         """Emit the separator before the call, and a section's opening, as markup."""
         if self.between:
             r.out.append(Markup(self.between))
@@ -112,7 +112,7 @@ class CallReader:
             raise Damage("invalid_json", message, r.offset)
         self.name, self.started = name, True
         self.arguments.tool = tools.get(name)
-        self.lead.say(r)
+        self.lead.emit(r)
         r.out.append(CallStart(self.index, name))
 
     def refuse_none(self, r: Reader) -> None:
@@ -171,8 +171,8 @@ def until(r: Reader, ends: tuple[str, ...], never: Search | None = None) -> Gene
         r.at = stop = found.start() if found else min(len(r.buf), at + room)
         piece = r.buf[at:stop]
         room -= stop - at
-        if never is not None and (stray := never(piece)):
-            r.at = at + stray.start()  # the text has not ended here, however much of it has arrived
+        if never is not None and (found_never := never(piece)):
+            r.at = at + found_never.start()  # the text has not ended here, however much of it has arrived
             return None
         pieces.append(piece)
         if found:

@@ -41,26 +41,26 @@ class Containers:
 
     def surrounds(self, start: str) -> bool:
         """Return True if a line with this beginning is in the fence, without more indentation than its container's."""
-        n, rest = _continued(self.boxes, start)
+        n, rest = _open_containers(self.boxes, start)
         return n == len(self.boxes) and not rest.strip()
 
-    def ends_before(self, start: str, said: str, *, closes: bool) -> bool:
+    def ends_before(self, start: str, text: str, *, closes: bool) -> bool:
         """Return True if the fence ends before this line, which is then outside of it.
 
         Args:
             start: the line's white space and markers.
-            said: the beginning of its text, if any.
+            text: the beginning of its text, if any.
             closes: it would be the fence's end.
         """
-        n, rest = _continued(self.boxes, start)
-        blank = not said and not rest.strip()
+        n, rest = _open_containers(self.boxes, start)
+        blank = not text and not rest.strip()
         first, self.first = self.first, self.first and blank and min(self.boxes, default=0) < 0
         if n == len(self.boxes):
             return False
         sure = tuple(box for box in self.boxes if box >= 0)
-        if self.boxes[n] < 0 and _continued(sure, start)[0] == len(sure):
-            return self._less_indented(sure, said, first=first, closes=closes or blank)
-        fence, quoted, begun = said[:3] in FENCES, 0 in self.boxes[n:], bool(_begun(rest)[0])
+        if self.boxes[n] < 0 and _open_containers(sure, start)[0] == len(sure):
+            return self._less_indented(sure, text, first=first, closes=closes or blank)
+        fence, quoted, begun = text[:3] in FENCES, 0 in self.boxes[n:], bool(_containers_in(rest)[0])
         if self.bare:
             return fence or (self.lapsed and blank)
         if blank or closes:
@@ -73,10 +73,10 @@ class Containers:
             self.boxes = ()
         return False
 
-    def _less_indented(self, sure: Boxes, said: str, *, first: bool, closes: bool) -> bool:
+    def _less_indented(self, sure: Boxes, text: str, *, first: bool, closes: bool) -> bool:
         """Return True if the fence ends before a line that is only less indented: outside of an item, or code."""
         if self.bare or closes:
-            return self.bare and said[:3] in FENCES
+            return self.bare and text[:3] in FENCES
         if first:
             self.boxes = sure
         else:
@@ -86,8 +86,8 @@ class Containers:
 
 def around(start: str) -> Containers | None:
     """Return the containers of a fence with this white space and these markers before it in its line, if any."""
-    whole = _expanded(start)
-    begun, rest = _begun(whole.lstrip(" "))
+    whole = _expand(start)
+    begun, rest = _containers_in(whole.lstrip(" "))
     indent = len(whole) - len(whole.lstrip(" "))
     if begun and begun[0]:
         begun = (indent + begun[0], *begun[1:])
@@ -97,9 +97,9 @@ def around(start: str) -> Containers | None:
     return Containers(boxes) if boxes else None
 
 
-def _continued(boxes: Boxes, start: str) -> tuple[int, str]:
+def _open_containers(boxes: Boxes, start: str) -> tuple[int, str]:
     """Return the number of containers that a line is in, and the rest of its beginning."""
-    rest = _expanded(start)
+    rest = _expand(start)
     for n, indent in enumerate(boxes):
         if indent and len(rest) - len(rest.lstrip(" ")) >= abs(indent):
             rest = rest[abs(indent) :]
@@ -112,14 +112,14 @@ def _continued(boxes: Boxes, start: str) -> tuple[int, str]:
 
 def columns(space: str) -> int:
     """Return the width of white space at the beginning of a line."""
-    return len(_expanded(space))
+    return len(_expand(space))
 
 
-def _expanded(start: str) -> str:
+def _expand(start: str) -> str:
     return start.replace("\r", "").expandtabs(_TAB)
 
 
-def _begun(rest: str) -> tuple[Boxes, str]:
+def _containers_in(rest: str) -> tuple[Boxes, str]:
     """Return the containers that begin in this beginning of a line, and the rest of it."""
     found: list[int] = []
     while True:

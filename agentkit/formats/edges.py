@@ -76,7 +76,7 @@ def closers(format: Format) -> tuple[str | Tag, ...]:
     return tuple(sorted(found, key=lambda edge: -len(edge if isinstance(edge, str) else edge.name)))
 
 
-def unclosed(text: str, closers_of: Mapping[str, Sequence[str | Tag]]) -> bool:
+def is_unclosed(text: str, closers_of: Mapping[str, Sequence[str | Tag]]) -> bool:
     """Return True if a call at a text's start does not end in it; False if these formats' calls have no such end."""
     ends = [edge_text(edge).strip().removesuffix(">") for own in closers_of.values() for edge in own]
     return bool(ends) and not any(end in text for end in ends)
@@ -84,7 +84,7 @@ def unclosed(text: str, closers_of: Mapping[str, Sequence[str | Tag]]) -> bool:
 
 def _closes(edge: str | Tag) -> bool:
     """Return True if only a call's end is written like this; a fence is one if a token follows it."""
-    return not weak(edge) or (fenced(edge) and isinstance(edge, str) and "<" in edge)
+    return not weak(edge) or (is_fence(edge) and isinstance(edge, str) and "<" in edge)
 
 
 def is_list(shape: Shape) -> bool:
@@ -111,7 +111,7 @@ _COMMON: Final = ("", "[", "{", "]", "}", "<tool>")
 
 def weak(edge: str | Tag) -> bool:
     """Return True if this is common in prose, so that only an offered tool's name makes it the start of a call."""
-    return not isinstance(edge, Tag) and (edge.strip() in _COMMON or (fenced(edge) and not _LABELLED(edge.strip())))
+    return not isinstance(edge, Tag) and (edge.strip() in _COMMON or (is_fence(edge) and not _LABELLED(edge.strip())))
 
 
 @cache
@@ -123,6 +123,6 @@ def marked(shape: Shape) -> bool:
     return not all(weak(edge if isinstance(edge, Tag) else edge.strip("[]{} \n")) for edge in edges)
 
 
-def fenced(edge: object) -> bool:
+def is_fence(edge: object) -> bool:
     """Return True for the beginning of a code fence."""
     return isinstance(edge, str) and edge.lstrip().startswith("```")

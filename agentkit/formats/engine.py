@@ -19,7 +19,7 @@ from agentkit.formats.format import Format, Limits
 from agentkit.formats.lost_calls import answer_lost_call
 from agentkit.formats.nextcall import next_at_once
 from agentkit.formats.openers import Opener, openers_of
-from agentkit.formats.prose_state import Reached
+from agentkit.formats.prose_state import ProseState
 from agentkit.formats.prosereader import ProseReader
 from agentkit.formats.quoting import Quoting
 from agentkit.formats.reader import CONSUMED, Damage, Reader, Wait
@@ -95,7 +95,7 @@ class Parser(Reader):
     `internal_error` of the call in which it appeared, and is logged.
     """
 
-    __slots__ = ("calls", "faulty", "left", "prose", "run", "told")
+    __slots__ = ("calls", "faulty", "overlap", "prose", "resume_state", "run")
 
     def __init__(
         self,
@@ -116,16 +116,16 @@ class Parser(Reader):
         fence = openers.fence if in_code == "reply" else None
         self.prose = ProseReader(self, openers, Quoting(off=in_code == "execute"), fence)
         self.calls = Calls(self, openers, self.prose)
-        self.told = 0  # how much of the text before is read once more, and told already
+        self.overlap = 0  # characters of the text before that are read once more
         self.faulty = -1  # the last call in which a bug of ours appeared
         inside = declared[0].thinking[0][1] if thinking and declared and declared[0].thinking else None
         if after is not None:
-            if after.left is None:
+            if after.resume_state is None:
                 raise FormatError("after=: expected a parser that is closed; close() returns its last events")
-            self.prose.follow(after.left)
-            self.begin_again(after.left.tail)
-            self.told = len(after.left.tail)
-        self.left: Reached | None = None  # once it is closed
+            self.prose.copy_from(after.resume_state)
+            self.begin_again(after.resume_state.tail)
+            self.overlap = len(after.resume_state.tail)
+        self.resume_state: ProseState | None = None  # once it is closed
         self.run = self._text(inside)
 
     def take(self, text: str) -> list[SourceEvent]:
@@ -155,7 +155,7 @@ class Parser(Reader):
         events += self._read_on(text if short else "", last=True)
         while not self.ended:  # a call that was too long has been abandoned; read the text after it
             events += self._read_on("", last=True)
-        self.left = self.prose.left or self.prose.before("")
+        self.resume_state = self.prose.resume_state or self.prose.with_tail("")
         del self.calls, self.prose  # they refer to this parser: without them its memory is free at once
         return events
 
@@ -177,7 +177,7 @@ class Parser(Reader):
             try:
                 next(self.run)
             except StopIteration:
-                self.calls.settle()
+                self.calls.end_list()
                 break
             except Exception as fault:  # noqa: BLE001 - any bug costs one call, and ends no run
                 _LOG.exception("agentkit failed to read a model's text, at position %d", self.offset)
@@ -190,20 +190,20 @@ class Parser(Reader):
         if self.list_start >= 0:
             events, self.out = events[: self.list_start], events[self.list_start :]
             self.fast_path, self.list_start = None, 0
-        return self._untold(events) if self.told else events
+        return self._without_overlap(events) if self.overlap else events
 
-    def _untold(self, events: Iterable[SourceEvent]) -> list[SourceEvent]:
+    def _without_overlap(self, events: Iterable[SourceEvent]) -> list[SourceEvent]:
         """Return the events without those that were emitted for the text before: no call is in that."""
-        untold = []
+        kept = []
         for event in events:
-            if self.told and isinstance(event, Text | Thinking | Markup | InventedResult):
-                said = event.text[self.told :]
-                self.told -= len(event.text) - len(said)
+            if self.overlap and isinstance(event, Text | Thinking | Markup | InventedResult):
+                said = event.text[self.overlap :]
+                self.overlap -= len(event.text) - len(said)
                 event = event._replace(text=said)
                 if not said:
                     continue
-            untold.append(event)
-        return untold
+            kept.append(event)
+        return kept
 
     def _after_fault(self, fault: Exception) -> Wait:
         """Answer the call in which a bug of ours appeared, and continue after it.
@@ -222,7 +222,7 @@ class Parser(Reader):
             if self.offset == self.mark:
                 yield from self.more()
                 self.at = min(self.at + 1, len(self.buf))
-            self.calls.refuse(call or self.calls.unknown(), damage, self.raw())
+            self.calls.refuse(call or self.calls.unknown_call(), damage, self.raw())
         self.calls.close_call()
         if self.at < len(self.buf) or not self.ended:
             yield from self._text()
@@ -231,10 +231,11 @@ class Parser(Reader):
         """Answer a call that is longer than it may be; all later text may be inside it, and is text."""
         message = f"the call is longer than {self.limits.call} characters; what follows is not read"
         self.fast_path, self.at = None, len(self.buf)
-        self.calls.refuse(self.calls.call or self.calls.unknown(), Damage("limit", message, self.offset), self.raw())
+        call = self.calls.call or self.calls.unknown_call()
+        self.calls.refuse(call, Damage("limit", message, self.offset), self.raw())
         self.calls.close_call()
         while True:
-            self.say(Text, len(self.buf))
+            self.emit(Text, len(self.buf))
             if self.ended:
                 return
             yield
@@ -243,10 +244,10 @@ class Parser(Reader):
         """Read the rest of the region in which the text starts, if any; else a byte order mark."""
         if thinking:
             yield from read_opened_thinking(self.prose, thinking)
-        elif self.prose.within is not None:
-            yield from self.prose.within(self.prose)
+        elif self.prose.continuation is not None:
+            yield from self.prose.continuation(self.prose)
         elif not self.offset and self.buf.startswith(_MARK):
-            self.say(Text, len(_MARK))
+            self.emit(Text, len(_MARK))
 
     def _text(self, thinking: str | None = None) -> Wait:
         """Text and calls in turn, to the text's end; it may start inside `thinking`."""
@@ -264,7 +265,7 @@ class Parser(Reader):
                 return
             after_call = False
             if self.list_start >= 0 and not self.calls.continues(entries):
-                self.calls.settle()
+                self.calls.end_list()
             for entry in entries:
                 if entry.kind == "parameter" or (entry.weak and self.prose.other is not None):
                     continue  # outside of a call; in damaged JSON
@@ -272,7 +273,7 @@ class Parser(Reader):
                 if apart and (yield from answer_lost_call(self.calls, entries)):
                     after_call = True  # it opens a call or a section, even if the first one is damaged
                     break
-                if self.calls.at_once(entry) or (yield from self._enter(entry)):
+                if self.calls.read_at_once(entry) or (yield from self._enter(entry)):
                     after_call = entry.kind not in ("thinking", "answer", "markup", "aside")
                     after_call |= entry.kind == "aside" and self.calls.section is not None  # which it does not end
                     break
@@ -282,7 +283,7 @@ class Parser(Reader):
     def _opens_nothing(self, entries: Sequence[Opener]) -> Generator[None, None, bool]:
         """Emit at least one character as text, as no call opens here; True if a call is answered."""
         if self.list_start >= 0:
-            self.calls.settle(unread=True, cut=self.calls.may_continue())
+            self.calls.end_list(unread=True, cut=self.calls.may_continue())
         if self.offset >= 0 and (yield from answer_lost_call(self.calls, entries)):
             return True
         self.calls.section = None

@@ -17,7 +17,7 @@ T = TypeVar("T")
 _CACHE_SIZE: Final = 64  # an application has few sets of formats and tools
 
 
-class Remembered(Generic[T]):
+class IdentityCache(Generic[T]):
     """A cache of results for particular formats and tools; the latest ones are kept."""
 
     def __init__(self) -> None:

@@ -12,7 +12,16 @@ from typing import Any
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import Envelope, KeyEnvelope
 from agentkit.formats.jsontext import GOES_ON
-from agentkit.formats.otherkeys import BESIDE, NESTED, NoReading, arguments_elsewhere, beside, describes, either, id_of
+from agentkit.formats.otherkeys import (
+    CALL_KEYS,
+    NESTED,
+    NoReading,
+    ambiguous_key,
+    arguments_elsewhere,
+    describes,
+    extra_arguments,
+    id_of,
+)
 from agentkit.formats.reader import Damage, Decline, Reader, pattern
 from agentkit.schemas.typed.literals import Literals
 from agentkit.schemas.typed.repairs import DOUBLY_ENCODED
@@ -21,7 +30,7 @@ from agentkit.unicode import without_surrogates
 
 
 @dataclass(frozen=True, slots=True)
-class Repaired:
+class RepairedCall:
     """A damaged call that can be read: its arguments, the repairs that it took, and where in its text it ends."""
 
     arguments: dict[str, Any]
@@ -29,7 +38,7 @@ class Repaired:
     end: int
 
 
-def repaired_call(r: Reader, call: CallReader, raw: str) -> Repaired | None:
+def repaired_call(r: Reader, call: CallReader, raw: str) -> RepairedCall | None:
     """Read a damaged call; None if the permitted repairs are not enough.
 
     Reports that the call has started, if that was not yet known.
@@ -58,7 +67,7 @@ def repaired_call(r: Reader, call: CallReader, raw: str) -> Repaired | None:
             call.begin(r, name)
         except (Decline, Damage):
             return None
-    return Repaired(arguments, repairs, end)
+    return RepairedCall(arguments, repairs, end)
 
 
 def _body(call: CallReader, raw: str, start: int, *, ended: bool) -> tuple[Any, tuple[str, ...], int]:
@@ -112,9 +121,11 @@ def _enveloped(call: CallReader, part: Envelope, value: dict[str, Any]) -> tuple
     tool = call.tools.get(name) if isinstance(name, str) else None
     key = next((key for key in part.arguments if key in value), None)
     given = value.get(key) if key is not None else None
-    others = {k: v for k, v in value.items() if k not in (part.name, *part.arguments, *BESIDE)}
+    others = {k: v for k, v in value.items() if k not in (part.name, *part.arguments, *CALL_KEYS)}
     call.id = call.id or id_of(value)
-    if describes(tool, others, given) or (key is not None and (either(tool, given, value) or beside(tool, others))):
+    if describes(tool, others, given) or (
+        key is not None and (ambiguous_key(tool, given, value) or extra_arguments(tool, others))
+    ):
         raise NoReading("ambiguous_call", "expected one reading")
     if key is None and others:
         return name, *arguments_elsewhere(tool, others)

@@ -109,7 +109,7 @@ def _scan_arrived(r: Reader, index: int | None, parameter: str | None) -> Span |
     if index is None:
         r.at = end
     else:
-        r.tell(end, index, parameter)
+        r.emit_argument(end, index, parameter)
     return span
 
 
@@ -171,15 +171,15 @@ class _Scan:
         self.stack: list[str] = []
         self.loose = False
 
-    def settle(self) -> None:
+    def consume(self) -> None:
         if self.index is None:
             self.r.at = self.p
         else:
-            self.r.tell(self.p, self.index, self.parameter)
+            self.r.emit_argument(self.p, self.index, self.parameter)
 
     def pause(self, search: Search | None = None) -> None:
         """Consume up to `p` before waiting for more; text in which `search` finds nothing passes without a decision."""
-        self.settle()
+        self.consume()
         if self.r.ended:
             raise Damage("truncated_call", "the text ended inside the JSON", self.r.offset, ended=True)
         if search is not None and self.index is not None:
@@ -190,7 +190,7 @@ class _Scan:
 
     def refused(self, wanted: str) -> Damage:
         at = self.r.base + self.p
-        self.settle()
+        self.consume()
         return Damage("invalid_json", f"expected {wanted}", at, got=True)
 
     def run(self) -> Generator[None, None, Span]:
@@ -209,7 +209,7 @@ class _Scan:
             else:
                 state = yield from self.symbol(state, c)
             if not self.stack and state == _NEXT:
-                self.settle()
+                self.consume()
                 return Span(start, self.r.offset, loose=self.loose)
 
     def symbol(self, state: int, c: str) -> Generator[None, None, int]:

@@ -44,7 +44,7 @@ def answer_lost_call(calls: Calls, entries: Sequence[Opener]) -> Generator[None,
         return True
     found: list[tuple[bool, int, Opener]] = []
     for entry in (entry for entry in entries if entry.kind in ("call", "section")):
-        if (yield from calls.mentions(entry)):
+        if (yield from calls.is_mention(entry)):
             return False
         match = (yield from r.sees(opening_of(entry))) or (yield from r.sees(_with_attributes(entry)))
         found += [(not entry.weak, match.end() - r.at, entry)] if match else []
@@ -59,8 +59,8 @@ def answer_lost_call(calls: Calls, entries: Sequence[Opener]) -> Generator[None,
     rest = _rest(calls.openers, entry, r.buf[r.at + size : r.at + size + _REACH])
     again = (length for sure, length, opener in found if sure and _is_markup(r, opener, length))
     if markup := max(again, default=0):
-        calls.say_before()
-        r.say(Markup, r.at + markup)
+        calls.emit_before()
+        r.emit(Markup, r.at + markup)
         return True
     named = _names_a_tool(calls.openers, entry)(rest)
     cut = r.ended and r.at + size + len(rest) == len(r.buf) and (_is_cut(entry, rest, named) or r.cut > r.offset + size)
@@ -175,7 +175,7 @@ def _refuse(calls: Calls, entry: Opener, size: int, message: str = _LOST, *, cut
     """The error for a call that cannot be read from its opening on."""
     r = calls.r
     r.open()
-    call = calls.fresh(entry)
+    call = calls.new_call(entry)
     call.arguments.tool = entry.tool
     r.at += size
     damage = Damage("truncated_call" if cut else "invalid_json", message, r.offset, got=True, ended=cut)

@@ -28,11 +28,11 @@ def next_at_once(calls: Calls) -> list[Opener] | None:
     It must after a call whose opening is common in prose.
     """
     r, last = calls.r, calls.last
-    if last is None or last.weak or r.at >= len(r.buf) or calls.fenced or calls.prose.quoting.quoted:
+    if last is None or last.weak or r.at >= len(r.buf) or calls.fence_end or calls.prose.quoting.quoted:
         return None
-    key = (id(last), id(calls.section), id(calls.reopen), calls.prose.quoting.off)
+    key = (id(last), id(calls.section), id(calls.last_section), calls.prose.quoting.off)
     if (known := calls.openers.following.get(key)) is None:  # it keeps the objects with these identities
-        known = calls.openers.following[key] = (_following(calls, last.shape), last, calls.section, calls.reopen)
+        known = calls.openers.following[key] = (_following(calls, last.shape), last, calls.section, calls.last_section)
     pattern, opened = known[0]
     if (found := pattern.match(r.buf, r.at)) is None:
         return None
@@ -67,7 +67,7 @@ def _opened(calls: Calls, text: str) -> list[Opener]:
     """Return the openers that the reader finds at this text after the last call; none if it would wait or emit."""
     r = Reader(calls.r.limits, calls.r.repairs)
     probe = Calls(r, calls.openers, ProseReader(r, calls.openers, Quoting(off=calls.prose.quoting.off), None))
-    probe.last, probe.section, probe.reopen = calls.last, calls.section, calls.reopen
+    probe.last, probe.section, probe.last_section = calls.last, calls.section, calls.last_section
     r.buf = f"\n{text}"
     try:
         next(after_call(probe))

@@ -28,10 +28,10 @@ from agentkit.formats.format import (
     TagParameters,
     ToolElement,
 )
-from agentkit.formats.identity_cache import Remembered
+from agentkit.formats.identity_cache import IdentityCache
 from agentkit.formats.other_json import ARRAY
-from agentkit.formats.reader import Delimiter, Search, any_beginning, behind, literal, pattern
-from agentkit.formats.tags import AFTER_NAME, PREFIX, TAG_PART, fold_name, spelt, tag, tag_of
+from agentkit.formats.reader import Delimiter, Search, after_first, any_beginning, literal, pattern
+from agentkit.formats.tags import AFTER_NAME, PREFIX, TAG_PART, fold_name, name_pattern, tag, tag_of
 from agentkit.formats.valueends import Elements
 from agentkit.toolspec import Layout, ToolSpec
 
@@ -44,9 +44,9 @@ TAG: Final = Delimiter(
 )
 """Any tag up to its name's end, with or without a namespace."""
 
-_INSIDE: Final[Mapping[type, str]] = {Envelope: behind("[ {"), PythonCall: r"(?!\d{1,4}\])"}
+_INSIDE: Final[Mapping[type, str]] = {Envelope: after_first("[ {"), PythonCall: r"(?!\d{1,4}\])"}
 """A pattern for text after a section's opening of one character, by the part that its calls begin with."""
-_IN_OBJECT: Final = "|".join([behind('{ "'), "[\"'\u201c\u201d\u2018\u2019`n]"])
+_IN_OBJECT: Final = "|".join([after_first('{ "'), "[\"'\u201c\u201d\u2018\u2019`n]"])
 """A pattern for text after the bracket of a call's object, also of one in other quotes."""
 
 BLOCKS: Final = (
@@ -79,14 +79,14 @@ class Table:
 
     __slots__ = (
         "__dict__",
-        "behind",
+        "after_first",
         "closers",
         "elements",
         "lines",
         "literals",
         "loose",
         "named",
-        "spelt",
+        "spellings",
         "tags",
         "words",
     )
@@ -98,27 +98,27 @@ class Table:
         self.tags: Final[dict[tuple[str, bool], list[Opener]]] = {}
         self.literals: Final[dict[str, list[Opener]]] = {}
         self.loose: Final[dict[str, list[Opener]]] = {}  # by the name of the tag that a literal is
-        self.spelt: Final[dict[str, str]] = {}
-        self.behind: Final[dict[str, set[str]]] = {}  # by an opener's first character, patterns for the text after it
+        self.spellings: Final[dict[str, str]] = {}
+        self.after_first: Final[dict[str, set[str]]] = {}  # text after a first character, as patterns
         self.lines: Final[list[Opener]] = []
         self.words: Final[list[str]] = []
         for format, shape in ((f, shape) for f in formats for shape in (*f.shapes, *lists_of(f))):
             self._add(format, shape, tools)
         for format in formats:  # after all calls: what begins a call is never only markup
             for tag_open, tag_close in format.thinking:
-                self._literal(tag_open, Opener("thinking", format, Shape(()), close=tag_close))
+                self._add_literal(tag_open, Opener("thinking", format, Shape(()), close=tag_close))
             for answer_open, answer_close in format.answer:
-                self._literal(answer_open, Opener("answer", format, Shape(()), close=answer_close))
+                self._add_literal(answer_open, Opener("answer", format, Shape(()), close=answer_close))
             for text in format.markup:
-                self._literal(text, Opener("markup", format, Shape(())))
+                self._add_literal(text, Opener("markup", format, Shape(())))
 
     def _add(self, format: Format, shape: Shape, tools: Sequence[ToolSpec]) -> None:
         first = shape.first
         if shape.section is not None:
             opened = Opener("section", format, shape, weak=weak(shape.section.open))
-            self._edge(shape.section.open, opened, _INSIDE.get(type(first), ""))
+            self._add_edge(shape.section.open, opened, _INSIDE.get(type(first), ""))
             if not weak(shape.section.close):
-                self._edge(shape.section.close, Opener("close", format, shape))
+                self._add_edge(shape.section.close, Opener("close", format, shape))
         match first:
             case ToolElement(layout):
                 elements = self.elements[layout] = Elements()
@@ -126,56 +126,56 @@ class Table:
                     tool = tool.with_element(layout)
                     assert tool.element is not None
                     elements.add(tool.element)
-                    self._tag(tool.element.tag, False, Opener("call", format, shape, tool))
+                    self._add_tag(tool.element.tag, False, Opener("call", format, shape, tool))
             case NameTag(name):
-                self._edge(f"<{name}" if " " in name else Tag(name), Opener("call", format, shape))
+                self._add_edge(f"<{name}" if " " in name else Tag(name), Opener("call", format, shape))
             case str(text):
-                self._edge(text, Opener("call", format, shape, weak=weak(text)))
+                self._add_edge(text, Opener("call", format, shape, weak=weak(text)))
             case Envelope() if shape.section is None:
-                self._literal("{", Opener("call", format, shape, weak=True), _IN_OBJECT)
+                self._add_literal("{", Opener("call", format, shape, weak=True), _IN_OBJECT)
             case Name() | PythonCall() if shape.section is None:
                 self.lines.append(Opener("call", format, shape, weak=True))
-        self._parameters(format, shape, tools)
+        self._add_parameters(format, shape, tools)
 
-    def _parameters(self, format: Format, shape: Shape, tools: Sequence[ToolSpec]) -> None:
+    def _add_parameters(self, format: Format, shape: Shape, tools: Sequence[ToolSpec]) -> None:
         """Add the start of a parameter, outside of any call."""
         for part in shape.call:
             if isinstance(part, TagParameters):
                 tag = f"<{part.name}" if " " in part.name else Tag(part.name)
-                self._edge(tag, Opener("parameter", format, shape))
+                self._add_edge(tag, Opener("parameter", format, shape))
             elif isinstance(part, Pairs | NestedTags):
                 key = part.key if isinstance(part, Pairs) else f"{part.token}<"
-                self._edge(key, Opener("parameter", format, shape))
+                self._add_edge(key, Opener("parameter", format, shape))
             elif isinstance(part, ToolElement):
                 for equals in ("='", '="'):  # an attribute that may quote a call, as one without "<" does not
-                    self._literal(equals, Opener("parameter", format, shape), r"[\"'](?![^\"'<]{0,64}[\"'])")
+                    self._add_literal(equals, Opener("parameter", format, shape), r"[\"'](?![^\"'<]{0,64}[\"'])")
                 for name in {name for tool in tools for name in tool.parameters.get("properties", {})}:
                     if (fold_name(name), False) not in self.tags:
-                        self._tag(name, False, Opener("parameter", format, shape))
+                        self._add_tag(name, False, Opener("parameter", format, shape))
 
-    def _edge(self, edge: str | Tag, entry: Opener, inside: str = "") -> None:
+    def _add_edge(self, edge: str | Tag, entry: Opener, inside: str = "") -> None:
         if isinstance(edge, Tag):
-            self._tag(edge.name, edge.closing, entry)
+            self._add_tag(edge.name, edge.closing, entry)
         elif edge.strip():
-            self._literal(opener(edge), entry, behind(edge.strip()) or inside)
-            if _tells(entry) and (name := tag_of(edge)):
+            self._add_literal(opener(edge), entry, after_first(edge.strip()) or inside)
+            if _opens_only_calls(entry) and (name := tag_of(edge)):
                 self.loose.setdefault(fold_name(name), []).append(entry)
-                self.behind["<"].add(f"[{name[0].lower()}{name[0].upper()}]")
+                self.after_first["<"].add(f"[{name[0].lower()}{name[0].upper()}]")
 
-    def _tag(self, name: str, closes: bool, entry: Opener) -> None:
+    def _add_tag(self, name: str, closes: bool, entry: Opener) -> None:
         self.tags.setdefault((fold_name(name), closes), []).append(entry)
         word = (first := name[:1] or "_").isalnum() or first == "_"  # as most are: to escape each would cost more
-        self.behind.setdefault("<", set()).add(r"[/\w]" if word else rf"[/\w{re.escape(first)}]")
+        self.after_first.setdefault("<", set()).add(r"[/\w]" if word else rf"[/\w{re.escape(first)}]")
 
-    def _literal(self, text: str, entry: Opener, follows: str | None = None) -> None:
+    def _add_literal(self, text: str, entry: Opener, follows: str | None = None) -> None:
         text = text.strip()
         if text[0].isalnum():  # letters are everywhere in prose: such an opener counts at the start of a line
             self.lines.append(entry if entry.kind == "call" else replace(entry, word=text))
             self.words.append(text)
             return
         key = "".join(text.split())
-        self.spelt[key] = text
-        self.behind.setdefault(text[0], set()).add(behind(text) if follows is None else follows)
+        self.spellings[key] = text
+        self.after_first.setdefault(text[0], set()).add(after_first(text) if follows is None else follows)
         entries = self.literals.setdefault(key, [])
         if entry.kind not in ("thinking", "answer", "markup") or not any(e.kind == entry.kind for e in entries):
             entries.append(entry)
@@ -231,7 +231,7 @@ class Table:
         """Return a regular expression for all openings that only calls have."""
         either: dict[str, None] = {}
         for entry in (entry for found in (*self.literals.values(), *self.tags.values()) for entry in found):
-            if _tells(entry):
+            if _opens_only_calls(entry):
                 either[opening_of(entry).regex.pattern] = None
         return "|".join(either)
 
@@ -265,25 +265,25 @@ class Stops:
     """Searches for the places where prose stops, from the text after openers' first characters, and line starts.
 
     That is at openers, judged by their first two characters, and at backticks and line ends, which begin and end quoted
-    text and lines. `search` is for prose at the start of a line or in a code span, `within` for all other prose: there
+    text and lines. `search` is for prose at the start of a line or in a code span, `in_line` for all other prose: there
     a line end needs no decision if the next line opens nothing. Both find a backslash at the end.
     `bare` says that they also find the start of other JSON, as a call may be JSON that nothing marks as one.
     """
 
-    __slots__ = ("bare", "search", "within")
+    __slots__ = ("bare", "in_line", "search")
 
-    def __init__(self, behind: Mapping[str, Iterable[str]], starts: Iterable[str], *, bare: bool) -> None:
+    def __init__(self, after_first: Mapping[str, Iterable[str]], starts: Iterable[str], *, bare: bool) -> None:
         if bare:
-            behind = {**behind, "[": (*behind.get("[", ()), ARRAY)}
-        firsts = "".join(sorted(behind))
-        opening = "".join(rf"|{re.escape(c)}(?={'|'.join(sorted(behind[c]))}|\Z)" for c in firsts)
+            after_first = {**after_first, "[": (*after_first.get("[", ()), ARRAY)}
+        firsts = "".join(sorted(after_first))
+        opening = "".join(rf"|{re.escape(c)}(?={'|'.join(sorted(after_first[c]))}|\Z)" for c in firsts)
         stops = re.escape("`~" + firsts + "".join(sorted(starts)))
         item = r"(?:(?:>|(?:[-+*]|\d{1,9}[.)])[ \t])[ \t]{0,7}+){0,4}+"  # markers, after which a fence may begin
         nothing = rf"[^\s{stops}>\-+*\d]|[-+*]\S|\d{{1,9}}+(?:[^\d.)]|[.)]\S)"
         self.bare: Final = bare
         self.search: Final[Search] = re.compile(rf"[`~\n]{opening}|\\\Z").search
         line_end = rf"\n(?!\s{{0,64}}+{item}(?:{nothing}))"
-        self.within: Final[Search] = re.compile(rf"`|~(?=~~|~?\Z){opening}|\\\Z|{line_end}").search
+        self.in_line: Final[Search] = re.compile(rf"`|~(?=~~|~?\Z){opening}|\\\Z|{line_end}").search
 
 
 class LineStart:
@@ -340,18 +340,18 @@ class Openers:
         self._parameter_kinds: dict[int, ParameterKinds] = {}
         self.following: Final[dict[tuple[int, ...], Any]] = {}  # by the identities of openers: what `nextcall` knows
         self.fence = Opener("fence", formats[0], Shape(())) if formats else None
-        self.literal = one_of(tuple([table.spelt[key] for key in sorted(table.literals, key=len, reverse=True)]))
+        self.literal = one_of(tuple([table.spellings[key] for key in sorted(table.literals, key=len, reverse=True)]))
         self.line = LineStart(table.words, [*table.named], table.lines) if table.lines else None
         self.asides = Asides(table.tag_names(tools), table.literals.keys(), [format.result.mark for format in formats])
-        for first, following in self.asides.behind():
-            table.behind.setdefault(first, set()).add(following)
+        for first, following in self.asides.first_characters():
+            table.after_first.setdefault(first, set()).add(following)
         firsts = re.escape("".join({name[0] for name in table.loose}))
         self.may_be_loose = re.compile(rf"<(?:\Z|[{firsts}])" if firsts else "(?!)", re.IGNORECASE).match
         self.lists = any(e.weak and isinstance(e.shape.first, PythonCall) for e in table.literals.get("[", ()))
         if self.lists:
-            table.behind["["].add(r"\s{0,64}[\"']")
+            table.after_first["["].add(r"\s{0,64}[\"']")
         starts = self.line.firsts if self.line is not None else ()
-        self.stops = Stops(table.behind, starts, bare=bool(table.literals.keys() & set("{[")))
+        self.stops = Stops(table.after_first, starts, bare=bool(table.literals.keys() & set("{[")))
         table.share_beginnings()
 
     def derive(self, make: Callable[[Openers, K], T], of: K) -> T:
@@ -386,7 +386,7 @@ def opening_of(entry: Opener) -> Delimiter:
     """Return the delimiter of the opening of a call or a section."""
     section, first = entry.shape.section, entry.shape.first
     if entry.tool is not None and entry.tool.element is not None:
-        return Delimiter(rf"<{PREFIX}{spelt(entry.tool.element.tag)}(?![\w.-])", TAG_PART, re.IGNORECASE)
+        return Delimiter(rf"<{PREFIX}{name_pattern(entry.tool.element.tag)}(?![\w.-])", TAG_PART, re.IGNORECASE)
     if entry.kind == "section" and section is not None:
         return edge_delimiter(section.open)
     match first:
@@ -397,7 +397,7 @@ def opening_of(entry: Opener) -> Delimiter:
     return literal("{")
 
 
-def _tells(entry: Opener) -> bool:
+def _opens_only_calls(entry: Opener) -> bool:
     """Return True if only a call begins like this."""
     return entry.kind in ("call", "section") and not entry.weak
 
@@ -416,7 +416,7 @@ def _check_tools(tools: Iterable[object]) -> None:
             raise FormatError(f"a tool has no name: {tool!r:.60}")
 
 
-_made: Remembered[Openers] = Remembered()
+_made: IdentityCache[Openers] = IdentityCache()
 
 
 def openers_of(formats: Sequence[Format], tools: Sequence[ToolSpec]) -> Openers:

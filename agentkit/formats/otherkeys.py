@@ -14,7 +14,7 @@ from agentkit.schemas.typed import values
 from agentkit.schemas.typed.repairs import ARGUMENTS_KEY, DOUBLY_ENCODED
 from agentkit.toolspec import ToolSpec
 
-BESIDE: Final = ("type", "id", "index", "call_id", "tool_call_id")
+CALL_KEYS: Final = ("type", "id", "index", "call_id", "tool_call_id")
 """Keys that may be next to name and arguments and mean nothing for the call."""
 
 _IDS: Final = ("id", "call_id", "tool_call_id")
@@ -56,7 +56,7 @@ def arguments_elsewhere(tool: ToolSpec | None, given: Mapping[str, Any]) -> tupl
         NoReading: no reading fits, or more than one; or a key may belong to the call or be an argument.
     """
     known = _known(tool)
-    given, idle = {k: v for k, v in given.items() if k not in BESIDE}, own_beside(tool, given)
+    given, idle = {k: v for k, v in given.items() if k not in CALL_KEYS}, own_parameters(tool, given)
     if not given and not idle:
         return {}, ()
     found: list[tuple[dict[str, Any], tuple[str, ...]]] = []
@@ -83,12 +83,12 @@ def only_names(tool: ToolSpec | None, given: Mapping[str, Any]) -> bool:
     found = [value for key, value in given.items() if key in OTHER_ARGUMENTS]
     if found:
         return all(value is None for value in found)
-    return given.keys() <= {*BESIDE} and not own_beside(tool, given)
+    return given.keys() <= {*CALL_KEYS} and not own_parameters(tool, given)
 
 
-def own_beside(tool: ToolSpec | None, given: Mapping[str, Any]) -> dict[str, Any]:
+def own_parameters(tool: ToolSpec | None, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys next to name and arguments that are also names of the tool's parameters, with their values."""
-    known = _known(tool).keys() & BESIDE
+    known = _known(tool).keys() & CALL_KEYS
     return {k: v for k, v in given.items() if k in known and not (k == "type" and v in _OF_APIS)}
 
 
@@ -98,14 +98,14 @@ def id_of(given: Mapping[str, Any]) -> str:
     return next((str(id) for id in found if isinstance(id, str | int) and not isinstance(id, bool)), "")
 
 
-def either(tool: ToolSpec | None, arguments: Any, given: Mapping[str, Any]) -> str:
+def ambiguous_key(tool: ToolSpec | None, arguments: Any, given: Mapping[str, Any]) -> str:
     """A key of the envelope of a call without arguments that may as well be its argument; empty if there is none."""
     if arguments or given.get("type") in _OF_APIS:
         return ""
-    return next(iter(own_beside(tool, given)), "")
+    return next(iter(own_parameters(tool, given)), "")
 
 
-def beside(tool: ToolSpec | None, given: Mapping[str, Any]) -> list[str]:
+def extra_arguments(tool: ToolSpec | None, given: Mapping[str, Any]) -> list[str]:
     """Return the keys next to an envelope's arguments that would also be arguments: dropping one would change the call.
 
     So would dropping a key close to a parameter's name. Any other key says nothing about the call.
@@ -177,6 +177,6 @@ def only_describes(tool: ToolSpec | None, others: Mapping[str, Any]) -> bool:
     """
     known = _known(tool)
     return "description" in others and all(
-        (key in _DECLARED and (key not in _SCHEMAS or is_schema(value))) or (key in BESIDE and key not in known)
+        (key in _DECLARED and (key not in _SCHEMAS or is_schema(value))) or (key in CALL_KEYS and key not in known)
         for key, value in others.items()
     )

@@ -51,11 +51,11 @@ _ENDS: Final = r"(?=\s{0,64}+[^\s\w.:-])"  # after a name, perhaps with white sp
 _SHORTEST: Final = 16  # characters that a call has at least; fewer are the beginning of one
 
 
-class Unlike(Exception):
+class NotPlain(Exception):
     """Calls of this shape are not read in one step."""
 
 
-class Found:
+class PlainCall:
     """A plain call: its name and id, its tool, where it starts and ends in the buffer, its arguments and their events.
 
     `start` is after the opening of a section, if that is here.
@@ -72,7 +72,7 @@ class Found:
         self.repairs: Sequence[str] = ()
 
 
-def plain_call(r: Reader, opener: Opener, openers: Openers, index: int) -> Found | None:
+def plain_call(r: Reader, opener: Opener, openers: Openers, index: int) -> PlainCall | None:
     """Return the call at the reader's position, with nothing consumed; None if its parts must read it.
 
     They must if its opening is common in prose.
@@ -85,28 +85,28 @@ def plain_call(r: Reader, opener: Opener, openers: Openers, index: int) -> Found
     tools = openers.table.named
     if (tool := tools.get(head["name"])) is None and meant(head["name"], tools):
         return None
-    found = Found(opener, index, head, tool)
+    found = PlainCall(opener, index, head, tool)
     if not plain.read(r, openers, found, head.end()):
         return None
     return found if found.end - r.at <= r.limits.call and (found.end < len(r.buf) or r.ended) else None
 
 
-def _plain(_: Openers, opener: Opener) -> PlainCall | None:
+def _plain(_: Openers, opener: Opener) -> CallPattern | None:
     """Return the patterns of a plain call that opens like this; None if it has too many forms."""
     try:
-        return PlainCall(opener.shape, opener.kind)
-    except Unlike:
+        return CallPattern(opener.shape, opener.kind)
+    except NotPlain:
         return None
 
 
-class PlainCall:
+class CallPattern:
     """The patterns of a plain call of one shape; for an opener of a section, after the section's opening.
 
     `head` matches all that precedes the values of the body, `pair` one parameter if the body has such, `tail` the rest
     of the call; `read` reads the values and the rest, and returns False if they are not plain.
 
     Raises:
-        Unlike: a part of the shape has too many forms, or only later text ends the call.
+        NotPlain: a part of the shape has too many forms, or only later text ends the call.
     """
 
     __slots__ = ("body", "head", "pair", "read", "tail")
@@ -119,7 +119,7 @@ class PlainCall:
         if isinstance(self.body, Pairs | TagParameters):
             self.read, self.pair = self._pairs, re.compile(_pair(shape, self.body)).match
         elif any(isinstance(part, Tag) for part in rest) or _opens_again(call):
-            raise Unlike
+            raise NotPlain
         else:
             self.read = self._object
             end = rf"(?={AFTER_BRACE.regex.pattern}|\Z)"
@@ -129,11 +129,11 @@ class PlainCall:
         steps = "".join(map(_step, call[: at + 1], (*call[1:], "")))
         head = f"({opening}){steps}"
         if head.count("(?P<name>") != 1 or not tail:
-            raise Unlike
+            raise NotPlain
         self.head = re.compile(head if "(?P<id>" in head else f"{head}(?P<id>(?!))?").match
         self.tail = re.compile(tail).match
 
-    def _object(self, r: Reader, openers: Openers, found: Found, start: int) -> bool:
+    def _object(self, r: Reader, openers: Openers, found: PlainCall, start: int) -> bool:
         """Read one JSON object with the C decoder."""
         if (decoded := jsontext.decode_at(r, start)) is None:
             return False
@@ -145,7 +145,7 @@ class PlainCall:
         found.deltas = [_new(ArgumentDelta, (found.index, r.buf[start:end], None))]
         return found.tool is None or openers.parameter_kinds(found.tool).fits(value)
 
-    def _pairs(self, r: Reader, openers: Openers, found: Found, start: int) -> bool:
+    def _pairs(self, r: Reader, openers: Openers, found: PlainCall, start: int) -> bool:
         """Read parameters whose values contain no edge."""
         assert isinstance(self.body, Pairs | TagParameters)
         arguments, kinds = CallArguments(), openers.parameter_kinds(found.tool) if found.tool is not None else None
@@ -208,7 +208,7 @@ def _step(part: FormatPart, following: FormatPart) -> str:
     if isinstance(part, Skip) and isinstance(following, str) and skips(part, following.strip()):
         return re.escape(part.written).replace(re.escape("{number}"), "[0-9]{1,6}+") + r"(?=\S)"
     if (written := _WRITTEN.get(type(part))) is None:
-        raise Unlike
+        raise NotPlain
     return _SPACE + written(part)
 
 

@@ -14,33 +14,33 @@ if TYPE_CHECKING:
     from agentkit.formats.reader import Wait
 
 
-class Reached:
+class ProseState:
     """The state of the reader of a text: the code, region, block or JSON that is open.
 
-    `silent` means that nothing visible was emitted yet, only calls; `within` reads the rest of an open region, aside or
-    run of marks; `block` is the indentation of the line that starts a block of Python; `blocked` is True in that block;
+    `silent` is True until visible text was emitted; `continuation` reads the rest of an open region, aside or run of
+    marks; `block` is the indentation of the line that starts a block of Python; `blocked` is True in that block;
     `other` is the open JSON, in which an unmarked call does not count; `broken` is True after a call that could not be
     read, after which none runs. `tail` is the end of the text before an interruption, if later text might have changed
     its reading: it is read once more.
     """
 
-    __slots__ = ("block", "blocked", "broken", "other", "quoting", "silent", "tail", "within")
+    __slots__ = ("block", "blocked", "broken", "continuation", "other", "quoting", "silent", "tail")
 
     def __init__(self, quoting: Quoting) -> None:
         self.quoting, self.tail = quoting, ""
         self.silent, self.broken, self.blocked = True, False, False
         self.block: int | None = None
-        self.within: Callable[[ProseReader], Wait] | None = None
+        self.continuation: Callable[[ProseReader], Wait] | None = None
         self.other: OtherJson | None = None
 
-    def follow(self, before: Reached) -> None:
-        """Take over another state, which several may take over."""
-        self.quoting, self.other, self.within = before.quoting.copy(), copy(before.other), before.within
+    def copy_from(self, before: ProseState) -> None:
+        """Become a copy of another state."""
+        self.quoting, self.other, self.continuation = before.quoting.copy(), copy(before.other), before.continuation
         self.silent, self.broken, self.blocked, self.block = before.silent, before.broken, before.blocked, before.block
 
-    def before(self, tail: str) -> Reached:
+    def with_tail(self, tail: str) -> ProseState:
         """Return this state with an end of a text that is to be read once more."""
-        place = Reached(self.quoting)
-        place.follow(self)
-        place.tail = tail
-        return place
+        state = ProseState(self.quoting)
+        state.copy_from(self)
+        state.tail = tail
+        return state

@@ -10,11 +10,11 @@ from collections.abc import Generator
 from typing import Final
 
 from agentkit.events import Text
-from agentkit.formats.edges import unclosed
+from agentkit.formats.edges import is_unclosed
 from agentkit.formats.format import Shape
 from agentkit.formats.openers import TAG, LineStart, Opener, Openers
 from agentkit.formats.other_json import BARE_LIST, JSON_REPLY, OTHER_JSON, OtherJson, wraps_calls
-from agentkit.formats.prose_state import Reached
+from agentkit.formats.prose_state import ProseState
 from agentkit.formats.quoting import Quoting
 from agentkit.formats.reader import Delimiter, Reader, Wait
 
@@ -31,36 +31,36 @@ _new = tuple.__new__
 _SPACE_RUN: Final = 1024  # white space after a call that is held back until it is known whether another call follows
 
 
-class ProseReader(Reached):
+class ProseReader(ProseState):
     """Reads text outside calls.
 
     `opening_fence` is the fence that may wrap calls; `line_tried`, the offset at which a call was last looked for at
-    the start of a line; `left`, the state at the first place after all calls that more text might have changed, if any.
+    the start of a line; `resume_state`, the state at the first place after all calls that more text might change.
     """
 
-    __slots__ = ("left", "line_tried", "openers", "opening_fence", "r")
+    __slots__ = ("line_tried", "openers", "opening_fence", "r", "resume_state")
 
     def __init__(self, r: Reader, openers: Openers, quoting: Quoting, opening_fence: Opener | None) -> None:
         super().__init__(quoting)
         self.r, self.openers, self.opening_fence = r, openers, opening_fence
         self.line_tried = -1
-        self.left: Reached | None = None
+        self.resume_state: ProseState | None = None
 
-    def end_decides(self, taken: str = "") -> None:
+    def note_undecided(self, taken: str = "") -> None:
         """Note that more text might have changed this place, after white space that was consumed without an event."""
-        if self.left is None:
-            self.left = self.before(taken + self.r.buf[self.r.at :])
+        if self.resume_state is None:
+            self.resume_state = self.with_tail(taken + self.r.buf[self.r.at :])
 
-    def look_back(self) -> None:
+    def note_cut(self) -> None:
         """Note that the text's end may have cut off an opener that was looked for here."""
         r = self.r
         if not r.ended:
             return
         near = len(r.buf) - r.at < _LONGEST
         if r.cut == r.offset or (near and self.openers.literal.part.match(r.buf, r.at)):
-            self.end_decides()
+            self.note_undecided()
 
-    def plain(self, end: int) -> None:
+    def emit_text(self, end: int) -> None:
         """Consume up to `end` as visible text."""
         r = self.r
         if text := r.buf[r.at : end]:
@@ -83,7 +83,7 @@ class ProseReader(Reached):
         while True:
             if self.openers.line is not None and (entries := (yield from self._at_line_start(self.openers.line))):
                 return entries
-            c = self._say_to_stop()
+            c = self._emit_to_stop()
             if not c and self.r.ended:
                 return None
             if not c:
@@ -97,31 +97,31 @@ class ProseReader(Reached):
     def _to_try(self, entries: list[Opener], c: str) -> list[Opener]:
         """Return the openers to try at this character: no call opens where the text is read a second time."""
         if self.r.ended:
-            self.look_back()
+            self.note_cut()
         if self.r.offset < 0:
             return [entry for entry in entries if entry.kind in _NO_CALLS]
         if c == "`" and self.silent and self.opening_fence and self.quoting.blank:
             return [*entries, self.opening_fence]
         return entries
 
-    def _say_to_stop(self) -> str:
+    def _emit_to_stop(self) -> str:
         """Emit visible text up to the next place that needs a decision.
 
         Returns the character there; a line end, already emitted; or nothing if more text is needed.
         """
         r = self.r
         inside = self.quoting.inside
-        found = (self.openers.stops.within if inside else self.openers.stops.search)(r.buf, r.at)
+        found = (self.openers.stops.in_line if inside else self.openers.stops.search)(r.buf, r.at)
         c = found[0] if found else ""
         if found is None or c == "\\":  # a backslash may escape what comes next
-            self.plain(len(r.buf))
+            self.emit_text(len(r.buf))
             if not c and not r.ended and self.quoting.calm and self.other is None:
-                r.set_fast_path(self.openers.stops.within if self.quoting.inside else self.openers.stops.search, Text)
+                r.set_fast_path(self.openers.stops.in_line if self.quoting.inside else self.openers.stops.search, Text)
             return ""
         if c == "\n":  # the first line's end may need no decision once the line has been emitted
-            self.plain(found.end() if inside or found.start() == r.at else found.start())
+            self.emit_text(found.end() if inside or found.start() == r.at else found.start())
             return "\n"
-        self.plain(found.start())
+        self.emit_text(found.start())
         if c != "`" and not r.ended and _UNDECIDED(r.buf, r.at):
             return ""  # the next characters may show that it opens nothing
         return c
@@ -136,19 +136,19 @@ class ProseReader(Reached):
         if line.block is None and (c := r.buf[r.at : r.at + 1]).strip() and c not in line.firsts:
             return []
         while len(space := (yield from self.take_space())) >= _SPACE_RUN:
-            self.show(space)  # more is never held back; a call may still open after it
+            self.emit_taken(space)  # more is never held back; a call may still open after it
         named = r.at < len(r.buf) and (yield from r.sees(line.opens)) is not None
         if line.block is not None:
             yield from self._note_block(line.block, len(space) - space.rfind("\n") - 1, named=named)
         if r.ended and (r.cut == r.offset if r.at < len(r.buf) else space):
-            self.end_decides(space)
+            self.note_undecided(space)
         if named and self.line_tried != r.offset:
             self.line_tried = r.offset
-            self.show(space)
+            self.emit_taken(space)
             shown = r.offset < 0 or (yield from self._is_in_span())
             return [] if shown else line.entries
         lines = space.rfind("\n") + 1  # whole lines of white space: not examined again
-        self.show(space[:lines])
+        self.emit_taken(space[:lines])
         r.unread(space[lines:])
         return []
 
@@ -161,7 +161,7 @@ class ProseReader(Reached):
         elif r.at < len(r.buf) and r.buf[r.at].isalpha() and (yield from r.sees(block)) is not None:
             self.block = indent
 
-    def show(self, taken: str) -> None:
+    def emit_taken(self, taken: str) -> None:
         """Emit visible text that was consumed without an event."""
         if taken:
             self.r.out.append(Text(taken))
@@ -178,16 +178,16 @@ class ProseReader(Reached):
             self.silent = False
             if self.other is not None and not self.other.feed(r.buf[r.at : end]):
                 self.other = None
-            r.say(Text, end)
+            r.emit(Text, end)
             if end < len(r.buf) or r.ended:
                 break
             yield
         depends = quoting.may_close(mark, run) or quoting.may_be_late(mark, run)
         named = depends and (yield from r.sees(_LANGUAGE)) is not None
         if r.ended and (r.at >= len(r.buf) or (depends and r.cut == r.offset)):
-            self.within = lambda reader: reader.ticks(mark, run)
-            self.end_decides()
-        self.within = None
+            self.continuation = lambda reader: reader.ticks(mark, run)
+            self.note_undecided()
+        self.continuation = None
         quoting.ticks(mark, run, opens=named)
 
     def entries(self) -> Generator[None, None, list[Opener]]:
@@ -213,9 +213,9 @@ class ProseReader(Reached):
             entries += table.at_tag(found, loose=not entries) if found else ()
         if entries and (yield from self._is_in_span()):
             return []
-        return entries if self.other is None else self._that_count(entries, self.other)
+        return entries if self.other is None else self._in_other_json(entries, self.other)
 
-    def _that_count(self, entries: list[Opener], other: OtherJson) -> list[Opener]:
+    def _in_other_json(self, entries: list[Opener], other: OtherJson) -> list[Opener]:
         """Return the openers that count in other JSON; if it is damaged also calls, which are errors there."""
         place = other.place() if any(map(_is_bare, entries)) else "inside"
         if place == "after":
@@ -233,8 +233,8 @@ class ProseReader(Reached):
             self.other = OtherJson(reply=begins)
         elif self.openers.lists and r.buf[r.at] == "[" and self.other is None and not (quoting.off or quoting.quoted):
             self.other = OtherJson(python=True) if (yield from r.sees(BARE_LIST)) is not None else None
-        self.look_back()
-        self.plain(r.at + 1)
+        self.note_cut()
+        self.emit_text(r.at + 1)
 
     def _is_in_span(self) -> Generator[None, None, bool]:
         """Return True if this is in a code span or fence that is closed later; otherwise its marks are only characters.
@@ -255,7 +255,7 @@ class ProseReader(Reached):
             spans.closing = max(spans.closers) if len(r.buf) < r.at + _SPAN else 0  # to the text's last line
             return True
         line, ends = not in_line and quoting.blank and found, self.openers.table.closers
-        if found is None or found["run"] is None or (line and unclosed(r.buf[r.at : line.start()], ends)):
+        if found is None or found["run"] is None or (line and is_unclosed(r.buf[r.at : line.start()], ends)):
             quoting.no_span()
             return (yield from self._is_in_fence())
         if in_line:
@@ -270,7 +270,7 @@ class ProseReader(Reached):
         if not mark:
             return False
         found = yield from self._ahead(re.compile(rf"\n[ \t]{{0,64}}{mark}{mark[0]}*(?P<more>[^\n]*)"))
-        return self.quoting.settle(closes=found is not None and not found["more"].strip())
+        return self.quoting.decide_fence(closes=found is not None and not found["more"].strip())
 
     def _ahead(self, over: re.Pattern[str]) -> Generator[None, None, re.Match[str] | None]:
         """Return the next match of a pattern, unless long text is before it."""
@@ -283,7 +283,7 @@ class ProseReader(Reached):
             if len(r.buf) >= limit:
                 return None
             if r.ended:
-                self.end_decides()
+                self.note_undecided()
                 return found
             yield
 

@@ -91,12 +91,12 @@ class _Calls:
     def __init__(self, format: Format, tools: Sequence[ToolSpec], before: str, after: str) -> None:
         self._format, self._tools = _open(format), tools
         self._before, self._after = before, after
-        self._left = 0
+        self._budget = 0
 
     def cut(self, text: str) -> str:
         """The text, cut where it is read alone, and then where it is read in its wrapper."""
         whole, first, rest = self._before + text + self._after, len(self._before), len(self._after)
-        self._left = _WORK * (len(whole) + _FIRST)
+        self._budget = _WORK * (len(whole) + _FIRST)
         start, clean, marks = first, False, 0
         while not clean:
             clean = start == 0
@@ -105,8 +105,8 @@ class _Calls:
                 again, start = marks > 0 and span[0] == start, max(span[0], first)
                 if (gap := _FREE.search(whole, start + 1, last)) is None:  # it is the wrapper's own
                     break
-                if again or self._left <= 0:  # one mark was not enough, as where an opening has only one character
-                    marks = 2 * marks if self._left > 0 else 0
+                if again or self._budget <= 0:  # one mark was not enough, as where an opening has only one character
+                    marks = 2 * marks if self._budget > 0 else 0
                     cut = gap.start(), last, _FREE.sub(MARK, whole[gap.start() : last], count=marks)
                 else:
                     marks, end = 1, min(max(span[1], gap.start()), last)
@@ -141,7 +141,7 @@ class _Calls:
     def _events(self, text: str, start: int) -> Iterator[Any]:
         parser, size = Parser(self._format, self._tools, in_code="execute"), _FIRST
         while piece := text[start : start + size]:
-            self._left -= size
+            self._budget -= size
             yield from parser.feed(piece)
             start, size = start + size, 2 * size
         yield from parser.close()
@@ -176,7 +176,7 @@ _PLAIN = re.compile(r"[$\w.-]*", re.ASCII)
 """A word that no format, template or prompt reads as markup, such as a name: most words of a schema are."""
 
 
-class Declared:
+class DeclarationQuarantine:
     """Tool declarations as a prompt shows them, when their author is unknown.
 
     Explanatory text (descriptions, titles, defaults, examples) is shown with its markers broken, so that it can still

@@ -93,7 +93,7 @@ class Quoting:
             if self.boxes:
                 self._note_lines(text[: line + 1])
             if self.span:
-                self.span = self.spans.end_line(said=text.count("\n") > 1 or text[:line].strip() != "")
+                self.span = self.spans.end_line(has_text=text.count("\n") > 1 or text[:line].strip() != "")
             self._note_empty(text)
             self.blank = True
             self.lead = self.start = ""
@@ -106,7 +106,7 @@ class Quoting:
             self.escaped = bool(n % 2) ^ (self.escaped and line < 0 and n == len(text))
         if self.lead is None:
             if self.start:
-                self.start = _begun(self.start + text)
+                self.start = _short(self.start + text)
         elif self.boxes is None and text[:1].isalpha():  # as most lines begin: no marker has letters
             self.blank, self.lead, self.start = False, None, ""
         elif text:
@@ -126,7 +126,7 @@ class Quoting:
             return
         if self.boxes:
             self._begin(start[: -len(lead)], lead)
-        self.lead, self.start = None, _begun(start) if lead[0] == "<" else ""
+        self.lead, self.start = None, _short(start) if lead[0] == "<" else ""
 
     def _note_lines(self, text: str) -> None:
         """Take note of the ends of lines, some of which may be outside of the fence's container."""
@@ -136,14 +136,14 @@ class Quoting:
             end = found.end() if found and not _LAST(line, found.end()) else len(line)
             self._begin(line[:end], line[end:])
 
-    def look(self, said: str) -> None:
+    def look(self, next_text: str) -> None:
         """Take note of the next text: at the start of a line outside of its container, it ends a fence."""
         if self.boxes and self.lead == "":
-            self._begin(self.start, said)
+            self._begin(self.start, next_text)
 
-    def _begin(self, start: str, said: str, *, closes: bool = False) -> None:
+    def _begin(self, start: str, next_text: str, *, closes: bool = False) -> None:
         """Take note of a line's start: its white space and markers, and then this text, if any."""
-        if self.boxes and self.boxes.ends_before(start, said, closes=closes):
+        if self.boxes and self.boxes.ends_before(start, next_text, closes=closes):
             self._end_fence()
 
     def _end_fence(self) -> None:
@@ -195,7 +195,7 @@ class Quoting:
         self.spans.fence = mark * n if opens and not self.fence else self.spans.fence
         self.blank, self.lead, self.start, self.escaped = False, None, "", False
 
-    def settle(self, *, closes: bool) -> bool:
+    def decide_fence(self, *, closes: bool) -> bool:
         """Take note that a fence closes the one that may have opened, or that none does; returns `closes`."""
         if closes:
             self.fence, self.inner, self.late = self.spans.fence, 0, 0
@@ -214,6 +214,6 @@ class Quoting:
         self.span = True
 
 
-def _begun(start: str) -> str:
+def _short(start: str) -> str:
     """Return a line's start; empty if it is too long."""
     return start if len(start) <= _BEGINNING else ""

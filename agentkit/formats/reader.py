@@ -172,7 +172,7 @@ def exact_literal(text: str) -> Delimiter:
 
 
 @lru_cache(CACHE_SIZE)
-def behind(text: str) -> str:
+def after_first(text: str) -> str:
     """A regular expression for the text after a literal's first character: one more, after white space if any.
 
     Empty if any text may follow. The caller adds that the text may also end there.
@@ -185,7 +185,7 @@ def behind(text: str) -> str:
 
 def may_begin(text: str) -> str:
     """A regular expression for the first character of a literal, where the literal may begin."""
-    return rf"{re.escape(text[0])}(?={behind(text)}|\Z)"
+    return rf"{re.escape(text[0])}(?={after_first(text)}|\Z)"
 
 
 @cache
@@ -416,13 +416,13 @@ class Reader:
 
     # ------------------------------------------------------------ emitting
 
-    def say(self, kind: type[Text] | type[Thinking] | type[Markup] | type[InventedResult], end: int) -> None:
+    def emit(self, kind: type[Text] | type[Thinking] | type[Markup] | type[InventedResult], end: int) -> None:
         """Consume up to `end` (an index of the buffer) as one event."""
         if end > self.at:
             self.out.append(_new(kind, (self.buf[self.at : end],)))
             self.at = end
 
-    def tell(self, end: int, index: int, key: str | None) -> None:
+    def emit_argument(self, end: int, index: int, key: str | None) -> None:
         """Consume up to `end` as part of an argument."""
         if end > self.at:
             self.out.append(_new(ArgumentDelta, (index, self.buf[self.at : end], key)))

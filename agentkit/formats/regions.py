@@ -27,10 +27,10 @@ def read_region(prose: ProseReader, kind: type[Text] | type[Thinking], close: st
     """
     r, depth = prose.r, 0
     edge, stop = _region_ends(close.rstrip())  # white space after it would be markup or text, depending on the chunks
-    prose.within = lambda reader: read_region(reader, kind, close)
+    prose.continuation = lambda reader: read_region(reader, kind, close)
     while True:
         found = stop(r.buf, r.at)
-        r.say(kind, found.start() if found else len(r.buf))
+        r.emit(kind, found.start() if found else len(r.buf))
         if found is None and r.ended:
             return
         if found is None:
@@ -38,20 +38,20 @@ def read_region(prose: ProseReader, kind: type[Text] | type[Thinking], close: st
             yield
         elif at := (yield from r.sees(edge)):
             depth += (at["opens"] is not None) - (at["closes"] is not None)
-            r.say(kind if depth >= 0 else Markup, at.end())
+            r.emit(kind if depth >= 0 else Markup, at.end())
             if depth < 0:
-                prose.within = None
+                prose.continuation = None
                 return
         else:
-            prose.look_back()
-            r.say(kind, r.at + 1)
+            prose.note_cut()
+            r.emit(kind, r.at + 1)
 
 
 def read_opened_thinking(prose: ProseReader, close: str) -> Wait:
     """Read thinking that the prompt has opened, even if the model opens it once more at the start."""
     again = _reopening(close)
     if found := (yield from prose.r.sees(Delimiter(rf"\s{{0,64}}{exact(again)}", rf"\s{{0,64}}{beginnings(again)}"))):
-        prose.r.say(Thinking, found.end())
+        prose.r.emit(Thinking, found.end())
     yield from read_region(prose, Thinking, close)
 
 
@@ -80,12 +80,12 @@ def read_aside(prose: ProseReader, opened: Aside | None) -> Generator[None, None
         return False
     margin = prose.quoting.margin
     if opened.paragraph:
-        prose.plain(found.end())
+        prose.emit_text(found.end())
         yield from _shown(prose, opened, margin)
         return True
     quoted = prose.quoting.start.lstrip().startswith(">")
     if quoted or (margin is not None and (yield from prose.r.sees(mention(found[0])))):
-        prose.plain(found.end())
+        prose.emit_text(found.end())
         yield from _in_aside(prose, *end_of(opened.closes, margin, prose.openers.asides.opens))
     else:
         yield from _invented(prose, len(found[0]))
@@ -98,12 +98,12 @@ def _invented(prose: ProseReader, mark: int = 0) -> Wait:
     Its mark, which is `mark` characters long, is only markup if nothing follows: some models end their turns so.
     """
     r = prose.r
-    prose.within = _invented
+    prose.continuation = _invented
     while not r.buf[r.at + mark :].strip() and not r.ended:
         yield
     said = r.buf[r.at + mark :].strip()
     while True:
-        r.say(InventedResult if said else Markup, len(r.buf))
+        r.emit(InventedResult if said else Markup, len(r.buf))
         if r.ended:
             return
         yield
@@ -111,18 +111,18 @@ def _invented(prose: ProseReader, mark: int = 0) -> Wait:
 
 def _shown(prose: ProseReader, aside: Aside, margin: int | None) -> Wait:
     """Read an aside that shows code, from after its opening to its end or the text's."""
-    prose.within = lambda reader: _shown(reader, aside, margin)
-    prose.look_back()
+    prose.continuation = lambda reader: _shown(reader, aside, margin)
+    prose.note_cut()
     yield from _in_aside(prose, *end_of(aside.closes, margin))
 
 
 def _in_aside(prose: ProseReader, end: Delimiter, stop: Search) -> Wait:
     """Read the rest of an aside, up to its end or the text's."""
     r = prose.r
-    prose.within = lambda reader: _in_aside(reader, end, stop)
+    prose.continuation = lambda reader: _in_aside(reader, end, stop)
     while True:
         found = stop(r.buf, r.at)
-        prose.plain(found.start() if found else len(r.buf))
+        prose.emit_text(found.start() if found else len(r.buf))
         if found is None and r.ended:
             return
         if found is None:
@@ -130,12 +130,12 @@ def _in_aside(prose: ProseReader, end: Delimiter, stop: Search) -> Wait:
                 r.set_fast_path(stop, Text)
             yield
         elif closed := (yield from r.sees(end)):
-            prose.within = None
+            prose.continuation = None
             size = len(closed[0])
             opens = yield from prose.entries()
             if not any(entry.kind in ("call", "section") for entry in opens):  # its end may begin a call
-                prose.plain(r.at + size)
+                prose.emit_text(r.at + size)
             return
         else:
-            prose.look_back()
-            prose.plain(r.at + 1)
+            prose.note_cut()
+            prose.emit_text(r.at + 1)

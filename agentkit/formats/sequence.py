@@ -19,7 +19,7 @@ from agentkit.formats.format import Name, NameTag, PythonCall, Shape, Tag, TextA
 from agentkit.formats.json_repair import repaired_call
 from agentkit.formats.jsontext import ESCAPED_UNIT
 from agentkit.formats.openers import Opener, Openers
-from agentkit.formats.plaincalls import Found, plain_call
+from agentkit.formats.plaincalls import PlainCall, plain_call
 from agentkit.formats.prosereader import ProseReader
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, beginnings, pattern
 from agentkit.formats.valueends import leftover_of
@@ -38,31 +38,22 @@ class Calls:
     """Reads calls, and keeps the openers of the last one.
 
     `call` is the open one, `count` the number of earlier ones; `before` is the text between two calls, which is markup
-    once the second one has started; `last` opened the last call, `section` the open section, `reopen` the section that
-    was just closed. `fenced` is the end of the fence around the calls: exactly as many backticks as opened it.
+    once the second one has started; `last` opened the last call, `section` the open section, `last_section` the section
+    that was just closed. `fence_end` is the end of the fence around the calls: as many backticks as opened it.
     """
 
     __slots__ = (
-        "before",
-        "call",
-        "count",
-        "fenced",
-        "last",
-        "openers",
-        "prose",
-        "r",
-        "reopen",
-        "section",
-    )
+        "before", "call", "count", "fence_end", "last", "last_section", "openers", "prose", "r", "section",
+    )  # fmt: skip
 
     def __init__(self, r: Reader, openers: Openers, prose: ProseReader) -> None:
         self.r, self.openers, self.prose = r, openers, prose
         self.call: CallReader | None = None
         self.count = 0
         self.before = ""
-        self.fenced = ""
+        self.fence_end = ""
         self.section: Opener | None = None
-        self.reopen: Opener | None = None
+        self.last_section: Opener | None = None
         self.last: Opener | None = None
 
     @property
@@ -70,20 +61,20 @@ class Calls:
         """True if only white space is before this place in its line."""
         return self.prose.quoting.blank or "\n" in self.before
 
-    def say_before(self) -> None:
+    def emit_before(self) -> None:
         """Emit the text that was skipped after a call as markup: another call, or the end of that one, is here."""
         if self.before:
             self.r.out.append(Markup(self.before))
             self.prose.quoting.note(self.before)
             self.before = ""
 
-    def fresh(self, entry: Opener) -> CallReader:
+    def new_call(self, entry: Opener) -> CallReader:
         """Return a reader for a call that may open here."""
         return CallReader(entry, self.openers, self.count, Lead(self.before, alone=self.alone))
 
-    def unknown(self) -> CallReader:
+    def unknown_call(self) -> CallReader:
         """Return a reader for a call of which not even the opening is known."""
-        return self.fresh(Opener("call", self.openers.formats[0], Shape(())))
+        return self.new_call(Opener("call", self.openers.formats[0], Shape(())))
 
     def read(self, entry: Opener, inside: int | None = None) -> Generator[None, None, bool]:
         """Read one call, after the opening of a section if that is here.
@@ -92,9 +83,9 @@ class Calls:
         before any event of it was emitted.
         """
         r = self.r
-        if inside is None and not entry.weak and (yield from self.mentions(entry)):
+        if inside is None and not entry.weak and (yield from self.is_mention(entry)):
             return False
-        call = self.fresh(entry)
+        call = self.new_call(entry)
         call.arguments.tool, call.known_only = entry.tool, entry.weak
         call.blocked = self.prose.blocked and entry.shape.section is None
         listed = self.section is not None or entry.kind == "section"
@@ -111,7 +102,7 @@ class Calls:
             for call.part, part in enumerate(entry.shape.call):
                 yield from KINDS[type(part)].read(r, call, part)
             call.repair(r)
-            yield from self._followed(call, listed=listed)
+            yield from self._check_next(call, listed=listed)
         except Decline:
             return self._undo(start, inside)
         except Damage as damage:
@@ -119,11 +110,11 @@ class Calls:
                 return self._undo(start, inside)
             yield from self.handle_damage(call, damage, listed=listed)
         else:
-            self._done(call, call.arguments.by_name, r.text(r.mark + call.lead.size, r.offset), call.arguments.repairs)
+            self._end(call, call.arguments.by_name, r.text(r.mark + call.lead.size, r.offset), call.arguments.repairs)
         self.close_call(entry)
         return True
 
-    def mentions(self, entry: Opener) -> Generator[None, None, bool]:
+    def is_mention(self, entry: Opener) -> Generator[None, None, bool]:
         """Return True if prose only mentions an opening: a sentence follows, up to the next opening or the text's end.
 
         Source: qwen3.8-Flash-DGX#29.
@@ -140,7 +131,7 @@ class Calls:
                 return tag < 0 or self.openers.table.own.match(r.buf, tag) is not None
             yield
 
-    def _followed(self, call: CallReader, *, listed: bool) -> Wait:
+    def _check_next(self, call: CallReader, *, listed: bool) -> Wait:
         """Check the text after a call, which ends only where that text may follow it.
 
         After a call of a list, that is the next one or the list's end; after one with raw values, no part of another
@@ -163,7 +154,7 @@ class Calls:
         if isinstance(call.shape.call[0], PythonCall) and r.list_start < 0:
             r.list_start = len(r.out)
 
-    def at_once(self, entry: Opener) -> bool:
+    def read_at_once(self, entry: Opener) -> bool:
         """Read a whole call in one step; False, with nothing consumed, if its parts must read it."""
         r = self.r
         if (found := plain_call(r, entry, self.openers, self.count)) is None:
@@ -181,7 +172,7 @@ class Calls:
         r.out.append(_new(CallStart, (found.index, found.name, None)))
         r.out += found.deltas
         r.at = found.end
-        self._done(found, found.arguments, r.buf[found.start : found.end], found.repairs)
+        self._end(found, found.arguments, r.buf[found.start : found.end], found.repairs)
         self.close_call(entry)
         return True
 
@@ -193,9 +184,9 @@ class Calls:
             self.prose.quoting.note(self.before)
         self.call, self.before = None, ""
         self.count += 1
-        self.prose.left = None
+        self.prose.resume_state = None
         if entry is not None:
-            self.last, self.reopen = entry, None
+            self.last, self.last_section = entry, None
             if entry.kind == "section":
                 self.section = entry
 
@@ -223,10 +214,10 @@ class Calls:
         yield from r.space()
         call.lead.opening = r.raw()
 
-    def _done(self, call: CallReader | Found, arguments: dict[str, Any], raw: str, repairs: Sequence[str]) -> None:
+    def _end(self, call: CallReader | PlainCall, arguments: dict[str, Any], raw: str, repairs: Sequence[str]) -> None:
         """Report that the call is complete."""
         if not raw.isascii() or ESCAPED_UNIT(raw):
-            arguments = values.encodable(arguments, raw)
+            arguments = values.make_encodable(arguments, raw)
             repairs = (*repairs, LONE_SURROGATE) if values.replaced(arguments, raw) else repairs
         done = call_as_read(call.id, call.name, arguments, call.opener.format.name, raw)
         if self.prose.broken:
@@ -234,7 +225,7 @@ class Calls:
         else:
             self.r.out.append(_new(CallEnd, (call.index, done, tuple(repairs))))
 
-    def settle(self, *, unread: bool = False, cut: bool = False) -> None:
+    def end_list(self, *, unread: bool = False, cut: bool = False) -> None:
         """Report a list of Python calls: none of them runs if a part of it is unread, or if the text's end cut it."""
         r = self.r
         code: ErrorCode
@@ -279,19 +270,19 @@ class Calls:
             r.back_to(r.mark + read.end)
         if listed:
             try:
-                yield from self._followed(call, listed=True)
+                yield from self._check_next(call, listed=True)
             except Damage:
                 r.at = reached - r.base
                 return False
-        self._done(call, call.arguments.by_name, r.text(r.mark + call.lead.size, r.offset), call.arguments.repairs)
+        self._end(call, call.arguments.by_name, r.text(r.mark + call.lead.size, r.offset), call.arguments.repairs)
         return True
 
     def refuse(self, call: CallReader, damage: Damage, raw: str) -> None:
         """Report a call that cannot be executed. No later call of the reply runs."""
-        self.settle(unread=True, cut=damage.code == "truncated_call")
+        self.end_list(unread=True, cut=damage.code == "truncated_call")
         self.prose.broken |= damage.code != "internal_error"  # a fault of ours costs one call
-        arguments = values.encodable(call.arguments.by_name, raw) if damage.code == "truncated_call" else {}
-        call.lead.say(self.r)
+        arguments = values.make_encodable(call.arguments.by_name, raw) if damage.code == "truncated_call" else {}
+        call.lead.emit(self.r)
         lost = ToolCall(call.id, call.name, arguments, call.format.name, raw[call.lead.size :])
         self.r.out.append(
             CallError(call.index, damage.code, damage.full_message(raw, self.r.mark), lost, damage.position)

@@ -30,9 +30,9 @@ class Runs:
             self.waiting.append(opens)
             self.bare = True
 
-    def end_line(self, *, said: bool) -> None:
+    def end_line(self, *, has_text: bool) -> None:
         """End the line, with all spans in it but one whose backticks end the line: that is around the next line."""
-        self.waiting = self.waiting[-1:] if self.bare and not said else []
+        self.waiting = self.waiting[-1:] if self.bare and not has_text else []
         self.bare = False
 
 
@@ -88,12 +88,12 @@ class Spans:
         """Take note of text other than white space in the line."""
         self.line.bare = self.literal.bare = False
 
-    def end_line(self, *, said: bool) -> bool:
-        """End the line; `said` is True if it had more than white space at its end. True if a span continues."""
+    def end_line(self, *, has_text: bool) -> bool:
+        """End the line; `has_text` is True if it had more than white space at its end. True if a span continues."""
         if self.closing:
             return True
-        self.line.end_line(said=said)
-        self.literal.end_line(said=said)
+        self.line.end_line(has_text=has_text)
+        self.literal.end_line(has_text=has_text)
         return bool(self.line.waiting or self.literal.waiting)
 
     def end(self) -> None:

@@ -33,7 +33,7 @@ _cached = lru_cache(4096)  # names of tools and parameters, which an application
 
 
 @_cached
-def spelt(name: str) -> str:
+def name_pattern(name: str) -> str:
     """A regular expression for a tag's name: models write a hyphen for an underscore, and the other way round."""
     return re.sub(r"\\?[-_]", "[-_]", re.escape(name))
 
@@ -46,13 +46,13 @@ def fold_name(name: str) -> str:
 @_cached
 def opening_tag(name: str) -> str:
     """A regular expression for the start of an opening tag, up to its name's end."""
-    return f"<{PREFIX}{spelt(name)}{_BOUNDARY}"
+    return f"<{PREFIX}{name_pattern(name)}{_BOUNDARY}"
 
 
 @_cached
 def closing_tag(name: str) -> str:
     """A regular expression for a closing tag."""
-    return rf"</{PREFIX}{spelt(name)}\s{{0,64}}>"
+    return rf"</{PREFIX}{name_pattern(name)}\s{{0,64}}>"
 
 
 @_cached
@@ -65,7 +65,7 @@ def tag(name: str, *, closing: bool) -> Delimiter:
 def closing(name: str) -> Delimiter:
     """A closing tag without a namespace: another tag cannot be its beginning, not even at the text's end."""
     part = re.sub(r"\\?[-_]", "[-_]", beginnings(f"</{name} >"))
-    return Delimiter(rf"</{spelt(name)}\s{{0,64}}>", part, re.IGNORECASE)
+    return Delimiter(rf"</{name_pattern(name)}\s{{0,64}}>", part, re.IGNORECASE)
 
 
 def tag_of(text: str) -> str:
@@ -211,7 +211,7 @@ class Attributes:
                 yield from self.need("in the tag")
             yield
 
-    def sound(self, key: str, written: str) -> str:
+    def check_value(self, key: str, written: str) -> str:
         """A value as it is written, unless the end of its own element is in it."""
         if f"</{self.name}" in written:
             raise self.refuse(f"write '&lt;' for '<' in attribute {key!r}: it contains '</{self.name}'")
@@ -241,7 +241,7 @@ class Attributes:
                 yield
                 continue
             if found[0] == quote:
-                text = self.sound(key, r.text(start, r.offset))
+                text = self.check_value(key, r.text(start, r.offset))
                 r.at += 1
                 return text if plain else decode_entities(text)
             plain = False

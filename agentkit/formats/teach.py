@@ -15,9 +15,9 @@ from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import get
 from agentkit.formats.format import Format
-from agentkit.formats.identity_cache import Remembered
+from agentkit.formats.identity_cache import IdentityCache
 from agentkit.formats.kind import IN_JSON_STRINGS
-from agentkit.formats.quarantined_text import Declared
+from agentkit.formats.quarantined_text import DeclarationQuarantine
 from agentkit.formats.reserved_tags import refuse_reserved
 from agentkit.formats.tool_list import describe_tool
 from agentkit.formats.write import render_calls
@@ -69,12 +69,12 @@ def render_prompt(
     return _made.get((declared,), tools, make, (tool_choice, parallel))
 
 
-_made: Remembered[str] = Remembered()
+_made: IdentityCache[str] = IdentityCache()
 
 
 def _prompt(declared: Format, tools: Sequence[ToolSpec], tool_choice: str, parallel: bool | None) -> str:
     refuse_reserved(declared, tools)
-    quarantined = Declared(declared, tools)
+    quarantined = DeclarationQuarantine(declared, tools)
     shown = [quarantined.tool(tool) for tool in tools]
     kinds = [(KINDS[type(part)], part) for part in declared.call]
     own = next((kind.listing(part, shown) for kind, part in kinds if kind.listing is not None), None)
@@ -95,7 +95,7 @@ def render_output_prompt(output: OutputSchema, *, tools: bool = False) -> str:
         tools: whether the model has tools to call first.
     """
     rules = (*_OUTPUT_RULES, *((_OUTPUT_AFTER_CALLS,) if tools else ()))
-    schema = Declared(CATALOG[0]).schema(output.schema, output.name)
+    schema = DeclarationQuarantine(CATALOG[0]).schema(output.schema, output.name)
     return "\n".join(["# Output", "", _OUTPUT, "", values.dump(schema), "", *(f"- {rule}" for rule in rules)])
 
 

@@ -52,7 +52,7 @@ def read_value(
     start, quoted = r.offset, []
     data = call.arguments.is_data(key) if is_text is None else not is_text
     if data and (found := (yield from r.sees(_JSON))):
-        r.tell(r.at + len(found[1]), call.index, key)
+        r.emit_argument(r.at + len(found[1]), call.index, key)
         quoted = yield from _json(r, call, key, end)
     return (yield from _Plain(r, call, key, end, start, quoted).read()), False
 
@@ -82,13 +82,13 @@ def _cdata(r: Reader, call: CallReader, key: str, end: ValueEnd) -> Generator[No
         while (stop := r.buf.find(CDATA_CLOSE, r.at)) < 0:
             # "]" and "]]" at the end may begin the boundary
             partial = 2 if r.buf.endswith("]]") else 1 if r.buf.endswith("]") else 0
-            r.tell(max(len(r.buf) - partial, r.at), call.index, key)
+            r.emit_argument(max(len(r.buf) - partial, r.at), call.index, key)
             if r.ended:
                 raise _truncated(r, key, end)
             if not partial:
                 r.set_fast_path(_CDATA_STOP, None, call.index, key)
             yield
-        r.tell(stop, call.index, key)
+        r.emit_argument(stop, call.index, key)
         text += r.text(start, r.offset)
         r.at += len(CDATA_CLOSE)
     yield from r.space()
@@ -117,7 +117,7 @@ class _Plain:
         r, end, index, key = self.r, self.end, self.call.index, self.key
         while True:
             found = end.stops(r.buf, r.at)
-            r.tell(found.start() if found else len(r.buf), index, key)
+            r.emit_argument(found.start() if found else len(r.buf), index, key)
             if found is None:
                 if r.ended:
                     raise _truncated(r, key, end)
@@ -129,14 +129,14 @@ class _Plain:
                 yield
                 boundary = end.boundary.match(r.buf, r.at)
             if boundary is None:
-                r.tell(r.at + 1, index, key)
+                r.emit_argument(r.at + 1, index, key)
             elif not self.stack and boundary["close"] and self.fits(boundary):
-                text = self.sound(r.offset)
+                text = self.check_value(r.offset)
                 r.at = boundary.end("close")
                 return text
             else:
                 self.nest(boundary)
-                r.tell(boundary.end(), index, key)
+                r.emit_argument(boundary.end(), index, key)
 
     def may_change(self, closing: re.Match[str]) -> bool:
         """Return True if more text may make a closing another boundary, or one that ends the value."""
@@ -190,7 +190,7 @@ class _Plain:
             message = f"{boundary[0]!r} is inside {key!r}, before {end.what}"
         return Damage("ambiguous_call", f"{message}: {_REMEDY}", r.offset)
 
-    def sound(self, stop: int) -> str:
+    def check_value(self, stop: int) -> str:
         """Return the value, unless a fragment of its own kind of markup is in it, outside of complete quoted calls.
 
         Raises:

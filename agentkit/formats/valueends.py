@@ -143,7 +143,7 @@ def _fragment(mark: str) -> str:
 
 
 @lru_cache(4096)
-def begun_end(over: str, *others: str) -> Search:
+def end_beginning(over: str, *others: str) -> Search:
     """Matches the first characters of `over` at the end of a text, if none of `others` begins with them."""
     shared = max((n for n in range(len(over)) if any(text.startswith(over[:n]) for text in others)), default=0)
     either = "|".join(re.escape(over[:n]) for n in range(len(over) - 1, max(shared, 1), -1))
@@ -207,7 +207,7 @@ def _end_of_parameter(shape: Shape, part: TagParameters) -> ValueEnd:
     marks = (f"</{part.name}>", f"<{part.name}", *calls, *tail, *section)
     over = "".join(tail[:1])
     end = ValueEnd(groups, "|".join(begun), "|".join(stops), f"</{part.name}>", over, marks)
-    end.cut_end = begun_end(over, f"<{part.name}", f"</{part.name}")
+    end.cut_end = end_beginning(over, f"<{part.name}", f"</{part.name}")
     end.order = MarkupOrder(
         markup_of(*calls[-1:]), (f"<{part.name}", f"</{part.name}>"), markup_of(*tail[:1]), others=end.marks
     )
@@ -246,7 +246,7 @@ def _end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
     marks = (close, key, first, *calls, *middle, *rest, *_section_edges(shape.section))
     before = r"(?:\r?\n|\r)?" if trim else ""
     end = ValueEnd(groups, f"{before}(?:{'|'.join(begun)})", "|".join(stops), close, rest[0], marks)
-    end.cut_end = begun_end(rest[0], key, close)
+    end.cut_end = end_beginning(rest[0], key, close)
     end.order = MarkupOrder(
         markup_of(*calls), (*markup_of(key), *middle, *markup_of(close)), markup_of(rest[0]), others=end.marks
     )
@@ -303,7 +303,7 @@ def end_of_element(
     groups["fit"] = f"{SPACES}(?:{'|'.join(follow)})"
     marks = [f"</{name}>", f"<{name}", *(f"{slash}{parent}" for parent in parents for slash in ("</", "<"))]
     end = ValueEnd(groups, f"{TAG_PART}|{begun}", r"<(?=[/\w]|\Z)", f"</{name}>", f"</{parents[0]}>", marks)
-    end.cut_end = begun_end(f"</{parents[0]}>", f"</{name}>")
+    end.cut_end = end_beginning(f"</{parents[0]}>", f"</{name}>")
     return end
 
 

@@ -9,7 +9,7 @@ from functools import cache
 from agentkit.events import CallEnd, Event, merge
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.declaration_checks import REASONING
-from agentkit.formats.edges import fenced
+from agentkit.formats.edges import is_fence
 from agentkit.formats.engine import Parser
 from agentkit.formats.format import Format
 from agentkit.messages import ToolCall
@@ -25,7 +25,7 @@ def auto() -> tuple[Format, ...]:
     """
     found = []
     for format in CATALOG:
-        shapes = [shape for shape in format.shapes if not fenced(shape.opening)]
+        shapes = [shape for shape in format.shapes if not is_fence(shape.opening)]
         if shapes and format.name != "legacy":
             found.append(replace(format, call=shapes[0].call, section=shapes[0].section, also=tuple(shapes[1:])))
     return tuple(found)

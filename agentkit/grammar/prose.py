@@ -13,7 +13,7 @@ from os.path import commonprefix
 from typing import Final
 
 from agentkit.formats import asides
-from agentkit.formats.edges import fenced, opener, weak
+from agentkit.formats.edges import is_fence, opener, weak
 from agentkit.formats.format import (
     Format,
     NameTag,
@@ -48,7 +48,7 @@ def call_starts(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
             yield Blocked(f"<{start.name}", tag=True)
         elif not weak(start):
             yield Blocked(opener(start))
-        elif fenced(start) and start.endswith("["):
+        elif is_fence(start) and start.endswith("["):
             yield Blocked(start)
         else:
             yield from _named(shape, tools)

@@ -144,7 +144,7 @@ def test_a_fault_of_ours_costs_the_call_in_which_it_shows(
     ("owner", "where"),
     [
         (sequence, "repaired_call"),
-        (sequence, "over_damage"),
+        (sequence, "skip_damage"),
         (sequence, "plain_call"),
         (engine, "next_at_once"),
         (engine, "get"),

@@ -16,7 +16,7 @@ from format_tools import spec
 from agentkit import formats
 from agentkit.events import CallEnd, CallError, Event, merge
 from agentkit.formats import CATALOG, Format, Parser
-from agentkit.formats.edges import fenced, weak
+from agentkit.formats.edges import is_fence, weak
 from agentkit.formats.format import Envelope, FormatPart, Section, Tag, edge
 from agentkit.messages import ToolCall
 
@@ -151,7 +151,7 @@ def test_what_names_no_tool_after_it_or_only_shows_it_is_text(format: Format, op
     for body in BODIES:
         text = f"{opens}\n{body}\n{closes}"
         around = [f"<!-- {text} -->", f"<think>{text}</think>"]
-        if "`" not in text and not any(fenced(shape.opening) for shape in format.shapes):
+        if "`" not in text and not any(is_fence(shape.opening) for shape in format.shapes):
             around += [f"So:\n\n```\n{text}\n```\n", f"~~~xml\n{text}\n~~~"]
         if "`" not in text and "\n\n" not in text:
             around += [f"Not ``{text}``."]

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Final
 
 from agentkit.errors import FormatError
-from agentkit.formats.bodies.fixed_parts import lacking
+from agentkit.formats.bodies.fixed_parts import missing_error
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import Braced, FormatPart
 from agentkit.formats.kind import PartKind, Writing
@@ -46,23 +46,23 @@ def read_braced(r: Reader, call: CallReader, part: Braced) -> Wait:
     start, depth, string = r.offset, 0, False
     yield from r.more()
     if not r.buf.startswith("{", r.at):
-        raise lacking(r, "'{'")
+        raise missing_error(r, "'{'")
     while True:
         search = (_inside if string else _outside)(part.quote)
         found = search(r.buf, r.at)
-        r.tell(found.start() if found else len(r.buf), call.index, None)
+        r.emit_argument(found.start() if found else len(r.buf), call.index, None)
         if found is None:
             if r.ended:
-                raise lacking(r, f"the end of the call of {call.name!r}")
+                raise missing_error(r, f"the end of the call of {call.name!r}")
             r.set_fast_path(search, None, call.index)
             yield
             continue
         if found[0] == part.quote[0] and (quote := (yield from r.sees(exact_literal(part.quote)))):
             string = not string
-            r.tell(quote.end(), call.index, None)
+            r.emit_argument(quote.end(), call.index, None)
             continue
         depth += (r.buf[r.at] in "{[") - (r.buf[r.at] in "}]") if not string else 0
-        r.tell(r.at + 1, call.index, None)
+        r.emit_argument(r.at + 1, call.index, None)
         if depth > r.limits.depth:
             raise Damage("invalid_json", f"expected nesting of at most {r.limits.depth}", r.offset)
         if depth <= 0 and not string:
@@ -98,7 +98,7 @@ def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], reade
         if (isinstance(value, _Bare) and (declared or not part.typed)) or (isinstance(value, str) and not part.typed):
             call.arguments.put(r, key, str(value), nulls=True)
         else:
-            call.arguments.set(r, key, _settled(value))
+            call.arguments.set(r, key, _read_bare(value))
 
 
 def _next_key(tool: ToolSpec | None, given: Mapping[str, Any]) -> Search:
@@ -113,15 +113,15 @@ class _Bare(str):
     __slots__ = ()
 
 
-def _settled(value: Any) -> Any:
+def _read_bare(value: Any) -> Any:
     """Return a value without a schema, its parts without quote tokens read as JSON."""
     match value:
         case _Bare():
             return values.read(str(value), {}, {})
         case dict():
-            return {k: _settled(v) for k, v in value.items()}
+            return {k: _read_bare(v) for k, v in value.items()}
         case list():
-            return [_settled(v) for v in value]
+            return [_read_bare(v) for v in value]
     return value
 
 

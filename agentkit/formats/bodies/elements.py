@@ -13,8 +13,8 @@ from typing import Any, Final
 from agentkit.errors import FormatError
 from agentkit.events import ArgumentDelta
 from agentkit.formats import tags
-from agentkit.formats.bodies.fixed_parts import lacking
-from agentkit.formats.bodies.pairs import refuse_strays
+from agentkit.formats.bodies.fixed_parts import missing_error
+from agentkit.formats.bodies.pairs import refuse_attributes
 from agentkit.formats.call import CallReader
 from agentkit.formats.escapes import attribute, cdata, raw_value, reads_as_null, text_of
 from agentkit.formats.format import NameTag, Tag, TextArgument, ToolElement
@@ -22,7 +22,7 @@ from agentkit.formats.kind import OTHERS_AS_JSON, PartKind, Writing
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait
 from agentkit.formats.tool_list import describe_tool
 from agentkit.formats.value import read_value
-from agentkit.formats.valueends import ValueEnd, begun_end, end_of_content, end_of_element
+from agentkit.formats.valueends import ValueEnd, end_beginning, end_of_content, end_of_element
 from agentkit.schemas.typed import values
 from agentkit.toolspec import Element, Node, ToolSpec
 
@@ -47,7 +47,7 @@ def read_name_tag(r: Reader, call: CallReader, part: NameTag) -> Wait:
     call.begin(r, name)
     call.complete = opening.empty
     if not carries:
-        refuse_strays(part.name, opening.attributes, r.offset)
+        refuse_attributes(part.name, opening.attributes, r.offset)
     for key, text in opening.attributes.items():
         _attribute(r, call, key.removeprefix(_AGAIN), text)
 
@@ -185,7 +185,7 @@ def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
     if (content := element.of("content")) and not opening.empty:
         key = content[0].parameter
         value, verbatim = yield from _content(r, call, key, end_of_content(element.tag, others))
-        call.arguments.put(r, key, _stripped(element, value, verbatim=verbatim), nulls=not verbatim)
+        call.arguments.put(r, key, _strip(element, value, verbatim=verbatim), nulls=not verbatim)
     elif not opening.empty:
         yield from _children(r, call, tool, (element.tag,), group, others)
     children = () if content else tuple(name for name in group if name not in elements.tags)
@@ -201,7 +201,7 @@ def _rest_of(tag: str, children: tuple[str, ...]) -> Delimiter:
     return Delimiter(rf"\s{{0,64}}(?:{either})", r"\s{0,64}(?:</?[^\s<>/\"'=]{0,160}\s{0,64})?", re.IGNORECASE)
 
 
-def _stripped(element: Element, text: str, *, verbatim: bool) -> str:
+def _strip(element: Element, text: str, *, verbatim: bool) -> str:
     """Return the text, without white space around it if the element says so and the value is not marked as literal."""
     return text.strip() if element.strip and not verbatim else text
 
@@ -244,10 +244,10 @@ def _children(
             r.at = found.end()
             return
         if (found := (yield from r.sees(tags.ANY_OPENING))) is None:
-            if r.ended and len(parents) == 1 and begun_end(f"</{parent}>", "<")(r.buf, r.at):
+            if r.ended and len(parents) == 1 and end_beginning(f"</{parent}>", "<")(r.buf, r.at):
                 r.at = len(r.buf)
                 return
-            raise lacking(r, wanted, "invalid_arguments")
+            raise missing_error(r, wanted, "invalid_arguments")
         name, start = found["name"], r.offset
         r.at = found.end()
         attributes = tags.Attributes(r, name, ())
@@ -257,7 +257,7 @@ def _children(
         if below is None:
             message = f"<{name}> is not a parameter of {call.name!r}, expected {wanted}"
             raise Damage("invalid_arguments", message, start, got=True)
-        refuse_strays(name, opening.attributes, r.offset)
+        refuse_attributes(name, opening.attributes, r.offset)
         if isinstance(below, dict):
             if not opening.empty:
                 yield from _children(r, call, tool, (name, *parents), below, others)
@@ -266,7 +266,7 @@ def _children(
         else:
             end = end_of_element(name, tuple(dict.fromkeys([*group, name])), parents, others)
             text, verbatim = yield from read_value(r, call, below.parameter, end)
-            text = _stripped(tool.element, text, verbatim=verbatim)
+            text = _strip(tool.element, text, verbatim=verbatim)
             call.arguments.put(r, below.parameter, text, nulls=not verbatim)
 
 
@@ -282,11 +282,11 @@ def write_name_tag(w: Writing, part: NameTag) -> str:
     if any(isinstance(p, TextArgument) for p in w.format.call):
         for key, value in w.call.arguments.items():
             if key not in w.tool.first_required:
-                out += _written_attribute(w, key, text_of(value, key, w.tool))
+                out += _attribute_text(w, key, text_of(value, key, w.tool))
     return out + ">"
 
 
-def _written_attribute(w: Writing, name: str, text: str | None) -> str:
+def _attribute_text(w: Writing, name: str, text: str | None) -> str:
     """One argument as an attribute; no value stands for null."""
     if _ATTRIBUTE_NAME.match(name) is None:
         raise FormatError(f"{w.tool.name}: {name!r} cannot be the name of an attribute")
@@ -301,7 +301,7 @@ def write_text_argument(w: Writing, part: TextArgument) -> str:
         return ""
     value = w.call.arguments[key]
     text = text_of(value, key, w.tool, nulls=value is None) or ""
-    return _written(w, value, text, end_of_content(closing), content=True)
+    return _value_text(w, value, text, end_of_content(closing), content=True)
 
 
 def write_element(w: Writing, part: ToolElement) -> str:
@@ -314,20 +314,20 @@ def write_element(w: Writing, part: ToolElement) -> str:
         node = nodes.get(key) or Node(key, "attribute", (key,))
         text = text_of(value, key, w.tool, nulls=value is None and node.kind == "element")
         if node.kind == "attribute" or text is None:
-            start += _written_attribute(w, node.path[0] if node.kind == "attribute" else key, text)
+            start += _attribute_text(w, node.path[0] if node.kind == "attribute" else key, text)
         elif content:
             end = end_of_content(element.tag, w.others)
-            texts[key] = _written(w, value, text, end, strip=element.strip, content=True)
+            texts[key] = _value_text(w, value, text, end, strip=element.strip, content=True)
         else:
             end = end_of_element(node.path[-1], (), (*node.path[-2::-1], element.tag), w.others)
-            texts[key] = _written(w, value, text, end, strip=element.strip)
+            texts[key] = _value_text(w, value, text, end, strip=element.strip)
     if not texts:
         return f"{start}/>"
     body = texts[content[0].parameter] if content else _child_texts(group_of(w.tool), texts)
     return f"{start}>{body}</{element.tag}>"
 
 
-def _written(w: Writing, value: Any, text: str, end: ValueEnd, *, strip: bool = False, content: bool = False) -> str:
+def _value_text(w: Writing, value: Any, text: str, end: ValueEnd, *, strip: bool = False, content: bool = False) -> str:
     """A value between tags: in CDATA if it would be read as null, stripped, refused, or ended inside it."""
     unlike = content and not _is_alone(text, w.tool, end.what)
     stripped = strip and isinstance(value, str) and value != value.strip()
@@ -349,7 +349,7 @@ def _child_texts(group: Mapping[str, Any], elements: Mapping[str, str]) -> str:
 # ---------------------------------------------------------------- taught
 
 
-def listed_elements(part: ToolElement, tools: Sequence[ToolSpec]) -> str:
+def list_elements(part: ToolElement, tools: Sequence[ToolSpec]) -> str:
     """Return the tools as a prompt lists them: each by its tag, with the place of each parameter."""
     elements = [t.with_element(part.layout) for t in tools]
     shown = [_element(t) for t in elements]
@@ -387,5 +387,5 @@ _RULES: Final = (
 KINDS = (
     PartKind(NameTag, read_name_tag, write_name_tag, taught=()),
     PartKind(TextArgument, read_text_argument, write_text_argument, taught=_RULES),
-    PartKind(ToolElement, read_element, write_element, taught=_RULES, listing=listed_elements),
+    PartKind(ToolElement, read_element, write_element, taught=_RULES, listing=list_elements),
 )

@@ -49,7 +49,7 @@ def read_literal(r: Reader, call: CallReader, part: str) -> Wait:
     elif call.complete and r.ended and wanted.startswith(r.buf[r.at :]):
         r.at = len(r.buf)  # the call is complete; a sampler that stops at the closing literal omits it
     elif not (call.complete and (yield from _close_forgotten(r, call))):
-        raise lacking(r, repr(wanted))
+        raise missing_error(r, repr(wanted))
 
 
 def read_tag(r: Reader, call: CallReader, part: Tag) -> Wait:
@@ -60,17 +60,17 @@ def read_tag(r: Reader, call: CallReader, part: Tag) -> Wait:
     if found := (yield from r.sees(tags.tag(part.name, closing=part.closing))):
         r.at = found.end()
     elif not (call.arguments.by_name and (yield from _close_forgotten(r, call))):
-        raise lacking(r, edge(part), "invalid_arguments")
+        raise missing_error(r, edge(part), "invalid_arguments")
 
 
-def lacking(r: Reader, wanted: str, code: ErrorCode = "invalid_json") -> Damage:
+def missing_error(r: Reader, wanted: str, code: ErrorCode = "invalid_json") -> Damage:
     """Return the error for text other than the wanted one, or for the text's end."""
     if r.at >= len(r.buf):
         return Damage("truncated_call", f"the text ended before {wanted}", r.offset, ended=True)
     return Damage(code, f"expected {wanted}", r.offset, got=True)
 
 
-def absent(r: Reader, call: CallReader, start: int, wanted: str, code: ErrorCode = "invalid_json") -> Exception:
+def absent_error(r: Reader, call: CallReader, start: int, wanted: str, code: ErrorCode = "invalid_json") -> Exception:
     """Return the error for text from this offset that lacks the wanted end; the reader goes back to the offset."""
     if not call.started:
         return Decline()
@@ -193,7 +193,7 @@ def read_call_id(r: Reader, call: CallReader, part: CallId) -> Wait:
     try:
         call.id = yield from _read_name(r, call)
     except Decline:
-        raise absent(r, call, start, "the call's id and what follows it") from None
+        raise absent_error(r, call, start, "the call's id and what follows it") from None
 
 
 def read_recipient(r: Reader, call: CallReader, part: Recipient) -> Wait:
@@ -207,7 +207,7 @@ def read_skip(r: Reader, call: CallReader, part: Skip) -> Wait:
     start = r.offset
     skipped = yield from until(r, (following,), _never_skipped(part).search)
     if skipped is None or _is_header(skipped, part, (call.shape.first, call.shape.opening)):
-        raise absent(r, call, start, repr(following))
+        raise absent_error(r, call, start, repr(following))
 
 
 _BEGINS = "{}<>\n\0"

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from agentkit.events import ArgumentDelta
 from agentkit.formats import jsontext, otherkeys
-from agentkit.formats.bodies.fixed_parts import lacking
+from agentkit.formats.bodies.fixed_parts import missing_error
 from agentkit.formats.call import CallReader
 from agentkit.formats.edges import marked
 from agentkit.formats.format import Envelope, Json, KeyEnvelope
 from agentkit.formats.kind import IN_JSON_STRINGS, PartKind, Writing
-from agentkit.formats.otherkeys import BESIDE
+from agentkit.formats.otherkeys import CALL_KEYS
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, literal
 from agentkit.schemas.typed import values
 from agentkit.schemas.typed.repairs import DOUBLY_ENCODED, RAW_NEWLINES
@@ -46,11 +46,11 @@ def read_json(r: Reader, call: CallReader, part: Json) -> Wait:
     fence = yield from _fence(r, call)
     call.arguments.body = r.offset
     if not (yield from r.have(1)):
-        raise lacking(r, f"the arguments of {call.name!r}")
+        raise missing_error(r, f"the arguments of {call.name!r}")
     last, properties = call.part == len(call.shape.call) - 1, call.tool and call.tool.parameters.get("properties")
     if r.buf[r.at] not in '{["':
         if last or properties or r.buf[r.at].isalnum():  # only the call's end shows that it has none
-            raise lacking(r, f"the arguments of {call.name!r} as JSON, {{}} for none")
+            raise missing_error(r, f"the arguments of {call.name!r} as JSON, {{}} for none")
         return  # before another call it was broken off
     call.arguments.by_name = take_arguments(r, call, (yield from jsontext.scan(r, call.index)))
     if fence:
@@ -142,7 +142,7 @@ class _Envelope:
 
     def read_other(self, key: str) -> Wait:
         """Read any other key."""
-        if self.call.known_only and not self.call.started and self.name is None and key not in BESIDE:
+        if self.call.known_only and not self.call.started and self.name is None and key not in CALL_KEYS:
             raise Decline  # before its value is read: otherwise each of several nested braces would read all inside
         self.others.setdefault(key, (yield from jsontext.scan(self.r)))
 
@@ -181,10 +181,10 @@ class _Envelope:
                 return self.elsewhere(self.name, given)
             self.refuse_either(self.name, given)
             call.id = call.id or otherkeys.id_of(given)
-            for key in BESIDE:
+            for key in CALL_KEYS:
                 given.pop(key, None)
-            if stray := otherkeys.beside(call.tools.get(self.name), given):
-                shown = ", ".join(map(repr, stray))[:200]
+            if extra := otherkeys.extra_arguments(call.tools.get(self.name), given):
+                shown = ", ".join(map(repr, extra))[:200]
                 where = f"expected all arguments of {self.name!r} under {self.part.arguments[0]!r}"
                 raise Damage("invalid_arguments", f"{where}; {shown} found next to them", r.offset)
         if not call.started:
@@ -201,7 +201,7 @@ class _Envelope:
     def refuse_either(self, name: str, given: dict[str, Any]) -> None:
         """Refuse a key that may belong to the call or be its argument, if there are no other arguments."""
         arguments = self.arguments.read(self.r) if self.arguments is not None else None
-        if key := otherkeys.either(self.call.tools.get(name), arguments, given):
+        if key := otherkeys.ambiguous_key(self.call.tools.get(name), arguments, given):
             where = f"put it under {self.part.arguments[0]!r} if it is an argument"
             raise Damage("ambiguous_call", f"{key!r} may belong to the call, or be an argument; {where}", self.r.offset)
 
@@ -273,17 +273,17 @@ def _another_key(r: Reader, *, first: bool) -> Generator[None, None, bool]:
         return False
     if not first:
         if c != ",":
-            raise lacking(r, "',' or '}'")
+            raise missing_error(r, "',' or '}'")
         r.at += 1
         c = yield from _next(r)
     if c != '"':
-        raise lacking(r, "a key in double quotes")
+        raise missing_error(r, "a key in double quotes")
     return True
 
 
 def _expect_colon(r: Reader) -> Wait:
     if (yield from _next(r)) != ":":
-        raise lacking(r, "':'")
+        raise missing_error(r, "':'")
     r.at += 1
 
 

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from agentkit.errors import FormatError
-from agentkit.formats.bodies.fixed_parts import lacking
+from agentkit.formats.bodies.fixed_parts import missing_error
 from agentkit.formats.call import CallReader
 from agentkit.formats.callarguments import CallArguments
 from agentkit.formats.format import NestedTags
@@ -66,7 +66,7 @@ def _stops(token: str) -> Search:
 def _tag(r: Reader, stack: list[_Node]) -> Wait:
     """Read a tag after its token."""
     if (tag := (yield from r.sees(_TAG))) is None:
-        raise lacking(r, "a tag", "invalid_arguments")
+        raise missing_error(r, "a tag", "invalid_arguments")
     r.at = tag.end()
     if not tag["slash"]:
         stack.append(_Node(tag["name"]))
@@ -87,10 +87,10 @@ def _text(r: Reader, call: CallReader, part: NestedTags, stack: list[_Node], sto
         if len(stack) == 1:
             raise Damage("invalid_arguments", f"expected {part.token}<parameter>", start, got=True)
         found = stops(r.buf, r.at + 1)  # this is not a token
-        r.tell(found.start() if found else len(r.buf), call.index, stack[1].name)
+        r.emit_argument(found.start() if found else len(r.buf), call.index, stack[1].name)
     if r.at >= len(r.buf):
         if r.ended:
-            raise lacking(r, f"the end of the call of {call.name!r}")
+            raise missing_error(r, f"the end of the call of {call.name!r}")
         r.set_fast_path(stops, None, call.index, stack[1].name)
         yield
     if r.offset > start:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from agentkit.errors import FormatError
 from agentkit.formats import tags
-from agentkit.formats.bodies.fixed_parts import absent
+from agentkit.formats.bodies.fixed_parts import absent_error
 from agentkit.formats.bodies.json import read_json
 from agentkit.formats.call import CallReader, until
 from agentkit.formats.escapes import CDATA_AT_START, attribute, cdata, reads_as_null, text_of
@@ -38,7 +38,7 @@ def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wai
         key = opening.attributes.get(part.attribute)
         if not key:
             raise Damage("invalid_arguments", f"<{part.name}> has no {part.attribute!r}", r.offset)
-        refuse_strays(
+        refuse_attributes(
             part.name, (k for k in opening.attributes if k not in (part.attribute, part.kind, *_IDLE)), r.offset
         )
         if opening.empty:
@@ -94,7 +94,7 @@ def _key_and_kind(r: Reader, call: CallReader, part: Pairs) -> Generator[None, N
             break
         r.at = found.end()
     if key is None:
-        raise absent(r, call, start, f"{middle!r} after a parameter's name", "invalid_arguments")
+        raise absent_error(r, call, start, f"{middle!r} after a parameter's name", "invalid_arguments")
     return (tags.decode_entities(key) if part.key.endswith('="') else key).strip(), kind.strip()
 
 
@@ -106,10 +106,10 @@ _IDLE: Final = ("string", "type")
 """Attributes of a parameter's tag that repeat its type from the tool's schema. Source: DeepSeek's `string="true"`."""
 
 
-def refuse_strays(name: str, attributes: Iterable[str], position: int) -> None:
+def refuse_attributes(name: str, attributes: Iterable[str], position: int) -> None:
     """Refuse an opening tag, by its name, with attributes that nothing reads: dropping them would change the call."""
-    if strays := ", ".join(map(repr, attributes))[:200]:
-        message = f"<{name}> has {strays}, which nothing reads; expected each argument between its own tags"
+    if unread := ", ".join(map(repr, attributes))[:200]:
+        message = f"<{name}> has {unread}, which nothing reads; expected each argument between its own tags"
         raise Damage("invalid_arguments", message, position)
 
 

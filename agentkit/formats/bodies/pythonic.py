@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Final
 
 from agentkit.formats.atoms import PROSE
-from agentkit.formats.bodies.fixed_parts import lacking
+from agentkit.formats.bodies.fixed_parts import missing_error
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import PythonCall, Shape, edge
 from agentkit.formats.kind import PartKind, Writing
@@ -111,7 +111,7 @@ def _end_of_print(r: Reader) -> Wait:
     """The bracket that closes the print around a call."""
     yield from r.space()
     if not r.buf.startswith(")", r.at):
-        raise lacking(r, "')' after the call that is printed")
+        raise missing_error(r, "')' after the call that is printed")
     r.at += 1
 
 
@@ -127,19 +127,19 @@ class _Brackets:
         while self.stack:
             found = _OUTSIDE(r.buf, r.at)
             if found is None:
-                r.tell(len(r.buf), self.call.index, None)
+                r.emit_argument(len(r.buf), self.call.index, None)
                 yield from self.wait(_OUTSIDE)
                 continue
             c = found[0]
             if c in _PAIRS:
                 if self.stack.pop() != _PAIRS[c]:
-                    r.tell(found.start(), self.call.index, None)
+                    r.emit_argument(found.start(), self.call.index, None)
                     raise Damage("invalid_json", "expected the brackets of the call to match", r.offset, got=True)
                 if not self.stack:
-                    r.tell(found.start(), self.call.index, None)
+                    r.emit_argument(found.start(), self.call.index, None)
                     r.at = found.end()
                     return
-            r.tell(found.end(), self.call.index, None)
+            r.emit_argument(found.end(), self.call.index, None)
             if c in "([{":
                 self.stack.append(c)
                 if len(self.stack) > r.limits.depth:
@@ -154,7 +154,7 @@ class _Brackets:
         """Wait for more, once everything is consumed; text in which `search` finds nothing needs no decision."""
         r = self.r
         if r.ended:
-            raise lacking(r, f"the end of the call of {self.call.name!r}")
+            raise missing_error(r, f"the end of the call of {self.call.name!r}")
         if search is not None:
             r.set_fast_path(search, None, self.call.index)
         yield
@@ -165,23 +165,23 @@ class _Brackets:
         if len(r.buf) - r.at < 2:
             yield from r.have(2)
         if triple := r.buf.startswith(quote * 2, r.at):  # an empty string does not count
-            r.tell(r.at + 2, self.call.index, None)
+            r.emit_argument(r.at + 2, self.call.index, None)
         run, stop = _INSIDE[quote]
         while True:
             end = run(r.buf, r.at).end()  # type: ignore[union-attr]  # it matches the empty string
             if not triple and r.buf.startswith(quote, end):
-                r.tell(end + 1, self.call.index, None)
+                r.emit_argument(end + 1, self.call.index, None)
                 return
-            r.tell(end, self.call.index, None)
+            r.emit_argument(end, self.call.index, None)
             if r.at >= len(r.buf):
                 yield from self.wait(stop)
                 continue
             wanted = 2 if r.buf[r.at] == "\\" else 3
             if len(r.buf) - r.at < wanted and not (yield from r.have(wanted)):
-                r.tell(len(r.buf), self.call.index, None)
+                r.emit_argument(len(r.buf), self.call.index, None)
                 yield from self.wait(None)
             closes = r.buf.startswith(quote * wanted, r.at) and r.buf[r.at] == quote
-            r.tell(r.at + (2 if r.buf[r.at] == "\\" else wanted if closes else 1), self.call.index, None)
+            r.emit_argument(r.at + (2 if r.buf[r.at] == "\\" else wanted if closes else 1), self.call.index, None)
             if closes:
                 return
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agentkit.errors import SchemaError
-from agentkit.formats.quarantined_text import Declared
+from agentkit.formats.quarantined_text import DeclarationQuarantine
 from agentkit.schemas.walk import map_schemas
 from agentkit.toolspec import ToolSpec
 
@@ -61,7 +61,7 @@ def spec_of(declared: Declaration, name: str, max_description: int) -> ToolSpec:
     """
     refuse_large(declared.schema, declared.name)
     schema = _plain(declared.schema, max_description)
-    return Declared("xml").tool(ToolSpec(name, cut(declared.description, max_description), schema))
+    return DeclarationQuarantine("xml").tool(ToolSpec(name, cut(declared.description, max_description), schema))
 
 
 def local_name(declared: str, prefix: str) -> str:

@@ -119,7 +119,7 @@ def too_deep(value: Any, text: str, limit: int) -> bool:
     return True
 
 
-def encodable(arguments: dict[str, Any], raw: str) -> dict[str, Any]:
+def make_encodable(arguments: dict[str, Any], raw: str) -> dict[str, Any]:
     """A call's arguments, with U+FFFD for lone surrogates: the same rule for every body and any chunks."""
     return without_surrogates(arguments) if has_surrogate(raw) else arguments
 
