@@ -26,7 +26,7 @@ _AGAIN: Final = Delimiter(r"[\])}\s]{0,16}[,;][\[\s]{0,64}(?=[^\[\s])", r"[\])}\
 def read_fence(calls: Calls) -> Generator[None, None, bool]:
     """Read a code fence around calls as markup if only calls precede it."""
     r = calls.r
-    r.open()
+    r.begin_call()
     start = r.offset
     if (found := (yield from r.sees(_FENCE))) is not None:
         r.at = found.end()
@@ -41,7 +41,7 @@ def read_fence(calls: Calls) -> Generator[None, None, bool]:
                 calls.fence_end = "`" * ticks
                 return True
     r.back_to(start)
-    r.shut()
+    r.end_call()
     return False
 
 

@@ -142,13 +142,13 @@ def pattern() -> str:
 
 
 @cache
-def _compiled() -> re.Pattern[str]:
+def _regex() -> re.Pattern[str]:
     return re.compile(pattern())
 
 
 def token_in(text: str) -> str:
     """The first control token in a text; empty if there is none."""
-    found = _compiled().search(text)
+    found = _regex().search(text)
     return found[0] if found else ""
 
 

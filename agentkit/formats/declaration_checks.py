@@ -22,7 +22,7 @@ _NAMES: Final = ("Name", "CountedName", "NameTag")
 _READ_UP_TO: Final = ("Name", "CountedName", "CallId", "Recipient")
 
 
-def what_is_wrong(call: Sequence[Any], section: tuple[str, str] | None) -> str:
+def fault_in_call(call: Sequence[Any], section: tuple[str, str] | None) -> str:
     """Return the fault in the parts of a call or in a section's opening and end; empty if there is none."""
     parts = [part for part in call if not isinstance(part, str) or part.strip()]
     bodies = [n for n, part in enumerate(parts) if hasattr(part, "label")]
@@ -41,7 +41,7 @@ def what_is_wrong(call: Sequence[Any], section: tuple[str, str] | None) -> str:
     )
 
 
-def unseen(**fields: Sequence[Any]) -> str:
+def blank_literals(**fields: Sequence[Any]) -> str:
     """Return the fault in literals that are read outside of calls, by field: white space alone is everywhere."""
     for field, literals in fields.items():
         for literal in literals:

@@ -212,7 +212,7 @@ class Parser(Reader):
         """
         again, self.faulty = self.faulty == self.calls.count, self.calls.count
         if self.call_text is None:
-            self.open()
+            self.begin_call()
         call = self.calls.call
         message = f"agentkit failed to read this call ({type(fault).__name__}: {str(fault)[:200]})"
         damage = Damage("internal_error", message, self.offset)

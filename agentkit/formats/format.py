@@ -13,7 +13,7 @@ from typing import ClassVar, Final, Literal
 
 from agentkit.checks.bounds import refuse, whole
 from agentkit.errors import FormatError
-from agentkit.formats.declaration_checks import unsafe_close, unseen, what_is_wrong
+from agentkit.formats.declaration_checks import blank_literals, fault_in_call, unsafe_close
 from agentkit.schemas.typed.literals import MAX_DEPTH
 from agentkit.toolspec import Layout
 
@@ -380,9 +380,9 @@ class Format:
     def __post_init__(self) -> None:
         for shape in self.shapes:
             around = (edge(shape.section.open), edge(shape.section.close)) if shape.section is not None else None
-            if wrong := what_is_wrong(shape.call, around):
+            if wrong := fault_in_call(shape.call, around):
                 raise FormatError(f"format {self.name!r} cannot be declared: {wrong}")
-        wrong = unseen(thinking=self.thinking, answer=self.answer, markup=self.markup, ends=self.ends)
+        wrong = blank_literals(thinking=self.thinking, answer=self.answer, markup=self.markup, ends=self.ends)
         if wrong := wrong or unsafe_close(self.result.close):
             raise FormatError(f"format {self.name!r} cannot be declared: {wrong}")
 

@@ -52,7 +52,7 @@ def repaired_call(r: Reader, call: CallReader, raw: str) -> RepairedCall | None:
         return None
     try:
         value, repairs, end = _body(call, raw, call.arguments.body - r.mark, ended=r.ended and r.at >= len(r.buf))
-        name, arguments, more = _named(call, value)
+        name, arguments, more = _name_and_arguments(call, value)
         if isinstance(arguments, str):
             arguments, more = load(arguments), (*more, DOUBLY_ENCODED)
     except (ValueError, RecursionError):
@@ -91,7 +91,7 @@ def _body(call: CallReader, raw: str, start: int, *, ended: bool) -> tuple[Any, 
     return without_surrogates(value), tuple(reader.repairs), len(raw) if closed else reader.at
 
 
-def _named(call: CallReader, value: Any) -> tuple[Any, Any, tuple[str, ...]]:
+def _name_and_arguments(call: CallReader, value: Any) -> tuple[Any, Any, tuple[str, ...]]:
     """The name and the arguments in a body that has been read, and the repairs that it took.
 
     Raises:
@@ -103,12 +103,12 @@ def _named(call: CallReader, value: Any) -> tuple[Any, Any, tuple[str, ...]]:
     if not isinstance(value, dict):
         raise NoReading("invalid_json", "expected an object")
     if isinstance(part, Envelope):
-        return _enveloped(call, part, value)
+        return _from_envelope(call, part, value)
     ((name, arguments),) = value.items()
     return name, arguments, ()
 
 
-def _enveloped(call: CallReader, part: Envelope, value: dict[str, Any]) -> tuple[Any, Any, tuple[str, ...]]:
+def _from_envelope(call: CallReader, part: Envelope, value: dict[str, Any]) -> tuple[Any, Any, tuple[str, ...]]:
     """The name and the arguments in an envelope, and the repairs that it took.
 
     Raises:

@@ -186,9 +186,9 @@ class _Scan:
             self.r.set_fast_path(search, None, self.index, self.parameter)
 
     def bad(self, state: int) -> Damage:
-        return self.refused(_EXPECTED[state])
+        return self.refusal(_EXPECTED[state])
 
-    def refused(self, wanted: str) -> Damage:
+    def refusal(self, wanted: str) -> Damage:
         at = self.r.base + self.p
         self.consume()
         return Damage("invalid_json", f"expected {wanted}", at, got=True)
@@ -236,7 +236,7 @@ class _Scan:
 
     def enter(self, c: str) -> int:
         if len(self.stack) >= self.r.limits.depth:
-            raise self.refused(f"nesting of at most {self.r.limits.depth}")
+            raise self.refusal(f"nesting of at most {self.r.limits.depth}")
         self.stack.append("}" if c == "{" else "]")
         self.p += 1
         return _KEY_OR_END if c == "{" else _ITEM
@@ -267,7 +267,7 @@ class _Scan:
                 yield
                 self.p = self.r.at
             else:
-                raise self.refused("a JSON escape (a backslash is written \\\\)")
+                raise self.refusal("a JSON escape (a backslash is written \\\\)")
 
     def scalar(self, state: int) -> Generator[None, None, None]:
         while True:
@@ -279,7 +279,7 @@ class _Scan:
                 self.r.cut = self.r.base + self.p
             if found.end() - self.p > MAX_NUMBER:  # judged by what has arrived at the latest when it is too long
                 number = _DIGITS.fullmatch(found[0], 0, MAX_NUMBER)
-                raise self.refused(A_NUMBER if number else _EXPECTED[state])
+                raise self.refusal(A_NUMBER if number else _EXPECTED[state])
             if whole and _SCALAR.match(found[0]) is None:
                 raise self.bad(state)
             if whole:

@@ -44,7 +44,7 @@ class PartKind:
     Args:
         part: its class in `format.py`; `str` for literals.
         read: consumes it, from the call's current position, and stores its content in the call.
-        write: its text for a call. `only_read` if no format writes it.
+        write: its text for a call. `refuse_writing` if no format writes it.
         taught: the rules about it in a prompt, one sentence each; empty if the example alone is enough.
         listing: how a prompt lists the tools, if the part needs them in another form than JSON Schema.
     """
@@ -56,7 +56,7 @@ class PartKind:
     listing: Callable[[Any, Sequence[ToolSpec]], str] | None = None
 
 
-def only_read(w: Writing, part: object) -> str:
+def refuse_writing(w: Writing, part: object) -> str:
     """The writer of a part that occurs only in shapes that are read.
 
     Raises:

@@ -174,7 +174,7 @@ _IN_TAG: Final = re.compile(r"[^<>`\n]{0,256}[=\"'>]|[ \t,;]{0,64}\n\s{0,64}<|[\
 def _refuse(calls: Calls, entry: Opener, size: int, message: str = _LOST, *, cut: bool = False) -> Wait:
     """The error for a call that cannot be read from its opening on."""
     r = calls.r
-    r.open()
+    r.begin_call()
     call = calls.new_call(entry)
     call.arguments.tool = entry.tool
     r.at += size

@@ -43,7 +43,7 @@ def next_at_once(calls: Calls) -> list[Opener] | None:
 
 def _following(calls: Calls, shape: Shape) -> Following:
     """Return the texts that may follow the last call, and the openers of each, where these are certain."""
-    texts = {text: entries for text in _texts(shape) if (entries := _opened(calls, text))}
+    texts = {text: entries for text in _texts(shape) if (entries := _openers_at(calls, text))}
     either = "|".join(f"({re.escape(text)})" for text in texts) or "(?!)"
     return re.compile(rf"(\s{{0,512}}+)(?:{either})"), [*texts.values()]  # less white space than is held back
 
@@ -63,7 +63,7 @@ def _texts(shape: Shape) -> Iterator[str]:
                 yield opener(text).strip()
 
 
-def _opened(calls: Calls, text: str) -> list[Opener]:
+def _openers_at(calls: Calls, text: str) -> list[Opener]:
     """Return the openers that the reader finds at this text after the last call; none if it would wait or emit."""
     r = Reader(calls.r.limits, calls.r.repairs)
     probe = Calls(r, calls.openers, ProseReader(r, calls.openers, Quoting(off=calls.prose.quoting.off), None))

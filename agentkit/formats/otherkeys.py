@@ -61,7 +61,7 @@ def arguments_elsewhere(tool: ToolSpec | None, given: Mapping[str, Any]) -> tupl
         return {}, ()
     found: list[tuple[dict[str, Any], tuple[str, ...]]] = []
     for key in (k for k in OTHER_ARGUMENTS if k in given):
-        value, repairs = _decoded(given[key])
+        value, repairs = _decode(given[key])
         if isinstance(value, dict) and not is_schema(value) and _fits(tool, value):
             found.append((value, (ARGUMENTS_KEY, *repairs)))
     flat = {**given, **idle}
@@ -118,7 +118,7 @@ def extra_arguments(tool: ToolSpec | None, given: Mapping[str, Any]) -> list[str
     ]
 
 
-def _decoded(value: Any) -> tuple[Any, tuple[str, ...]]:
+def _decode(value: Any) -> tuple[Any, tuple[str, ...]]:
     """The value under a key of arguments, which may be JSON inside a string, or null for none."""
     if not isinstance(value, str):
         return ({} if value is None else value), ()

@@ -89,7 +89,7 @@ class _Calls:
     """
 
     def __init__(self, format: Format, tools: Sequence[ToolSpec], before: str, after: str) -> None:
-        self._format, self._tools = _open(format), tools
+        self._format, self._tools = _without_regions(format), tools
         self._before, self._after = before, after
         self._budget = 0
 
@@ -161,7 +161,7 @@ _FREE: Final = re.compile(f"(?<!{MARK})(?!{MARK})")
 
 
 @lru_cache(maxsize=64)
-def _open(format: Format) -> Format:
+def _without_regions(format: Format) -> Format:
     """Return the format without regions that hide calls."""
     return replace(format, thinking=(), answer=(), markup=())
 
@@ -195,10 +195,10 @@ class DeclarationQuarantine:
         if _PLAIN.fullmatch(text):
             return text
         if (known := self._known.get(text)) is None:
-            known = self._known[text] = self._broken(text)
+            known = self._known[text] = self._break_markers(text)
         return known
 
-    def _broken(self, text: str) -> str:
+    def _break_markers(self, text: str) -> str:
         shown = quarantine(visible(text), self._format, self._tools).replace(f"<{MARK}", "&lt;")
         for closing in set(_CLOSING.findall(shown)):
             name = closing.removeprefix("</")
@@ -225,7 +225,7 @@ class DeclarationQuarantine:
         """
         for word, place in words(schema):
             self.word(word, f"{where}: {place}")
-        return self._shown(schema)  # type: ignore[no-any-return]  # an object stays one
+        return self._show(schema)  # type: ignore[no-any-return]  # an object stays one
 
     def word(self, word: str, where: str) -> None:
         """Refuse a word that a model must write back but that could only be shown in another spelling."""
@@ -235,13 +235,13 @@ class DeclarationQuarantine:
                 f"(it would have to be shown as {changed!r}, and could not be written back); use another word"
             )
 
-    def _shown(self, value: Any) -> Any:
+    def _show(self, value: Any) -> Any:
         match value:
             case str():
                 return self.text(value)
             case Mapping():
-                return {self.text(k): self._shown(v) for k, v in value.items()}
+                return {self.text(k): self._show(v) for k, v in value.items()}
             case list() | tuple():
-                return [self._shown(v) for v in value]
+                return [self._show(v) for v in value]
             case _:
                 return value

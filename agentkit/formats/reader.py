@@ -308,7 +308,7 @@ class Reader:
 
     # ------------------------------------------------------------ a call's own text
 
-    def open(self) -> None:
+    def begin_call(self) -> None:
         """Keep the text from here on, as a call may start here."""
         mark = self.base + self.at
         self.call_text = call_text = CallText(self.at, mark, mark + self.limits.call)
@@ -332,7 +332,7 @@ class Reader:
             call_text.since, past = end - self.base, end
         return call_text.text(start, end, past)
 
-    def shut(self) -> None:
+    def end_call(self) -> None:
         """Stop keeping text: the call has ended."""
         if self.call_text is not None and self.call_text.surplus:
             self.buf += self.call_text.surplus

@@ -81,24 +81,24 @@ def read_aside(prose: ProseReader, opened: Aside | None) -> Generator[None, None
     margin = prose.quoting.margin
     if opened.paragraph:
         prose.emit_text(found.end())
-        yield from _shown(prose, opened, margin)
+        yield from _read_code_aside(prose, opened, margin)
         return True
     quoted = prose.quoting.start.lstrip().startswith(">")
     if quoted or (margin is not None and (yield from prose.r.sees(mention(found[0])))):
         prose.emit_text(found.end())
-        yield from _in_aside(prose, *end_of(opened.closes, margin, prose.openers.asides.opens))
+        yield from _read_aside_rest(prose, *end_of(opened.closes, margin, prose.openers.asides.opens))
     else:
-        yield from _invented(prose, len(found[0]))
+        yield from _read_invented(prose, len(found[0]))
     return True
 
 
-def _invented(prose: ProseReader, mark: int = 0) -> Wait:
+def _read_invented(prose: ProseReader, mark: int = 0) -> Wait:
     """Read an invented result, or another role's turn, and all text after it, as no part of the reply.
 
     Its mark, which is `mark` characters long, is only markup if nothing follows: some models end their turns so.
     """
     r = prose.r
-    prose.continuation = _invented
+    prose.continuation = _read_invented
     while not r.buf[r.at + mark :].strip() and not r.ended:
         yield
     said = r.buf[r.at + mark :].strip()
@@ -109,17 +109,17 @@ def _invented(prose: ProseReader, mark: int = 0) -> Wait:
         yield
 
 
-def _shown(prose: ProseReader, aside: Aside, margin: int | None) -> Wait:
+def _read_code_aside(prose: ProseReader, aside: Aside, margin: int | None) -> Wait:
     """Read an aside that shows code, from after its opening to its end or the text's."""
-    prose.continuation = lambda reader: _shown(reader, aside, margin)
+    prose.continuation = lambda reader: _read_code_aside(reader, aside, margin)
     prose.note_cut()
-    yield from _in_aside(prose, *end_of(aside.closes, margin))
+    yield from _read_aside_rest(prose, *end_of(aside.closes, margin))
 
 
-def _in_aside(prose: ProseReader, end: Delimiter, stop: Search) -> Wait:
+def _read_aside_rest(prose: ProseReader, end: Delimiter, stop: Search) -> Wait:
     """Read the rest of an aside, up to its end or the text's."""
     r = prose.r
-    prose.continuation = lambda reader: _in_aside(reader, end, stop)
+    prose.continuation = lambda reader: _read_aside_rest(reader, end, stop)
     while True:
         found = stop(r.buf, r.at)
         prose.emit_text(found.start() if found else len(r.buf))

@@ -91,14 +91,14 @@ class Calls:
         listed = self.section is not None or entry.kind == "section"
         listed = listed and entry.shape.section is not None and is_list(entry.shape)
         if inside is None:
-            r.open()
+            r.begin_call()
         else:
             call.lead.opening = r.raw()
         start = r.offset
         self.call = call
         try:
             if entry.kind == "section":
-                yield from self.section_start(entry, call)
+                yield from self.read_section_start(entry, call)
             for call.part, part in enumerate(entry.shape.call):
                 yield from KINDS[type(part)].read(r, call, part)
             call.repair(r)
@@ -143,8 +143,8 @@ class Calls:
         """
         r = self.r
         if not listed:
-            rest = leftover_of(call.shape)
-            if rest is not None and (yield from r.sees(rest)):
+            leftover = leftover_of(call.shape)
+            if leftover is not None and (yield from r.sees(leftover)):
                 message = "expected no part of a call after its end: close each value and each call once"
                 raise Damage("ambiguous_call", message, r.offset, got=True)
             return
@@ -161,8 +161,8 @@ class Calls:
             return False
         if is_list(entry.shape) and self.openers.derive(_follow, entry.shape).match(r.buf, found.end) is None:
             return False
-        if (rest := leftover_of(entry.shape)) is not None and (
-            rest.match(r.buf, found.end) or (not r.ended and rest.part.match(r.buf, found.end))
+        if (leftover := leftover_of(entry.shape)) is not None and (
+            leftover.match(r.buf, found.end) or (not r.ended and leftover.part.match(r.buf, found.end))
         ):
             return False
         if self.before:
@@ -179,7 +179,7 @@ class Calls:
     def close_call(self, entry: Opener | None = None) -> None:
         """Close the open call, which has been reported; `entry` opened it, unless that is unknown."""
         if self.r.call_text is not None:
-            self.r.shut()
+            self.r.end_call()
         if self.before:
             self.prose.quoting.note(self.before)
         self.call, self.before = None, ""
@@ -195,10 +195,10 @@ class Calls:
         self.call = None
         self.r.back_to(start)
         if inside is None:
-            self.r.shut()
+            self.r.end_call()
         return False
 
-    def section_start(self, entry: Opener, call: CallReader) -> Wait:
+    def read_section_start(self, entry: Opener, call: CallReader) -> Wait:
         """Read the opening of a section, which becomes markup once the call after it has started."""
         r = self.r
         assert entry.shape.section is not None
@@ -252,11 +252,11 @@ class Calls:
         yield from skip_damage(r, self.openers, call, damage)
         raw = r.raw()
         repairable = damage.code == "invalid_json" and not damage.ended
-        if repairable and (yield from self._repaired(call, raw, listed=listed)):
+        if repairable and (yield from self._repair(call, raw, listed=listed)):
             return
         self.refuse(call, damage, raw)
 
-    def _repaired(self, call: CallReader, raw: str, *, listed: bool) -> Generator[None, None, bool]:
+    def _repair(self, call: CallReader, raw: str, *, listed: bool) -> Generator[None, None, bool]:
         """Read a damaged call with named repairs, if they suffice and the text after it may follow it."""
         r = self.r
         if (read := repaired_call(r, call, raw)) is None:
@@ -304,9 +304,9 @@ def _sentence(openers: Openers, shape: Shape) -> Delimiter:
         case _:
             return Delimiter("(?!)", "(?!)")
     name = "[\"']?[\\w.:-]{1,128}[\"']?"
-    opening, said = pattern(edges[0]) + name + edges[1], r"[ \t]{1,8}"
+    opening, space = pattern(edges[0]) + name + edges[1], r"[ \t]{1,8}"
     begun = rf"{beginnings(edges[0])}|{pattern(edges[0])}[\"']?[\w.:-]{{0,128}}[\"']?"
-    return Delimiter(f"{opening}{said}[a-z]", f"{begun}|{opening}[ \t]{{0,8}}")
+    return Delimiter(f"{opening}{space}[a-z]", f"{begun}|{opening}[ \t]{{0,8}}")
 
 
 def _follow(openers: Openers, shape: Shape) -> Delimiter:
@@ -314,11 +314,11 @@ def _follow(openers: Openers, shape: Shape) -> Delimiter:
     close = edge_delimiter(shape.section.close) if shape.section is not None else None
     python = isinstance(shape.call[0], PythonCall)
     item, begun = (r"[^\W\d][\w.-]{0,255}\s{0,64}\(", r"[\w.-]{1,256}\s{0,64}") if python else (r"\{", "")
-    over = close.regex.pattern if close is not None and close.regex.pattern else "(?!)"
+    list_end = close.regex.pattern if close is not None and close.regex.pattern else "(?!)"
     part = close.beginning if close is not None else ""
     space = r"\s{0,1024}"
     return Delimiter(
-        rf"{space}(?:[,;]?{space}(?:{item}|{over})|<[^\s=]|`|\[[A-Z/])",
+        rf"{space}(?:[,;]?{space}(?:{item}|{list_end})|<[^\s=]|`|\[[A-Z/])",
         rf"{space}(?:[,;]?{space}(?:{begun}|{part})?|[\[<]?)",
         re.I,
     )

@@ -64,12 +64,12 @@ def _json(r: Reader, call: CallReader, key: str, end: ValueEnd) -> Generator[Non
         yield from jsontext.scan(r, call.index, key)
     except Damage as damage:
         if damage.ended:
-            raise _truncated(r, key, end) from None
+            raise _truncation(r, key, end) from None
         return []  # it is written in another way
     return [(start, r.offset)]
 
 
-def _truncated(r: Reader, key: str, end: ValueEnd) -> Damage:
+def _truncation(r: Reader, key: str, end: ValueEnd) -> Damage:
     return Damage("truncated_call", f"the text ended inside {key!r}, before {end.what}", r.offset, ended=True)
 
 
@@ -84,7 +84,7 @@ def _cdata(r: Reader, call: CallReader, key: str, end: ValueEnd) -> Generator[No
             partial = 2 if r.buf.endswith("]]") else 1 if r.buf.endswith("]") else 0
             r.emit_argument(max(len(r.buf) - partial, r.at), call.index, key)
             if r.ended:
-                raise _truncated(r, key, end)
+                raise _truncation(r, key, end)
             if not partial:
                 r.set_fast_path(_CDATA_STOP, None, call.index, key)
             yield
@@ -94,7 +94,7 @@ def _cdata(r: Reader, call: CallReader, key: str, end: ValueEnd) -> Generator[No
     yield from r.space()
     if (found := (yield from r.sees(end.boundary))) is None or not found["close"]:
         if r.at >= len(r.buf):
-            raise _truncated(r, key, end)
+            raise _truncation(r, key, end)
         raise Damage("ambiguous_call", f"expected {end.what} after {CDATA_CLOSE} in {key!r}", r.offset, got=True)
     r.at = found.end("close")
     return text
@@ -120,7 +120,7 @@ class _Plain:
             r.emit_argument(found.start() if found else len(r.buf), index, key)
             if found is None:
                 if r.ended:
-                    raise _truncated(r, key, end)
+                    raise _truncation(r, key, end)
                 r.set_fast_path(end.stops, None, index, key)
                 yield
                 continue
@@ -167,13 +167,13 @@ class _Plain:
             stack.pop()
             stop = self.r.base + boundary.end()
             if not stack and not self.end.is_complete(self.r.text(self.since, stop)):
-                raise self.refused(boundary, kind)
+                raise self.refusal(boundary, kind)
             if not stack:
                 self.quoted.append((self.since, stop))
         elif stack or kind != "end" or self.end.ends_call or self.end.find_markup(boundary[0]):
-            raise self.refused(boundary, kind)  # in a child element, the closing tag of another tool is text
+            raise self.refusal(boundary, kind)  # in a child element, the closing tag of another tool is text
 
-    def refused(self, boundary: re.Match[str], kind: str) -> Damage:
+    def refusal(self, boundary: re.Match[str], kind: str) -> Damage:
         """The error for a boundary that neither belongs to the value nor ends it."""
         r, end, key = self.r, self.end, self.key
         if kind in ("close", "fit") and not self.stack:

@@ -13,8 +13,8 @@ from agentkit.formats.escapes import attribute
 from agentkit.formats.format import Format, ToolElement
 from agentkit.formats.tags import CDATA_OPEN
 from agentkit.grammar import rules
-from agentkit.grammar.from_schema import ATTRIBUTE, JSON, Gap, Refused, SchemaRules, inside
-from agentkit.grammar.rules import Blocked, Chars, Lit, Raw, Repeat, Rule, alt, opt, seq
+from agentkit.grammar.from_schema import ATTRIBUTE, JSON, Gap, NoRule, SchemaRules, inside
+from agentkit.grammar.rules import Chars, Exclusion, Lit, Raw, Repeat, Rule, alt, opt, seq
 from agentkit.schemas import walk
 from agentkit.schemas.dialects import XGRAMMAR
 from agentkit.schemas.schema_rewriter import engine_schema
@@ -26,7 +26,7 @@ Target = Literal["structural_tag", "gbnf"]
 """`structural_tag` for vLLM, SGLang and xgrammar; `gbnf` for llama.cpp."""
 
 COUNTED: Final = 1999  # llama.cpp refuses higher counts: MAX_REPETITION_THRESHOLD in its `llama-grammar.cpp`
-_CDATA: Final = Blocked(CDATA_OPEN, start=True)
+_CDATA: Final = Exclusion(CDATA_OPEN, start=True)
 
 
 @dataclass(slots=True)
@@ -101,7 +101,7 @@ class CallRules:
         """The rule for one argument, which may be omitted if it is not required."""
         try:
             rule = make()
-        except Refused:
+        except NoRule:
             if self.needs(parameter):
                 raise
             return rules.EMPTY
@@ -111,7 +111,7 @@ class CallRules:
 # ---------------------------------------------------------------- raw text
 
 
-def value(w: CallRules, name: str, start: str, close: str, blocked: tuple[Blocked, ...]) -> Rule:
+def value(w: CallRules, name: str, start: str, close: str, blocked: tuple[Exclusion, ...]) -> Rule:
     """A value as text between `start` and `close`; its type comes from the parameter's schema when it is read."""
     options = w.options(name)
     texts = [o for o in options if kind_of(o) in (None, "string") and w.schemas.enum_values(o, name) is None]
@@ -127,12 +127,18 @@ def value(w: CallRules, name: str, start: str, close: str, blocked: tuple[Blocke
             found.append(seq(Lit(start), w.schemas.rule(option, inside(close), name), Lit(close)))
         array = array or kind_of(option) == "array"
     if not found:
-        raise Refused(f"{w.tool.name}: {name}: no listed value can be written as text")
+        raise NoRule(f"{w.tool.name}: {name}: no listed value can be written as text")
     return alt(found)
 
 
 def _free_text(
-    w: CallRules, name: str, texts: list[Any], options: list[Any], start: str, close: str, blocked: tuple[Blocked, ...]
+    w: CallRules,
+    name: str,
+    texts: list[Any],
+    options: list[Any],
+    start: str,
+    close: str,
+    blocked: tuple[Exclusion, ...],
 ) -> Rule:
     """A string, unescaped. If other types are allowed, text that reads as one of them must also satisfy it."""
     for option in options:
@@ -151,14 +157,14 @@ def _free_text(
     return seq(Lit(start), Raw(end, blocked, most), Lit(close[len(end) :]))
 
 
-def words_of_null(w: CallRules, schema: Mapping[str, Any], options: list[Any]) -> tuple[Blocked, ...]:
+def words_of_null(w: CallRules, schema: Mapping[str, Any], options: list[Any]) -> tuple[Exclusion, ...]:
     """Words that would be read as null, if null is the default and not a value that the schema allows."""
     if any(kind_of(o) in ("null", None) for o in options) or not values.accepts_null(schema, w.tool.parameters):
         return ()
-    return tuple(Blocked(word, start=True) for word in sorted(values.NULLS))
+    return tuple(Exclusion(word, start=True) for word in sorted(values.NULLS))
 
 
-def listed_texts(listed: list[Any], blocked: tuple[Blocked, ...]) -> list[str]:
+def listed_texts(listed: list[Any], blocked: tuple[Exclusion, ...]) -> list[str]:
     """Fixed values as text, without those that text cannot represent exactly."""
     out = []
     for value in listed:
@@ -170,7 +176,7 @@ def listed_texts(listed: list[Any], blocked: tuple[Blocked, ...]) -> list[str]:
 
 
 def typed_value(
-    w: CallRules, name: str, text: str, other: Callable[[str], str], close: str, blocked: tuple[Blocked, ...]
+    w: CallRules, name: str, text: str, other: Callable[[str], str], close: str, blocked: tuple[Exclusion, ...]
 ) -> Rule:
     """A value whose type is written next to it: a raw string after `text`, JSON after `other` of its type."""
     found: list[Rule] = []
@@ -191,7 +197,7 @@ def typed_value(
         if kind is not None and kind != "string":
             found.append(seq(Lit(other(kind)), w.schemas.rule(option, inside(close), name), Lit(close)))
     if not found:
-        raise Refused(f"{w.tool.name}: {name}: no listed value can be written as text")
+        raise NoRule(f"{w.tool.name}: {name}: no listed value can be written as text")
     return alt(found)
 
 
@@ -219,5 +225,5 @@ def attribute_value(w: CallRules, name: str, label: str) -> Rule:
         else:
             found.append(w.schemas.rule(option, ATTRIBUTE, name))
     if not found:
-        raise Refused(f"{w.tool.name}: {name}: no listed value can be written as text")
+        raise NoRule(f"{w.tool.name}: {name}: no listed value can be written as text")
     return seq(Lit(f' {label}="'), alt(found), Lit('"'))

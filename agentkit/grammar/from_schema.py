@@ -110,12 +110,12 @@ def _attribute_json(value: Any) -> str:
     return text.replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _double_quoted(value: Any) -> str:
+def _double_quote(value: Any) -> str:
     return values.dump(value) if isinstance(value, str) else repr(value)
 
 
 JSON: Final = Syntax()
-PYTHON: Final = Syntax(quotes=('"', "'"), words=("True", "False", "None"), dumps=(repr, _double_quoted))
+PYTHON: Final = Syntax(quotes=('"', "'"), words=("True", "False", "None"), dumps=(repr, _double_quote))
 ATTRIBUTE: Final = Syntax(quotes=("&quot;",), unsafe="<>&", dumps=(_attribute_json,))
 """JSON inside a double-quoted attribute."""
 
@@ -128,14 +128,14 @@ def inside(closer: str) -> Syntax:
 def escaping(characters: str) -> Syntax:
     """JSON in which these characters are escaped in strings; listed values of other types stay as they are."""
 
-    def dumped(value: Any) -> str:
+    def dump(value: Any) -> str:
         return _STRING.sub(lambda m: "".join(escapes.get(c, c) for c in m[0]), values.dump(value))
 
     escapes = {c: f"\\u{ord(c):04x}" for c in characters}
-    return Syntax(unsafe=characters, dumps=(dumped,))
+    return Syntax(unsafe=characters, dumps=(dump,))
 
 
-class Refused(ValueError):
+class NoRule(ValueError):
     """No value satisfies the schema, as far as rules can express it."""
 
 
@@ -178,23 +178,23 @@ class SchemaRules:
         """The values of a schema, as `syntax` writes them.
 
         Raises:
-            Refused: there is no such value.
+            NoRule: there is no such value.
         """
         if schema is False:
-            raise Refused(f"{self.tool}: {path}: the schema allows no value")
+            raise NoRule(f"{self.tool}: {path}: the schema allows no value")
         if not isinstance(schema, Mapping):
-            return self._named("any", syntax, lambda: self._any(syntax))
+            return self._name_rule("any", syntax, lambda: self._any(syntax))
         ref = schema.get("$ref")
         if isinstance(ref, str):
             self.gap(path, _constraints(schema) - {"$ref"})
             found = walk.resolve({"$ref": ref}, self.root)
-            return self._named(ref, syntax, lambda: self.rule(found, syntax, path))
+            return self._name_rule(ref, syntax, lambda: self.rule(found, syntax, path))
         found_rules = [self._plain(plain, syntax, path) for plain in self.options(schema, path)]
         if not found_rules:
-            raise Refused(f"{self.tool}: {path}: the schema is a choice of nothing but itself")
+            raise NoRule(f"{self.tool}: {path}: the schema is a choice of nothing but itself")
         return alt(found_rules)
 
-    def _named(self, key: str, syntax: Syntax, make: Callable[[], Rule]) -> Rule:
+    def _name_rule(self, key: str, syntax: Syntax, make: Callable[[], Rule]) -> Rule:
         """A named rule, so that it may contain itself."""
         if syntax not in self._syntaxes:
             self._syntaxes.append(syntax)
@@ -204,7 +204,7 @@ class SchemaRules:
             name = self._names[slot] = f"{self.prefix}-{len(self._names)}"
             try:
                 self.rules[name] = make()
-            except Refused:
+            except NoRule:
                 self._names = before  # what was made in the meantime may refer to it
                 raise
         return Ref(self._names[slot])
@@ -221,7 +221,7 @@ class SchemaRules:
                 rest = {k: v for k, v in schema.items() if k != key and k not in ANNOTATIONS}
                 if (key == "allOf" and len(listed) > 1) or (key == "oneOf" and not walk.disjoint(listed, self.root)):
                     self.gap(path, [key])
-                merged = [self._merged(rest, s, path) for s in (listed[:1] if key == "allOf" else listed)]
+                merged = [self._merge(rest, s, path) for s in (listed[:1] if key == "allOf" else listed)]
                 return self._or_null(schema, [o for m in merged for o in self.options(m, path, (*within, schema))])
         kind = schema.get("type")
         kinds = kind if isinstance(kind, list) else [kind]
@@ -230,7 +230,7 @@ class SchemaRules:
     def _or_null(self, schema: Mapping[str, Any], options: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         return [*options, {"type": "null"}] if schema.get("nullable") is True else options
 
-    def _merged(self, rest: Mapping[str, Any], option: Any, path: str) -> Mapping[str, Any]:
+    def _merge(self, rest: Mapping[str, Any], option: Any, path: str) -> Mapping[str, Any]:
         """An alternative together with the keywords next to the choice."""
         if not isinstance(option, Mapping):
             return rest
@@ -260,7 +260,7 @@ class SchemaRules:
         """The values that a schema lists; None if it lists none.
 
         Raises:
-            Refused: none of them is of the schema's type.
+            NoRule: none of them is of the schema's type.
         """
         found = walk.enum_values(schema)
         if found is None:
@@ -269,7 +269,7 @@ class SchemaRules:
         kind = schema.get("type")
         found = [v for v in found if not isinstance(kind, str) or kind not in SAID or _is(v, kind)]
         if not found:
-            raise Refused(f"{self.tool}: {path}: no listed value is of type {kind!r}")
+            raise NoRule(f"{self.tool}: {path}: no listed value is of type {kind!r}")
         return found
 
     # ------------------------------------------------------------ types
@@ -282,7 +282,7 @@ class SchemaRules:
         try:
             return make(*bounds(schema))
         except numbers.EmptyRange:
-            raise Refused(f"{self.tool}: {path}: no number lies between the bounds") from None
+            raise NoRule(f"{self.tool}: {path}: no number lies between the bounds") from None
 
     def _boolean(self, schema: Mapping[str, Any], syntax: Syntax, path: str) -> Rule:
         return Alt((Lit(syntax.words[0]), Lit(syntax.words[1])))
@@ -293,14 +293,14 @@ class SchemaRules:
     def _array(self, schema: Mapping[str, Any], syntax: Syntax, path: str) -> Rule:
         item = self.rule(schema.get("items", True), syntax, f"{path}[]")
         least, most = self.counts(schema, path, "Items")
-        return _bracketed("[", item, "]", least, most, syntax)
+        return _brackets("[", item, "]", least, most, syntax)
 
     def _object(self, schema: Mapping[str, Any], syntax: Syntax, path: str) -> Rule:
         properties = schema.get("properties")
         if not properties and (schema.get("additionalProperties", properties is None) is not False):
             self.gap(path, ["required"] if schema.get("required") else [])
             extra = self.rule(schema.get("additionalProperties", True), syntax, f"{path}.*")
-            return _bracketed("{", seq(syntax.any_key(), extra), "}", 0, None, syntax)
+            return _brackets("{", seq(syntax.any_key(), extra), "}", 0, None, syntax)
         return seq(Lit("{"), self.members(schema, syntax, path, Lit("}"), syntax.key))
 
     def members(
@@ -312,7 +312,7 @@ class SchemaRules:
         for name, below in (schema.get("properties") or {}).items():
             try:
                 pairs.append((seq(key(name), self.rule(below, syntax, f"{path}.{name}".lstrip("."))), name in required))
-            except Refused:
+            except NoRule:
                 if name in required:
                     raise
         self.gap(path, [f"required: {n}" for n in required if n not in (schema.get("properties") or {})])
@@ -322,7 +322,7 @@ class SchemaRules:
         free = self.rule(True, syntax)
         member = seq(syntax.any_key(), free)
         scalars = (syntax.string(), numbers.NUMBER, *map(Lit, syntax.words))
-        containers = (_bracketed("[", free, "]", 0, None, syntax), _bracketed("{", member, "}", 0, None, syntax))
+        containers = (_brackets("[", free, "]", 0, None, syntax), _brackets("{", member, "}", 0, None, syntax))
         return alt([*scalars, *containers])
 
 
@@ -337,7 +337,7 @@ def join_members(pairs: Sequence[tuple[Rule, bool]], close: Rule, space: Rule) -
     return alt([*starts, close])
 
 
-def _bracketed(start: str, item: Rule, end: str, least: int, most: int | None, syntax: Syntax) -> Rule:
+def _brackets(start: str, item: Rule, end: str, least: int, most: int | None, syntax: Syntax) -> Rule:
     """`least` to `most` items between brackets."""
     if most == 0:
         return Lit(start + end)

@@ -15,8 +15,8 @@ from typing import Final, assert_never
 from agentkit.grammar.rules import (
     SPACES,
     Alt,
-    Blocked,
     Chars,
+    Exclusion,
     Grammar,
     JsonRule,
     Lit,
@@ -67,12 +67,12 @@ class _Writer:
             case Repeat(item, least, most):
                 return self.rule(item, tight=True) + _times(least, most)
             case Many(item, separator):
-                name = self.named(item, "call")
+                name = self.name_rule(item, "call")
                 return f"{name} ({quote(separator)} {name})*" if separator else f"{name}+"
             case Raw(_, _, None):
-                return self.named(rule, "raw")
+                return self.name_rule(rule, "raw")
             case Raw():
-                return _counted(rule)
+                return _counted_text(rule)
             case Ref(name):
                 if name not in self.lines:
                     self.lines[name] = ""
@@ -83,7 +83,7 @@ class _Writer:
             case _:
                 assert_never(rule)
 
-    def named(self, rule: Rule, stem: str) -> str:
+    def name_rule(self, rule: Rule, stem: str) -> str:
         """A rule under its own name."""
         if rule not in self.made:
             name = self.made[rule] = f"{stem}-{len(self.made)}"
@@ -109,7 +109,7 @@ class _Writer:
     def thoughts(self, regions: Iterable[tuple[str, str]]) -> str:
         """A region of thinking, between any of these tags."""
         heads = ((" ".join(char_class(c, False) for c in start), close) for start, close in regions)
-        return " | ".join(f"{head} {self.named(region(close), 'thought')}" for head, close in heads)
+        return " | ".join(f"{head} {self.name_rule(region(close), 'thought')}" for head, close in heads)
 
     def states(self, name: str, states: list[State], after: list[str], *, end: bool) -> None:
         """An automaton as rules; `after` is what follows each of its ends, `end` whether it may stop anywhere."""
@@ -121,7 +121,7 @@ class _Writer:
             self.lines[_state(name, i)] = " | ".join(reversed(options))
 
 
-def _counted(raw: Raw) -> str:
+def _counted_text(raw: Raw) -> str:
     """A raw value of bounded length: an automaton cannot count, so no character that might end the value is allowed."""
     unsafe = {raw.close[0], *(b.text[0] for b in raw.blocked if not b.start)}
     return f"{char_class(''.join(unsafe), True)}{{0,{raw.most}}} {quote(raw.close)}"
@@ -142,7 +142,7 @@ _SHORT: Final[Mapping[tuple[int, int | None], str]] = {(0, None): "*", (1, None)
 
 def quote(text: str) -> str:
     """A literal; cut where a hexadecimal digit would follow an escape, which xgrammar would read as part of it."""
-    out = _CUT.sub('" "', "".join(_NAMED.get(c) or (_escaped(c) if c < " " or c == "\x7f" else c) for c in text))
+    out = _CUT.sub('" "', "".join(_NAMED.get(c) or (_escape(c) if c < " " or c == "\x7f" else c) for c in text))
     return f'("{out}")' if '" "' in out else f'"{out}"'
 
 
@@ -169,10 +169,10 @@ def _is_plain(code: int) -> bool:
 
 
 def _in_class(code: int) -> str:
-    return chr(code) if _is_plain(code) else _escaped(chr(code))
+    return chr(code) if _is_plain(code) else _escape(chr(code))
 
 
-def _escaped(c: str) -> str:
+def _escape(c: str) -> str:
     return f"\\x{ord(c):02X}"
 
 
@@ -185,25 +185,25 @@ Position = frozenset[tuple[int, int]]
 
 
 @cache
-def automaton(ends: tuple[str, ...], blocked: tuple[Blocked, ...]) -> list[State]:
+def automaton(ends: tuple[str, ...], blocked: tuple[Exclusion, ...]) -> list[State]:
     """The states of a text up to and including the first of `ends`, without anything in `blocked`; 0 is the first."""
     return _Automaton(ends, blocked).run()
 
 
 class _Automaton:
-    def __init__(self, ends: Iterable[str], blocked: Iterable[Blocked]) -> None:
+    def __init__(self, ends: Iterable[str], blocked: Iterable[Exclusion]) -> None:
         exact = [tuple(Step(frozenset(c)) for c in text) for text in ends]
         self.ends = len(exact)
         free = [*exact, *(p for b in blocked if not b.start for p in b.patterns)]
         self.patterns = [*free, *(p for b in blocked if b.start for p in b.patterns)]
         self.finals = frozenset((i, len(pattern)) for i, pattern in enumerate(self.patterns))
-        self.again = self.closed({(i, 0) for i in range(len(free))})
+        self.again = self.closure({(i, 0) for i in range(len(free))})
         mentioned = {c for p in self.patterns for step in p for c in step.chars}
         # one character that is in no pattern stands for all such characters
         self.other = next(c for c in map(chr, range(0x4E00, 0x9FFF)) if c not in mentioned)
         self.alphabet = [*dict.fromkeys(_ALPHABET + SPACES + "".join(sorted(mentioned))), self.other]
         self.alike = self.characters_alike()
-        self.begun = {alike[0]: self.moved(self.again, alike[0]) | self.again for alike in self.alike}
+        self.first_moves = {alike[0]: self.move(self.again, alike[0]) | self.again for alike in self.alike}
 
     def characters_alike(self) -> list[list[str]]:
         """The alphabet in groups: characters that stand in the same steps lead to the same places."""
@@ -213,7 +213,7 @@ class _Automaton:
             groups.setdefault(tuple(c in one for one in sets), []).append(c)
         return list(groups.values())
 
-    def closed(self, places: Iterable[tuple[int, int]]) -> Position:
+    def closure(self, places: Iterable[tuple[int, int]]) -> Position:
         """These places, and those after steps that may be skipped."""
         out: set[tuple[int, int]] = set()
         for pattern, at in places:
@@ -225,15 +225,15 @@ class _Automaton:
 
     def after(self, place: Position, c: str) -> Position:
         """The place after a character, which stands for all like it."""
-        return self.moved(place - self.again, c) | self.begun[c]
+        return self.move(place - self.again, c) | self.first_moves[c]
 
-    def moved(self, place: Position, c: str) -> Position:
+    def move(self, place: Position, c: str) -> Position:
         moved = set()
         for pattern, at in place:
             step = self.patterns[pattern][at]
             if c in step.chars:
                 moved.add((pattern, at if step.star else at + 1))
-        return self.closed(moved)
+        return self.closure(moved)
 
     def done(self, place: Position) -> int | None:
         """Which end is reached: 0 and up, or -1 for blocked text; None if none is."""
@@ -243,7 +243,7 @@ class _Automaton:
         return min(reached) if min(reached) < self.ends else -1
 
     def run(self) -> list[State]:
-        first = self.closed((i, 0) for i in range(len(self.patterns)))
+        first = self.closure((i, 0) for i in range(len(self.patterns)))
         numbers = {first: 0}
         pending, out = [first], []
         while pending:

@@ -12,14 +12,14 @@ from typing import Any, Final
 
 from agentkit.errors import FormatError
 from agentkit.grammar.arguments_as_rules import CallRules
-from agentkit.grammar.rules import Blocked, Chars, Lit, Raw, Repeat, Rule, seq
+from agentkit.grammar.rules import Chars, Exclusion, Lit, Raw, Repeat, Rule, seq
 from agentkit.toolspec import ToolSpec
 
 NAME: Final = re.compile(r"[^\s<>{}\[\]()\"'`,;=]{1,256}\Z")
 KEY: Final = re.compile(r"[^\s<>\"'=|/&](?:[^<>\"'=|/&\n]{0,200}[^\s<>\"'=|/&])?\Z")
 
 
-def _nothing(part: object, edge: str, tool: ToolSpec) -> Iterable[Blocked]:
+def _nothing(part: object, edge: str, tool: ToolSpec) -> Iterable[Exclusion]:
     return ()
 
 
@@ -29,7 +29,7 @@ class PartRules:
 
     Args:
         part: its class in `formats/format.py`; `str` for literals.
-        rule: what a call may contain there. `never_constrained` for a part that is only read.
+        rule: what a call may contain there. `refuse_constraint` for a part that is only read.
         name: what a tool's name must match to be readable there; None if the part has no name or accepts any.
         keys: the same for the names of parameters.
         whole: whether its rule is made from the tool's whole schema, and so reports itself what cannot be enforced.
@@ -42,10 +42,10 @@ class PartRules:
     name: re.Pattern[str] | None = None
     keys: re.Pattern[str] | None = None
     whole: bool = False
-    announces: Callable[[Any, str, ToolSpec], Iterable[Blocked]] = _nothing
+    announces: Callable[[Any, str, ToolSpec], Iterable[Exclusion]] = _nothing
 
 
-def never_constrained(w: CallRules, part: object) -> Rule:
+def refuse_constraint(w: CallRules, part: object) -> Rule:
     """The rule of a part that occurs only in shapes that are read.
 
     Raises:
@@ -54,7 +54,7 @@ def never_constrained(w: CallRules, part: object) -> Rule:
     raise FormatError(f"format {w.format.name!r} has no grammar: {type(part).__name__} is only read")
 
 
-def token_text(token: str, least: int, most: int | None, blocked: tuple[Blocked, ...] = ()) -> Rule:
+def token_text(token: str, least: int, most: int | None, blocked: tuple[Exclusion, ...] = ()) -> Rule:
     """A string up to and including `token`; if its length is bounded, without the token's first character.
 
     Not every target can count characters in text that may contain beginnings of the token.

@@ -24,7 +24,7 @@ from agentkit.formats.format import (
     ToolElement,
 )
 from agentkit.grammar.parts import PARTS
-from agentkit.grammar.rules import Blocked
+from agentkit.grammar.rules import Exclusion
 from agentkit.schemas.typed import values
 from agentkit.toolspec import ToolSpec
 
@@ -35,7 +35,7 @@ _RESULTS: Final = (
 """The beginnings of tags around a result; see `asides`."""
 
 
-def call_starts(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
+def call_starts(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Exclusion]:
     """Yield the strings that the parser reads as the start of a call of this shape, or of a run of them.
 
     A string that is common in prose (a bracket, a code fence) opens a call only with an offered name: there the name is
@@ -45,36 +45,36 @@ def call_starts(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
     if shape.section is not None:
         start = shape.section.open
         if isinstance(start, Tag):
-            yield Blocked(f"<{start.name}", tag=True)
+            yield Exclusion(f"<{start.name}", tag=True)
         elif not weak(start):
-            yield Blocked(opener(start))
+            yield Exclusion(opener(start))
         elif is_fence(start) and start.endswith("["):
-            yield Blocked(start)
+            yield Exclusion(start)
         else:
-            yield from _named(shape, tools)
+            yield from _name_starts(shape, tools)
     yield from _parameters(shape)
     match shape.first:
         case ToolElement(layout):
             elements = [t.with_element(layout).element for t in tools]
-            yield from (Blocked(f"<{e.tag}", tag=True) for e in elements if e is not None)
+            yield from (Exclusion(f"<{e.tag}", tag=True) for e in elements if e is not None)
         case NameTag(name):
-            yield Blocked(f"<{name}", tag=" " not in name)
+            yield Exclusion(f"<{name}", tag=" " not in name)
         case str(text) if not weak(text):
-            yield Blocked(opener(text))
+            yield Exclusion(opener(text))
         case _ if shape.section is None:
-            yield from _named(shape, tools)
+            yield from _name_starts(shape, tools)
 
 
-def _parameters(shape: Shape) -> Iterator[Blocked]:
+def _parameters(shape: Shape) -> Iterator[Exclusion]:
     """Yield the openings of parameters: the parser takes one for a parameter of a call without its opening."""
     for part in shape.call:
         if isinstance(part, TagParameters):
-            yield Blocked(f"<{part.name}", tag=" " not in part.name)
+            yield Exclusion(f"<{part.name}", tag=" " not in part.name)
         elif isinstance(part, Pairs):
-            yield Blocked(opener(part.key))
+            yield Exclusion(opener(part.key))
 
 
-def invented_starts(format: Format) -> Iterator[Blocked]:
+def invented_starts(format: Format) -> Iterator[Exclusion]:
     """Yield the openings of tools' results and other roles' turns, in this format and in the known families.
 
     A mark before each role is blocked without the role, unless the format writes it itself.
@@ -84,7 +84,7 @@ def invented_starts(format: Format) -> Iterator[Blocked]:
     own |= {str(shape.section.open) for shape in format.shapes if shape.section is not None}
     for text in dict.fromkeys((*_RESULTS, format.result.mark, *map(_mark, _TURNS, repeat(own)))):
         if text and not any(written.startswith(text) for written in own):
-            yield Blocked(text, token=True)
+            yield Exclusion(text, token=True)
 
 
 def _mark(text: str, own: Collection[str]) -> str:
@@ -93,21 +93,21 @@ def _mark(text: str, own: Collection[str]) -> str:
     return mark if mark.endswith(">") and not any(mark in written for written in own) else text
 
 
-def alone(shape: Shape) -> Shape | None:
+def without_section(shape: Shape) -> Shape | None:
     """Return a shape without its section, if its call's own opening is read as one; otherwise None."""
     first = shape.first
     own = isinstance(first, ToolElement | NameTag) or (isinstance(first, str) and not weak(first))
     return replace(shape, section=None) if own and shape.section is not None else None
 
 
-def earliest(found: str, blocked: Iterable[Blocked]) -> str:
+def cut_trigger(found: str, blocked: Iterable[Exclusion]) -> str:
     """Return a trigger, cut where it has become a string that free text must not contain."""
     lead = len(found) - len(found.lstrip())
     fits = [len(b.text) for b in blocked if not b.quotes and found.startswith(b.text, lead)]
     return found[: lead + min(fits)] if fits else found
 
 
-def _named(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
+def _name_starts(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Exclusion]:
     """Yield the strings that distinguish a call of an offered tool from ordinary prose."""
     edge = shape.opening.strip() if isinstance(shape.opening, str) else ""
     for tool in tools:

@@ -29,7 +29,7 @@ _SPACE_RUN: Final = Step(frozenset(SPACES), star=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Blocked:
+class Exclusion:
     """A string that a text must not contain, in every spelling in which the parser would recognise it.
 
     Args:
@@ -150,13 +150,13 @@ class Raw:
     """Any text up to and including `close`, without anything in `blocked`; at most `most` characters before `close`."""
 
     close: str
-    blocked: tuple[Blocked, ...]
+    blocked: tuple[Exclusion, ...]
     most: int | None = None
 
 
 def region(close: str) -> Raw:
     """Return the rule of a region of thinking, with its closing tag, without its opening tag in it."""
-    return Raw(close, tuple(Blocked(tag, token=True) for tag, _ in opened_tags(close) if tag))
+    return Raw(close, tuple(Exclusion(tag, token=True) for tag, _ in opened_tags(close) if tag))
 
 
 def opened_tags(close: str) -> tuple[tuple[str, str], ...]:
@@ -199,7 +199,7 @@ class Prose:
 
     triggers: tuple[str, ...]
     blocks: tuple[Rule, ...]
-    blocked: tuple[Blocked, ...]
+    blocked: tuple[Exclusion, ...]
     regions: tuple[tuple[str, str], ...]
     many: bool
     closing: str = ""

@@ -12,7 +12,7 @@ from typing import Any, Final
 from agentkit.grammar import gbnf
 from agentkit.grammar.rules import (
     Alt,
-    Blocked,
+    Exclusion,
     Grammar,
     JsonRule,
     Lit,
@@ -77,16 +77,16 @@ class _Writer:
             if _plain(item):
                 pending.append(item)
             elif isinstance(item, Raw) and pending and isinstance(pending[-1], Lit):
-                out += self.settled(pending[:-1])
+                out += self.flush(pending[:-1])
                 out.append(self.tag(Seq((pending[-1], item))))
                 pending = []
             else:
-                out += [*self.settled(pending), self.rule(item)]
+                out += [*self.flush(pending), self.rule(item)]
                 pending = []
-        out += self.settled(pending)
+        out += self.flush(pending)
         return out[0] if len(out) == 1 else {"type": "sequence", "elements": out}
 
-    def settled(self, pending: list[Rule]) -> list[StructuralTag]:
+    def flush(self, pending: list[Rule]) -> list[StructuralTag]:
         """Adjacent plain rules merged into one."""
         if not pending:
             return []
@@ -181,7 +181,7 @@ def any_text(raw: Raw) -> StructuralTag:
     return out if raw.most is None else {**out, "max_chars": raw.most}
 
 
-def _spellings(close: str, blocked: Iterable[Blocked]) -> list[str]:
+def _spellings(close: str, blocked: Iterable[Exclusion]) -> list[str]:
     """The close and everything blocked, as strings."""
     return list(dict.fromkeys([close, *(s for b in blocked for s in b.spellings)]))
 

@@ -15,8 +15,8 @@ from agentkit.formats.engine import get
 from agentkit.formats.format import Format
 from agentkit.grammar import gbnf, parts, prose, rules, structural_tag
 from agentkit.grammar.arguments_as_rules import COUNTED, CallRules, Target
-from agentkit.grammar.from_schema import Gap, Refused, SchemaRules, escaping
-from agentkit.grammar.rules import Alt, Blocked, Lit, Many, Prose, Repeat, Rule, Seq, alt, leading, seq
+from agentkit.grammar.from_schema import Gap, NoRule, SchemaRules, escaping
+from agentkit.grammar.rules import Alt, Exclusion, Lit, Many, Prose, Repeat, Rule, Seq, alt, leading, seq
 from agentkit.toolspec import OutputSchema, ToolSpec
 
 ThinkingRule = Literal["may_think", "no_thinking", "begun_thinking"]
@@ -187,7 +187,7 @@ def _build(
     writings = [CallRules(format, tool, f"t{i}", target) for i, tool in enumerate(offered)]
     try:
         calls = {w.tool.name: parts.call_rule(w) for w in writings}
-    except Refused as e:
+    except NoRule as e:
         raise FormatError(f"no call can be written: {e}") from e
     made = [w.schemas for w in writings]
     root: Rule | Prose
@@ -212,12 +212,12 @@ def _with_output(
     Raises:
         FormatError: no value satisfies the schema.
     """
-    marks = [*(b.text.strip() for b in _announced(format, tools)), format.result.mark]
+    marks = [*(b.text.strip() for b in _call_starts(format, tools)), format.result.mark]
     opens = {mark[0] for mark in marks if mark and not mark[0].isalnum()} - {'"'}
     schemas = SchemaRules(f"output type {output.name}", output.schema, "output", largest=COUNTED)
     try:
         value = schemas.rule(output.schema, escaping("".join(sorted(opens))))
-    except Refused as e:
+    except NoRule as e:
         raise FormatError(f"no reply can be written: {e}") from e
     callable_ = calls and reply.choice != "none"
     blocks = _blocks(format, [*calls.values()], reply.many) if callable_ else []
@@ -259,7 +259,7 @@ def _within(format: Format, inner: Rule) -> Rule:
 
 def _prose(format: Format, tools: Sequence[ToolSpec], calls: Mapping[str, Rule], reply: _Reply) -> Prose:
     """Free text around blocks of calls, or without any."""
-    blocked = _blocked(format, tools)
+    blocked = _blocked_strings(format, tools)
     regions = format.answer if reply.thinking == "no_thinking" else (*format.thinking, *format.answer)
     closing = format.thinking[0][1] if reply.thinking == "begun_thinking" else ""
     if reply.choice == "none":
@@ -268,23 +268,23 @@ def _prose(format: Format, tools: Sequence[ToolSpec], calls: Mapping[str, Rule],
     blocks = _openable(format, calls, many, tuple(blocked))
     shape = format.shapes[0]
     found = [prose.trigger(shape, name, rules.leading(b)) for name, b in blocks]
-    if (alone := prose.alone(shape)) is not None:  # models leave out the section's opening
+    if (alone := prose.without_section(shape)) is not None:  # models leave out the section's opening
         found += [prose.trigger(alone, name, rules.leading(c)) for name, c in calls.items()]
         blocks += calls.items()
-    triggers = {prose.earliest(t, blocked) for t in found}
+    triggers = {prose.cut_trigger(t, blocked) for t in found}
     first = sorted(t for t in triggers if not any(t != o and t.startswith(o) for o in triggers))
     return Prose(tuple(first), tuple(dict.fromkeys(b for _, b in blocks)), tuple(blocked), regions, many, closing)
 
 
-def _announced(format: Format, tools: Sequence[ToolSpec]) -> dict[Blocked, None]:
+def _call_starts(format: Format, tools: Sequence[ToolSpec]) -> dict[Exclusion, None]:
     """Return the openings of calls, and of regions in which none counts."""
     blocked = dict.fromkeys(b for shape in format.shapes for b in prose.call_starts(shape, tools))
-    return blocked | dict.fromkeys(Blocked(tag.strip()) for tag, _ in (*format.thinking, *format.answer))
+    return blocked | dict.fromkeys(Exclusion(tag.strip()) for tag, _ in (*format.thinking, *format.answer))
 
 
-def _blocked(format: Format, tools: Sequence[ToolSpec]) -> dict[Blocked, None]:
+def _blocked_strings(format: Format, tools: Sequence[ToolSpec]) -> dict[Exclusion, None]:
     """Return the strings that free text must not contain."""
-    blocked = _announced(format, tools)
+    blocked = _call_starts(format, tools)
     for new in prose.invented_starts(format):  # nothing opens after a mark that is itself blocked
         if not any(b.exact and new.text.startswith(b.text) for b in blocked):
             blocked[new] = None
@@ -292,7 +292,7 @@ def _blocked(format: Format, tools: Sequence[ToolSpec]) -> dict[Blocked, None]:
 
 
 def _openable(
-    format: Format, calls: Mapping[str, Rule], many: bool, blocked: Sequence[Blocked]
+    format: Format, calls: Mapping[str, Rule], many: bool, blocked: Sequence[Exclusion]
 ) -> list[tuple[str, Rule]]:
     """Blocks that may occur in free text, each with the tool that it starts with."""
     section = format.section

@@ -131,7 +131,7 @@ def respell(pattern: str) -> tuple[str, tuple[str, ...]]:
     ('^[a-z]+$', ())
     """
     reader = _Reader(pattern)
-    return reader.whole(), tuple(dict.fromkeys(reader.refused))
+    return reader.pattern(), tuple(dict.fromkeys(reader.refused))
 
 
 class _Reader:
@@ -143,15 +143,15 @@ class _Reader:
     def next(self) -> str:
         return self.text[self.at : self.at + 1]
 
-    def takes(self, literal: str) -> bool:
+    def take(self, literal: str) -> bool:
         """Read a literal; returns False if it is not next."""
         found = self.text.startswith(literal, self.at)
         self.at += len(literal) if found else 0
         return found
 
-    def whole(self) -> str:
+    def pattern(self) -> str:
         branches = [self.branch(outermost=True)]
-        while self.takes("|"):
+        while self.take("|"):
             branches.append(self.branch(outermost=True))
         if self.next:
             raise NoSpelling("unbalanced parentheses")
@@ -160,11 +160,11 @@ class _Reader:
 
     def branch(self, *, outermost: bool = False) -> str:
         """One alternative, with anything around an outermost one that is not anchored."""
-        begun = not outermost or self.takes("^")
+        begun = not outermost or self.take("^")
         out = []
         while self.next and self.next not in "|)" and not (outermost and self.ends_here()):
-            out.append(self.repeated())
-        ended = not outermost or self.takes("$")
+            out.append(self.repetition())
+        ended = not outermost or self.take("$")
         if not (begun and ended):
             self.refused.append("no ^ at its start or no $ at its end")
         return "".join(["" if begun else _ANYTHING, *out, "" if ended else _ANYTHING])
@@ -172,7 +172,7 @@ class _Reader:
     def ends_here(self) -> bool:
         return self.next == "$" and self.text[self.at + 1 : self.at + 2] in ("", "|")
 
-    def repeated(self) -> str:
+    def repetition(self) -> str:
         """An atom with what says how often it stands."""
         atom = self.atom()
         times = ""
@@ -184,7 +184,7 @@ class _Reader:
                 raise NoSpelling(f"a count above {MOST:,}")
             times = found[0]
             self.at = found.end()
-        if times and self.takes("?"):
+        if times and self.take("?"):
             self.refused.append("a lazy repetition")
         if self.next and self.next in "*+?{":
             raise NoSpelling("a repetition of a repetition, or of nothing")
@@ -199,7 +199,7 @@ class _Reader:
         if c == "[":
             return _character(self.characters())
         if c == "\\":
-            return _character(self.escaped())
+            return _character(self.escape())
         self.at += 1
         return _character(_DOT if c == "." else _of(c))
 
@@ -207,23 +207,23 @@ class _Reader:
         if named := _NAMED_GROUP.match(self.text, self.at):
             self.refused.append("a named group")
             self.at = named.end()
-        elif not self.takes("(?:"):
+        elif not self.take("(?:"):
             self.at += 1
             if self.next == "?":
                 raise NoSpelling("a lookaround or a flag")
         branches = [self.branch()]
-        while self.takes("|"):
+        while self.take("|"):
             branches.append(self.branch())
-        if not self.takes(")"):
+        if not self.take(")"):
             raise NoSpelling("unbalanced parentheses")
         return f"({'|'.join(branches)})"
 
     def characters(self) -> Ranges:
         """A class."""
         self.at += 1
-        negated = self.takes("^")
+        negated = self.take("^")
         found: list[tuple[int, int]] = []
-        while not self.takes("]"):
+        while not self.take("]"):
             first = self.member()
             if self.next == "-" and self.text[self.at + 1 : self.at + 2] not in ("", "]"):
                 self.at += 1
@@ -241,14 +241,14 @@ class _Reader:
         """Return one character of a class, or a class in it."""
         if not self.next:
             raise NoSpelling("a class without an end")
-        if self.takes("\\b"):
+        if self.take("\\b"):
             return _of("\b")
         if self.next == "\\":
-            return self.escaped()
+            return self.escape()
         self.at += 1
         return _of(self.text[self.at - 1])
 
-    def escaped(self) -> Ranges:
+    def escape(self) -> Ranges:
         """Return the characters that a backslash and the characters after it represent."""
         if code := _CODE.match(self.text, self.at):
             self.at = code.end()

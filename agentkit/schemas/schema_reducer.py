@@ -60,7 +60,7 @@ def with_plain_root(schema: Schema) -> tuple[dict[str, Any], str]:
     if not lost and schema.get("type") == "object":
         return dict(schema), ""
     kept = {key: value for key, value in with_all_properties(schema).items() if key not in _AT_NO_ROOT}
-    needed = _required(schema, schema, 0)
+    needed = _required_names(schema, schema, 0)
     properties = kept.get("properties", {})
     out = {**kept, "type": "object", "properties": properties, "required": [n for n in properties if n in needed]}
     if any(ref != "#" and not resolve({"$ref": ref}, out) for ref in references(out)):
@@ -68,17 +68,17 @@ def with_plain_root(schema: Schema) -> tuple[dict[str, Any], str]:
     return out, f"The arguments must satisfy {_json(lost)}" if lost else ""
 
 
-def _required(schema: Any, root: Schema, depth: int) -> set[str]:
+def _required_names(schema: Any, root: Schema, depth: int) -> set[str]:
     """The properties that whatever satisfies the schema has."""
     if not isinstance(schema, Mapping) or depth > _NESTED:
         return set()
     found = set(schema.get("required", ()))
     if "$ref" in schema:
-        found |= _required(resolve(schema, root), root, depth + 1)
+        found |= _required_names(resolve(schema, root), root, depth + 1)
     for inner in schema.get("allOf", ()):
-        found |= _required(inner, root, depth + 1)
+        found |= _required_names(inner, root, depth + 1)
     for key in ("anyOf", "oneOf"):
-        if among := [_required(inner, root, depth + 1) for inner in schema.get(key, ())]:
+        if among := [_required_names(inner, root, depth + 1) for inner in schema.get(key, ())]:
             found |= set.intersection(*among)
     return found
 
@@ -178,7 +178,7 @@ class _Folder:
         if not self.dialect.several and len(several) > 1:
             merged = False
         if not merged:
-            whole = self.inlined({key: value for key, value in schema.items() if key not in ANNOTATIONS}, path, ())
+            whole = self.inline({key: value for key, value in schema.items() if key not in ANNOTATIONS}, path, ())
             said_by_types = self.dialect.several and not any(o.keys() - _UNSAID - {"type"} for o in options)
             if not said_by_types or exclusive:
                 self._tell("anyOf" if len(several) > 1 else "allOf", f"Must satisfy {_json(whole)}", path, said)
@@ -192,7 +192,7 @@ class _Folder:
                 rest.pop("items", None)
             out["items"] = {key: value for key, value in item.items() if key != "description"}
         if rest:
-            self._tell(", ".join(rest), f"Must satisfy {_json(self.inlined(rest, path, ()))}", path, said)
+            self._tell(", ".join(rest), f"Must satisfy {_json(self.inline(rest, path, ()))}", path, said)
 
     def _items_of_any(self, out: dict[str, Any], path: Path) -> None:
         """Say that a list may hold anything, where the dialect has a place for that."""
@@ -204,7 +204,7 @@ class _Folder:
         said.append(words)
         self.losses.append(Loss(path, f"{keyword}: told in the description only"))
 
-    def inlined(self, schema: Any, path: Path, inside: tuple[str, ...]) -> Any:
+    def inline(self, schema: Any, path: Path, inside: tuple[str, ...]) -> Any:
         """Return a schema without references; where it contains itself, the inner one allows anything."""
         if not isinstance(schema, Mapping):
             return schema
@@ -215,10 +215,10 @@ class _Folder:
                 self.losses.append(Loss(path, "it contains itself: told to one level only"))
                 return beside
             target = resolve({"$ref": reference}, self.schema)
-            return self.inlined({**target, **beside}, path, (*inside, reference))
+            return self.inline({**target, **beside}, path, (*inside, reference))
         kept = {key: value for key, value in schema.items() if key not in SILENT | {"$defs", "definitions"}}
         return {
-            key: map_schemas(key, value, lambda inner, _: self.inlined(inner, path, inside))
+            key: map_schemas(key, value, lambda inner, _: self.inline(inner, path, inside))
             for key, value in kept.items()
         }
 

@@ -130,13 +130,13 @@ class _Provider(_Rewriter):
     def whole(self) -> dict[str, Any]:
         """The whole schema."""
         root = {key: value for key, value in self.schema.items() if key != "$defs"}
-        out = self.closed(self.to_strict_keywords(root, ()), (), 1)
+        out = self.close(self.to_strict_keywords(root, ()), (), 1)
         if self.definitions:
             out["$defs"] = {name: self.node(d, ("$defs", name), 1) for name, d in self.definitions.items()}
         if self.properties > MAX_PROPERTIES:
             said = f"{self.properties} properties; strict mode allows {MAX_PROPERTIES}"
             self.lose((), said, narrows=True)
-        for said in _oversized(out) if self.dialect.sized else ():
+        for said in _large_enums(out) if self.dialect.sized else ():
             self.lose((), said, narrows=True)
         if not self.dialect.recursive and _holds_itself(self.definitions):
             self.lose((), "a schema that contains itself", narrows=True)
@@ -152,8 +152,8 @@ class _Provider(_Rewriter):
         if "anyOf" in schema:
             return self.union(schema, path, level)
         if "object" in named_types(schema):
-            return self.closed(schema, path, level)
-        out = self.kept(schema, path)
+            return self.close(schema, path, level)
+        out = self.known_keywords(schema, path)
         if "array" in named_types(schema):
             out["items"] = self.node(schema.get("items", {}), (*path, "*"), level + 1)
         return out
@@ -170,7 +170,7 @@ class _Provider(_Rewriter):
         out: dict[str, Any] = {"anyOf": [self.node(member, path, level) for member in schema["anyOf"]]}
         return out | ({"description": schema["description"]} if "description" in schema else {})
 
-    def closed(self, schema: Schema, path: Path, level: int) -> dict[str, Any]:
+    def close(self, schema: Schema, path: Path, level: int) -> dict[str, Any]:
         """An object: every property required, the optional ones nullable, no others."""
         more = schema.get("additionalProperties")
         if more is not False and (more is not None or not schema.get("properties")):
@@ -179,7 +179,7 @@ class _Provider(_Rewriter):
         required = schema.get("required", ())
         properties = schema.get("properties", {})
         self.properties += len(properties)
-        out = self.kept({**schema, "type": schema.get("type", "object")}, path)
+        out = self.known_keywords({**schema, "type": schema.get("type", "object")}, path)
         out["properties"] = {
             name: self.property(value, (*path, name), level + 1, optional=name not in required)
             for name, value in properties.items()
@@ -248,10 +248,10 @@ class _Provider(_Rewriter):
         if "enum" in out and "type" not in out:
             out["type"] = _one_or_many(sorted({type_of(value) for value in out["enum"]}))
         if not out.keys() & {"type", "anyOf", "$ref"}:
-            return {**out, **self.typed(out, path)}
+            return {**out, **self.type_for(out, path)}
         return out
 
-    def typed(self, schema: Schema, path: Path) -> Mapping[str, Any]:
+    def type_for(self, schema: Schema, path: Path) -> Mapping[str, Any]:
         """Return a type for a schema that has none."""
         for keyword, kind in (("properties", "object"), ("items", "array")):
             if keyword in schema:
@@ -260,7 +260,7 @@ class _Provider(_Rewriter):
             self.lose(path, "a value of any kind became a string, number, boolean or null", narrows=True)
         return ANYTHING if path else {"type": "object"}
 
-    def kept(self, schema: Schema, path: Path) -> dict[str, Any]:
+    def known_keywords(self, schema: Schema, path: Path) -> dict[str, Any]:
         """Return the keywords that the dialect knows; the rest is reported, and the description states bounds.
 
         Keywords that contain schemas are left to the caller.
@@ -283,7 +283,7 @@ class _Provider(_Rewriter):
 # ---------------------------------------------------------------- strict mode's limits
 
 
-def _oversized(schema: Schema) -> Iterator[str]:
+def _large_enums(schema: Schema) -> Iterator[str]:
     """The limits of strict mode that a schema exceeds, except those that the rewriting itself counts."""
     enums = [s["enum"] for s in _schemas(schema) if "enum" in s]
     values = sum(map(len, enums))
@@ -374,7 +374,7 @@ class _Engine(_Rewriter):
         if isinstance(ref, str):
             for keyword in (k for k in schema if k != "$ref" and k not in ANNOTATIONS):
                 self.lose(path, keyword)
-            return {"$ref": f"#/$defs/{self.named(ref, path)}"}
+            return {"$ref": f"#/$defs/{self.define(ref, path)}"}
         out: dict[str, Any] = {}
         for key, value in schema.items():
             if key in ANNOTATIONS or key.startswith("x-"):
@@ -411,7 +411,7 @@ class _Engine(_Rewriter):
         if kind == "array":
             out.setdefault("items", {})
 
-    def named(self, ref: str, path: Path) -> str:
+    def define(self, ref: str, path: Path) -> str:
         if ref not in self.names:
             name = self.names[ref] = f"d{len(self.names)}"
             self.definitions[name] = self.node(resolve({"$ref": ref}, self.schema), path)

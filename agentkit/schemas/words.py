@@ -128,12 +128,12 @@ def of_written(
     found: dict[str, Problem] = {}
     for error in islice(errors, MAX_ERRORS):
         steps = tuple(error.absolute_path)
-        for problem in _written(error, steps, schema):
+        for problem in _problems(error, steps, schema):
             found.setdefault(problem.path, problem)
     return list(found.values())
 
 
-def _written(error: WrittenError, steps: tuple[str | int, ...], schema: Mapping[str, Any]) -> list[Problem]:
+def _problems(error: WrittenError, steps: tuple[str | int, ...], schema: Mapping[str, Any]) -> list[Problem]:
     instance: Any = error.instance
     wanted: Any = error.validator_value
     match error.validator:
@@ -154,7 +154,7 @@ def _options(error: WrittenError, steps: tuple[str | int, ...], schema: Mapping[
     """Return the expectations of several schemas that restrict names and values but no type."""
     each: dict[Any, list[str]] = {}
     for inner in error.context or ():
-        for problem in _written(inner, tuple(inner.absolute_path), schema):
+        for problem in _problems(inner, tuple(inner.absolute_path), schema):
             words = each.setdefault(inner.relative_schema_path[0], [])
             words.append(f"{problem.path.removeprefix(pointer(steps)) or '/'} as {problem.expected}")
     if not each:
@@ -252,14 +252,14 @@ def _problem(located: _Located, arguments: Mapping[str, Any], schema: Mapping[st
     if kind in ("value_error", "assertion_error"):  # the author's own check, in any words
         return Problem(pointer(steps), "a valid value", f"{summarize(value)}: {_own_words(error)}")
     code = kind.endswith("_parsing") and isinstance(value, str) and _BEGINS_WITH_ZEROS(value) is not None
-    wanted = _wanted(error, value, steps, schema)
+    wanted = _expectation(error, value, steps, schema)
     return Problem(pointer(steps), f"{wanted} without leading zeros" if code else wanted, summarize(value))
 
 
 _BEGINS_WITH_ZEROS: Final = re.compile(r"\s*[+-]?0_?[0-9][0-9._eE+-]*\s*\Z").match
 
 
-def _wanted(error: ErrorDetails, value: Any, steps: Sequence[str | int], schema: Mapping[str, Any]) -> str:
+def _expectation(error: ErrorDetails, value: Any, steps: Sequence[str | int], schema: Mapping[str, Any]) -> str:
     """Return the schema's expectation; if the value would meet it, also the further constraint."""
     options = _at(steps, schema)
     described = _or([describe(option, schema) for option in options])
@@ -315,10 +315,10 @@ def _at(steps: Sequence[str | int], schema: Mapping[str, Any]) -> list[Mapping[s
 
 def describe(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
     """A schema in a few words: `integer (>= 1)`, `one of "a", "b"`, `array of (string or null)`."""
-    return _or([_described(option, root, depth) for option in alternatives(schema, root)])
+    return _or([_describe(option, root, depth) for option in alternatives(schema, root)])
 
 
-def _described(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
+def _describe(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
     if "const" in schema:
         return _json(schema["const"])
     if "enum" in schema:

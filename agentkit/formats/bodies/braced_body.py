@@ -239,17 +239,17 @@ def write_braced(w: Writing, part: Braced) -> str:
         arguments = {k: values.write(v, *w.schema(k), nulls=v is None) for k, v in arguments.items()}
     if found := _next_key(w.tool, arguments)("\0".join(text for text in arguments.values() if isinstance(text, str))):
         raise FormatError(f"{found[0]!r} cannot be in a string of {w.call.name!r}: it would begin an argument there")
-    return _braced(arguments, part.quote)
+    return _braced_text(arguments, part.quote)
 
 
-def _braced(value: Any, quote: str) -> str:
+def _braced_text(value: Any, quote: str) -> str:
     match value:
         case str():
             return f"{quote}{value}{quote}"
         case Mapping():
-            return "{" + ",".join(f"{_bare_key(k)}:{_braced(v, quote)}" for k, v in value.items()) + "}"
+            return "{" + ",".join(f"{_bare_key(k)}:{_braced_text(v, quote)}" for k, v in value.items()) + "}"
         case list() | tuple():
-            return "[" + ",".join(_braced(v, quote) for v in value) + "]"
+            return "[" + ",".join(_braced_text(v, quote) for v in value) + "]"
         case _:
             return values.dump(value)
 

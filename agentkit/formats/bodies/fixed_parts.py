@@ -29,7 +29,7 @@ from agentkit.formats.format import (
     Tag,
     edge,
 )
-from agentkit.formats.kind import PartKind, Writing, only_read
+from agentkit.formats.kind import PartKind, Writing, refuse_writing
 from agentkit.formats.openers import Openers
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, literal
 
@@ -285,6 +285,6 @@ KINDS = (
     PartKind(Name, read_name, write_name, taught=()),
     PartKind(CountedName, read_counted_name, write_counted_name, taught=()),
     PartKind(CallId, read_call_id, write_call_id, taught=()),
-    PartKind(Recipient, read_recipient, only_read, taught=()),
+    PartKind(Recipient, read_recipient, refuse_writing, taught=()),
     PartKind(Skip, read_skip, write_skip, taught=()),
 )

@@ -148,17 +148,17 @@ def _value(node: _Node, source: _Source, schema: walk.Schema, root: walk.Schema)
 
 def write_nested_tags(w: Writing, part: NestedTags) -> str:
     """One element per argument, objects and arrays as far as the schema declares them."""
-    return "".join(_nested(part, k, v, *w.schema(k)) for k, v in w.call.arguments.items())
+    return "".join(_element(part, k, v, *w.schema(k)) for k, v in w.call.arguments.items())
 
 
-def _nested(part: NestedTags, name: str, value: Any, schema: walk.Schema, root: walk.Schema) -> str:
+def _element(part: NestedTags, name: str, value: Any, schema: walk.Schema, root: walk.Schema) -> str:
     plain = next((s for s in walk.alternatives(schema, root) if s.get("type") in ("array", "object")), {})
     if isinstance(value, Mapping) and value:
         inner = plain.get("properties", {})
-        body = "".join(_nested(part, k, v, inner.get(k, {}), root) for k, v in value.items())
+        body = "".join(_element(part, k, v, inner.get(k, {}), root) for k, v in value.items())
     elif isinstance(value, list) and value and plain.get("type") == "array":
         items = plain.get("items")
-        body = "".join(_nested(part, part.item, v, items if isinstance(items, Mapping) else {}, root) for v in value)
+        body = "".join(_element(part, part.item, v, items if isinstance(items, Mapping) else {}, root) for v in value)
     else:
         body = values.write(value, schema, root, nulls=True)
         if found := markup_search((part.token,))(body):

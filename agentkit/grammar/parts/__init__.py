@@ -33,7 +33,7 @@ def call_rule(w: CallRules) -> Rule:
 
     Raises:
         FormatError: a part of the format, or a name, cannot be written as rules.
-        Refused: no arguments satisfy the schema.
+        NoRule: no arguments satisfy the schema.
     """
     kinds = [PARTS[type(part)] for part in w.format.call]
     _check_names(w, kinds)

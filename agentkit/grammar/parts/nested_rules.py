@@ -13,9 +13,9 @@ from agentkit.formats.format import (
     NestedTags,
 )
 from agentkit.grammar.arguments_as_rules import CallRules, listed_texts, words_of_null
-from agentkit.grammar.from_schema import Refused, Syntax
+from agentkit.grammar.from_schema import NoRule, Syntax
 from agentkit.grammar.part_rules import PartRules, token_text
-from agentkit.grammar.rules import Blocked, Lit, Ref, Repeat, Rule, alt, opt, seq
+from agentkit.grammar.rules import Exclusion, Lit, Ref, Repeat, Rule, alt, opt, seq
 from agentkit.schemas.walk import kind_of, references
 
 
@@ -43,7 +43,7 @@ class _Nested:
             label = self.made[name, written] = f"{self.w.prefix}-tag-{len(self.made)}"
             try:
                 self.w.schemas.rules[label] = self.whole(name, schema, path)
-            except Refused:
+            except NoRule:
                 self.made = before  # what was made in the meantime may refer to it
                 raise
         return Ref(self.made[name, written])
@@ -78,18 +78,18 @@ class _Nested:
             elif kind not in (None, "string") and not strings:
                 found.append(seq(self.w.schemas.rule(option, Syntax(), path), end))
         if not found:
-            raise Refused(f"{self.w.tool.name}: {path}: no listed value can be written as text")
+            raise NoRule(f"{self.w.tool.name}: {path}: no listed value can be written as text")
         return found
 
     def enum_values(self, option: Mapping[str, Any], path: str) -> list[Any] | None:
         return self.w.schemas.enum_values(option, path)
 
     @property
-    def blocked(self) -> Blocked:
-        return Blocked(self.part.token)
+    def blocked(self) -> Exclusion:
+        return Exclusion(self.part.token)
 
     def free(
-        self, text: Mapping[str, Any], options: list[Mapping[str, Any]], path: str, words: tuple[Blocked, ...]
+        self, text: Mapping[str, Any], options: list[Mapping[str, Any]], path: str, words: tuple[Exclusion, ...]
     ) -> Rule:
         """A string, unescaped. If other types are allowed, text that reads as one of them must also satisfy it."""
         constrained = (o for o in options if kind_of(o) not in (None, "string", "null"))
@@ -120,7 +120,7 @@ class _Nested:
         for name, below in properties.items():
             try:
                 pairs.append((self.element(name, below, f"{path}.{name}"), name in required))
-            except Refused:
+            except NoRule:
                 if name in required:
                     raise
         rest = [rule if needed else opt(rule) for rule, needed in pairs]

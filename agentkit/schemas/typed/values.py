@@ -208,7 +208,7 @@ def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False, zeros:
     may_be_text = False
     for option in options:
         listed = "const" in option or isinstance(option.get("enum"), list)
-        if listed and (value := _listed(text, option)) is not _UNREAD:
+        if listed and (value := _list_value(text, option)) is not _UNREAD:
             return value  # a value listed literally is meant
         may_be_text = may_be_text or (_kind(option) == "string" and (not listed or text in NULLS))
     if may_be_text:
@@ -225,7 +225,7 @@ def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False, zeros:
     return _of_another_type(stripped, text, options)
 
 
-def _listed(text: str, schema: Schema) -> Any:
+def _list_value(text: str, schema: Schema) -> Any:
     """The value of an `enum` or `const` that is written here."""
     enum = schema.get("enum")
     listed = enum if isinstance(enum, list) else [schema.get("const")]
