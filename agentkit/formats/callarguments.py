@@ -1,6 +1,6 @@
 """The arguments of one call while it is read: each value, typed by the tool's schema, and the repairs of values.
 
-Knows the declarations of the tool, but neither how the call is written nor what opened it.
+Knows the declarations of the tool, but neither the call's form nor its opening.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class CallArguments:
         return bool(schema) and not values.accepts("", schema, root)
 
     def put(self, r: Reader, parameter: str, text: str | None, *, nulls: bool = True) -> None:
-        """Add an argument written as text; None stands for one that was named without a value.
+        """Add an argument written as text; None for one that was named without a value.
 
         Without `nulls`, the word null is text if the parameter may be a string.
         """
@@ -129,7 +129,7 @@ class CallArguments:
         ):
             try:
                 values.load(value)
-            except values.GivenTwice as e:  # it stayed text because it repeats a key
+            except values.DuplicateKey as e:  # it stayed text because it repeats a key
                 raise Damage("ambiguous_call", f"in {parameter!r}, {e}", r.offset) from e
             except ValueError:
                 pass
@@ -151,7 +151,7 @@ class CallArguments:
         """Add an argument's value; a second one must be the same."""
         try:
             values.refuse_other(self.by_name, parameter, value)
-        except values.GivenTwice as e:
+        except values.DuplicateKey as e:
             raise Damage("ambiguous_call", f"parameter {e}", r.offset) from e
         self.by_name[parameter] = value
 

@@ -156,7 +156,7 @@ _RUN: Final = re.compile(f"{MARK}({MARK}*)")
 
 
 def lengthen_marks(text: str) -> str:
-    """Return the text with every run of marks in it one longer, so that added marks can be told from them."""
+    """Return the text with every run of marks in it one longer, so that added marks differ from them."""
     return _RUN.sub(rf"{MARK}\g<0>", text) if MARK in text else text
 
 

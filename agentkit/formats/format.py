@@ -359,7 +359,7 @@ class Format:
         families: model families known to write it.
 
     Raises:
-        FormatError: calls written like this could not be told from each other or from text; says which part is wrong.
+        FormatError: calls written like this could not be distinguished from text or each other; names the wrong part.
     """
 
     name: str
@@ -420,7 +420,7 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on what a parser accepts.
+    """Limits of a parser.
 
     Args:
         call: characters of one call; 10,000 or more, as this many may be searched for the end of a damaged call.

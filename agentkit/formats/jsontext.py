@@ -76,7 +76,7 @@ class Span:
             text = r.text(self.start, self.end)
             try:
                 self.value = values.load(text, strict=not self.loose, depth=r.limits.depth)
-            except values.GivenTwice as e:
+            except values.DuplicateKey as e:
                 raise Damage("ambiguous_call", str(e), self.start) from e
             except ValueError as e:
                 raise Damage("invalid_json", str(e), self.start) from e
@@ -277,7 +277,7 @@ class _Scan:
             whole = found.end() < len(self.r.buf) or self.r.ended
             if self.r.ended and found.end() >= len(self.r.buf):
                 self.r.cut = self.r.base + self.p
-            if found.end() - self.p > MAX_NUMBER:  # judged by what has arrived at the latest when it is too long
+            if found.end() - self.p > MAX_NUMBER:  # judged at this length at the latest, whatever follows
                 number = _DIGITS.fullmatch(found[0], 0, MAX_NUMBER)
                 raise self.refusal(A_NUMBER if number else _EXPECTED[state])
             if whole and _SCALAR.match(found[0]) is None:

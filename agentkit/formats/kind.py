@@ -1,4 +1,4 @@
-"""One kind of part: how it is read, how it is written, what a model is taught about it.
+"""One kind of part: its reader, its writer, and the rules for a model.
 
 The files in `bodies/` define one `PartKind` for each part that they know; `bodies/kinds.py` lists them. How a part is
 constrained is defined in `grammar/parts/`, on which formats do not depend.
@@ -57,7 +57,7 @@ class PartKind:
 
 
 def refuse_writing(w: Writing, part: object) -> str:
-    """The writer of a part that occurs only in shapes that are read.
+    """Refuse to write a part that occurs only in shapes that are read.
 
     Raises:
         FormatError: always: the written shape of the format contains such a part.

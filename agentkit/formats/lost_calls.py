@@ -71,7 +71,7 @@ def answer_lost_call(calls: Calls, entries: Sequence[Opener]) -> Generator[None,
 
 
 def _with_attributes(entry: Opener) -> Delimiter:
-    """The opening of a call or a section that is a plain tag, up to the tag's name, as attributes may follow it."""
+    """Return the delimiter of an opening that is a plain tag, up to the tag's name, as attributes may follow it."""
     opens = entry.shape.section.open if entry.kind == "section" and entry.shape.section else entry.shape.first
     name = tag_of(opens) if isinstance(opens, str) and opens.strip().endswith(">") else ""
     return tag(name, closing=False) if name else Delimiter("(?!)", "(?!)")
@@ -87,7 +87,7 @@ def _rest(openers: Openers, entry: Opener, text: str) -> str:
 
 
 def _parameter(openers: Openers, shape: Shape) -> Delimiter:
-    """The opening of a parameter of an offered tool, which stands outside of any call."""
+    """Return the delimiter of the opening of an offered tool's parameter outside of any call."""
     names, space = openers.table.parameters, r"\s{0,64}"
     for part in shape.call:
         match part:
@@ -172,7 +172,7 @@ _IN_TAG: Final = re.compile(r"[^<>`\n]{0,256}[=\"'>]|[ \t,;]{0,64}\n\s{0,64}<|[\
 
 
 def _refuse(calls: Calls, entry: Opener, size: int, message: str = _LOST, *, cut: bool = False) -> Wait:
-    """The error for a call that cannot be read from its opening on."""
+    """Report a call that cannot be read after its opening."""
     r = calls.r
     r.begin_call()
     call = calls.new_call(entry)

@@ -45,7 +45,7 @@ def _following(calls: Calls, shape: Shape) -> Following:
     """Return the texts that may follow the last call, and the openers of each, where these are certain."""
     texts = {text: entries for text in _texts(shape) if (entries := _openers_at(calls, text))}
     either = "|".join(f"({re.escape(text)})" for text in texts) or "(?!)"
-    return re.compile(rf"(\s{{0,512}}+)(?:{either})"), [*texts.values()]  # less white space than is held back
+    return re.compile(rf"(\s{{0,512}}+)(?:{either})"), [*texts.values()]  # less white space than the reader waits for
 
 
 def _texts(shape: Shape) -> Iterator[str]:

@@ -104,7 +104,7 @@ class Table:
         self.words: Final[list[str]] = []
         for format, shape in ((f, shape) for f in formats for shape in (*f.shapes, *lists_of(f))):
             self._add(format, shape, tools)
-        for format in formats:  # after all calls: what begins a call is never only markup
+        for format in formats:  # after all calls: an opening of a call is never only markup
             for tag_open, tag_close in format.thinking:
                 self._add_literal(tag_open, Opener("thinking", format, Shape(()), close=tag_close))
             for answer_open, answer_close in format.answer:
@@ -338,7 +338,7 @@ class Openers:
         self.table = table = Table(formats, tools)
         self._derived: dict[tuple[Any, Any], Any] = {}
         self._parameter_kinds: dict[int, ParameterKinds] = {}
-        self.following: Final[dict[tuple[int, ...], Any]] = {}  # by the identities of openers: what `nextcall` knows
+        self.following: Final[dict[tuple[int, ...], Any]] = {}  # the cache of `nextcall`, by the identities of openers
         self.fence = Opener("fence", formats[0], Shape(())) if formats else None
         self.literal = one_of(tuple([table.spellings[key] for key in sorted(table.literals, key=len, reverse=True)]))
         self.line = LineStart(table.words, [*table.named], table.lines) if table.lines else None

@@ -169,7 +169,7 @@ class CallPattern:
             except Damage:
                 return False
             if kind not in ("string", "true") and text[:1] in ("{", "[") and isinstance(arguments.by_name[key], str):
-                return False  # what closed it may be in a string of it
+                return False  # its closing may be in a string of it
         over = self.tail(buf, end)
         if over is None or end == start:
             return False

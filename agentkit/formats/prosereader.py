@@ -28,7 +28,7 @@ _LONGEST: Final = 128  # characters; the longest literal that opens something in
 _MARGIN: Final = 64  # characters of white space that may precede a reply that is JSON
 _SPAN: Final = 2048  # characters in which the end of a code span is looked for
 _new = tuple.__new__
-_SPACE_RUN: Final = 1024  # white space after a call that is held back until it is known whether another call follows
+_SPACE_RUN: Final = 1024  # white space after a call that waits until it is known whether another call follows
 
 
 class ProseReader(ProseState):
@@ -113,7 +113,7 @@ class ProseReader(ProseState):
         inside = self.quoting.inside
         found = (self.openers.stops.in_line if inside else self.openers.stops.search)(r.buf, r.at)
         c = found[0] if found else ""
-        if found is None or c == "\\":  # a backslash may escape what comes next
+        if found is None or c == "\\":  # a backslash may escape the next character
             self.emit_text(len(r.buf))
             if not c and not r.ended and self.quoting.calm and self.other is None:
                 r.set_fast_path(self.openers.stops.in_line if self.quoting.inside else self.openers.stops.search, Text)
@@ -136,7 +136,7 @@ class ProseReader(ProseState):
         if line.block is None and (c := r.buf[r.at : r.at + 1]).strip() and c not in line.firsts:
             return []
         while len(space := (yield from self.take_space())) >= _SPACE_RUN:
-            self.emit_taken(space)  # more is never held back; a call may still open after it
+            self.emit_taken(space)  # more never waits; a call may still open after it
         named = r.at < len(r.buf) and (yield from r.sees(line.opens)) is not None
         if line.block is not None:
             yield from self._note_block(line.block, len(space) - space.rfind("\n") - 1, named=named)
@@ -153,7 +153,7 @@ class ProseReader(ProseState):
         return []
 
     def _note_block(self, block: Delimiter, indent: int, *, named: bool) -> Wait:
-        """Note at the start of a line whether a block of Python starts there, or the line is in one."""
+        """Note at the start of a line that a block of Python starts there, or that the line is in one."""
         r = self.r
         if named:
             self.blocked = self.block is not None and indent > self.block

@@ -218,7 +218,7 @@ class Calls:
         """Report that the call is complete."""
         if not raw.isascii() or ESCAPED_UNIT(raw):
             arguments = values.make_encodable(arguments, raw)
-            repairs = (*repairs, LONE_SURROGATE) if values.replaced(arguments, raw) else repairs
+            repairs = (*repairs, LONE_SURROGATE) if values.has_replacements(arguments, raw) else repairs
         done = call_as_read(call.id, call.name, arguments, call.opener.format.name, raw)
         if self.prose.broken:
             self.r.out.append(CallError(call.index, "skipped", _NOT_RUN, done, self.r.offset))

@@ -9,7 +9,7 @@ _KINDS: Final = 32  # lengths of runs that wait at once: a line that has more is
 
 
 class Runs:
-    """The runs of which no second one of their length has followed yet, in order.
+    """The runs that are not followed by one of their length yet, in order.
 
     The first one has opened a span. If no second one of its length follows, it is only characters, and the next one has
     opened a span. `bare` is True while the last one ends its line.

@@ -1,7 +1,7 @@
 """The prompt section that teaches a model a format: the tools, the rules, an example call of each tool.
 
-All of it is generated from the declarations and the tools' schemas. Its order and its words were chosen by what live
-models did with them (docs/prompts.md). Pure; knows no registry and no model.
+All of it is generated from the declarations and the tools' schemas. Its order and its words were chosen by trials with
+live models (docs/prompts.md). Pure; knows no registry and no model.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def render_prompt(
 
     Raises:
         FormatError: a tool has a tag that the format uses for itself; or a tool's or parameter's name, or a value of an
-            `enum` or `const`, contains what a format or a template reads as markup.
+            `enum` or `const`, contains text that a format or a template reads as markup.
     """
     declared = get(format)
     if not tools or tool_choice == "none":
@@ -82,7 +82,7 @@ def _prompt(declared: Format, tools: Sequence[ToolSpec], tool_choice: str, paral
     lines = [
         "# Tools", "", _INTRODUCTION, "", own or "\n\n".join(map(describe_tool, shown)), "",
         "## How to call", "", *(f"- {rule}" for rule in (*rules, *_conduct(tool_choice, parallel))), "",
-        _examples(declared, shown, tools),  # last: small models repeat what the system message ends with
+        _examples(declared, shown, tools),  # last: small models repeat the end of the system message
     ]  # fmt: skip
     return "\n".join(lines)
 

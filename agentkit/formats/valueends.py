@@ -198,7 +198,7 @@ def _end_of_parameter(shape: Shape, part: TagParameters) -> ValueEnd:
     ends = [closing_tag(text[2:-1]) if _A_CLOSING_TAG(text) else pattern(text) for text in (*tail, *section[1:])]
     close, opens = closing_tag(part.name), opening_tag(part.name)
     groups = {"close": close, "open": opens, "call": "|".join(map(opening_tag, names)), "end": "".join(ends[:1])}
-    groups["fit"] = f"{SPACES}(?:{'|'.join([opens, *ends])})" if ends else ""  # else whatever follows may
+    groups["fit"] = f"{SPACES}(?:{'|'.join([opens, *ends])})" if ends else ""  # else any text may follow
     begun = [TAG_PART, *(f"(?:{close}{SPACES})?{beginnings(text)}" for text in literals)]
     firsts = re.escape("".join(sorted({name[0] for name in (*names, part.name)})))
     stops = [rf"<(?=[/\w{firsts}]|\Z)", *map(may_begin, literals)]

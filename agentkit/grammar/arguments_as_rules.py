@@ -37,7 +37,7 @@ class CallRules:
         format: the format.
         tool: the tool.
         prefix: the prefix of its rules' names.
-        target: what enforces the rules.
+        target: the system that enforces the rules.
     """
 
     format: Format

@@ -28,7 +28,7 @@ SAID: Final[Mapping[str, frozenset[str]]] = {
     "array": frozenset(("items", "minItems", "maxItems")),
     "object": frozenset(("properties", "required", "additionalProperties")),
 }
-"""What rules can express for each type."""
+"""The keywords that rules can express for each type."""
 
 BELONGS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("minLength", "maxLength", "pattern", "format"), "string"),
@@ -53,7 +53,7 @@ CONTROLS: Final = "".join(map(chr, range(0x20))) + "\x7f"
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A schema keyword that a target cannot enforce: of which tool, and where in its parameters."""
+    """A schema keyword that a target cannot enforce, with its tool and its place in the parameters."""
 
     tool: str
     path: str
@@ -160,7 +160,7 @@ class SchemaRules:
     _syntaxes: list[Syntax] = field(default_factory=list)
 
     def gap(self, path: str, keywords: Iterable[str]) -> None:
-        """Record what cannot be expressed."""
+        """Record keywords that cannot be expressed."""
         self.gaps |= dict.fromkeys(Gap(self.tool, path, k) for k in keywords)
 
     def counts(self, schema: Mapping[str, Any], path: str, of: Literal["Length", "Items"]) -> tuple[int, int | None]:
@@ -195,7 +195,7 @@ class SchemaRules:
         return alt(found_rules)
 
     def _name_rule(self, key: str, syntax: Syntax, make: Callable[[], Rule]) -> Rule:
-        """A named rule, so that it may contain itself."""
+        """Return a reference to a named rule, which may so contain itself."""
         if syntax not in self._syntaxes:
             self._syntaxes.append(syntax)
         slot = (key, self._syntaxes.index(syntax))
@@ -205,7 +205,7 @@ class SchemaRules:
             try:
                 self.rules[name] = make()
             except NoRule:
-                self._names = before  # what was made in the meantime may refer to it
+                self._names = before  # rules made in the meantime may refer to it
                 raise
         return Ref(self._names[slot])
 

@@ -112,7 +112,7 @@ class _Writer:
         return " | ".join(f"{head} {self.name_rule(region(close), 'thought')}" for head, close in heads)
 
     def states(self, name: str, states: list[State], after: list[str], *, end: bool) -> None:
-        """An automaton as rules; `after` is what follows each of its ends, `end` whether it may stop anywhere."""
+        """An automaton as rules; `after` are the rules after its ends; with `end`, it may stop anywhere."""
         for i, state in enumerate(states):
             options = [] if not end else ['""']
             for chars, negated, to in state:
@@ -199,7 +199,7 @@ class _Automaton:
         self.finals = frozenset((i, len(pattern)) for i, pattern in enumerate(self.patterns))
         self.again = self.closure({(i, 0) for i in range(len(free))})
         mentioned = {c for p in self.patterns for step in p for c in step.chars}
-        # one character that is in no pattern stands for all such characters
+        # one character that is in no pattern, for all such characters
         self.other = next(c for c in map(chr, range(0x4E00, 0x9FFF)) if c not in mentioned)
         self.alphabet = [*dict.fromkeys(_ALPHABET + SPACES + "".join(sorted(mentioned))), self.other]
         self.alike = self.characters_alike()
@@ -224,7 +224,7 @@ class _Automaton:
         return frozenset(out)
 
     def after(self, place: Position, c: str) -> Position:
-        """The place after a character, which stands for all like it."""
+        """Return the place after a character or any of its kind."""
         return self.move(place - self.again, c) | self.first_moves[c]
 
     def move(self, place: Position, c: str) -> Position:

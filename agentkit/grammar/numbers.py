@@ -1,6 +1,6 @@
 """Numbers between bounds as rules over their digits. Pure; depends on rules alone.
 
-What these rules write always reads back as a finite number: at most 15 digits, and exponents of at most two.
+Text of these rules always reads back as a finite number: at most 15 digits, and exponents of at most two.
 """
 
 from __future__ import annotations

@@ -25,16 +25,16 @@ def _nothing(part: object, edge: str, tool: ToolSpec) -> Iterable[Exclusion]:
 
 @dataclass(frozen=True, slots=True)
 class PartRules:
-    """How one kind of part is constrained.
+    """The constraints of one kind of part.
 
     Args:
         part: its class in `formats/format.py`; `str` for literals.
-        rule: what a call may contain there. `refuse_constraint` for a part that is only read.
-        name: what a tool's name must match to be readable there; None if the part has no name or accepts any.
+        rule: makes the rule of a call there. `refuse_constraint` for a part that is only read.
+        name: matches the tools' names that are readable there; None if the part has no name or accepts any.
         keys: the same for the names of parameters.
-        whole: whether its rule is made from the tool's whole schema, and so reports itself what cannot be enforced.
-        announces: what turns text into a call of an offered tool, from the part and what precedes it, if that is
-            common in prose. Free text must not contain it.
+        whole: whether its rule is made from the tool's whole schema, and so reports keywords that it cannot enforce.
+        announces: yields the strings that turn text into a call of an offered tool, from the part and the text before
+            it, if that is common in prose. Free text must not contain them.
     """
 
     part: type
@@ -46,7 +46,7 @@ class PartRules:
 
 
 def refuse_constraint(w: CallRules, part: object) -> Rule:
-    """The rule of a part that occurs only in shapes that are read.
+    """Refuse a part that occurs only in shapes that are read.
 
     Raises:
         FormatError: always: the written shape of the format contains such a part.

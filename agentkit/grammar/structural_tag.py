@@ -95,7 +95,7 @@ class _Writer:
         ) else [self.rule(p) for p in pending]  # fmt: skip
 
     def tag(self, rule: Rule) -> StructuralTag:
-        """A tag: the literal that a rule starts with, what follows, and the literal that it ends with."""
+        """Return a tag: the literal that a rule starts with, its content, and the literal that it ends with."""
         begin = leading(rule)
         rest = without_lead(rule, len(begin)) if begin else rule
         if isinstance(rest, Raw) and not _plain(rest):
@@ -176,7 +176,7 @@ _NOTHING: StructuralTag = {"type": "const_string", "value": ""}
 
 
 def any_text(raw: Raw) -> StructuralTag:
-    """A raw value: any text without its close, and without what must not start it."""
+    """Return the tag of a raw value: any text without its close and its exclusions."""
     out: StructuralTag = {"type": "any_text", "excludes": _spellings(raw.close, raw.blocked)}
     return out if raw.most is None else {**out, "max_chars": raw.most}
 

@@ -16,7 +16,7 @@ def openai_chat(spec: ToolSpec, strict: bool = False) -> dict[str, Any]:
 
     Args:
         spec: the tool.
-        strict: ask for guaranteed arguments; `openai_strict` also reports what that mode cannot express.
+        strict: ask for guaranteed arguments; `openai_strict` also reports the losses of that mode.
     """
     return {"type": "function", "function": _openai_function(spec, strict)}
 
@@ -27,7 +27,7 @@ def openai_responses(spec: ToolSpec, strict: bool = False) -> dict[str, Any]:
 
 
 def openai_strict(spec: ToolSpec) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """A tool of chat completions in strict mode, and what that mode cannot express of it.
+    """A tool of chat completions in strict mode, and the losses of that mode.
 
     Optional parameters become required and nullable there; a null for one of them counts as omitted when the call is
     validated.

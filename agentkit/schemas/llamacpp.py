@@ -28,7 +28,7 @@ class Refusal(NamedTuple):
 
     Args:
         path: where: keywords and names from the root, such as `("properties", "date", "pattern")`.
-        why: what is refused there.
+        why: the refused keyword or value, in words.
         lost: whether the schema without it allows more; otherwise it says the same in another spelling.
     """
 
@@ -38,9 +38,9 @@ class Refusal(NamedTuple):
 
 
 def convertible(schema: Schema) -> tuple[dict[str, Any], tuple[Refusal, ...]]:
-    """A schema that the converter accepts, and what it would have refused.
+    """Return a schema that the converter accepts, and everything that it would have refused.
 
-    What is omitted is said in the description next to it, for the model.
+    The description next to an omitted keyword states it for the model.
     """
     walk = _Walk(schema)
     return walk.node(schema, ()), tuple(walk.refusals)
@@ -138,4 +138,4 @@ _WANTED: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
     **dict.fromkeys(_COUNTS, (_is_count, f"a count of at most {MOST:,}")),
     **dict.fromkeys(_BOUNDS, (_is_bound, f"a number of at most {len(str(_BOUND)) - 1} digits")),
 }
-"""What the converter wants of a keyword's value, and in words."""
+"""The converter's condition on each keyword's value, and its words."""

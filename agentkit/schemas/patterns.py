@@ -23,7 +23,7 @@ _LAST: Final = 0x10FFFF
 _SHORT: Final = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
 """Characters that JSON spells with a backslash and a letter; it spells other control characters by their number."""
 _ITSELF: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _-,:;/@#=<>!%&~'`")
-"""What the converter reads as a literal, whatever stands next to it."""
+"""Characters that the converter always reads as themselves."""
 
 _COUNT: Final = re.compile(r"\{(\d{1,9})(,?)(\d{0,9})\}")
 _NAMED_GROUP: Final = re.compile(r"\(\?P?<[A-Za-z_]\w*>")
@@ -173,7 +173,7 @@ class _Reader:
         return self.next == "$" and self.text[self.at + 1 : self.at + 2] in ("", "|")
 
     def repetition(self) -> str:
-        """An atom with what says how often it stands."""
+        """Return an atom with its quantifier."""
         atom = self.atom()
         times = ""
         if self.next and self.next in "*+?":

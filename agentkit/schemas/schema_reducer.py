@@ -35,13 +35,13 @@ def reduced_schema(schema: Schema, dialect: Dialect) -> tuple[dict[str, Any], tu
 
     Args:
         schema: JSON Schema 2020-12, its references local.
-        dialect: what the system keeps; below the root nothing but its keywords is left.
+        dialect: the keywords that the system keeps; below the root, all others are dropped.
 
     Returns:
-        The schema, and what it says in descriptions only.
+        The schema, and the losses: all that only descriptions state.
     """
-    folder = _Folder(schema, dialect)
-    return folder.whole(), tuple(dict.fromkeys(folder.losses))
+    reducer = _Reducer(schema, dialect)
+    return reducer.rewrite(), tuple(dict.fromkeys(reducer.losses))
 
 
 _AT_NO_ROOT: Final = frozenset(("$ref", "anyOf", "oneOf", "allOf", "not", "enum", "const", "if", "then", "else"))
@@ -54,7 +54,7 @@ def with_plain_root(schema: Schema) -> tuple[dict[str, Any], str]:
     all that the schema allows. Source: OpenAI's and Anthropic's status 400 for a tool, as in langchain#39271.
 
     Returns:
-        The schema, and in words what it does not say any more; empty if that is nothing.
+        The schema, and the dropped keywords in words; empty without any.
     """
     lost = {key: value for key, value in schema.items() if key in _AT_NO_ROOT}
     if not lost and schema.get("type") == "object":
@@ -64,12 +64,12 @@ def with_plain_root(schema: Schema) -> tuple[dict[str, Any], str]:
     properties = kept.get("properties", {})
     out = {**kept, "type": "object", "properties": properties, "required": [n for n in properties if n in needed]}
     if any(ref != "#" and not resolve({"$ref": ref}, out) for ref in references(out)):
-        out |= {"properties": {name: {} for name in properties}}  # it leads into what is left out
+        out |= {"properties": {name: {} for name in properties}}  # it leads into a dropped keyword
     return out, f"The arguments must satisfy {_json(lost)}" if lost else ""
 
 
 def _required_names(schema: Any, root: Schema, depth: int) -> set[str]:
-    """The properties that whatever satisfies the schema has."""
+    """Return the properties that every value of the schema has."""
     if not isinstance(schema, Mapping) or depth > _NESTED:
         return set()
     found = set(schema.get("required", ()))
@@ -83,19 +83,19 @@ def _required_names(schema: Any, root: Schema, depth: int) -> set[str]:
     return found
 
 
-class _Folder:
-    """Traverses one schema, and records what moves to a description.
+class _Reducer:
+    """Traverses one schema, and records the keywords that move to a description.
 
     Attributes:
-        losses: what moved.
+        losses: these keywords.
     """
 
     def __init__(self, schema: Schema, dialect: Dialect) -> None:
         self.schema, self.dialect = schema, dialect
         self.losses: list[Loss] = []
 
-    def whole(self) -> dict[str, Any]:
-        """The whole schema. What the root demands of the properties together has no description to move to."""
+    def rewrite(self) -> dict[str, Any]:
+        """Return the whole schema. The root's demands on several properties have no description to move to."""
         root = resolve(self.schema, self.schema)
         for keyword in root.keys() - ANNOTATIONS - {"type", "properties", "required"}:
             if not (keyword == "additionalProperties" and root[keyword] is False):
@@ -187,7 +187,7 @@ class _Folder:
         (one,) = several
         rest = {key: one[key] for key in one if key not in _UNSAID and key != "type" and _restricts(key, one[key])}
         if "items" in self.dialect.kept and kind_of(one) == "array":
-            item = _Folder(self.schema, self.dialect).node(one.get("items", {}), (*path, "[]"))
+            item = _Reducer(self.schema, self.dialect).node(one.get("items", {}), (*path, "[]"))
             if "description" not in item:  # else it says more than a place without a description can
                 rest.pop("items", None)
             out["items"] = {key: value for key, value in item.items() if key != "description"}

@@ -1,8 +1,7 @@
-"""A JSON Schema rewritten to a dialect, with a report of what was lost. Pure.
+"""A JSON Schema rewritten to a dialect, with a report of the losses. Pure.
 
-For providers, which refuse a schema that contains anything else, and for engines, which ignore it: providers get a
-schema that is closed and states all of its types, engines one that is self-contained and closed where it declares
-properties.
+For providers, which refuse a schema with other keywords, and for engines, which ignore these: providers get a schema
+that is closed and has all of its types, engines one that is self-contained and closed where it declares properties.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from agentkit.schemas.walk import (
 )
 
 Path = tuple[str, ...]
-"""Where in a schema: names of properties, `*` for the others, `[]` or `*` for the items of an array."""
+"""A place in a schema: names of properties, `*` for the others, `[]` or `*` for the items of an array."""
 
 ANYTHING: Final[Mapping[str, Any]] = {"type": ["string", "number", "boolean", "null"]}
 """The replacement for a value of any kind, which strict mode does not have."""
@@ -71,30 +70,30 @@ def strict_schema(schema: Schema) -> tuple[dict[str, Any], tuple[str, ...]]:
         The schema in strict mode, and one line per loss: `/path: what was lost`.
     """
     rewriter = _Provider(schema, OPENAI)
-    return rewriter.whole(), tuple(map(str, rewriter.losses))
+    return rewriter.rewrite(), tuple(map(str, rewriter.losses))
 
 
 def constrained_schema(schema: Schema, dialect: Dialect) -> dict[str, Any] | None:
-    """Rewrite a schema of an object so that all that it allows can still be expressed; None if the dialect cannot.
+    """Rewrite a schema of an object so that every allowed value can still be written; None if the dialect cannot.
 
     The result may allow more: a bound that the dialect does not know is omitted, and the reader must check it.
     """
     rewriter = _Provider(schema, dialect)
-    out = rewriter.whole()
+    out = rewriter.rewrite()
     return None if any(loss.narrows for loss in rewriter.losses) else out
 
 
 def engine_schema(schema: Schema, dialect: Dialect) -> tuple[dict[str, Any], tuple[Loss, ...]]:
-    """Rewrite a schema for an engine that reads schemas; what it would ignore is omitted and reported."""
+    """Rewrite a schema for an engine that reads schemas; keywords that it would ignore are omitted and reported."""
     rewriter = _Engine(schema, dialect)
-    return rewriter.whole(), tuple(dict.fromkeys(rewriter.losses))
+    return rewriter.rewrite(), tuple(dict.fromkeys(rewriter.losses))
 
 
 class _Rewriter:
-    """Traverses one schema, and records what is lost.
+    """Traverses one schema, and records the losses.
 
     Attributes:
-        losses: what is lost.
+        losses: the constraints that the result does not have.
     """
 
     def __init__(self, schema: Schema, dialect: Dialect) -> None:
@@ -116,7 +115,7 @@ class _Rewriter:
 
 
 class _Provider(_Rewriter):
-    """Rewrites for a provider, which refuses what it does not accept.
+    """Rewrites for a provider, which refuses all other keywords.
 
     Attributes:
         properties: how many properties all objects have together.
@@ -127,7 +126,7 @@ class _Provider(_Rewriter):
         self.definitions: Mapping[str, Any] = schema.get("$defs", {})
         self.properties = 0
 
-    def whole(self) -> dict[str, Any]:
+    def rewrite(self) -> dict[str, Any]:
         """The whole schema."""
         root = {key: value for key, value in self.schema.items() if key != "$defs"}
         out = self.close(self.to_strict_keywords(root, ()), (), 1)
@@ -284,7 +283,7 @@ class _Provider(_Rewriter):
 
 
 def _large_enums(schema: Schema) -> Iterator[str]:
-    """The limits of strict mode that a schema exceeds, except those that the rewriting itself counts."""
+    """Yield the limits of strict mode that a schema exceeds, except those that the rewriting counts."""
     enums = [s["enum"] for s in _schemas(schema) if "enum" in s]
     values = sum(map(len, enums))
     if values > MAX_ENUM:
@@ -362,7 +361,7 @@ class _Engine(_Rewriter):
         self.names: dict[str, str] = {}
         self.definitions: dict[str, Any] = {}
 
-    def whole(self) -> dict[str, Any]:
+    def rewrite(self) -> dict[str, Any]:
         """The schema with everything that it refers to."""
         out = dict(self.node(self.schema, ()))
         return {**out, "$defs": self.definitions} if self.definitions else out

@@ -36,18 +36,18 @@ def checker_of(schema: Mapping[str, Any]) -> Validator:
     checks = {**Draft202012Validator.VALIDATORS, "enum": enum, "uniqueItems": unique}
     checks |= {key: _or_null(checks[key]) for key in NULLABLE}
     made = extend(Draft202012Validator, checks)  # type: ignore[no-untyped-call]
-    checker: Validator = made(schema, registry=Registry())  # the default one downloads what is missing
+    checker: Validator = made(schema, registry=Registry())  # the default one downloads missing schemas
     return checker
 
 
 def _or_null(check: Callable[..., Any]) -> Callable[..., Any]:
     """A schema keyword that also accepts null under `nullable: true`, which OpenAPI 3.0 has and JSON Schema has not."""
 
-    def checked(validator: Validator, wanted: Any, instance: Any, schema: Mapping[str, Any]) -> Any:
+    def check_or_null(validator: Validator, wanted: Any, instance: Any, schema: Mapping[str, Any]) -> Any:
         allowed = instance is None and schema.get("nullable") is True
         return () if allowed else check(validator, wanted, instance, schema)
 
-    return checked
+    return check_or_null
 
 
 def json_key(value: Any) -> str:

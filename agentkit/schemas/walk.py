@@ -85,10 +85,10 @@ _COMPOUND: Final = frozenset(("$ref", "anyOf", "oneOf", "allOf", "nullable"))
 def alternatives(schema: Schema, root: Schema) -> Iterable[Schema]:
     """The plain schemas a value may satisfy: `$ref`, `anyOf`, `oneOf`, single `allOf` and type lists are expanded."""
     plain = _COMPOUND.isdisjoint(schema) and not isinstance(schema.get("type"), list)
-    return (schema,) if plain else _taken_apart(schema, root)
+    return (schema,) if plain else _split_alternatives(schema, root)
 
 
-def _taken_apart(schema: Schema, root: Schema) -> Iterator[Schema]:
+def _split_alternatives(schema: Schema, root: Schema) -> Iterator[Schema]:
     pending = [schema]
     for _ in range(256):  # a schema with more alternatives than this is cyclic
         if not pending:
@@ -155,7 +155,7 @@ def disjoint(options: Sequence[Any], root: Schema) -> bool:
     return any(len({v for f in fixed for m, v in f if m == n}) == len(options) for n in names)
 
 
-# ---------------------------------------------------------------- what is inside
+# ---------------------------------------------------------------- inner schemas
 
 BY_NAME: Final = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
 """Keywords that contain schemas by name."""

@@ -1,4 +1,4 @@
-"""Describes what is wrong with a call's arguments, in terms of the JSON Schema that the model was shown.
+"""The problems of a call's arguments in words, in terms of the JSON Schema that the model was shown.
 
 Turns errors of pydantic and jsonschema into `Problem`s; knows no tool. They are written for a model: no Python class,
 no link to a manual, no traceback.
@@ -54,27 +54,27 @@ BOUNDS: Final = {
     "pattern": "matching {}",
     "uniqueItems": "no duplicate items",
 }
-"""How a restriction reads after the type: `integer (>= 1)`."""
+"""The words of a restriction after the type: `integer (>= 1)`."""
 
 
 ANY: Final = "any value"
-"""What a schema without a type wants."""
+"""The words for a schema without a type."""
 
 DESCRIBED: Final = frozenset({*BOUNDS, "type", "enum", "const", "format", "anyOf", "oneOf", "allOf"})
 """The keywords that `describe` puts into words."""
 
 MAX_MESSAGE: Final = 200
-"""Characters of jsonschema's own message, which stands for every other keyword."""
+"""Characters of jsonschema's own message, for every other keyword."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong.
+    """One wrong value or name.
 
     Args:
-        path: where, as a JSON pointer from the arguments: `/a`, `/items/0/x`.
-        expected: what the schema wants there.
-        found: what was sent.
+        path: its place, as a JSON pointer from the arguments: `/a`, `/items/0/x`.
+        expected: the schema's expectation.
+        found: the value that was sent.
     """
 
     path: str
@@ -93,7 +93,7 @@ class InvalidArguments(ValueError):
 
     Args:
         tool: the tool's name.
-        problems: what is wrong, at least one.
+        problems: at least one.
     """
 
     def __init__(self, tool: str, problems: Sequence[Problem]) -> None:
@@ -193,14 +193,14 @@ class _Located(NamedTuple):
 
     @property
     def cost(self) -> int:
-        """How far the value is from this member: another type, the right type with other fields, a field's value."""
+        """The distance of the value from this member: another type, the right type with other fields, or a value."""
         if self.steps == self.union:
             return 100
         return 2 if self.error["type"].startswith(("missing", "extra", "unexpected")) else 1
 
 
 _KEY: Final = "[key]"
-"""What pydantic appends to a location after a wrong name."""
+"""The step that pydantic appends to a location after a wrong name."""
 
 
 def _locate(error: ErrorDetails, arguments: Mapping[str, Any]) -> _Located:

@@ -154,7 +154,7 @@ class _Braced:
             value = self.value()
             try:
                 values.refuse_other(out, key, value)
-            except values.GivenTwice as e:
+            except values.DuplicateKey as e:
                 raise Damage("ambiguous_call", str(e), self.offset + self.at) from e
             out[key] = value
             self.comma("}")

@@ -287,7 +287,7 @@ def write_name_tag(w: Writing, part: NameTag) -> str:
 
 
 def _attribute_text(w: Writing, name: str, text: str | None) -> str:
-    """One argument as an attribute; no value stands for null."""
+    """Return one argument as an attribute, without a value for null."""
     if _ATTRIBUTE_NAME.match(name) is None:
         raise FormatError(f"{w.tool.name}: {name!r} cannot be the name of an attribute")
     return f" {name}" if text is None else f' {name}="{attribute(text)}"'

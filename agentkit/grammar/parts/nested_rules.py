@@ -36,19 +36,19 @@ class _Nested:
     def element(self, name: str, schema: Any, path: str) -> Rule:
         """One element with its value; one whose schema has references gets a name, so that it may contain itself."""
         if next(iter(references(schema)), None) is None:
-            return self.whole(name, schema, path)
+            return self.element_rule(name, schema, path)
         written = json.dumps(schema, sort_keys=True)
         if (name, written) not in self.made:
             before = dict(self.made)
             label = self.made[name, written] = f"{self.w.prefix}-tag-{len(self.made)}"
             try:
-                self.w.schemas.rules[label] = self.whole(name, schema, path)
+                self.w.schemas.rules[label] = self.element_rule(name, schema, path)
             except NoRule:
-                self.made = before  # what was made in the meantime may refer to it
+                self.made = before  # rules made in the meantime may refer to it
                 raise
         return Ref(self.made[name, written])
 
-    def whole(self, name: str, schema: Any, path: str) -> Rule:
+    def element_rule(self, name: str, schema: Any, path: str) -> Rule:
         if re.fullmatch(r"[^\s<>/]{1,128}", name) is None:
             raise FormatError(f"format {self.w.format.name!r} cannot write the parameter name {name!r}")
         close = f"</{name}>"

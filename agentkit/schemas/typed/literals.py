@@ -33,7 +33,7 @@ _TWO_DIGITS = re.compile(r"0[0-9]\Z")  # a month, a day, an hour: LFM2 and other
 _LEADING_ZERO = re.compile(r"[+-]?0_?[0-9]")
 MAX_NUMBER: Final = 5_000  # characters; the interpreter itself refuses integers with more than 4,300 digits
 A_NUMBER: Final = "a number of at most 4,300 digits, or below 1.8e308 if it has a fraction or an exponent"
-"""What is wanted where a number is too long, or too large for a float: the interpreter's own limits."""
+"""The expectation where a number is too long, or too large for a float: the interpreter's own limits."""
 _MAX_BITS: Final = 14_000  # of an integer: 4,215 digits; the interpreter itself writes at most 4,300
 _OPERATOR = re.compile(r"\s*(?:(\*)(?!\*)|(\+))\s*")
 _MAX_RESULT: Final = 10**300

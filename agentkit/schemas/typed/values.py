@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from agentkit.errors import FormatError
-from agentkit.schemas.typed.exact import Rounded, nearest, whole
+from agentkit.schemas.typed.exact import Rounded, as_integer, nearest
 from agentkit.schemas.typed.literals import A_NUMBER, MAX_DEPTH, MAX_NUMBER, PYTHON_WORDS, literal_value
 from agentkit.schemas.walk import TYPES, Schema, alternatives
 from agentkit.unicode import has_surrogate, without_surrogates
@@ -41,7 +41,7 @@ def _finite(text: str) -> float:
     return value
 
 
-class GivenTwice(ValueError):
+class DuplicateKey(ValueError):
     """An object has the same key twice, with different values: it is ambiguous which one is meant.
 
     Args:
@@ -69,11 +69,11 @@ def refuse_other(given: Mapping[str, Any], key: str, value: Any) -> None:
     """Refuse a second value of a key that differs from the first.
 
     Raises:
-        GivenTwice: the values differ; the message shows both.
+        DuplicateKey: the values differ; the message shows both.
     """
     if key in given and not same(given[key], value):
         both = " and ".join(repr(v)[:40] for v in (given[key], value))
-        raise GivenTwice(key, both)
+        raise DuplicateKey(key, both)
 
 
 DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_object)
@@ -85,8 +85,8 @@ def load(text: str, *, strict: bool = True, depth: int = MAX_DEPTH) -> Any:
     """Parse JSON; non-finite numbers and nesting beyond `depth` are refused, lone surrogates become U+FFFD.
 
     Raises:
-        ValueError: the text is not JSON of this kind: `json.JSONDecodeError` if a position is known, `GivenTwice` if an
-            object has one key with two values.
+        ValueError: the text is not JSON of this kind: `json.JSONDecodeError` if a position is known, `DuplicateKey` if
+            an object has one key with two values.
     """
     try:
         value = (DECODER if strict else LOOSE).decode(text)
@@ -128,7 +128,7 @@ _HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _UNKNOWN = re.compile(r"\ufffd|\\ufffd", re.IGNORECASE)
 
 
-def replaced(arguments: Any, raw: str) -> bool:
+def has_replacements(arguments: Any, raw: str) -> bool:
     """Return True if these arguments have U+FFFD in place of a lone surrogate in the call's own text."""
     if raw.isascii() and "\\u" not in raw:  # as in most calls: it cannot contain a lone surrogate, escaped or not
         return False
@@ -262,7 +262,7 @@ def _plain(text: str, schema: Schema, root: Schema, zeros: bool) -> Any:
             return _WORDS.get(text, _UNREAD)
         case "integer":
             value = _number(text, zeros)
-            exact = whole(value) if isinstance(value, float) else value
+            exact = as_integer(value) if isinstance(value, float) else value
             return _UNREAD if exact is None else exact
         case "number":
             return _number(text, zeros)
@@ -340,7 +340,7 @@ def _literal(text: str, zeros: bool = False) -> Any:
 def _escaped_json(text: str) -> Any:
     """An object or array whose JSON was escaped as if inside a JSON string, without that string's quotes.
 
-    Source: what GLM 4.5 and 4.7 wrote as `todos`, in SGLang's tests of their detectors.
+    Source: `todos` of GLM 4.5 and 4.7, in SGLang's tests of their detectors.
     """
     if _ESCAPED_JSON.match(text) is None:
         return _UNREAD
