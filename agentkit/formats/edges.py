@@ -31,17 +31,17 @@ def edge_delimiter(edge: str | Tag) -> Delimiter:
 
 @cache
 def _edge_delimiter(edge: str) -> Delimiter:
-    bracket, behind_it = ("]", edge[1:].strip()) if _BRACKET_FIRST(edge) else ("", edge)
-    before, slash, name = behind_it.rpartition("</")
+    bracket, after_bracket = ("]", edge[1:].strip()) if _BRACKET_FIRST(edge) else ("", edge)
+    before, slash, name = after_bracket.rpartition("</")
     if slash and name.endswith(">"):
         own = closing(name[:-1])
         whole = pattern(before) + own.regex.pattern
         part = rf"{beginnings(before)}|{pattern(before)}\s{{0,1024}}(?:{own.beginning})"
     elif bracket:
-        whole, part = pattern(behind_it), beginnings(behind_it)
+        whole, part = pattern(after_bracket), beginnings(after_bracket)
     else:
         return literal(edge)
-    if bracket:  # the token after it says that the list is over, with the bracket or without it
+    if bracket:  # the token after it says that the list ends, with the bracket or without it
         whole, part = rf"(?:\]\s{{0,1024}})?{whole}", rf"(?:\]\s{{0,1024}})?(?:{part})"
     return Delimiter(whole, part, re.IGNORECASE)
 

@@ -352,7 +352,7 @@ class Format:
         also: other shapes in which the same models write calls: read, never written.
         result: the form of results for the model.
         thinking: the tags around reasoning; a call inside them never counts.
-        answer: the tokens around a visible answer, or around text of others, in which nothing is a call.
+        answer: the literals around a visible answer, or around text of others, in which nothing is a call.
         markup: control tokens that are hidden between calls and text.
         ends: tokens that end a turn and mean something else in prose: they are hidden after a call.
         aliases: other names of the same format.

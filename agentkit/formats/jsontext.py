@@ -213,7 +213,7 @@ class _Scan:
                 return Span(start, self.r.offset, loose=self.loose)
 
     def symbol(self, state: int, c: str) -> Generator[None, None, int]:
-        """Consume one token other than a string; returns the state after it."""
+        """Consume one JSON token other than a string; returns the state after it."""
         if state in (_VALUE, _ITEM):
             if c in "{[":
                 return self.enter(c)

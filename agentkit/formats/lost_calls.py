@@ -147,9 +147,9 @@ def _plainly(openers: Openers, shape: Shape) -> Search:
     """Match an offered tool's name after an opening that only calls have: in its paragraph, without code before."""
     known = openers.table.tool_names
     apart = r"(?:(?!\n\s*\n)[^`]){0,200}?(?<![\w(-])"
-    over = r"(?=\s*[\"'({}\[\]<:=|]|[ \t]+\w+=|>(?![ \t]+[\w`])|\n|\Z)"
+    after = r"(?=\s*[\"'({}\[\]<:=|]|[ \t]+\w+=|>(?![ \t]+[\w`])|\n|\Z)"
     quoted = rf"[^`]{{0,200}}?[\"'](?:tool_)?name[\"']\s*:\s*[\"'](?:{known})[\"']"
-    return re.compile(rf">?\s*[\"'{{]?(?:{known})(?![ \t]+\w)|{apart}(?:{known}){over}|{quoted}").match
+    return re.compile(rf">?\s*[\"'{{]?(?:{known})(?![ \t]+\w)|{apart}(?:{known}){after}|{quoted}").match
 
 
 def _weakly(openers: Openers, shape: Shape) -> Search:

@@ -69,7 +69,7 @@ class OtherJson:
         self._quote = ""  # that of the open string
         self._escaped = self._damaged = False
         self._key = ""  # the last string of the outermost object, as far as it matters
-        self._last = ""  # the first character of the last token
+        self._last = ""  # the first character of the last symbol
         self._breaks = 0  # the line breaks since that
 
     @property
@@ -90,31 +90,31 @@ class OtherJson:
         has_place = self._last == ":" if self._open.endswith("{") else self._last in ("[", ",")
         return "inside" if self._python or (has_place and not self._damaged) else "damaged"
 
-    def _takes(self, token: str) -> bool:
-        """Read the next token; False if it is the last one."""
-        if not self._open and token not in ("{", "["):
+    def _takes(self, symbol: str) -> bool:
+        """Read the next symbol; False if it is the last one."""
+        if not self._open and symbol not in ("{", "["):
             return True
-        self._breaks = self._breaks + 1 if token == "\n" else 0
-        if token == "\n":
+        self._breaks = self._breaks + 1 if symbol == "\n" else 0
+        if symbol == "\n":
             self._damaged = self._damaged or self._quote != "" or self._breaks > 1
             self._quote = ""
             return not (self._python and self._breaks > 1)
-        escaped, self._escaped = self._escaped, token == "\\" and not self._escaped
+        escaped, self._escaped = self._escaped, symbol == "\\" and not self._escaped
         if self._quote:
-            if token == self._quote and not escaped:
+            if symbol == self._quote and not escaped:
                 self._quote = ""
             elif self._open == "{" and len(self._key) < _LONG:
-                self._key += token
+                self._key += symbol
             return True
-        first, self._last = self._last in ("", "{", "[", ",", ":"), token[0]
-        self._damaged = self._damaged or (token == '"' and not first) or (token == "," and first)
-        if token in ('"', "'") and len(token) == 1:
-            self._quote, self._key = token, "" if self._open == "{" else self._key
-        elif token in ("{", "[", "("):
-            self._open += token
-        elif token in ("}", "]", ")"):
+        first, self._last = self._last in ("", "{", "[", ",", ":"), symbol[0]
+        self._damaged = self._damaged or (symbol == '"' and not first) or (symbol == "," and first)
+        if symbol in ('"', "'") and len(symbol) == 1:
+            self._quote, self._key = symbol, "" if self._open == "{" else self._key
+        elif symbol in ("{", "[", "("):
+            self._open += symbol
+        elif symbol in ("}", "]", ")"):
             self._open = self._open[:-1]
-        elif token not in (":", ",") and not self._python and _NO_SCALAR(token):
+        elif symbol not in (":", ",") and not self._python and _NO_SCALAR(symbol):
             self._damaged = True
             return self._open.startswith("{")
         return self._open != ""

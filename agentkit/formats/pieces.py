@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import Final
 
-_SMALL: Final = 512  # pieces that are kept as they came: each takes about 60 bytes more than its characters
+_SMALL: Final = 512  # pieces that stay separate: each takes about 60 bytes more than its characters
 _JOINED: Final = 4096  # characters of a call in such pieces: at most about 64 KiB of memory
 
 
@@ -98,20 +98,20 @@ class CallText:
         while past - len(pieces[last - 1]) >= end:
             last -= 1
             past -= len(pieces[last])
-        first, over = last, past - end
+        first, excess = last, past - end
         while past > start:
             first -= 1
             past -= len(pieces[first])
         taken = pieces[first:last]
-        behind = taken[-1][-over:] if over else ""
-        taken[-1] = taken[-1][:-over] if over else taken[-1]
+        after = taken[-1][-excess:] if excess else ""
+        taken[-1] = taken[-1][:-excess] if excess else taken[-1]
         before = taken[0][: start - past]
         taken[0] = taken[0][start - past :]
         text = "".join(taken)
         if len(text) > _JOINED and len(taken) > 1:
             self.joined = min(self.joined, first)
             before = "".join((*pieces[self.joined : first], before))
-            pieces[self.joined : last] = [before, text, behind]
+            pieces[self.joined : last] = [before, text, after]
             self.joined += 2
         return text
 

@@ -138,10 +138,10 @@ class CallPattern:
         if (decoded := jsontext.decode_at(r, start)) is None:
             return False
         value, end, loose = decoded
-        over = self.tail(r.buf, end)
-        if over is None or loose or ("type" in value and isinstance(self.body, Envelope)):  # it may describe the tool
+        tail = self.tail(r.buf, end)
+        if tail is None or loose or ("type" in value and isinstance(self.body, Envelope)):  # it may describe the tool
             return False
-        found.end, found.arguments = over.end(), value
+        found.end, found.arguments = tail.end(), value
         found.deltas = [_new(ArgumentDelta, (found.index, r.buf[start:end], None))]
         return found.tool is None or openers.parameter_kinds(found.tool).fits(value)
 
@@ -170,10 +170,10 @@ class CallPattern:
                 return False
             if kind not in ("string", "true") and text[:1] in ("{", "[") and isinstance(arguments.by_name[key], str):
                 return False  # its closing may be in a string of it
-        over = self.tail(buf, end)
-        if over is None or end == start:
+        tail = self.tail(buf, end)
+        if tail is None or end == start:
             return False
-        found.end, found.arguments, found.repairs = over.end(), arguments.by_name, arguments.repairs
+        found.end, found.arguments, found.repairs = tail.end(), arguments.by_name, arguments.repairs
         return kinds is None or kinds.fits(found.arguments)
 
 

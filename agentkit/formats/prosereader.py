@@ -249,8 +249,8 @@ class ProseReader(ProseState):
         if not in_line and not spans.paragraph.waiting:
             return (yield from self._is_in_fence())
         lengths = "|".join(f"`{{{n}}}" for n in sorted(spans.closers if in_line else spans.paragraph.waiting))
-        over = re.compile(rf"(?<!`)(?P<run>{lengths})(?!`)|\n[ \t\r]{{0,64}}\n")
-        found = yield from self._ahead(over)
+        closing = re.compile(rf"(?<!`)(?P<run>{lengths})(?!`)|\n[ \t\r]{{0,64}}\n")
+        found = yield from self._ahead(closing)
         if found is None and in_line:
             spans.closing = max(spans.closers) if len(r.buf) < r.at + _SPAN else 0  # to the text's last line
             return True
@@ -272,12 +272,12 @@ class ProseReader(ProseState):
         found = yield from self._ahead(re.compile(rf"\n[ \t]{{0,64}}{mark}{mark[0]}*(?P<more>[^\n]*)"))
         return self.quoting.decide_fence(closes=found is not None and not found["more"].strip())
 
-    def _ahead(self, over: re.Pattern[str]) -> Generator[None, None, re.Match[str] | None]:
+    def _ahead(self, closing: re.Pattern[str]) -> Generator[None, None, re.Match[str] | None]:
         """Return the next match of a pattern, unless long text is before it."""
         r = self.r
         while True:
             limit = r.at + _SPAN
-            found = over.search(r.buf, r.at, limit)
+            found = closing.search(r.buf, r.at, limit)
             if found and found.end() < min(len(r.buf), limit):
                 return found
             if len(r.buf) >= limit:

@@ -56,7 +56,7 @@ def quarantine(text: str, format: str | Format, tools: Sequence[ToolSpec] = ()) 
     return _cut(text, get(format), tools)
 
 
-_REACH: Final = 256  # characters of the wrapper that a token across its edge can have
+_REACH: Final = 256  # characters of the wrapper that a token across its start or end can have
 _FIRST: Final = 128  # characters that are read first to find the next call, then twice as many, and so on
 _WORK: Final = 16  # how often the characters of a text may be read, on average; a hostile one is cut everywhere
 

@@ -20,7 +20,7 @@ _NOT_QUOTED: Final = "(?=[^`\"'”»])"
 
 
 def read_region(prose: ProseReader, kind: type[Text] | type[Thinking], close: str) -> Wait:
-    """Emit thinking, or an answer, up to its closing token or the text's end.
+    """Emit thinking, or an answer, up to its closing literal or the text's end.
 
     Nested thinking must close once per opening; an opening directly before a quotation mark, backtick or » is not
     counted. Source: inspect_ai#4385.

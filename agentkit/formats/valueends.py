@@ -91,16 +91,16 @@ class MarkupOrder:
     __slots__ = ("_markup", "_order", "_sign")
 
     def __init__(self, *parts: Sequence[str], others: Sequence[str]) -> None:
-        known = dict.fromkeys(token.lower() for part in (*parts, others) for token in part)
-        self._sign = {token: chr(n) for n, token in enumerate(known, 0x100)}
+        known = dict.fromkeys(text.lower() for part in (*parts, others) for text in part)
+        self._sign = {text: chr(n) for n, text in enumerate(known, 0x100)}
         either = "|".join(re.escape(t) + r"(?![\w.:-])" * t[-1].isalnum() for t in sorted(known, key=len, reverse=True))
         self._markup = re.compile(either or "(?!)", re.IGNORECASE)
-        before, each, after = ("".join(self._sign[token.lower()] for token in part) for part in parts)
+        before, each, after = ("".join(self._sign[text.lower()] for text in part) for part in parts)
         self._order = re.compile(f"{before}(?:{each})*{after}").fullmatch
 
     def fits(self, text: str, find_markup: Search) -> bool:
         """Return True if a text has the markup of one call, and no other of its kind, nor a match of `find_markup`."""
-        signs = "".join(self._sign[token.lower()] for token in self._markup.findall(text))
+        signs = "".join(self._sign[text.lower()] for text in self._markup.findall(text))
         return self._order(signs) is not None and find_markup(self._markup.sub("\n", text)) is None
 
 
@@ -109,7 +109,7 @@ _MARKUP: Final = re.compile(r"</?[^<>\s]*>?").findall
 
 def markup_of(*literals: str) -> tuple[str, ...]:
     """Return the tags and special tokens in literals; a literal without any as it is."""
-    return tuple(token for text in literals for token in (_MARKUP(text) or [text]))
+    return tuple(found for text in literals for found in (_MARKUP(text) or [text]))
 
 
 @lru_cache(4096)
@@ -143,15 +143,15 @@ def _fragment(mark: str) -> str:
 
 
 @lru_cache(4096)
-def end_beginning(over: str, *others: str) -> Search:
-    """Matches the first characters of `over` at the end of a text, if none of `others` begins with them."""
-    shared = max((n for n in range(len(over)) if any(text.startswith(over[:n]) for text in others)), default=0)
-    either = "|".join(re.escape(over[:n]) for n in range(len(over) - 1, max(shared, 1), -1))
+def end_beginning(end: str, *others: str) -> Search:
+    """Match the first characters of `end` at the end of a text, if none of `others` begins with them."""
+    shared = max((n for n in range(len(end)) if any(text.startswith(end[:n]) for text in others)), default=0)
+    either = "|".join(re.escape(end[:n]) for n in range(len(end) - 1, max(shared, 1), -1))
     return re.compile(rf"{_LAYOUT}(?:{either or '(?!)'})\Z", re.IGNORECASE).match
 
 
 def _around(shape: Shape) -> re.Pattern[str]:
-    """Finds a whole quoted call whose tags a NUL replaces: the literals before and after them, and the section."""
+    """Return a pattern for a complete quoted call, its tags replaced by a NUL, with its literals and its section."""
     tags = [n for n, part in enumerate(shape.call) if isinstance(part, NameTag | Tag)]
     before, after = (shape.call[: tags[0]], shape.call[tags[-1] + 1 :]) if tags else ((), ())
     lead, tail = ("".join(pattern(p.strip()) for p in parts if isinstance(p, str)) for parts in (before, after))
@@ -205,9 +205,9 @@ def _end_of_parameter(shape: Shape, part: TagParameters) -> ValueEnd:
     before = [p.strip() for p in shape.call[: shape.call.index(part)] if isinstance(p, str) and "<" in p]
     calls = [*before, *(f"<{name}" for name in names)]
     marks = (f"</{part.name}>", f"<{part.name}", *calls, *tail, *section)
-    over = "".join(tail[:1])
-    end = ValueEnd(groups, "|".join(begun), "|".join(stops), f"</{part.name}>", over, marks)
-    end.cut_end = end_beginning(over, f"<{part.name}", f"</{part.name}")
+    call_end = "".join(tail[:1])
+    end = ValueEnd(groups, "|".join(begun), "|".join(stops), f"</{part.name}>", call_end, marks)
+    end.cut_end = end_beginning(call_end, f"<{part.name}", f"</{part.name}")
     end.order = MarkupOrder(
         markup_of(*calls[-1:]), (f"<{part.name}", f"</{part.name}>"), markup_of(*tail[:1]), others=end.marks
     )
@@ -297,9 +297,9 @@ def end_of_element(
         parents: the elements around it, the innermost first, the tool's own last.
         others: the tags of the other tools.
     """
-    call, begun, over = _tags((parents[-1], *others))
+    call, begun, ends = _tags((parents[-1], *others))
     follow = [*map(opening_tag, siblings), closing_tag(parents[0]), r"<[^\W\d!]"]  # which is then named
-    groups = {"close": closing_tag(name), "open": opening_tag(name), "call": call, "end": over}
+    groups = {"close": closing_tag(name), "open": opening_tag(name), "call": call, "end": ends}
     groups["fit"] = f"{SPACES}(?:{'|'.join(follow)})"
     marks = [f"</{name}>", f"<{name}", *(f"{slash}{parent}" for parent in parents for slash in ("</", "<"))]
     end = ValueEnd(groups, f"{TAG_PART}|{begun}", r"<(?=[/\w]|\Z)", f"</{name}>", f"</{parents[0]}>", marks)
@@ -318,8 +318,8 @@ def end_of_content(name: str, others: tuple[str, ...] = ()) -> ValueEnd:
         name: the element's.
         others: the tags of the other tools.
     """
-    call, begun, over = _tags(others)
-    groups = {"close": (close := closing_tag(name)), "open": opening_tag(name), "call": call, "end": over}
+    call, begun, ends = _tags(others)
+    groups = {"close": (close := closing_tag(name)), "open": opening_tag(name), "call": call, "end": ends}
     groups["fit"] = rf"{_AFTER}(?:[\s<]|\Z)|{PROSE}\n"
     firsts = re.escape("".join(sorted({other[0] for other in (name, *others)})))
     part = rf"</?[^\s<>/\"'=]{{0,160}}\s{{0,64}}|{close}(?:{_AFTER}|{PROSE})|{begun}"

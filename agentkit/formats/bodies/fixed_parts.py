@@ -74,9 +74,9 @@ def absent_error(r: Reader, call: CallReader, start: int, wanted: str, code: Err
     """Return the error for text from this offset that lacks the wanted end; the reader goes back to the offset."""
     if not call.started:
         return Decline()
-    over = ended(r, start) or r.cut >= start
+    is_cut = ended(r, start) or r.cut >= start
     r.back_to(start)  # the text there may contain whole calls
-    return Damage("truncated_call" if over else code, f"expected {wanted}", start, ended=over, got=not over)
+    return Damage("truncated_call" if is_cut else code, f"expected {wanted}", start, ended=is_cut, got=not is_cut)
 
 
 def _opens_next(r: Reader, call: CallReader, closing: str) -> Generator[None, None, bool]:
@@ -233,8 +233,8 @@ _IN_NO_HEADER = re.compile(r"[<>=]").search
 def skips(part: Skip, following: str) -> bool:
     """Return True if the text that is written for skipped characters would be skipped up to the text that follows."""
     text = part.written.replace("{number}", "1")
-    over = f"{text}{following}".find(following) == len(text)
-    return over and _never_skipped(part).search(text) is None and not _is_header(text, part, ())
+    fits = f"{text}{following}".find(following) == len(text)
+    return fits and _never_skipped(part).search(text) is None and not _is_header(text, part, ())
 
 
 @cache
