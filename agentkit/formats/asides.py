@@ -112,7 +112,7 @@ class Asides:
         yield "[", r"[A-Zc]"
 
     def at(self, found: re.Match[str]) -> Aside:
-        """The aside that starts at a match of `opens`."""
+        """Return the aside that starts at a match of `opens`."""
         if (tag := found["tag"]) is not None:
             return Aside((f"</{tag.lower()}>",), paragraph=tag.lower() not in _ANSWERS)
         return _ANY_CASE.get("".join(found[0].split()).lower(), _RESULT)
@@ -137,7 +137,7 @@ def _opens(tags: tuple[str, ...], declared: tuple[str, ...], texts: tuple[str, .
 
 @lru_cache(256)
 def mention(mark: str) -> Delimiter:
-    """The mark of another's turn or of a result, exactly as it is here, where a sentence only mentions it."""
+    """Return the delimiter of a mark of another role's turn or of a result that a sentence only mentions."""
     mark = re.escape(mark)
     return Delimiter(f"{mark}(?:{_SAID_ON})", f"{mark}(?:{_MAY_BE_SAID_ON})")
 

@@ -78,7 +78,7 @@ class CallArguments:
         self.body = -1
 
     def schema(self, parameter: str) -> tuple[walk.Schema, walk.Schema]:
-        """The schema of a parameter, and the one in which its references are resolved."""
+        """Return the schema of a parameter, and the one in which its references are resolved."""
         return (self.tool.schema_of(parameter), self.tool.parameters) if self.tool else (UNDECLARED, {})
 
     def is_data(self, parameter: str) -> bool:

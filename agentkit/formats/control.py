@@ -129,14 +129,14 @@ FIRST: Final = "<[]>"
 
 @cache
 def tokens() -> tuple[str, ...]:
-    """Every listed token, the longer ones first."""
+    """Return every listed token, the longer ones first."""
     found = {token for family in FAMILIES.values() for token in family}
     return tuple(sorted(found, key=lambda t: (-len(t), t)))
 
 
 @cache
 def pattern() -> str:
-    """A regular expression for any of them."""
+    """Return a regular expression for any control token."""
     series = (rf"{re.escape(before)}\d{{1,6}}{re.escape(after)}" for before, after in SERIES)
     return "|".join([PIPED, *series, *map(re.escape, tokens())])
 
@@ -147,7 +147,7 @@ def _regex() -> re.Pattern[str]:
 
 
 def token_in(text: str) -> str:
-    """The first control token in a text; empty if there is none."""
+    """Return the first control token in a text; empty if there is none."""
     found = _regex().search(text)
     return found[0] if found else ""
 

@@ -94,12 +94,12 @@ def is_list(shape: Shape) -> bool:
 
 @lru_cache(64)
 def one_of(texts: tuple[str, ...]) -> Delimiter:
-    """One of several literals: those of a set of formats, for any tools."""
+    """Return the delimiter of one of several literals: those of a set of formats, for any tools."""
     return Delimiter(any_of(texts), any_beginning(texts) or r"(?!)")
 
 
 def opener(edge: str) -> str:
-    """The beginning of a literal at which prose stops: up to its first white space or JSON bracket."""
+    """Return the beginning of a literal at which prose stops: up to its first white space or JSON bracket."""
     word = edge.split()[0]
     found = re.match(r"(.[^\[{]{2,})[\[{]", word)
     return found[1] if found and not found[1].isalnum() else word

@@ -34,7 +34,7 @@ _ALL_REPAIRS: Final = frozenset(REPAIRS)
 
 
 def get(name: str | Format) -> Format:
-    """The format with this name or alias.
+    """Return the format with this name or alias.
 
     Raises:
         FormatError: there is none; the message says where the names are listed.
@@ -250,7 +250,7 @@ class Parser(Reader):
             self.emit(Text, len(_MARK))
 
     def _text(self, thinking: str | None = None) -> Wait:
-        """Text and calls in turn, to the text's end; it may start inside `thinking`."""
+        """Read text and calls in turn, to the text's end; it may start inside `thinking`."""
         yield from self._inside(thinking)
         after_call, before, stuck = False, -1, 0
         while not (after_call and self.ended and self.at >= len(self.buf)):

@@ -71,7 +71,7 @@ def repaired_call(r: Reader, call: CallReader, raw: str) -> RepairedCall | None:
 
 
 def _body(call: CallReader, raw: str, start: int, *, ended: bool) -> tuple[Any, tuple[str, ...], int]:
-    """The body that starts at `start`, the repairs, and where in `raw` the call ends.
+    """Return the body that starts at `start`, the repairs, and the call's end in `raw`.
 
     The closing literal shows that the body is whole. If a format has none, or it was forgotten before the next call,
     only a body whose own brackets are balanced is whole. A damaged body that is not closed when the text `ended` was
@@ -92,7 +92,7 @@ def _body(call: CallReader, raw: str, start: int, *, ended: bool) -> tuple[Any, 
 
 
 def _name_and_arguments(call: CallReader, value: Any) -> tuple[Any, Any, tuple[str, ...]]:
-    """The name and the arguments in a body that has been read, and the repairs that it took.
+    """Return the name and the arguments in a body that has been read, and the repairs that it took.
 
     Raises:
         ValueError: it is not a body of this call.
@@ -109,7 +109,7 @@ def _name_and_arguments(call: CallReader, value: Any) -> tuple[Any, Any, tuple[s
 
 
 def _from_envelope(call: CallReader, part: Envelope, value: dict[str, Any]) -> tuple[Any, Any, tuple[str, ...]]:
-    """The name and the arguments in an envelope, and the repairs that it took.
+    """Return the name and the arguments in an envelope, and the repairs that it took.
 
     Raises:
         NoReading: it is not a call, or the arguments can be read in more than one way.

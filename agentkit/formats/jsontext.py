@@ -66,7 +66,7 @@ class Span:
     loose: bool = False
 
     def read(self, r: Reader) -> Any:
-        """The value.
+        """Return the value.
 
         Raises:
             Damage: an error that only the decoder detects: `invalid_json` for a number out of range, `ambiguous_call`

@@ -33,7 +33,7 @@ class Writing:
     others: tuple[str, ...] = ()
 
     def schema(self, parameter: str) -> tuple[walk.Schema, walk.Schema]:
-        """The schema of a parameter, and the one in which its references are resolved."""
+        """Return the schema of a parameter, and the one in which its references are resolved."""
         return self.tool.schema_of(parameter), self.tool.parameters
 
 

@@ -306,7 +306,7 @@ class LineStart:
 
 
 def any_name(names: Iterable[str]) -> str:
-    """A regular expression for one of these names."""
+    """Return a regular expression for one of these names."""
     return "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or "(?!)"
 
 
@@ -420,7 +420,7 @@ _made: IdentityCache[Openers] = IdentityCache()
 
 
 def openers_of(formats: Sequence[Format], tools: Sequence[ToolSpec]) -> Openers:
-    """The openers for exactly these formats and tools, cached: a parser is created for every response.
+    """Return the openers for exactly these formats and tools, cached: a parser is created for every response.
 
     Raises:
         FormatError: a tool is of another type, or has no name.

@@ -41,12 +41,12 @@ class NoReading(ValueError):
 
 
 def _known(tool: ToolSpec | None) -> Mapping[str, Any]:
-    """The schemas of a tool's parameters, by name."""
+    """Return the schemas of a tool's parameters, by name."""
     return tool.parameters.get("properties", {}) if tool is not None else {}
 
 
 def arguments_elsewhere(tool: ToolSpec | None, given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The arguments of a call, and the repairs that it took to read them, if exactly one reading fits the tool.
+    """Return the arguments of a call, and the repairs that it took to read them, if exactly one reading fits the tool.
 
     Args:
         tool: the tool; None if it is not offered.
@@ -93,13 +93,13 @@ def own_parameters(tool: ToolSpec | None, given: Mapping[str, Any]) -> dict[str,
 
 
 def id_of(given: Mapping[str, Any]) -> str:
-    """The id among the keys of an envelope."""
+    """Return the id among the keys of an envelope."""
     found = (given[key] for key in _IDS if key in given)
     return next((str(id) for id in found if isinstance(id, str | int) and not isinstance(id, bool)), "")
 
 
 def ambiguous_key(tool: ToolSpec | None, arguments: Any, given: Mapping[str, Any]) -> str:
-    """A key of the envelope of a call without arguments that may as well be its argument; empty if there is none."""
+    """Return a key of a call without arguments that may as well be its argument; empty without one."""
     if arguments or given.get("type") in _OF_APIS:
         return ""
     return next(iter(own_parameters(tool, given)), "")
@@ -119,7 +119,7 @@ def extra_arguments(tool: ToolSpec | None, given: Mapping[str, Any]) -> list[str
 
 
 def _decode(value: Any) -> tuple[Any, tuple[str, ...]]:
-    """The value under a key of arguments, which may be JSON inside a string, or null for none."""
+    """Return the value under a key of arguments, which may be JSON inside a string, or null for none."""
     if not isinstance(value, str):
         return ({} if value is None else value), ()
     try:

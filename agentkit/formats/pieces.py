@@ -39,7 +39,7 @@ class Pieces:
             small.clear()
 
     def last(self, count: int) -> str:
-        """The last `count` characters; all of them if there are fewer."""
+        """Return the last `count` characters; all of them if there are fewer."""
         taken: list[str] = []
         for piece in chain(reversed(self._small), reversed(self._joined)):
             if count <= 0:
@@ -84,7 +84,7 @@ class CallText:
         return end <= self.room
 
     def text(self, start: int, end: int, past: int) -> str:
-        """The text between two absolute offsets, given the one after the last piece.
+        """Return the text between two absolute offsets, given the one after the last piece.
 
         If it is long and was in several pieces, these become one: the returned text takes no further memory.
         """

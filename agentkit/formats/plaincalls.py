@@ -202,7 +202,7 @@ _WRITTEN: Final[Mapping[type, Callable[[Any], str]]] = {
 
 
 def _step(part: FormatPart, following: FormatPart) -> str:
-    """One part, with the white space before it."""
+    """Return a pattern for one part, with the white space before it."""
     if isinstance(part, str):
         return rf"{_SPACE}(?>{exact(part.strip())})" if part.strip() else ""
     if isinstance(part, Skip) and isinstance(following, str) and skips(part, following.strip()):
@@ -213,7 +213,7 @@ def _step(part: FormatPart, following: FormatPart) -> str:
 
 
 def _pair(shape: Shape, part: Pairs | TagParameters) -> str:
-    """One parameter: its key, its kind if that is written, and its value with all white space in it."""
+    """Return a pattern for one parameter: its key, its kind if that is written, and its value with its white space."""
     firsts = re.escape(end_of_value(shape, part).firsts)
     kind, newline = "(?P<kind>(?!))?", r"(?:\r?\n)?+" if part.newlines != "none" else ""
     if isinstance(part, TagParameters):

@@ -36,7 +36,7 @@ def render_result(
     error: ErrorCode | None = None,
     tools: Sequence[ToolSpec] = (),
 ) -> str:
-    """A tool's result as the model of this format reads it.
+    """Render a tool's result as the model of this format reads it.
 
     It is named, marked `success` or with its error code, and quarantined, including its name and its id: no text in it
     can be read as a call of this format, as a control token, or as the end of the result.
@@ -94,7 +94,7 @@ class _Calls:
         self._budget = 0
 
     def cut(self, text: str) -> str:
-        """The text, cut where it is read alone, and then where it is read in its wrapper."""
+        """Return the text, cut where it is read alone, and then where it is read in its wrapper."""
         whole, first, rest = self._before + text + self._after, len(self._before), len(self._after)
         self._budget = _WORK * (len(whole) + _FIRST)
         start, clean, marks = first, False, 0
@@ -207,7 +207,7 @@ class DeclarationQuarantine:
         return _HEADING.sub(rf"\1{MARK}", shown)
 
     def tool(self, tool: ToolSpec) -> ToolSpec:
-        """A tool with its description and its parameters as they are shown.
+        """Return a tool with its description and its parameters as they are shown.
 
         Raises:
             FormatError: its name, or something that a model must write back exactly, contains a marker.
@@ -218,7 +218,7 @@ class DeclarationQuarantine:
         )
 
     def schema(self, schema: Mapping[str, Any], where: str) -> dict[str, Any]:
-        """A JSON Schema as it is shown.
+        """Return a JSON Schema as it is shown.
 
         Raises:
             FormatError: something that must be written back exactly contains a marker.

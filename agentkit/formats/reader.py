@@ -74,7 +74,7 @@ class Damage(Exception):
         self.in_tag = in_tag
 
     def full_message(self, raw: str, mark: int) -> str:
-        """The message with its position, given the call's text and the offset at which it starts."""
+        """Return the message with its position, given the call's text and the offset at which it starts."""
         found = raw[self.position - mark :][:20] if self.got else ""
         got = f", got {found!r}" if found else ""
         then = "; write the whole call again" if self.code == "truncated_call" else ""
@@ -109,7 +109,7 @@ class Delimiter:
 
 @lru_cache(CACHE_SIZE)
 def pattern(text: str) -> str:
-    """A literal as a regular expression."""
+    """Return a literal as a regular expression."""
     return "".join(expressions(text))
 
 
@@ -129,7 +129,7 @@ def _branches(texts: Iterable[str]) -> _Branches:
 
 
 def any_of(texts: Iterable[str]) -> str:
-    """A regular expression for one of several literals, the longest one there; without any, one that never matches.
+    """Return a regular expression for the longest of several literals; without any, one that never matches.
 
     White space in them matches the longest run: nothing after it in a literal could match a part of it.
     """
@@ -144,7 +144,7 @@ def any_of(texts: Iterable[str]) -> str:
 
 
 def any_beginning(texts: Iterable[str]) -> str:
-    """A regular expression for every proper beginning of several literals, the empty one included."""
+    """Return a regular expression for every proper beginning of several literals, the empty one included."""
 
     def read(node: _Branches) -> str:
         branches = [atom + read(child) for atom, child in node.items() if child.keys() - {_COMPLETE}]
@@ -155,25 +155,25 @@ def any_beginning(texts: Iterable[str]) -> str:
 
 @lru_cache(CACHE_SIZE)
 def beginnings(text: str) -> str:
-    """A regular expression for every proper beginning of a literal, the empty one included."""
+    """Return a regular expression for every proper beginning of a literal, the empty one included."""
     return any_beginning((text,))
 
 
 @cache
 def literal(text: str) -> Delimiter:
-    """A literal as a delimiter."""
+    """Return a literal as a delimiter."""
     return Delimiter(pattern(text), beginnings(text))
 
 
 @cache
 def exact_literal(text: str) -> Delimiter:
-    """A literal in exact case: a string's quotes, and the end of thinking, in which other tags may be."""
+    """Return a literal in exact case as a delimiter: a string's quotes, or the end of thinking with tags in it."""
     return Delimiter(exact(text), beginnings(text))
 
 
 @lru_cache(CACHE_SIZE)
 def after_first(text: str) -> str:
-    """A regular expression for the text after a literal's first character: one more, after white space if any.
+    """Return a regular expression for the text after a literal's first character: one more, after white space if any.
 
     Empty if any text may follow. The caller adds that the text may also end there.
     """
@@ -184,7 +184,7 @@ def after_first(text: str) -> str:
 
 
 def may_begin(text: str) -> str:
-    """A regular expression for the first character of a literal, where the literal may begin."""
+    """Return a regular expression for the first character of a literal, where the literal may begin."""
     return rf"{re.escape(text[0])}(?={after_first(text)}|\Z)"
 
 
@@ -317,11 +317,11 @@ class Reader:
             self.ended = False
 
     def raw(self) -> str:
-        """The open call's text, from its start to here."""
+        """Return the open call's text, from its start to here."""
         return self.text(self.mark, self.base + self.at)
 
     def text(self, start: int, end: int) -> str:
-        """The open call's text between two absolute offsets, none of which is before its start."""
+        """Return the open call's text between two absolute offsets, none of which is before its start."""
         call_text = self.call_text
         assert call_text is not None
         past = self.base + call_text.since

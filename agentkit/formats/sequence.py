@@ -290,7 +290,7 @@ class Calls:
 
 
 def _sentence(openers: Openers, shape: Shape) -> Delimiter:
-    """A call's opening, with any tool's name in it, and the first letter of a sentence, if no text may follow it."""
+    """Return the delimiter of a call's opening, with any tool's name, and the first letter of a sentence after it."""
     text = any(isinstance(part, TextArgument) for part in shape.call)
     match shape.call:
         case (NameTag(tag, attribute), *_) if not text:

@@ -34,7 +34,7 @@ _cached = lru_cache(4096)  # names of tools and parameters, which an application
 
 @_cached
 def name_pattern(name: str) -> str:
-    """A regular expression for a tag's name: models write a hyphen for an underscore, and the other way round."""
+    """Return a regular expression for a tag's name: models mix up hyphens and underscores."""
     return re.sub(r"\\?[-_]", "[-_]", re.escape(name))
 
 
@@ -45,31 +45,31 @@ def fold_name(name: str) -> str:
 
 @_cached
 def opening_tag(name: str) -> str:
-    """A regular expression for the start of an opening tag, up to its name's end."""
+    """Return a regular expression for the start of an opening tag, up to its name's end."""
     return f"<{PREFIX}{name_pattern(name)}{_BOUNDARY}"
 
 
 @_cached
 def closing_tag(name: str) -> str:
-    """A regular expression for a closing tag."""
+    """Return a regular expression for a closing tag."""
     return rf"</{PREFIX}{name_pattern(name)}\s{{0,64}}>"
 
 
 @_cached
 def tag(name: str, *, closing: bool) -> Delimiter:
-    """One tag as a delimiter: a whole closing tag, or an opening tag up to its name's end."""
+    """Return one tag as a delimiter: a whole closing tag, or an opening tag up to its name's end."""
     return Delimiter(closing_tag(name) if closing else opening_tag(name), TAG_PART, re.IGNORECASE)
 
 
 @_cached
 def closing(name: str) -> Delimiter:
-    """A closing tag without a namespace: another tag cannot be its beginning, not even at the text's end."""
+    """Return the delimiter of a closing tag without a namespace: no other tag begins it, not even at the text's end."""
     part = re.sub(r"\\?[-_]", "[-_]", beginnings(f"</{name} >"))
     return Delimiter(rf"</{name_pattern(name)}\s{{0,64}}>", part, re.IGNORECASE)
 
 
 def tag_of(text: str) -> str:
-    """The name of the plain opening tag that a literal is or starts, as `<function=` does; empty without one."""
+    """Return the name of the plain opening tag that a literal is or starts, as `<function=` does; empty without one."""
     found = _BEGUN_TAG(text.strip())
     return found[1] if found else ""
 
@@ -126,7 +126,7 @@ class Attributes:
         """Called with each piece of an attribute's value, decoded."""
 
     def refuse(self, message: str) -> Exception:
-        """The error for bad syntax here: damage once the tag is committed, otherwise `Decline`."""
+        """Return the error for bad syntax here: damage once the tag is committed, otherwise `Decline`."""
         if not self.committed:
             return Decline()
         return Damage("invalid_arguments", f"{message} in <{self.name}>", self.r.offset, got=True, in_tag=True)
@@ -212,7 +212,7 @@ class Attributes:
             yield
 
     def check_value(self, key: str, written: str) -> str:
-        """A value as it is written, unless the end of its own element is in it."""
+        """Return a value as it is written, unless the end of its own element is in it."""
         if f"</{self.name}" in written:
             raise self.refuse(f"write '&lt;' for '<' in attribute {key!r}: it contains '</{self.name}'")
         return written
@@ -255,7 +255,7 @@ _QUOTED_STOP: Final = {'"': re.compile('["&]').search, "'": re.compile("['&]").s
 
 
 def decode_entities(text: str) -> str:
-    """An attribute's value with its entities decoded."""
+    """Return an attribute's value with its entities decoded."""
     return _ENTITY.regex.sub(lambda found: _decode(found[0][1:-1]), text)
 
 

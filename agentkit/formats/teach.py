@@ -151,7 +151,7 @@ def how_to_write(format: str | Format, tool: ToolSpec, tools: Sequence[ToolSpec]
 
 
 def example_call(format: str | Format, tool: ToolSpec, tools: Sequence[ToolSpec]) -> str:
-    """A call of this tool with sample arguments, as a model of this format would write it.
+    """Return a call of this tool with sample arguments, as a model of this format would write it.
 
     Raises:
         FormatError: the format cannot represent a sample value from the schema.

@@ -74,7 +74,7 @@ def _truncation(r: Reader, key: str, end: ValueEnd) -> Damage:
 
 
 def _cdata(r: Reader, call: CallReader, key: str, end: ValueEnd) -> Generator[None, None, str]:
-    """One CDATA section after another, and the value's closing."""
+    """Read one CDATA section after another, and the value's closing."""
     text = ""
     while (found := (yield from r.sees(_CDATA))) is not None:
         r.at = found.end()
@@ -174,7 +174,7 @@ class _Plain:
             raise self.refusal(boundary, kind)  # in a child element, the closing tag of another tool is text
 
     def refusal(self, boundary: re.Match[str], kind: str) -> Damage:
-        """The error for a boundary that neither belongs to the value nor ends it."""
+        """Return the error for a boundary that neither belongs to the value nor ends it."""
         r, end, key = self.r, self.end, self.key
         if kind in ("close", "fit") and not self.stack:
             if r.ended and self.undecided():

@@ -114,7 +114,7 @@ def markup_of(*literals: str) -> tuple[str, ...]:
 
 @lru_cache(4096)
 def markup_search(marks: tuple[str, ...]) -> Search:
-    """A search for one of these literals, in any case: a tag up to its name's end, or where it is interrupted."""
+    """Return a search for these literals, in any case: a tag up to its name's end, or up to its interruption."""
     return re.compile("|".join(map(_fragment, dict.fromkeys(marks))) or "(?!)", re.IGNORECASE).search
 
 
@@ -123,7 +123,7 @@ _SPECIAL: Final = re.compile(r"[|｜]|\]<").search
 
 
 def _fragment(mark: str) -> str:
-    """A pattern for a literal, or for enough of it: a tag without its `>`, a special token without its end or start.
+    """Return a pattern for a literal or most of it: a tag without `>`, a special token without its end or start.
 
     A closing tag is also recognized if it stops at a line's end, another tag or the value's end, or lacks one letter.
     """
@@ -167,7 +167,7 @@ def _section_edges(section: Section | None) -> list[str]:
 
 
 def end_of_value(shape: Shape, part: TagParameters | Pairs) -> ValueEnd:
-    """The end of a value of this kind of call, looked up by the declaration's identity: its hash is expensive."""
+    """Return the end of a value of this kind of call, cached by the declaration's identity: hashing it is slow."""
     found = _known.get((id(shape), id(part)))
     if found is None:
         end = _end_of_pair(shape, part) if isinstance(part, Pairs) else _end_of_parameter(shape, part)
@@ -189,7 +189,7 @@ _A_CLOSING_TAG: Final = re.compile(r"</[^<>]+>").fullmatch
 
 
 def _end_of_parameter(shape: Shape, part: TagParameters) -> ValueEnd:
-    """The end of a value between `<parameter name="…">` and its closing tag."""
+    """Return the end of a value between `<parameter name="…">` and its closing tag."""
     names = [p.name for p in shape.call if isinstance(p, NameTag)]
     after = shape.call[shape.call.index(part) :]
     tail = [text for p in after if isinstance(p, str | Tag) and (text := edge(p).strip())]
@@ -215,7 +215,7 @@ def _end_of_parameter(shape: Shape, part: TagParameters) -> ValueEnd:
 
 
 def _end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
-    """The end of a value between literals.
+    """Return the end of a value between literals.
 
     With `newlines` "both", one newline before the literal belongs to the end.
     """
@@ -289,7 +289,7 @@ def _tags(names: Sequence[str]) -> tuple[str, str, str]:
 def end_of_element(
     name: str, siblings: tuple[str, ...], parents: tuple[str, ...], others: tuple[str, ...] = ()
 ) -> ValueEnd:
-    """The end of a child element's value.
+    """Return the end of a child element's value.
 
     Args:
         name: the child's.
@@ -312,7 +312,7 @@ _AFTER: Final = r"[.,;:!?)\"'*_`]{0,3}"  # of the sentence in which an element i
 
 @lru_cache(4096)
 def end_of_content(name: str, others: tuple[str, ...] = ()) -> ValueEnd:
-    """The end of an element's own content: its closing tag, balanced with opening tags of the same name inside.
+    """Return the end of an element's own content: its closing tag, balanced with opening tags of the same name inside.
 
     Args:
         name: the element's.

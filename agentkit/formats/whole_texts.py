@@ -18,7 +18,7 @@ from agentkit.toolspec import InCode, ToolSpec
 
 @cache
 def auto() -> tuple[Format, ...]:
-    """Every format recognisable by its text alone, for reading text in whichever format a model chose.
+    """Return every format recognisable by its text alone, for reading text in whichever format a model chose.
 
     Formats that must be expected are omitted: `legacy`, whose tags are the tools' names, as in `cline`; and calls in a
     code fence, which may be quoted. With `in_code="reply"`, a fence that opens the reply is examined regardless.
@@ -40,7 +40,7 @@ def recoverable() -> tuple[Format, ...]:
 
 
 def names() -> tuple[str, ...]:
-    """The names of all declared formats."""
+    """Return the names of all declared formats."""
     return tuple(f.name for f in CATALOG)
 
 
@@ -57,5 +57,5 @@ def parse(
 
 
 def calls(events: Iterable[Event]) -> list[ToolCall]:
-    """The calls that were read without damage."""
+    """Return the calls that were read without damage."""
     return [e.call for e in events if isinstance(e, CallEnd)]

@@ -23,7 +23,7 @@ from agentkit.unicode import has_surrogate
 
 
 def render_calls(format: str | Format, calls: Sequence[ToolCall], tools: Sequence[ToolSpec]) -> str:
-    """Calls as a model of this format would have written them.
+    """Render calls as a model of this format would have written them.
 
     Raises:
         FormatError: the format cannot represent a value; the message names the tool and the reason.
@@ -65,7 +65,7 @@ def _write(w: Writing) -> str:
 
 
 def _spec(format: Format, call: ToolCall, known: Mapping[str, ToolSpec]) -> ToolSpec:
-    """The called tool; if it is not offered (any more), one that accepts any arguments of these names."""
+    """Return the called tool; if it is not offered (any more), one that accepts any arguments of these names."""
     tool = known.get(call.name)
     if tool is None:
         tool = ToolSpec(call.name, "", {"type": "object", "properties": {name: {} for name in call.arguments}})

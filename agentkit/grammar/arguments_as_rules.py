@@ -68,11 +68,11 @@ class CallRules:
         return parameter in self.tool.parameters.get("required", ())
 
     def options(self, parameter: str) -> list[Mapping[str, Any]]:
-        """A parameter's schema split into plain ones."""
+        """Return a parameter's schema split into plain ones."""
         return self.plain(self.tool.schema_of(parameter), parameter)
 
     def plain(self, schema: Mapping[str, Any], path: str) -> list[Mapping[str, Any]]:
-        """A schema split into plain ones."""
+        """Return a schema split into plain ones."""
         found: list[Mapping[str, Any]] = []
         pending, seen = [schema], set[str]()
         while pending:
@@ -88,7 +88,7 @@ class CallRules:
         return found
 
     def arguments(self) -> Rule:
-        """All arguments as one JSON object."""
+        """Return the rule of all arguments as one JSON object."""
         schema = {"type": "object", **self.tool.parameters}
         if self.target == "gbnf":
             return self.schemas.rule(schema, JSON)
@@ -98,7 +98,7 @@ class CallRules:
         return rules.JsonRule(known)
 
     def optional(self, parameter: str, make: Callable[[], Rule]) -> Rule:
-        """The rule for one argument, which may be omitted if it is not required."""
+        """Return the rule for one argument, which may be omitted if it is not required."""
         try:
             rule = make()
         except NoRule:
@@ -112,7 +112,7 @@ class CallRules:
 
 
 def value(w: CallRules, name: str, start: str, close: str, blocked: tuple[Exclusion, ...]) -> Rule:
-    """A value as text between `start` and `close`; its type comes from the parameter's schema when it is read."""
+    """Return the rule of a value as text from `start` to `close`; the parameter's schema has its type."""
     options = w.options(name)
     texts = [o for o in options if kind_of(o) in (None, "string") and w.schemas.enum_values(o, name) is None]
     if texts:
@@ -140,7 +140,7 @@ def _free_text(
     close: str,
     blocked: tuple[Exclusion, ...],
 ) -> Rule:
-    """A string, unescaped. If other types are allowed, text that reads as one of them must also satisfy it."""
+    """Return the rule of an unescaped string; text that reads as another allowed type must satisfy that, too."""
     for option in options:
         if option not in texts and kind_of(option) != "null" and (set(option) - {"type", "description", "title"}):
             w.schemas.gap(name, ["a string or another constrained type, which text does not distinguish"])
@@ -178,7 +178,7 @@ def listed_texts(listed: list[Any], blocked: tuple[Exclusion, ...]) -> list[str]
 def typed_value(
     w: CallRules, name: str, text: str, other: Callable[[str], str], close: str, blocked: tuple[Exclusion, ...]
 ) -> Rule:
-    """A value whose type is written next to it: a raw string after `text`, JSON after `other` of its type."""
+    """Return the rule of a value with its type: a raw string after `text`, JSON after `other` of its type."""
     found: list[Rule] = []
     for option in w.options(name):
         listed = w.schemas.enum_values(option, name)
@@ -208,7 +208,7 @@ _ENTITIES: Final = tuple(map(Lit, ("&amp;", "&lt;", "&gt;", "&quot;", "&#10;", "
 
 
 def attribute_value(w: CallRules, name: str, label: str) -> Rule:
-    """An argument in an attribute of the tool's tag."""
+    """Return the rule of an argument in an attribute of the tool's tag."""
     options = w.options(name)
     found: list[Rule] = []
     for option in options:

@@ -80,7 +80,7 @@ class Syntax:
     dumps: tuple[Callable[[Any], str], ...] = (values.dump,)
 
     def string(self, least: int = 0, most: int | None = None) -> Rule:
-        """A string of `least` to `most` characters."""
+        """Return the rule of a string of `least` to `most` characters."""
         return alt(self._within(q, least, most) for q in self.quotes)
 
     def _within(self, quote: str, least: int, most: int | None) -> Rule:
@@ -92,11 +92,11 @@ class Syntax:
         return seq(Lit(quote), Repeat(Alt((plain, escapes)), least, most), Lit(quote))
 
     def key(self, name: str) -> Rule:
-        """A declared property's name, up to its value."""
+        """Return the rule of a declared property's name, up to its value."""
         return seq(Lit(f"{self.dumps[0](name)}:"), self.space)
 
     def any_key(self) -> Rule:
-        """Any property's name, up to its value."""
+        """Return the rule of any property's name, up to its value."""
         return seq(self.string(), Lit(":"), self.space)
 
     @property
@@ -175,7 +175,7 @@ class SchemaRules:
         return least, most
 
     def rule(self, schema: Any, syntax: Syntax, path: str = "") -> Rule:
-        """The values of a schema, as `syntax` writes them.
+        """Return the rule of a schema's values, as `syntax` writes them.
 
         Raises:
             NoRule: there is no such value.
@@ -212,7 +212,7 @@ class SchemaRules:
     def options(
         self, schema: Mapping[str, Any], path: str, within: tuple[Mapping[str, Any], ...] = ()
     ) -> list[Mapping[str, Any]]:
-        """The schema split into single types, enums and references; `within` are those that led to it."""
+        """Return the schema split into single types, enums and references; `within` are those that led to it."""
         if schema in within:
             return []  # a choice of itself adds nothing
         for key in ("anyOf", "oneOf", "allOf"):
@@ -231,7 +231,7 @@ class SchemaRules:
         return [*options, {"type": "null"}] if schema.get("nullable") is True else options
 
     def _merge(self, rest: Mapping[str, Any], option: Any, path: str) -> Mapping[str, Any]:
-        """An alternative together with the keywords next to the choice."""
+        """Return an alternative together with the keywords next to the choice."""
         if not isinstance(option, Mapping):
             return rest
         if "$ref" in option and rest:
@@ -240,7 +240,7 @@ class SchemaRules:
         return {**rest, **option}
 
     def _plain(self, schema: Mapping[str, Any], syntax: Syntax, path: str) -> Rule:
-        """A schema of one type, or of listed values."""
+        """Return the rule of a schema of one type, or of listed values."""
         if "$ref" in schema:
             return self.rule(schema, syntax, path)
         listed = self.enum_values(schema, path)
@@ -257,7 +257,7 @@ class SchemaRules:
         return _KINDS[kind](self, schema, syntax, path)
 
     def enum_values(self, schema: Mapping[str, Any], path: str = "") -> list[Any] | None:
-        """The values that a schema lists; None if it lists none.
+        """Return the values that a schema lists; None if it lists none.
 
         Raises:
             NoRule: none of them is of the schema's type.
@@ -306,7 +306,7 @@ class SchemaRules:
     def members(
         self, schema: Mapping[str, Any], syntax: Syntax, path: str, close: Rule, key: Callable[[str], Rule]
     ) -> Rule:
-        """The declared properties in order, optional ones omitted freely, and `close`."""
+        """Return the rule of the declared properties in order, optional ones omitted freely, and `close`."""
         required = schema.get("required", ())
         pairs: list[tuple[Rule, bool]] = []
         for name, below in (schema.get("properties") or {}).items():
@@ -358,7 +358,7 @@ _KINDS: Final[Mapping[str, Callable[[SchemaRules, Mapping[str, Any], Syntax, str
 
 
 def bounds(schema: Mapping[str, Any]) -> tuple[Decimal | None, Decimal | None, bool, bool]:
-    """The tighter of the inclusive and exclusive bounds on each side, and whether it is exclusive."""
+    """Return the tighter of the inclusive and exclusive bounds on each side, and whether it is exclusive."""
     low, high = schema.get("minimum"), schema.get("maximum")
     above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
     open_low = above is not None and (low is None or above >= low)

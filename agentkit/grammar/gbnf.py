@@ -38,7 +38,7 @@ _NAMED: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'
 
 
 def write(grammar: Grammar) -> str:
-    """The whole grammar; its start is `root`."""
+    """Write the whole grammar; its start is `root`."""
     w = _Writer(grammar.rules)
     body = w.prose(grammar.root) if isinstance(grammar.root, Prose) else w.rule(grammar.root)
     lines = [f"root ::= {body}", *(f"{name} ::= {text}" for name, text in w.lines.items())]
@@ -52,7 +52,7 @@ class _Writer:
     made: dict[Rule, str] = field(default_factory=dict)
 
     def rule(self, rule: Rule, *, tight: bool = False) -> str:  # noqa: C901  # one case for each kind of rule
-        """A rule; with `tight`, one of several items is parenthesised."""
+        """Write a rule; with `tight`, one of several items is parenthesised."""
         match rule:
             case Lit(text):
                 return quote(text)
@@ -84,7 +84,7 @@ class _Writer:
                 assert_never(rule)
 
     def name_rule(self, rule: Rule, stem: str) -> str:
-        """A rule under its own name."""
+        """Write a rule under its own name."""
         if rule not in self.made:
             name = self.made[rule] = f"{stem}-{len(self.made)}"
             if isinstance(rule, Raw):
@@ -107,12 +107,12 @@ class _Writer:
         return closing + (f"({self.thoughts(prose.regions)})* " if prose.regions else "") + "text"
 
     def thoughts(self, regions: Iterable[tuple[str, str]]) -> str:
-        """A region of thinking, between any of these tags."""
+        """Write a region of thinking, between any of these tags."""
         heads = ((" ".join(char_class(c, False) for c in start), close) for start, close in regions)
         return " | ".join(f"{head} {self.name_rule(region(close), 'thought')}" for head, close in heads)
 
     def states(self, name: str, states: list[State], after: list[str], *, end: bool) -> None:
-        """An automaton as rules; `after` are the rules after its ends; with `end`, it may stop anywhere."""
+        """Write an automaton as rules; `after` are the rules after its ends; with `end`, it may stop anywhere."""
         for i, state in enumerate(states):
             options = [] if not end else ['""']
             for chars, negated, to in state:
@@ -122,7 +122,7 @@ class _Writer:
 
 
 def _counted_text(raw: Raw) -> str:
-    """A raw value of bounded length: an automaton cannot count, so no character that might end the value is allowed."""
+    """Write a raw value of bounded length, without characters that might end it, as an automaton cannot count."""
     unsafe = {raw.close[0], *(b.text[0] for b in raw.blocked if not b.start)}
     return f"{char_class(''.join(unsafe), True)}{{0,{raw.most}}} {quote(raw.close)}"
 
@@ -141,7 +141,7 @@ _SHORT: Final[Mapping[tuple[int, int | None], str]] = {(0, None): "*", (1, None)
 
 
 def quote(text: str) -> str:
-    """A literal; cut where a hexadecimal digit would follow an escape, which xgrammar would read as part of it."""
+    """Write a literal, cut where a hexadecimal digit follows an escape: xgrammar would read it as part of that."""
     out = _CUT.sub('" "', "".join(_NAMED.get(c) or (_escape(c) if c < " " or c == "\x7f" else c) for c in text))
     return f'("{out}")' if '" "' in out else f'"{out}"'
 
@@ -151,7 +151,7 @@ _CUT: Final = re.compile(r"(?<=(?<!\\)\\x[0-9A-F]{2})(?=[0-9A-Fa-f])")
 
 @lru_cache(maxsize=4096)  # a grammar has thousands of them, few of which differ
 def char_class(chars: str, negated: bool) -> str:
-    """A character class: runs as ranges, escapes last, since no hexadecimal digit may follow one."""
+    """Write a character class: runs as ranges, escapes last, since no hexadecimal digit may follow one."""
     plain, escapes, codes = "", "", sorted(set(map(ord, chars)))
     while codes:
         run = 1
@@ -186,7 +186,7 @@ Position = frozenset[tuple[int, int]]
 
 @cache
 def automaton(ends: tuple[str, ...], blocked: tuple[Exclusion, ...]) -> list[State]:
-    """The states of a text up to and including the first of `ends`, without anything in `blocked`; 0 is the first."""
+    """Return the states of a text up to and including the first of `ends`, without `blocked`; 0 is the first."""
     return _Automaton(ends, blocked).run()
 
 
@@ -206,7 +206,7 @@ class _Automaton:
         self.first_moves = {alike[0]: self.move(self.again, alike[0]) | self.again for alike in self.alike}
 
     def characters_alike(self) -> list[list[str]]:
-        """The alphabet in groups: characters that stand in the same steps lead to the same places."""
+        """Return the alphabet in groups: characters of the same steps lead to the same places."""
         sets = list({step.chars for p in self.patterns for step in p})
         groups: dict[tuple[bool, ...], list[str]] = {}
         for c in self.alphabet:

@@ -55,7 +55,7 @@ def refuse_constraint(w: CallRules, part: object) -> Rule:
 
 
 def token_text(token: str, least: int, most: int | None, blocked: tuple[Exclusion, ...] = ()) -> Rule:
-    """A string up to and including `token`; if its length is bounded, without the token's first character.
+    """Return the rule of a string up to and including `token`; with bounds, without the token's first character.
 
     Not every target can count characters in text that may contain beginnings of the token.
     """

@@ -116,7 +116,7 @@ def _name_starts(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Exclusion]
 
 
 def trigger(shape: Shape, name: str, head: str) -> str:
-    """The part of a block's leading literal `head` that makes free text the call of tool `name`."""
+    """Return the part of a block's leading literal `head` that makes free text the call of tool `name`."""
     match shape.opening:
         case Tag(tag) | NameTag(tag):
             return f"<{tag}"

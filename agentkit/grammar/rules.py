@@ -222,7 +222,7 @@ EMPTY: Final = Lit("")
 
 
 def seq(*items: Rule) -> Rule:
-    """A sequence, flat and with neighbouring literals joined."""
+    """Return the rule of a sequence, flat and with neighbouring literals joined."""
     out: list[Rule] = []
     for item in items:
         for one in item.items if isinstance(item, Seq) else (item,):
@@ -235,7 +235,7 @@ def seq(*items: Rule) -> Rule:
 
 
 def alt(items: Iterable[Rule]) -> Rule:
-    """A choice, flat and without duplicates."""
+    """Return the rule of a choice, flat and without duplicates."""
     flat = dict.fromkeys(one for item in items for one in (item.items if isinstance(item, Alt) else (item,)))
     return next(iter(flat)) if len(flat) == 1 else Alt(tuple(flat))
 
@@ -255,12 +255,12 @@ def spread(items: Iterable[Rule]) -> list[Rule]:
 
 
 def opt(item: Rule) -> Rule:
-    """Once or not at all."""
+    """Return the rule of an optional item."""
     return Repeat(item, 0, 1)
 
 
 def leading(rule: Rule) -> str:
-    """The literal that a rule starts with; empty if it starts with something else."""
+    """Return the literal that a rule starts with; empty if it starts with something else."""
     match rule:
         case Lit(text):
             return text
@@ -270,7 +270,7 @@ def leading(rule: Rule) -> str:
 
 
 def without_lead(rule: Rule, size: int) -> Rule:
-    """The rule without the first `size` characters of its leading literal."""
+    """Return the rule without the first `size` characters of its leading literal."""
     if isinstance(rule, Seq):
         return seq(without_lead(rule.items[0], size), *rule.items[1:])
     assert isinstance(rule, Lit)
@@ -278,7 +278,7 @@ def without_lead(rule: Rule, size: int) -> Rule:
 
 
 def trailing(rule: Rule) -> str:
-    """The literal that a rule ends with; empty if it ends with something else."""
+    """Return the literal that a rule ends with; empty if it ends with something else."""
     match rule:
         case Seq(items) if isinstance(last := items[-1], Lit):
             return last.text

@@ -35,7 +35,7 @@ _RUN: Final = 128  # xgrammar refuses endless content in a tag without an end: t
 
 
 def write(grammar: Grammar) -> StructuralTag:
-    """The whole tag."""
+    """Write the grammar as a structural tag."""
     w = _Writer(grammar.rules)
     root = grammar.root
     return {"type": "structural_tag", "format": w.prose(root) if isinstance(root, Prose) else w.rule(root)}
@@ -46,7 +46,7 @@ class _Writer:
     rules: Mapping[str, Rule]
 
     def rule(self, rule: Rule) -> StructuralTag:
-        """A rule as a format object."""
+        """Return a rule as a format object."""
         if isinstance(rule, Lit):
             return {"type": "const_string", "value": rule.text}
         if _plain(rule):
@@ -70,7 +70,7 @@ class _Writer:
         raise TypeError(f"{type(rule).__name__} is plain")
 
     def sequence(self, items: Iterable[Rule]) -> StructuralTag:
-        """One after another; a raw value uses the literal before it as its beginning."""
+        """Return the tag of a sequence; a raw value uses the literal before it as its beginning."""
         out: list[StructuralTag] = []
         pending: list[Rule] = []
         for item in items:
@@ -108,11 +108,11 @@ class _Writer:
         return {"type": "tag", "begin": begin, "content": content, "end": end}
 
     def tags(self, rules: Iterable[Rule]) -> list[StructuralTag]:
-        """Each alternative as a tag."""
+        """Return each alternative as a tag."""
         return [self.tag(r) for rule in rules for r in (rule.items if isinstance(rule, Alt) else (rule,))]
 
     def many(self, item: Rule, separator: str) -> StructuralTag:
-        """Calls with a separator between them."""
+        """Return the tag of calls with a separator between them."""
         tags = self.tags([item])
         if not separator:
             return {"type": "plus", "content": tags[0] if len(tags) == 1 else {"type": "or", "elements": tags}}
@@ -132,7 +132,7 @@ class _Writer:
         return {"type": "sequence", "elements": [*first, text]} if first else text
 
     def free_text(self, prose: Prose) -> StructuralTag:
-        """The text after the thinking, with tags in it."""
+        """Return the tag of the text after the thinking, with tags in it."""
         spellings = dict.fromkeys(s for b in prose.blocked for s in b.spellings)
         excludes = [s for s in spellings if s not in prose.triggers]
         if not prose.blocks:
@@ -147,7 +147,7 @@ class _Writer:
         }
 
     def thoughts(self, regions: Iterable[tuple[str, str]]) -> StructuralTag:
-        """A region of thinking, between any of these tags."""
+        """Return the tag of a region of thinking, between any of these tags."""
         tags: list[StructuralTag] = [
             {"type": "tag", "begin": start, "content": any_text(region(close)), "end": close}
             for start, close in regions
@@ -167,7 +167,7 @@ class _Writer:
 
 
 def _before(trigger: str, excludes: Iterable[str]) -> str:
-    """A trigger, cut where it would complete text that is excluded, which would be refused first."""
+    """Return a trigger, cut where it would complete text that is excluded, which would be refused first."""
     ends = [trigger.index(s) + len(s) - 1 for s in excludes if s in trigger]
     return trigger[: min(ends)] if ends else trigger
 
@@ -182,7 +182,7 @@ def any_text(raw: Raw) -> StructuralTag:
 
 
 def _spellings(close: str, blocked: Iterable[Exclusion]) -> list[str]:
-    """The close and everything blocked, as strings."""
+    """Return the spellings of the close and of all exclusions."""
     return list(dict.fromkeys([close, *(s for b in blocked for s in b.spellings)]))
 
 

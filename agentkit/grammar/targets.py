@@ -54,7 +54,7 @@ def grammar(
     strict: bool = True,
     output: OutputSchema | None = None,
 ) -> dict[str, Any] | str:
-    r"""A grammar that lets a model write nothing but calls that parse and validate.
+    r"""Return a grammar that lets a model write only calls that parse and validate.
 
     With `auto`, free text may surround the calls. It never contains a call's opening as mere text, not even between
     marks of code, where only `in_code="execute"` reads it as a call; nor the opening of a tool's result or of another
@@ -100,7 +100,7 @@ def grammar(
 
 
 def exactly(text: str, *, target: Target) -> dict[str, Any] | str:
-    """A grammar that allows this text and nothing else."""
+    """Return a grammar that allows this text and nothing else."""
     built = rules.Grammar(Lit(text))
     return structural_tag.write(built) if target == "structural_tag" else gbnf.write(built)
 
@@ -131,12 +131,12 @@ def _starts(rule: Rule) -> list[str]:
 def grammar_gaps(
     format: str | Format, tools: Sequence[ToolSpec], *, target: Target = "structural_tag"
 ) -> tuple[Gap, ...]:
-    """The schema keywords of these tools that a grammar for this target does not enforce."""
+    """Return the schema keywords of these tools that a grammar for this target does not enforce."""
     return _build(get(format), tools, target, _Reply("required"))[1]
 
 
 def grammar_targets(format: str | Format) -> tuple[Target, ...]:
-    """The targets for which a format has a grammar; empty if it has none."""
+    """Return the targets for which a format has a grammar; empty if it has none."""
     return TARGETS if why_no_grammar(format) is None else ()
 
 

@@ -82,7 +82,7 @@ class _Walk:
             self.refusals.append(Refusal(path, f"{value} has {' and '.join(refused)}", lost=False))
 
     def below(self, key: str, value: Any, path: tuple[str, ...]) -> Any:
-        """A keyword's value, with the schemas in it that the converter reads."""
+        """Return a keyword's value, with the schemas in it that the converter reads."""
         if key in _NAMED:
             return {name: self.node(inner, (*path, name)) for name, inner in value.items()}
         if key in _LISTED or (key == "items" and isinstance(value, list)):

@@ -47,7 +47,7 @@ def _union(ranges: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def _others(ranges: Ranges) -> Ranges:
-    """All other characters."""
+    """Return all characters outside of these ranges."""
     ends = [-1, *(edge for low, high in ranges for edge in (low, high)), _LAST + 1]
     pairs = zip(ends[::2], ends[1::2], strict=True)
     return tuple((after + 1, before - 1) for after, before in pairs if after + 1 <= before - 1)
@@ -96,7 +96,7 @@ def _class(ranges: Ranges) -> str:
 
 
 def _character(ranges: Ranges) -> str:
-    """One of these characters, as JSON spells it; of control characters, those that have a letter.
+    """Return one of these characters, as JSON spells it; of control characters, those that have a letter.
 
     Raises:
         NoSpelling: none is left.
@@ -159,7 +159,7 @@ class _Reader:
         return f"^{body}$" if len(branches) == 1 else f"^({body})$"
 
     def branch(self, *, outermost: bool = False) -> str:
-        """One alternative, with anything around an outermost one that is not anchored."""
+        """Read one alternative, with any text around an outermost one that is not anchored."""
         begun = not outermost or self.take("^")
         out = []
         while self.next and self.next not in "|)" and not (outermost and self.ends_here()):
@@ -219,7 +219,7 @@ class _Reader:
         return f"({'|'.join(branches)})"
 
     def characters(self) -> Ranges:
-        """A class."""
+        """Read a class of characters."""
         self.at += 1
         negated = self.take("^")
         found: list[tuple[int, int]] = []

@@ -105,7 +105,7 @@ class _Reducer:
         return {"type": "object", "properties": properties, "required": required}
 
     def node(self, schema: Any, path: Path) -> dict[str, Any]:
-        """A property, or an item of one."""
+        """Return a reduced property, or an item of one."""
         schema = schema if isinstance(schema, Mapping) else {}
         said: list[str] = []
         options = list(alternatives(schema, self.schema))

@@ -127,7 +127,7 @@ class _Provider(_Rewriter):
         self.properties = 0
 
     def rewrite(self) -> dict[str, Any]:
-        """The whole schema."""
+        """Return the whole schema."""
         root = {key: value for key, value in self.schema.items() if key != "$defs"}
         out = self.close(self.to_strict_keywords(root, ()), (), 1)
         if self.definitions:
@@ -142,7 +142,7 @@ class _Provider(_Rewriter):
         return out
 
     def node(self, schema: Any, path: Path, level: int) -> dict[str, Any]:
-        """Any schema below the root."""
+        """Return a rewritten schema below the root."""
         if level == MAX_LEVELS + 1:
             self.lose(path, f"nested deeper than the {MAX_LEVELS} levels of strict mode", narrows=True)
         schema = self.to_strict_keywords(schema, path)
@@ -170,7 +170,7 @@ class _Provider(_Rewriter):
         return out | ({"description": schema["description"]} if "description" in schema else {})
 
     def close(self, schema: Schema, path: Path, level: int) -> dict[str, Any]:
-        """An object: every property required, the optional ones nullable, no others."""
+        """Return an object with every property required, the optional ones nullable, and no others."""
         more = schema.get("additionalProperties")
         if more is not False and (more is not None or not schema.get("properties")):
             said = "an object with keys of the model's choice; strict mode knows only declared properties"
@@ -187,7 +187,7 @@ class _Provider(_Rewriter):
         return {**out, "required": listed, "additionalProperties": False}
 
     def property(self, schema: Any, path: Path, level: int, *, optional: bool) -> dict[str, Any]:
-        """One property. If the model must always send a value, a default is lost."""
+        """Return a rewritten property. If the model must always send a value, a default is lost."""
         if self.dialect.optional:
             return self.node(schema, path, level)
         bare = {k: v for k, v in schema.items() if k != "default"} if isinstance(schema, Mapping) else {}
@@ -302,7 +302,7 @@ def _large_enums(schema: Schema) -> Iterator[str]:
 
 
 def _inner(schema: Schema) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The schemas directly inside, and how many levels deeper they are."""
+    """Yield the schemas directly inside, with the number of levels by which they are deeper."""
     for inner in schema.get("properties", {}).values():
         yield 1, inner
     if "items" in schema:
@@ -312,7 +312,7 @@ def _inner(schema: Schema) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _schemas(schema: Schema) -> Iterator[Mapping[str, Any]]:
-    """A schema and all schemas inside it."""
+    """Yield a schema and all schemas inside it."""
     yield schema
     for _, inner in _inner(schema):
         yield from _schemas(inner)
@@ -321,7 +321,7 @@ def _schemas(schema: Schema) -> Iterator[Mapping[str, Any]]:
 
 
 def _levels(schema: Schema, definitions: Mapping[str, Any], known: dict[str, int]) -> int:
-    """The levels of a schema, following its references; one that leads back to itself is followed once."""
+    """Return the levels of a schema, following its references; one that leads back to itself is followed once."""
     if "$ref" in schema:
         name = schema["$ref"].removeprefix("#/$defs/")
         if name not in known:
@@ -341,7 +341,7 @@ def _holds_itself(definitions: Mapping[str, Any]) -> bool:
 
 
 def _either(schemas: list[Any]) -> dict[str, Any]:
-    """One schema for values of any of these."""
+    """Return one schema for values of any of these."""
     different = [s for i, s in enumerate(schemas) if s not in schemas[:i]]
     return dict(different[0]) if len(different) == 1 else {"anyOf": different}
 
@@ -362,7 +362,7 @@ class _Engine(_Rewriter):
         self.definitions: dict[str, Any] = {}
 
     def rewrite(self) -> dict[str, Any]:
-        """The schema with everything that it refers to."""
+        """Return the schema with everything that it refers to."""
         out = dict(self.node(self.schema, ()))
         return {**out, "$defs": self.definitions} if self.definitions else out
 
@@ -386,7 +386,7 @@ class _Engine(_Rewriter):
         return {"anyOf": [out, {"type": "null"}]} if schema.get("nullable") is True else out
 
     def below(self, key: str, value: Any, path: Path) -> Any:
-        """A keyword's value, with the schemas in it."""
+        """Return a keyword's value, with the schemas in it."""
         if key == "additionalProperties" and value is False:
             return False
         own = key in BY_NAME or key == "additionalProperties"

@@ -13,7 +13,7 @@ NULLABLE: Final = ("type", "enum", "const", "anyOf", "oneOf", "allOf")
 
 
 def checker_of(schema: Mapping[str, Any]) -> Validator:
-    """The validator of a valid schema (2020-12) that refers to nothing outside itself.
+    """Return the validator of a valid schema (2020-12) that refers to nothing outside itself.
 
     jsonschema itself compares each item with each other one, and each value with each of an `enum`.
     """
@@ -41,7 +41,7 @@ def checker_of(schema: Mapping[str, Any]) -> Validator:
 
 
 def _or_null(check: Callable[..., Any]) -> Callable[..., Any]:
-    """A schema keyword that also accepts null under `nullable: true`, which OpenAPI 3.0 has and JSON Schema has not."""
+    """Return a check of a keyword that also accepts null under OpenAPI 3.0's `nullable: true`."""
 
     def check_or_null(validator: Validator, wanted: Any, instance: Any, schema: Mapping[str, Any]) -> Any:
         allowed = instance is None and schema.get("nullable") is True
@@ -51,7 +51,7 @@ def _or_null(check: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def json_key(value: Any) -> str:
-    """A text that two values share if JSON Schema has them equal: 1 and 1.0 are, true and 1 are not.
+    """Return a text that two values share if JSON Schema has them equal: 1 and 1.0 are, true and 1 are not.
 
     >>> json_key({"b": [1.0], "a": True}) == json_key({"a": True, "b": [1]}) != json_key({"a": 1, "b": [1]})
     True

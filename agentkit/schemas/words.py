@@ -164,13 +164,13 @@ def _options(error: WrittenError, steps: tuple[str | int, ...], schema: Mapping[
 
 
 def pointer(steps: Sequence[str | int]) -> str:
-    """A JSON pointer: `("items", 0, "x")` is `/items/0/x`; a name longer than `MAX_SHOWN` is shortened."""
+    """Return a JSON pointer: `("items", 0, "x")` is `/items/0/x`; a name longer than `MAX_SHOWN` is shortened."""
     names = (name if len(name := str(step)) <= MAX_SHOWN else f"{name[:MAX_SHOWN]}…" for step in steps)
     return "".join(f"/{name.replace('~', '~0').replace('/', '~1')}" for name in names)
 
 
 def unknown(name: str, known: Sequence[str], steps: Sequence[str | int]) -> Problem:
-    """A name that the schema does not have: lists the known names and suggests the closest."""
+    """Return the problem of an unknown name, with the known names and the closest one."""
     known = [one for one in known if one != name]
     near = nearest(name, known)
     listed = "one of the names " + ", ".join(map(_json, known[:MAX_CHOICES])) if known else "no names"
@@ -225,7 +225,7 @@ def _locate(error: ErrorDetails, arguments: Mapping[str, Any]) -> _Located:
 
 
 def _nearest_members(found: list[_Located]) -> list[_Located]:
-    """The errors, for each union only those of the closest member."""
+    """Return the errors, for each union only those of the closest member."""
     costs: dict[tuple[str | int, ...] | None, dict[str, int]] = {}
     for located in found:
         of_union = costs.setdefault(located.union, {})
@@ -291,7 +291,7 @@ def breaks(value: Any, option: Mapping[str, Any]) -> bool:
 
 
 def _own_words(error: ErrorDetails) -> str:
-    """The message of the author's own validator, or pydantic's without its prefix."""
+    """Return the message of the author's own validator, or pydantic's without its prefix."""
     text = error["msg"]
     for lead in ("Value error, ", "Assertion failed, ", "Input should be "):
         text = text.removeprefix(lead)
@@ -304,7 +304,7 @@ def describe_at(steps: Sequence[str | int], schema: Mapping[str, Any]) -> str:
 
 
 def _at(steps: Sequence[str | int], schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The plain schemas that apply at a path."""
+    """Return the plain schemas that apply at a path."""
     here = [schema]
     for step in steps:  # a schema may have properties, and alternatives that have further ones
         options = [option for one in here for option in (resolve(one, schema), *alternatives(one, schema))]
@@ -314,7 +314,7 @@ def _at(steps: Sequence[str | int], schema: Mapping[str, Any]) -> list[Mapping[s
 
 
 def describe(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
-    """A schema in a few words: `integer (>= 1)`, `one of "a", "b"`, `array of (string or null)`."""
+    """Return a schema in a few words: `integer (>= 1)`, `one of "a", "b"`, `array of (string or null)`."""
     return _or([_describe(option, root, depth) for option in alternatives(schema, root)])
 
 

@@ -184,7 +184,7 @@ class _Braced:
         return self.check_string(self.text[start:end], start)
 
     def check_string(self, text: str, start: int) -> str:
-        """A string, unless it contains markup of its own kind of call."""
+        """Return a string, unless it contains markup of its own kind of call."""
         if found := marks_of(self.quote, self.parts)(text):
             message = f"a string contains {found[0]!r}: write {self.quote} at both ends of each string"
             raise Damage("ambiguous_call", message, self.offset + start)
@@ -219,7 +219,7 @@ class _Braced:
         return _Bare(text.strip())
 
     def plain_string(self, quote: str) -> str:
-        """A string as JSON or Python write it: its quotes are not part of its content."""
+        """Read a string as JSON or Python write it: its quotes are not part of its content."""
         literals = Literals(self.text, self.at)
         try:
             value = literals.one_string()
@@ -233,7 +233,7 @@ class _Braced:
 
 
 def write_braced(w: Writing, part: Braced) -> str:
-    """All arguments between braces, keys without quotes."""
+    """Write all arguments between braces, keys without quotes."""
     arguments: Mapping[str, Any] = w.call.arguments
     if not part.typed:
         arguments = {k: values.write(v, *w.schema(k), nulls=v is None) for k, v in arguments.items()}

@@ -277,7 +277,7 @@ _ATTRIBUTE_NAME = re.compile(r"[^\s=/>\"'<]{1,256}\Z")
 
 
 def write_name_tag(w: Writing, part: NameTag) -> str:
-    """The opening tag; if the body is a single text, the other arguments are its attributes."""
+    """Write the opening tag; if the body is a single text, the other arguments are its attributes."""
     out = f'<{part.name} {part.attribute}="{attribute(w.call.name)}"'
     if any(isinstance(p, TextArgument) for p in w.format.call):
         for key, value in w.call.arguments.items():
@@ -294,7 +294,7 @@ def _attribute_text(w: Writing, name: str, text: str | None) -> str:
 
 
 def write_text_argument(w: Writing, part: TextArgument) -> str:
-    """The argument that is the tag's text."""
+    """Write the argument that is the tag's text."""
     closing = next(p.name for p in w.format.call if isinstance(p, Tag))
     key = next((name for name in w.tool.first_required if name in w.call.arguments), None)
     if key is None:
@@ -305,7 +305,7 @@ def write_text_argument(w: Writing, part: TextArgument) -> str:
 
 
 def write_element(w: Writing, part: ToolElement) -> str:
-    """The tool's whole element: attributes, then content or child elements."""
+    """Write the tool's whole element: attributes, then content or child elements."""
     element = w.tool.element
     assert element is not None
     nodes, content = {n.parameter: n for n in element.nodes}, element.of("content")
@@ -328,7 +328,7 @@ def write_element(w: Writing, part: ToolElement) -> str:
 
 
 def _value_text(w: Writing, value: Any, text: str, end: ValueEnd, *, strip: bool = False, content: bool = False) -> str:
-    """A value between tags: in CDATA if it would be read as null, stripped, refused, or ended inside it."""
+    """Write a value between tags: in CDATA if it would be read as null, stripped, refused, or ended inside it."""
     unlike = content and not _is_alone(text, w.tool, end.what)
     stripped = strip and isinstance(value, str) and value != value.strip()
     return cdata(text) if reads_as_null(value) or stripped or unlike or end.has_markup(text) else raw_value(text)

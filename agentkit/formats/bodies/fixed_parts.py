@@ -247,22 +247,22 @@ def _any_token(tokens: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def write_literal(w: Writing, part: str) -> str:
-    """The literal, its white space included."""
+    """Write the literal, its white space included."""
     return part
 
 
 def write_tag(w: Writing, part: Tag) -> str:
-    """The tag."""
+    """Write the tag."""
     return edge(part)
 
 
 def write_name(w: Writing, part: Name) -> str:
-    """The tool's name."""
+    """Write the tool's name."""
     return part.prefix + (attribute(w.call.name) if part.attribute else w.call.name)
 
 
 def write_counted_name(w: Writing, part: CountedName) -> str:
-    """The call's id if it is of this kind; otherwise one made from the tool's name and the call's number."""
+    """Write the call's id if it is of this kind; otherwise one made from the tool's name and the call's number."""
     return w.call.id if _COUNTED.match(w.call.id) else f"{part.prefix}{w.call.name}:{w.number}"
 
 
@@ -270,12 +270,12 @@ _COUNTED = re.compile(r"\S+:\d+\Z")
 
 
 def write_call_id(w: Writing, part: CallId) -> str:
-    """The call's id; if it is not valid here, one of ten characters, as in Solar Open's ids."""
+    """Write the call's id; if it is not valid here, one of ten characters, as in Solar Open's ids."""
     return w.call.id if _NAME.match(w.call.id) else f"call{w.number + 1:06}"
 
 
 def write_skip(w: Writing, part: Skip) -> str:
-    """The text in place of the skipped characters; it may count the calls."""
+    """Write the text in place of the skipped characters; it may count the calls."""
     return part.written.replace("{number}", str(w.number + 1))
 
 

@@ -326,17 +326,17 @@ def take_arguments(r: Reader, call: CallReader, span: jsontext.Span | None) -> d
 
 
 def write_json(w: Writing, part: Json) -> str:
-    """The arguments."""
+    """Write the arguments."""
     return values.dump(dict(w.call.arguments))
 
 
 def write_envelope(w: Writing, part: Envelope) -> str:
-    """The name and the arguments, in this order and without other keys."""
+    """Write the name and the arguments, in this order and without other keys."""
     return values.dump({part.name: w.call.name, part.arguments[0]: dict(w.call.arguments)})
 
 
 def write_key_envelope(w: Writing, part: KeyEnvelope) -> str:
-    """The name as the key, the arguments as its value."""
+    """Write the name as the key, the arguments as its value."""
     return values.dump({w.call.name: dict(w.call.arguments)})
 
 

@@ -147,7 +147,7 @@ def _value(node: _Node, source: _Source, schema: walk.Schema, root: walk.Schema)
 
 
 def write_nested_tags(w: Writing, part: NestedTags) -> str:
-    """One element per argument, objects and arrays as far as the schema declares them."""
+    """Write one element per argument, objects and arrays as far as the schema declares them."""
     return "".join(_element(part, k, v, *w.schema(k)) for k, v in w.call.arguments.items())
 
 

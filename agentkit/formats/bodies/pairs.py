@@ -117,7 +117,7 @@ def refuse_attributes(name: str, attributes: Iterable[str], position: int) -> No
 
 
 def write_tag_parameters(w: Writing, part: TagParameters) -> str:
-    """One element per argument, each on a separate line."""
+    """Write one element per argument, each on a separate line."""
     out = ""
     for key, value in w.call.arguments.items():
         text = _typed_text(value) if part.kind else text_of(value, key, w.tool)
@@ -128,7 +128,7 @@ def write_tag_parameters(w: Writing, part: TagParameters) -> str:
 
 
 def write_pairs(w: Writing, part: Pairs) -> str:
-    """One pair per argument, each on a separate line."""
+    """Write one pair per argument, each on a separate line."""
     out = ""
     for key, value in w.call.arguments.items():
         text = _typed_text(value) if part.kind else text_of(value, key, w.tool, nulls=value is None)
@@ -145,7 +145,7 @@ def _typed_text(value: Any) -> str:
 
 
 def _raw(w: Writing, part: TagParameters | Pairs, value: Any, text: str, before: str = "", after: str = "") -> str:
-    """A value between literals: in CDATA if it contains markup of its own kind of call, or would be read as null."""
+    """Write a value between literals: in CDATA if it contains markup of its kind of call, or would be read as null."""
     both = part.newlines == "both"
     null = not part.kind and reads_as_null(value)
     marked = CDATA_AT_START.match(text) or end_of_value(w.format.shapes[0], part).has_markup(text)

@@ -43,7 +43,7 @@ _PAIRS: Final = {")": "(", "]": "[", "}": "{"}
 
 
 def read_python_call(r: Reader, call: CallReader, part: PythonCall) -> Wait:
-    """One call; positional arguments are assigned in the order of the tool's parameters.
+    """Read one call; positional arguments are assigned in the order of the tool's parameters.
 
     Some models print a call's result; they mean the call itself.
     """
@@ -95,7 +95,7 @@ def _refuse_next_call(call: CallReader, text: str, start: int) -> None:
 
 @cache
 def _boundary(shape: Shape) -> re.Pattern[str] | None:
-    """The end of a section and the opening of the next one, if tokens mark them."""
+    """Return a pattern for the end of a section and the opening of the next one, if tokens mark them."""
     if shape.section is None or not (end := edge(shape.section.close).strip().lstrip("] \n")):
         return None
     return re.compile(rf"{re.escape(end)}\s{{0,64}}{re.escape(edge(shape.section.open).strip())}")
@@ -108,7 +108,7 @@ def _own(call: CallReader, name: str) -> str:
 
 
 def _end_of_print(r: Reader) -> Wait:
-    """The bracket that closes the print around a call."""
+    """Read the bracket that closes the print around a call."""
     yield from r.space()
     if not r.buf.startswith(")", r.at):
         raise missing_error(r, "')' after the call that is printed")
@@ -216,7 +216,7 @@ def _take(r: Reader, call: CallReader, text: str, start: int) -> None:
 
 
 def write_python_call(w: Writing, part: PythonCall) -> str:
-    """The call with every argument named."""
+    """Write the call with every argument named."""
     written = ", ".join(f"{k}={python_literal(v)}" for k, v in w.call.arguments.items())
     boundary = _boundary(w.format.shapes[0])
     if boundary is not None:  # only strings have it
@@ -225,7 +225,7 @@ def write_python_call(w: Writing, part: PythonCall) -> str:
 
 
 def python_literal(value: Any) -> str:
-    """A JSON value as Python writes it.
+    """Return a JSON value as Python writes it.
 
     Raises:
         FormatError: the value is not JSON.

@@ -29,7 +29,7 @@ PARTS: Final[Mapping[type, PartRules]] = {part.part: part for file in _FILES for
 
 
 def call_rule(w: CallRules) -> Rule:
-    """One call.
+    """Return the rule of one call.
 
     Raises:
         FormatError: a part of the format, or a name, cannot be written as rules.

@@ -37,13 +37,13 @@ def _text_argument(w: CallRules, part: TextArgument) -> Rule:
 
 
 def _content(w: CallRules, name: str, start: str, tag: str) -> Rule:
-    """An element's own text up to and including its closing tag."""
+    """Return the rule of an element's own text up to and including its closing tag."""
     blocked = (Exclusion(f"</{tag}", tag=True), Exclusion(f"<{tag}", tag=True), Exclusion(">", start=True))
     return value(w, name, start, f"</{tag}>", blocked)
 
 
 def _element(w: CallRules, part: ToolElement) -> Rule:
-    """A tool's element: its attributes, then its content or its child elements."""
+    """Return the rule of a tool's element: its attributes, then its content or its child elements."""
     element = w.tool.element
     assert element is not None
     nodes = {n.parameter: n for n in element.nodes}

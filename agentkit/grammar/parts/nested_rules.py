@@ -20,7 +20,7 @@ from agentkit.schemas.walk import kind_of, references
 
 
 def _nested(w: CallRules, part: NestedTags) -> Rule:
-    """Every parameter as an element, after the token."""
+    """Return the rule of every parameter as an element, after the token."""
     tree = _Nested(w, part)
     return seq(*(w.optional(n, lambda n=n: tree.element(n, w.parameters[n], n)) for n in w.parameters))  # type: ignore[misc]
 
@@ -34,7 +34,7 @@ class _Nested:
     made: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def element(self, name: str, schema: Any, path: str) -> Rule:
-        """One element with its value; one whose schema has references gets a name, so that it may contain itself."""
+        """Return the rule of an element with its value, under a name if its schema has references, also to itself."""
         if next(iter(references(schema)), None) is None:
             return self.element_rule(name, schema, path)
         written = json.dumps(schema, sort_keys=True)
@@ -91,7 +91,7 @@ class _Nested:
     def free(
         self, text: Mapping[str, Any], options: list[Mapping[str, Any]], path: str, words: tuple[Exclusion, ...]
     ) -> Rule:
-        """A string, unescaped. If other types are allowed, text that reads as one of them must also satisfy it."""
+        """Return the rule of an unescaped string; text that reads as another allowed type must satisfy that, too."""
         constrained = (o for o in options if kind_of(o) not in (None, "string", "null"))
         if any(set(o) - {"type", "description", "title"} for o in constrained):
             self.w.schemas.gap(path, ["a string or another constrained type, which text does not distinguish"])
@@ -100,7 +100,7 @@ class _Nested:
         return token_text(self.part.token, least, most, (self.blocked, *words))
 
     def container(self, schema: Mapping[str, Any], path: str) -> list[Rule]:
-        """An array or object as elements; as JSON if it is empty or declares no properties."""
+        """Return the rule of an array or object as elements; as JSON if it is empty or declares no properties."""
         if kind_of(schema) == "array":
             least, most = self.w.schemas.counts(schema, path, "Items")
             item = self.element(self.part.item, schema.get("items", {}), f"{path}[]")
@@ -115,7 +115,7 @@ class _Nested:
         return [*children, *([] if required else [Lit("{}")])]
 
     def children(self, properties: Mapping[str, Any], required: list[str], path: str) -> list[Rule]:
-        """The children in order, at least one."""
+        """Return the rule of the children in order, at least one."""
         pairs: list[tuple[Rule, bool]] = []
         for name, below in properties.items():
             try:

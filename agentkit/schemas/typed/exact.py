@@ -41,7 +41,7 @@ class Rounded(float):
 
 
 def nearest(text: str) -> float:
-    """The float nearest to a decimal number; infinite if it is too large for one."""
+    """Return the float nearest to a decimal number; infinite if it is too large for one."""
     value = float(text)
     if (len(text) >= _SHORT or not value) and repr(value) != text and math.isfinite(value):
         try:
@@ -53,7 +53,7 @@ def nearest(text: str) -> float:
 
 
 def decimal(value: float) -> Decimal:
-    """The number that was written for this one.
+    """Return the number that was written for this one.
 
     Raises:
         InvalidOperation: its exponent is beyond all bounds.
@@ -62,7 +62,7 @@ def decimal(value: float) -> Decimal:
 
 
 def as_integer(value: float) -> int | None:
-    """The integer that was written for this number; None if the number is not an integer."""
+    """Return the integer that was written for this number; None if the number is not an integer."""
     try:
         exact = decimal(value)
     except InvalidOperation:
@@ -71,7 +71,7 @@ def as_integer(value: float) -> int | None:
 
 
 def exactly(value: Any, schema: Any, root: Schema, depth: int = 0) -> Any:
-    """A value with each `Rounded` number in it as its schema can have it: an integer, or the digits as a string.
+    """Return a value with each `Rounded` number in it as its schema can have it: an integer, or the digits as a string.
 
     The digits of a fraction where the schema wants an integer become a string, too: validation shows them.
     """

@@ -72,7 +72,7 @@ class Literals(Strings):
         return self.compute(value, start)
 
     def operand(self, c: str) -> Any:
-        """A value, which starts here with this character, without any arithmetic after it."""
+        """Read a value, which starts here with this character, without any arithmetic after it."""
         if c in QUOTES or self.string_prefix():
             return self.strings()
         if c in ("{", "[", "("):
@@ -117,7 +117,7 @@ class Literals(Strings):
         return int(result) if integers else nearest(str(result))
 
     def number_or_group(self) -> int | float:
-        """A number, or arithmetic in parentheses."""
+        """Read a number, or arithmetic in parentheses."""
         at = self.at
         value = self.operand(self.space())
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -126,7 +126,7 @@ class Literals(Strings):
         return value
 
     def number(self, found: re.Match[str]) -> int | float:
-        """A number.
+        """Read a number.
 
         Raises:
             NotALiteral: it is too large for its type, or it begins with zeros.
@@ -148,7 +148,7 @@ class Literals(Strings):
         return value
 
     def container(self, opener: str) -> Any:
-        """A list, tuple or object; a single value in parentheses, without a comma, is that value."""
+        """Read a list, tuple or object; a single value in parentheses, without a comma, is that value."""
         if self.depth >= MAX_DEPTH:
             raise self.bad(f"nesting of at most {MAX_DEPTH}")
         self.depth += 1
@@ -199,7 +199,7 @@ class Literals(Strings):
 
 
 def _number(text: str) -> int | float:
-    """The number that a matched text represents."""
+    """Return the number that a matched text represents."""
     digits = text.lstrip("+-")
     if digits.isdigit() or digits[:2].lower() in ("0x", "0o", "0b"):
         return int(text, 10 if digits.isdigit() else 0)
@@ -225,7 +225,7 @@ def read_damaged(text: str, allowed: frozenset[str]) -> tuple[Any, tuple[str, ..
 
 
 def literal_value(text: str, *, zeros: bool = True) -> Any:
-    """The Python or JSON literal that makes up the whole text; without `zeros`, no number in it begins with a zero.
+    """Read a text that is one Python or JSON literal; without `zeros`, no number in it begins with a zero.
 
     Raises:
         NotALiteral: the text is not a literal.

@@ -64,7 +64,7 @@ class Strings:
         self.joined = -1  # where the last string began that consists of several
 
     def bad(self, wanted: str) -> NotALiteral:
-        """The error for the text at this position."""
+        """Return the error for the text at this position."""
         return NotALiteral(f"expected {wanted}, got {self.text[self.at : self.at + 20]!r}", self.at)
 
     def space(self) -> str:
@@ -100,7 +100,7 @@ class Strings:
         return text
 
     def one_string(self) -> str:
-        """One string with its prefix.
+        """Read one string with its prefix.
 
         Raises:
             NotALiteral: it has no end, or it cannot be text: bytes, or a template with placeholders.
@@ -115,7 +115,7 @@ class Strings:
         return self.string(self.text[self.at], raw=prefix == "r")
 
     def string(self, quote: str, *, raw: bool = False) -> str:
-        """A string in any of Python's or JSON's quotes; in a `raw` one, a backslash is one.
+        """Read a string in any of Python's or JSON's quotes; in a `raw` one, a backslash is one.
 
         A triple-quoted string may not start with `,` `)` `]` `}`: it may be two strings with one quote each.
 

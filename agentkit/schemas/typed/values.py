@@ -120,7 +120,7 @@ def too_deep(value: Any, text: str, limit: int) -> bool:
 
 
 def make_encodable(arguments: dict[str, Any], raw: str) -> dict[str, Any]:
-    """A call's arguments, with U+FFFD for lone surrogates: the same rule for every body and any chunks."""
+    """Return a call's arguments, with U+FFFD for lone surrogates: the same rule for every body and any chunks."""
     return without_surrogates(arguments) if has_surrogate(raw) else arguments
 
 
@@ -194,7 +194,7 @@ def accepts_null(schema: Schema, root: Schema) -> bool:
 
 
 def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False, zeros: bool = False) -> Any:
-    """The value that `text` represents for a parameter of this schema.
+    """Return the value that `text` represents for a parameter of this schema.
 
     With `nulls`, the word null means null even if a string is also allowed. An enum of strings accepts only its
     members; any other text is read by the other types. The word null stays an exception. A number with leading zeros
@@ -226,7 +226,7 @@ def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False, zeros:
 
 
 def _list_value(text: str, schema: Schema) -> Any:
-    """The value of an `enum` or `const` that is written here."""
+    """Return the value of an `enum` or `const` that is written here."""
     enum = schema.get("enum")
     listed = enum if isinstance(enum, list) else [schema.get("const")]
     strings = [value for value in listed if isinstance(value, str)]
@@ -240,7 +240,7 @@ def _list_value(text: str, schema: Schema) -> Any:
 
 
 def _unless_clearly_not(text: str, others: list[Schema]) -> Any:
-    """A string, unless it is exactly one value of another type that the schema allows."""
+    """Return a string, unless it is exactly one value of another type that the schema allows."""
     value = _json(text.strip())
     return value if isinstance(value, str) or any(_is(value, _kind(o)) for o in others) else text
 
@@ -283,7 +283,7 @@ def _number(text: str, zeros: bool) -> Any:
 
 
 def _anything(text: str) -> Any:
-    """The value for a schema without a type; a number that only Python writes so, such as `0x1F`, may be a name."""
+    """Return the value for a schema without a type; a number of Python only, such as `0x1F`, may be a name."""
     value = _json(text)
     if value is _UNREAD and (text.startswith(_PYTHON) or text in PYTHON_WORDS):
         value = _literal(text)
@@ -338,7 +338,7 @@ def _literal(text: str, zeros: bool = False) -> Any:
 
 
 def _escaped_json(text: str) -> Any:
-    """An object or array whose JSON was escaped as if inside a JSON string, without that string's quotes.
+    """Return an object or array whose JSON was escaped as if inside a JSON string, without that string's quotes.
 
     Source: `todos` of GLM 4.5 and 4.7, in SGLang's tests of their detectors.
     """
@@ -371,7 +371,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def write(value: Any, schema: Schema, root: Schema, *, nulls: bool = False) -> str:
-    """Text that `read` turns back into exactly `value`; `nulls` as for `read`.
+    """Write text that `read` turns back into exactly `value`; `nulls` as for `read`.
 
     Raises:
         FormatError: there is no such text.
