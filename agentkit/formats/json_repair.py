@@ -9,19 +9,10 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from agentkit.formats import otherkeys
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import Envelope, KeyEnvelope
 from agentkit.formats.jsontext import GOES_ON
-from agentkit.formats.otherkeys import (
-    CALL_KEYS,
-    NESTED,
-    NoReading,
-    ambiguous_key,
-    arguments_elsewhere,
-    describes,
-    extra_arguments,
-    id_of,
-)
 from agentkit.formats.reader import Damage, Decline, Reader, pattern
 from agentkit.schemas.typed.literals import Literals
 from agentkit.schemas.typed.repairs import DOUBLY_ENCODED
@@ -101,7 +92,7 @@ def _name_and_arguments(call: CallReader, value: Any) -> tuple[Any, Any, tuple[s
     if part is None:  # a body after the name; also one in the place of parameters between tags
         return call.name, value, ()
     if not isinstance(value, dict):
-        raise NoReading("invalid_json", "expected an object")
+        raise otherkeys.NoReading("invalid_json", "expected an object")
     if isinstance(part, Envelope):
         return _from_envelope(call, part, value)
     ((name, arguments),) = value.items()
@@ -114,19 +105,19 @@ def _from_envelope(call: CallReader, part: Envelope, value: dict[str, Any]) -> t
     Raises:
         NoReading: it is not a call, or the arguments can be read in more than one way.
     """
-    inner = next((value[key] for key in NESTED if isinstance(value.get(key), dict)), None)
+    inner = next((value[key] for key in otherkeys.NESTED if isinstance(value.get(key), dict)), None)
     if inner is not None and part.name not in value:
-        value = {**{key: v for key, v in value.items() if key not in NESTED}, **inner}
+        value = {**{key: v for key, v in value.items() if key not in otherkeys.NESTED}, **inner}
     name = value.get(part.name)
     tool = call.tools.get(name) if isinstance(name, str) else None
     key = next((key for key in part.arguments if key in value), None)
     given = value.get(key) if key is not None else None
-    others = {k: v for k, v in value.items() if k not in (part.name, *part.arguments, *CALL_KEYS)}
-    call.id = call.id or id_of(value)
-    if describes(tool, others, given) or (
-        key is not None and (ambiguous_key(tool, given, value) or extra_arguments(tool, others))
+    others = {k: v for k, v in value.items() if k not in (part.name, *part.arguments, *otherkeys.CALL_KEYS)}
+    call.id = call.id or otherkeys.id_of(value)
+    if otherkeys.describes(tool, others, given) or (
+        key is not None and (otherkeys.ambiguous_key(tool, given, value) or otherkeys.extra_arguments(tool, others))
     ):
-        raise NoReading("ambiguous_call", "expected one reading")
+        raise otherkeys.NoReading("ambiguous_call", "expected one reading")
     if key is None and others:
-        return name, *arguments_elsewhere(tool, others)
+        return name, *otherkeys.arguments_elsewhere(tool, others)
     return name, given if key is not None else {}, ()

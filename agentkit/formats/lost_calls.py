@@ -172,7 +172,6 @@ _IN_TAG: Final = re.compile(r"[^<>`\n]{0,256}[=\"'>]|[ \t,;]{0,64}\n\s{0,64}<|[\
 
 
 def _refuse(calls: Calls, entry: Opener, size: int, message: str = _LOST, *, cut: bool = False) -> Wait:
-    """Report a call that cannot be read after its opening."""
     r = calls.r
     r.begin_call()
     call = calls.new_call(entry)

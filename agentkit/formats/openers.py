@@ -138,7 +138,6 @@ class Table:
         self._add_parameters(format, shape, tools)
 
     def _add_parameters(self, format: Format, shape: Shape, tools: Sequence[ToolSpec]) -> None:
-        """Add the start of a parameter, outside of any call."""
         for part in shape.call:
             if isinstance(part, TagParameters):
                 tag = f"<{part.name}" if " " in part.name else Tag(part.name)

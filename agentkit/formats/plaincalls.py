@@ -134,7 +134,6 @@ class CallPattern:
         self.tail = re.compile(tail).match
 
     def _object(self, r: Reader, openers: Openers, found: PlainCall, start: int) -> bool:
-        """Read one JSON object with the C decoder."""
         if (decoded := jsontext.decode_at(r, start)) is None:
             return False
         value, end, loose = decoded

@@ -70,7 +70,6 @@ class ProseReader(ProseState):
             r.at = end
 
     def _note(self, text: str) -> None:
-        """Take note of plain prose without backticks."""
         self.quoting.note(text)
         if self.other is not None and not self.other.feed(text):
             self.other = None

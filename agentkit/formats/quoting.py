@@ -147,7 +147,6 @@ class Quoting:
             self._end_fence()
 
     def _end_fence(self) -> None:
-        """End the fence."""
         self.fence, self.inner, self.boxes = "", 0, None
 
     def _note_empty(self, text: str) -> None:

@@ -117,7 +117,6 @@ def _read_code_aside(prose: ProseReader, aside: Aside, margin: int | None) -> Wa
 
 
 def _read_aside_rest(prose: ProseReader, end: Delimiter, stop: Search) -> Wait:
-    """Read the rest of an aside, up to its end or the text's."""
     r = prose.r
     prose.continuation = lambda reader: _read_aside_rest(reader, end, stop)
     while True:

@@ -215,7 +215,6 @@ class Calls:
         call.lead.opening = r.raw()
 
     def _end(self, call: CallReader | PlainCall, arguments: dict[str, Any], raw: str, repairs: Sequence[str]) -> None:
-        """Report that the call is complete."""
         if not raw.isascii() or ESCAPED_UNIT(raw):
             arguments = values.make_encodable(arguments, raw)
             repairs = (*repairs, LONE_SURROGATE) if values.has_replacements(arguments, raw) else repairs

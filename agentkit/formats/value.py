@@ -113,7 +113,6 @@ class _Plain:
         self.since = start
 
     def read(self) -> Generator[None, None, str]:
-        """Consume the value and its closing."""
         r, end, index, key = self.r, self.end, self.call.index, self.key
         while True:
             found = end.stops(r.buf, r.at)

@@ -84,7 +84,6 @@ class _Writer:
                 assert_never(rule)
 
     def name_rule(self, rule: Rule, stem: str) -> str:
-        """Write a rule under its own name."""
         if rule not in self.made:
             name = self.made[rule] = f"{stem}-{len(self.made)}"
             if isinstance(rule, Raw):
@@ -95,7 +94,6 @@ class _Writer:
         return self.made[rule]
 
     def prose(self, prose: Prose) -> str:
-        """Free text with blocks in it."""
         blocks = [self.rule(prose.after(t), tight=True) + (" text" if prose.many else "") for t in prose.triggers]
         for i, text in enumerate(blocks):
             self.lines[f"block-{i}"] = text

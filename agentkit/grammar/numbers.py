@@ -72,7 +72,6 @@ def _below(bound: Decimal, exclusive: bool) -> int:
 
 
 def _unsigned(low: Decimal, open_low: bool, high: Decimal, open_high: bool) -> list[Rule]:
-    """Rules for the decimals of a range that starts at 0 or above."""
     out = []
     first, last = _above(low, open_low), _below(high, open_high)
     if first <= last:

@@ -86,13 +86,11 @@ class Exclusion:
 
 
 def _soft(text: str, quotes: bool) -> Iterable[Step]:
-    """Yield the steps of a literal as the parser reads it."""
     for atom in atoms(text):
         yield _SPACE_RUN if atom.isspace() else Step(frozenset("\"'" if quotes and atom == '"' else atom))
 
 
 def _any_case(step: Step) -> Step:
-    """Return the step with both cases of each of its letters."""
     return Step(frozenset(form for c in step.chars for form in (c, c.lower(), c.upper()) if len(form) == 1), step.star)
 
 

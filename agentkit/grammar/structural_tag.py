@@ -108,11 +108,9 @@ class _Writer:
         return {"type": "tag", "begin": begin, "content": content, "end": end}
 
     def tags(self, rules: Iterable[Rule]) -> list[StructuralTag]:
-        """Return each alternative as a tag."""
         return [self.tag(r) for rule in rules for r in (rule.items if isinstance(rule, Alt) else (rule,))]
 
     def many(self, item: Rule, separator: str) -> StructuralTag:
-        """Return the tag of calls with a separator between them."""
         tags = self.tags([item])
         if not separator:
             return {"type": "plus", "content": tags[0] if len(tags) == 1 else {"type": "or", "elements": tags}}

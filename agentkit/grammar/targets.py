@@ -171,7 +171,6 @@ class _Reply(NamedTuple):
 
     @property
     def many(self) -> bool:
-        """True if more than one call may be written."""
         return self.parallel and not self.named
 
 
@@ -258,7 +257,6 @@ def _within(format: Format, inner: Rule) -> Rule:
 
 
 def _prose(format: Format, tools: Sequence[ToolSpec], calls: Mapping[str, Rule], reply: _Reply) -> Prose:
-    """Free text around blocks of calls, or without any."""
     blocked = _blocked_strings(format, tools)
     regions = format.answer if reply.thinking == "no_thinking" else (*format.thinking, *format.answer)
     closing = format.thinking[0][1] if reply.thinking == "begun_thinking" else ""
@@ -283,7 +281,6 @@ def _call_starts(format: Format, tools: Sequence[ToolSpec]) -> dict[Exclusion, N
 
 
 def _blocked_strings(format: Format, tools: Sequence[ToolSpec]) -> dict[Exclusion, None]:
-    """Return the strings that free text must not contain."""
     blocked = _call_starts(format, tools)
     for new in prose.invented_starts(format):  # nothing opens after a mark that is itself blocked
         if not any(b.exact and new.text.startswith(b.text) for b in blocked):

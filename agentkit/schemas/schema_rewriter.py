@@ -127,7 +127,6 @@ class _Provider(_Rewriter):
         self.properties = 0
 
     def rewrite(self) -> dict[str, Any]:
-        """Return the whole schema."""
         root = {key: value for key, value in self.schema.items() if key != "$defs"}
         out = self.close(self.to_strict_keywords(root, ()), (), 1)
         if self.definitions:
@@ -220,7 +219,6 @@ class _Provider(_Rewriter):
         return {"anyOf": [schema, {"type": "null"}], **outer}
 
     def accepts_null(self, schema: Any, depth: int = 0) -> bool:
-        """Return True if null is already valid."""
         if not isinstance(schema, Mapping) or depth > MAX_LEVELS:
             return False
         if (name := str(schema.get("$ref", "")).removeprefix("#/$defs/")) in self.definitions:
@@ -312,7 +310,6 @@ def _inner(schema: Schema) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _schemas(schema: Schema) -> Iterator[Mapping[str, Any]]:
-    """Yield a schema and all schemas inside it."""
     yield schema
     for _, inner in _inner(schema):
         yield from _schemas(inner)
@@ -332,7 +329,6 @@ def _levels(schema: Schema, definitions: Mapping[str, Any], known: dict[str, int
 
 
 def _holds_itself(definitions: Mapping[str, Any]) -> bool:
-    """Return True if a definition leads back to itself."""
     edges = {name: {ref.removeprefix("#/$defs/") for ref in references(d)} for name, d in definitions.items()}
     while ready := [name for name, wanted in edges.items() if not wanted & edges.keys()]:
         for name in ready:
@@ -362,7 +358,6 @@ class _Engine(_Rewriter):
         self.definitions: dict[str, Any] = {}
 
     def rewrite(self) -> dict[str, Any]:
-        """Return the schema with everything that it refers to."""
         out = dict(self.node(self.schema, ()))
         return {**out, "$defs": self.definitions} if self.definitions else out
 

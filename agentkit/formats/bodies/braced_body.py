@@ -84,7 +84,6 @@ _TOKEN: Final = re.compile(r"<[^<>\s]+>").match
 
 
 def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], reader: _Braced) -> None:
-    """Store the arguments."""
     plain_quotes = reader.plain_quotes
     if plain_quotes and PYTHON_QUOTES not in r.repairs:
         raise Damage("invalid_json", f"expected {part.quote!r} around strings, not {plain_quotes}", r.offset)

@@ -239,7 +239,6 @@ def skips(part: Skip, following: str) -> bool:
 
 @cache
 def _any_token(tokens: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern for any of these tokens."""
     return re.compile("|".join(map(re.escape, tokens)))
 
 

@@ -107,7 +107,6 @@ class _Envelope:
                 yield from self.read_other(key)
 
     def take_name(self, span: jsontext.Span) -> None:
-        """Take the tool's name."""
         name = span.read(self.r)
         if not isinstance(name, str) or not name:
             shown = values.dump(without_surrogates(name))[:40]
@@ -123,7 +122,6 @@ class _Envelope:
             self.begin()
 
     def read_arguments(self, key: str) -> Wait:
-        """Read the arguments, under one of their keys."""
         r, call = self.r, self.call
         if self.arguments is not None:
             raise Damage("ambiguous_call", f"{key!r} is given twice", r.offset)
@@ -141,7 +139,6 @@ class _Envelope:
         return (yield from self.r.sees(_OF_SCHEMA)) is not None
 
     def read_other(self, key: str) -> Wait:
-        """Read any other key."""
         if self.call.known_only and not self.call.started and self.name is None and key not in CALL_KEYS:
             raise Decline  # before its value is read: otherwise each of several nested braces would read all inside
         self.others.setdefault(key, (yield from jsontext.scan(self.r)))

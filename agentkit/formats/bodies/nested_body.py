@@ -64,7 +64,6 @@ def _stops(token: str) -> Search:
 
 
 def _tag(r: Reader, stack: list[_Node]) -> Wait:
-    """Read a tag after its token."""
     if (tag := (yield from r.sees(_TAG))) is None:
         raise missing_error(r, "a tag", "invalid_arguments")
     r.at = tag.end()

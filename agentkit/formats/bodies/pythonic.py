@@ -108,7 +108,6 @@ def _own(call: CallReader, name: str) -> str:
 
 
 def _end_of_print(r: Reader) -> Wait:
-    """Read the bracket that closes the print around a call."""
     yield from r.space()
     if not r.buf.startswith(")", r.at):
         raise missing_error(r, "')' after the call that is printed")
@@ -187,7 +186,6 @@ class _Brackets:
 
 
 def _take(r: Reader, call: CallReader, text: str, start: int) -> None:
-    """Read the arguments between the brackets."""
     reader = Literals(text, python=True)
     order = iter(call.tool.parameters.get("properties", {}) if call.tool else ())
     while reader.space():

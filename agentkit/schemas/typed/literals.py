@@ -199,7 +199,6 @@ class Literals(Strings):
 
 
 def _number(text: str) -> int | float:
-    """Return the number that a matched text represents."""
     digits = text.lstrip("+-")
     if digits.isdigit() or digits[:2].lower() in ("0x", "0o", "0b"):
         return int(text, 10 if digits.isdigit() else 0)
