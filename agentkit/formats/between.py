@@ -57,7 +57,7 @@ def after_call(calls: Calls) -> Generator[None, None, list[Opener] | None]:
         space = yield from _take_closers(calls, space)
     if calls.last_section is not None and calls.section is None and (again := (yield from r.sees(_AGAIN))):
         between = prose.consume(again.end())
-        if entries := (yield from _next_of_closed(calls, calls.last_section)):
+        if entries := (yield from _next_in_closed(calls, calls.last_section)):
             return (yield from _after_space(calls, entries, space + between))
         r.unread(between)
     if separated := (yield from r.sees(_SEPARATOR)) is not None:
@@ -90,7 +90,7 @@ def _after_space(calls: Calls, entries: list[Opener], space: str) -> Generator[N
     return None
 
 
-def _next_of_closed(calls: Calls, closed: Opener) -> Generator[None, None, list[Opener]]:
+def _next_in_closed(calls: Calls, closed: Opener) -> Generator[None, None, list[Opener]]:
     """Return the next call of the section that was just closed, if one is here: then the section continues."""
     r = calls.r
     if not is_list(closed.shape) or not (yield from r.sees(calls.openers.derive(item_of, closed.shape))):

@@ -143,16 +143,16 @@ class CallReader:
 
 def item_of(openers: Openers, shape: Shape) -> Delimiter:
     """Return the delimiter of the start of an offered tool's call in a list, or after another one in the same tag."""
-    known, space = openers.table.tool_names, r"\s{0,64}"
+    names, space = openers.table.tool_names, r"\s{0,64}"
     part = next((part for part in shape.call if isinstance(part, CallBody)), None)
     match part:
         case PythonCall():
-            return Delimiter(rf"(?:{known}){space}\(", rf"[\w.-]{{0,256}}{space}")
+            return Delimiter(rf"(?:{names}){space}\(", rf"[\w.-]{{0,256}}{space}")
         case Envelope(name=key):
-            whole = rf'\{{{space}"{re.escape(key)}"{space}:{space}"(?:{known})"'
+            whole = rf'\{{{space}"{re.escape(key)}"{space}:{space}"(?:{names})"'
             return Delimiter(whole, rf'\{{{space}(?:"\w{{0,64}}(?:"{space}(?::{space}(?:"[\w.-]{{0,256}})?)?)?)?')
         case KeyEnvelope():
-            return Delimiter(rf'\{{{space}"(?:{known})"', rf'\{{{space}(?:"[\w.-]{{0,256}})?')
+            return Delimiter(rf'\{{{space}"(?:{names})"', rf'\{{{space}(?:"[\w.-]{{0,256}})?')
     return Delimiter("(?!)", "(?!)")
 
 

@@ -197,10 +197,10 @@ class Parser(Reader):
         kept = []
         for event in events:
             if self.overlap and isinstance(event, Text | Thinking | Markup | InventedResult):
-                said = event.text[self.overlap :]
-                self.overlap -= len(event.text) - len(said)
-                event = event._replace(text=said)
-                if not said:
+                new = event.text[self.overlap :]
+                self.overlap -= len(event.text) - len(new)
+                event = event._replace(text=new)
+                if not new:
                     continue
             kept.append(event)
         return kept

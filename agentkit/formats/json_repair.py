@@ -111,13 +111,13 @@ def _from_envelope(call: CallReader, part: Envelope, value: dict[str, Any]) -> t
     name = value.get(part.name)
     tool = call.tools.get(name) if isinstance(name, str) else None
     key = next((key for key in part.arguments if key in value), None)
-    given = value.get(key) if key is not None else None
+    arguments = value.get(key) if key is not None else None
     others = {k: v for k, v in value.items() if k not in (part.name, *part.arguments, *otherkeys.CALL_KEYS)}
     call.id = call.id or otherkeys.id_of(value)
-    if otherkeys.describes(tool, others, given) or (
-        key is not None and (otherkeys.ambiguous_key(tool, given, value) or otherkeys.extra_arguments(tool, others))
+    if otherkeys.describes(tool, others, arguments) or (
+        key is not None and (otherkeys.ambiguous_key(tool, arguments, value) or otherkeys.extra_arguments(tool, others))
     ):
         raise otherkeys.NoReading("ambiguous_call", "expected one reading")
     if key is None and others:
         return name, *otherkeys.arguments_elsewhere(tool, others)
-    return name, given if key is not None else {}, ()
+    return name, arguments if key is not None else {}, ()

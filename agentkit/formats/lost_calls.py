@@ -40,13 +40,13 @@ def answer_lost_call(calls: Calls, entries: Sequence[Opener]) -> Generator[None,
     r = calls.r
     if calls.prose.quoting.quoted:
         return False
-    if (yield from _is_parameter(calls, entries)):
+    if (yield from _answer_parameter(calls, entries)):
         return True
     found: list[tuple[bool, int, Opener]] = []
     for entry in (entry for entry in entries if entry.kind in ("call", "section")):
         if (yield from calls.is_mention(entry)):
             return False
-        match = (yield from r.sees(opening_of(entry))) or (yield from r.sees(_with_attributes(entry)))
+        match = (yield from r.sees(opening_of(entry))) or (yield from r.sees(_opening_with_attributes(entry)))
         found += [(not entry.weak, match.end() - r.at, entry)] if match else []
     if not found:
         return False
@@ -70,7 +70,7 @@ def answer_lost_call(calls: Calls, entries: Sequence[Opener]) -> Generator[None,
     return True
 
 
-def _with_attributes(entry: Opener) -> Delimiter:
+def _opening_with_attributes(entry: Opener) -> Delimiter:
     """Return the delimiter of an opening that is a plain tag, up to the tag's name, as attributes may follow it."""
     opens = entry.shape.section.open if entry.kind == "section" and entry.shape.section else entry.shape.first
     name = tag_of(opens) if isinstance(opens, str) and opens.strip().endswith(">") else ""
@@ -118,7 +118,7 @@ def _is_markup(r: Reader, entry: Opener, size: int) -> bool:
     return (not bare and r.ended and entry.tool is None) or opening_of(entry).match(bare) is not None
 
 
-def _is_parameter(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+def _answer_parameter(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
     """Answer a parameter of an offered tool that opens here, outside of any call."""
     for entry in entries:
         if entry.kind == "parameter":
@@ -140,28 +140,28 @@ def _names_a_tool(openers: Openers, entry: Opener) -> Search:
     """Return a match function for text after an opening that has an offered tool's name where a call has it."""
     if entry.tool is not None:
         return _IN_TAG
-    return openers.derive(_weakly if entry.weak else _plainly, entry.shape)
+    return openers.derive(_unmarked_call if entry.weak else _marked_call, entry.shape)
 
 
-def _plainly(openers: Openers, shape: Shape) -> Search:
+def _marked_call(openers: Openers, shape: Shape) -> Search:
     """Match an offered tool's name after an opening that only calls have: in its paragraph, without code before."""
-    known = openers.table.tool_names
+    names = openers.table.tool_names
     apart = r"(?:(?!\n\s*\n)[^`]){0,200}?(?<![\w(-])"
     after = r"(?=\s*[\"'({}\[\]<:=|]|[ \t]+\w+=|>(?![ \t]+[\w`])|\n|\Z)"
-    quoted = rf"[^`]{{0,200}}?[\"'](?:tool_)?name[\"']\s*:\s*[\"'](?:{known})[\"']"
-    return re.compile(rf">?\s*[\"'{{]?(?:{known})(?![ \t]+\w)|{apart}(?:{known}){after}|{quoted}").match
+    quoted = rf"[^`]{{0,200}}?[\"'](?:tool_)?name[\"']\s*:\s*[\"'](?:{names})[\"']"
+    return re.compile(rf">?\s*[\"'{{]?(?:{names})(?![ \t]+\w)|{apart}(?:{names}){after}|{quoted}").match
 
 
-def _weakly(openers: Openers, shape: Shape) -> Search:
+def _unmarked_call(openers: Openers, shape: Shape) -> Search:
     """Match a call that no token marks: an object with a tool's name and arguments, or a list of Python calls."""
-    known = openers.table.tool_names
+    names = openers.table.tool_names
     match next((part for part in shape.call if isinstance(part, Envelope | PythonCall)), None):
         case Envelope(name, arguments):
             keys, left, right = "|".join((*arguments, *OTHER_ARGUMENTS)), "[\"'\u201c\u2018`]?", "[\"'\u201d\u2019`]?"
-            named = rf"[\s{{\[]*{left}{name}{right}\s*[:=]\s*{left}(?:{known})(?![\w.]){right}"
+            named = rf"[\s{{\[]*{left}{name}{right}\s*[:=]\s*{left}(?:{names})(?![\w.]){right}"
             return re.compile(rf"{named}\s*,\s*{left}(?:{keys})\b(?!{_SCHEMA}){right}").match
         case PythonCall():
-            return re.compile(rf"\s*[\w.]+\((?=.*?[^\w.](?:{known})\()", re.DOTALL).match
+            return re.compile(rf"\s*[\w.]+\((?=.*?[^\w.](?:{names})\()", re.DOTALL).match
     return _NEVER
 
 

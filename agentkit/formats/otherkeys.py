@@ -40,32 +40,32 @@ class NoReading(ValueError):
         self.code: ErrorCode = code
 
 
-def _known(tool: ToolSpec | None) -> Mapping[str, Any]:
+def _parameters(tool: ToolSpec | None) -> Mapping[str, Any]:
     """Return the schemas of a tool's parameters, by name."""
     return tool.parameters.get("properties", {}) if tool is not None else {}
 
 
-def arguments_elsewhere(tool: ToolSpec | None, given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+def arguments_elsewhere(tool: ToolSpec | None, fields: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the arguments of a call, and the repairs that it took to read them, if exactly one reading fits the tool.
 
     Args:
         tool: the tool; None if it is not offered.
-        given: the envelope's content next to the name, under keys that are not its format's.
+        fields: the envelope's content next to the name, under keys that are not its format's.
 
     Raises:
         NoReading: no reading fits, or more than one; or a key may belong to the call or be an argument.
     """
-    known = _known(tool)
-    given, idle = {k: v for k, v in given.items() if k not in CALL_KEYS}, own_parameters(tool, given)
-    if not given and not idle:
+    schemas = _parameters(tool)
+    fields, idle = {k: v for k, v in fields.items() if k not in CALL_KEYS}, own_parameters(tool, fields)
+    if not fields and not idle:
         return {}, ()
     found: list[tuple[dict[str, Any], tuple[str, ...]]] = []
-    for key in (k for k in OTHER_ARGUMENTS if k in given):
-        value, repairs = _decode(given[key])
+    for key in (k for k in OTHER_ARGUMENTS if k in fields):
+        value, repairs = _decode(fields[key])
         if isinstance(value, dict) and not is_schema(value) and _fits(tool, value):
             found.append((value, (ARGUMENTS_KEY, *repairs)))
-    flat = {**given, **idle}
-    if tool is not None and flat.keys() <= known.keys() and _fits(tool, flat):
+    flat = {**fields, **idle}
+    if tool is not None and flat.keys() <= schemas.keys() and _fits(tool, flat):
         doubtful = [] if found else sorted(idle.keys() - set(tool.parameters.get("required", ())))
         if doubtful:
             raise NoReading("ambiguous_call", f"{doubtful[0]!r} may be a key of the call or an argument")
@@ -78,43 +78,45 @@ def arguments_elsewhere(tool: ToolSpec | None, given: Mapping[str, Any]) -> tupl
     raise NoReading("invalid_arguments", f"got {keys}")
 
 
-def only_names(tool: ToolSpec | None, given: Mapping[str, Any]) -> bool:
+def only_names(tool: ToolSpec | None, fields: Mapping[str, Any]) -> bool:
     """Return True if these keys, next to a tool's name, contain nothing that may be arguments."""
-    found = [value for key, value in given.items() if key in OTHER_ARGUMENTS]
+    found = [value for key, value in fields.items() if key in OTHER_ARGUMENTS]
     if found:
         return all(value is None for value in found)
-    return given.keys() <= {*CALL_KEYS} and not own_parameters(tool, given)
+    return fields.keys() <= {*CALL_KEYS} and not own_parameters(tool, fields)
 
 
-def own_parameters(tool: ToolSpec | None, given: Mapping[str, Any]) -> dict[str, Any]:
+def own_parameters(tool: ToolSpec | None, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys next to name and arguments that are also names of the tool's parameters, with their values."""
-    known = _known(tool).keys() & CALL_KEYS
-    return {k: v for k, v in given.items() if k in known and not (k == "type" and v in _OF_APIS)}
+    schemas = _parameters(tool).keys() & CALL_KEYS
+    return {k: v for k, v in fields.items() if k in schemas and not (k == "type" and v in _OF_APIS)}
 
 
-def id_of(given: Mapping[str, Any]) -> str:
+def id_of(fields: Mapping[str, Any]) -> str:
     """Return the id among the keys of an envelope."""
-    found = (given[key] for key in _IDS if key in given)
+    found = (fields[key] for key in _IDS if key in fields)
     return next((str(id) for id in found if isinstance(id, str | int) and not isinstance(id, bool)), "")
 
 
-def ambiguous_key(tool: ToolSpec | None, arguments: Any, given: Mapping[str, Any]) -> str:
+def ambiguous_key(tool: ToolSpec | None, arguments: Any, fields: Mapping[str, Any]) -> str:
     """Return a key of a call without arguments that may as well be its argument; empty without one."""
-    if arguments or given.get("type") in _OF_APIS:
+    if arguments or fields.get("type") in _OF_APIS:
         return ""
-    return next(iter(own_parameters(tool, given)), "")
+    return next(iter(own_parameters(tool, fields)), "")
 
 
-def extra_arguments(tool: ToolSpec | None, given: Mapping[str, Any]) -> list[str]:
+def extra_arguments(tool: ToolSpec | None, fields: Mapping[str, Any]) -> list[str]:
     """Return the keys next to an envelope's arguments that would also be arguments: dropping one would change the call.
 
     So would dropping a key close to a parameter's name. Any other key says nothing about the call.
     """
-    known = _known(tool)
+    schemas = _parameters(tool)
     return [
         key
-        for key, value in given.items()
-        if key in known or (key in OTHER_ARGUMENTS and value not in (None, {}, "")) or nearest(key, known) is not None
+        for key, value in fields.items()
+        if key in schemas
+        or (key in OTHER_ARGUMENTS and value not in (None, {}, ""))
+        or nearest(key, schemas) is not None
     ]
 
 
@@ -160,12 +162,12 @@ def describes(
         arguments: its arguments; None if there are none.
         prose: whether nothing marks it as a call, so that a description alone decides.
     """
-    known = _known(tool)
-    described = "description" in others and "description" not in known
+    schemas = _parameters(tool)
+    described = "description" in others and "description" not in schemas
     if described and (prose or not arguments):
         return True
-    own = prose and is_schema(arguments) and arguments.get("properties", {}).keys() <= known.keys()
-    return is_schema(arguments) and (described or "type" not in known or (own and bool(arguments.get("properties"))))
+    own = prose and is_schema(arguments) and arguments.get("properties", {}).keys() <= schemas.keys()
+    return is_schema(arguments) and (described or "type" not in schemas or (own and bool(arguments.get("properties"))))
 
 
 def only_describes(tool: ToolSpec | None, others: Mapping[str, Any]) -> bool:
@@ -175,8 +177,8 @@ def only_describes(tool: ToolSpec | None, others: Mapping[str, Any]) -> bool:
         tool: the tool; None if it is not offered.
         others: the keys; none of them is the format's for arguments.
     """
-    known = _known(tool)
+    schemas = _parameters(tool)
     return "description" in others and all(
-        (key in _DECLARED and (key not in _SCHEMAS or is_schema(value))) or (key in CALL_KEYS and key not in known)
+        (key in _DECLARED and (key not in _SCHEMAS or is_schema(value))) or (key in CALL_KEYS and key not in schemas)
         for key, value in others.items()
     )

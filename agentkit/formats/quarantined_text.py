@@ -127,12 +127,12 @@ class _Calls:
                 break
             if isinstance(event, CallStart | ArgumentDelta):
                 continue
-            said = isinstance(event, Text) and not event.text.isspace()
+            is_text = isinstance(event, Text) and not event.text.isspace()
             is_call = isinstance(event, CallEnd | CallError) and not _is_none(event)
             at += len(event.call.raw if isinstance(event, CallEnd | CallError) else event.text)
             if end is None:
-                begin, end = (at if said or _is_none(event) else begin), (at if is_call else None)
-            elif said or is_call:
+                begin, end = (at if is_text or _is_none(event) else begin), (at if is_call else None)
+            elif is_text or is_call:
                 break
             elif isinstance(event, Markup):
                 end = at

@@ -101,9 +101,9 @@ def _read_invented(prose: ProseReader, mark: int = 0) -> Wait:
     prose.continuation = _read_invented
     while not r.buf[r.at + mark :].strip() and not r.ended:
         yield
-    said = r.buf[r.at + mark :].strip()
+    text = r.buf[r.at + mark :].strip()
     while True:
-        r.emit(InventedResult if said else Markup, len(r.buf))
+        r.emit(InventedResult if text else Markup, len(r.buf))
         if r.ended:
             return
         yield

@@ -100,9 +100,10 @@ def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], reade
             call.arguments.set(r, key, _read_bare(value))
 
 
-def _next_key(tool: ToolSpec | None, given: Mapping[str, Any]) -> Search:
+def _next_key(tool: ToolSpec | None, arguments: Mapping[str, Any]) -> Search:
     """Return a search for a comma and the key of a missing argument: a string that contains it lacks its end quote."""
-    names = [name for name in (tool.parameters.get("properties", {}) if tool is not None else ()) if name not in given]
+    declared = tool.parameters.get("properties", {}) if tool is not None else {}
+    names = [name for name in declared if name not in arguments]
     return re.compile(rf",(?:{'|'.join(map(re.escape, names)) or '(?!)'}):").search
 
 

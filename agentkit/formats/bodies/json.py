@@ -173,14 +173,14 @@ class _Envelope:
                 call.begin(r, self.name)
             raise Damage("invalid_arguments", _NO_ARGUMENTS.format(self.name, self.part.arguments[0]), r.offset)
         if self.others:
-            given = {key: span.read(r) for key, span in self.others.items()}
+            fields = {key: span.read(r) for key, span in self.others.items()}
             if self.arguments is None:
-                return self.elsewhere(self.name, given)
-            self.refuse_either(self.name, given)
-            call.id = call.id or otherkeys.id_of(given)
+                return self.elsewhere(self.name, fields)
+            self.refuse_either(self.name, fields)
+            call.id = call.id or otherkeys.id_of(fields)
             for key in CALL_KEYS:
-                given.pop(key, None)
-            if extra := otherkeys.extra_arguments(call.tools.get(self.name), given):
+                fields.pop(key, None)
+            if extra := otherkeys.extra_arguments(call.tools.get(self.name), fields):
                 shown = ", ".join(map(repr, extra))[:200]
                 where = f"expected all arguments of {self.name!r} under {self.part.arguments[0]!r}"
                 raise Damage("invalid_arguments", f"{where}; {shown} found next to them", r.offset)
@@ -192,23 +192,23 @@ class _Envelope:
         """Return True if no key may hold arguments: then only the text around it shows that it is a call."""
         if self.arguments is not None:
             return self.arguments.read(self.r) is None
-        given = {key: span.read(self.r) for key, span in self.others.items()}
-        return otherkeys.only_names(self.call.tools.get(self.name or ""), given)
+        fields = {key: span.read(self.r) for key, span in self.others.items()}
+        return otherkeys.only_names(self.call.tools.get(self.name or ""), fields)
 
-    def refuse_either(self, name: str, given: dict[str, Any]) -> None:
+    def refuse_either(self, name: str, fields: dict[str, Any]) -> None:
         """Refuse a key that may belong to the call or be its argument, if there are no other arguments."""
         arguments = self.arguments.read(self.r) if self.arguments is not None else None
-        if key := otherkeys.ambiguous_key(self.call.tools.get(name), arguments, given):
+        if key := otherkeys.ambiguous_key(self.call.tools.get(name), arguments, fields):
             where = f"put it under {self.part.arguments[0]!r} if it is an argument"
             raise Damage("ambiguous_call", f"{key!r} may belong to the call, or be an argument; {where}", self.r.offset)
 
-    def elsewhere(self, name: str, given: dict[str, Any]) -> dict[str, Any]:
+    def elsewhere(self, name: str, fields: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments of an envelope that has none under its format's key, if there is only one reading."""
         r, call = self.r, self.call
         try:
-            found, repairs = otherkeys.arguments_elsewhere(call.tools.get(name), given)
+            found, repairs = otherkeys.arguments_elsewhere(call.tools.get(name), fields)
             if not r.repairs.issuperset(repairs):
-                raise otherkeys.NoReading("invalid_arguments", f"got {', '.join(map(repr, given))[:200]}")
+                raise otherkeys.NoReading("invalid_arguments", f"got {', '.join(map(repr, fields))[:200]}")
         except otherkeys.NoReading as e:
             if not call.started:
                 raise Decline from e
@@ -217,7 +217,7 @@ class _Envelope:
         if not call.started:
             call.begin(r, name)
         call.arguments.repairs.extend(repairs)
-        call.id = call.id or otherkeys.id_of({k: v for k, v in given.items() if k not in found})
+        call.id = call.id or otherkeys.id_of({k: v for k, v in fields.items() if k not in found})
         return found
 
 
