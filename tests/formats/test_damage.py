@@ -49,14 +49,14 @@ VALUES = (
     "", " ",
     "\x00", "é\u2028", "<", "</", "<![CDATA[", "&#xD800;", "`", "```", "x" * 300,
 )  # fmt: skip
-"""What stands where a value should."""
+"""Text in the place of a value."""
 
 
 BODIES = (
     "{}", "{}}", "[]", "[{}]", "null", '""', '"{}"', '{"text": "x"', '{"text": "x",}', "{'text': 'x'}", "{text: 1}",
     '{"text": "x"} trailing', '{"object": {"a": 1}}', '```json\n{"text": "x"}\n```',
 )  # fmt: skip
-"""What stands where arguments in JSON should."""
+"""Text in the place of arguments in JSON."""
 
 
 def damaged(format: Format) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What is made of formats and tools is made once for these very ones, and never given to others."""
+"""Results for formats and tools are computed once for these very objects, and never returned for others."""
 
 from __future__ import annotations
 

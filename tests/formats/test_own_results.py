@@ -116,7 +116,7 @@ def made(format: Format, text: str, in_code: InCode) -> list[str]:
 
 
 def check(format: Format, text: str) -> None:
-    """What holds for any text that no model wrote."""
+    """Check the laws of any untrusted text."""
     shown = quarantine(text, format, TOOLS)
     assert restore(shown) == text
     for in_code in ("ignore", "execute"):

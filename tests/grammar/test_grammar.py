@@ -1,4 +1,4 @@
-"""What a grammar accepts parses and validates, in every format that has one.
+"""Text that a grammar accepts parses and validates, in every format that has one.
 
 Compiling a grammar is what costs: the plain run tries each format with half of the settings, and the next format with
 the other half, so that each two of format, choice and setting meet; `make soak` tries all. `AGENTKIT_EXAMPLES=200` asks

@@ -66,7 +66,7 @@ def url() -> Iterator[str]:
 
 
 def said(url: str, format: Format, words: str, **request: Any) -> tuple[str, str]:
-    """What the model writes, and why it ended."""
+    """Return the model's text, and the reason for its end."""
     made = model(
         "openai:small", base_url=url, server="llamacpp", format=format.name, constrained="no_thinking", api_key="none",
         temperature=1.0, max_tokens=TOKENS, extra={"seed": 7},

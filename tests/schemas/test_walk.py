@@ -1,4 +1,4 @@
-"""What is known of walking a JSON Schema, and that it is known in one place."""
+"""The traversal of a JSON Schema, which is defined in one place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a wrong value is true, whatever the type and whatever the value."""
+"""The words about a wrong value are true, for any type and any value."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ HOLDS = {">=": lambda v, b: v >= b, "multiple": lambda v, b: v % b == 0}
 
 
 def is_a_lie(expected: str, found: str, value: Any) -> bool:
-    """Whether the value is what is said to be expected."""
+    """Return True if the value meets the expectation in words."""
     kind = found.split(" ")[0].replace("empty", "object")
     one = expected.removeprefix("one of ")
     if one in PLAIN:

@@ -76,7 +76,7 @@ def read(format: str, tool: BoundTool, sample: Any, number: str) -> CallEnd | Ca
 
 
 def check(tool: BoundTool, arguments: Any, number: str, *, lenient: bool) -> None:
-    """What the tool gets is this number, or nothing."""
+    """Check that the tool gets this number, or nothing."""
     try:
         taken = tool.validate(arguments, lenient=lenient)["x"]
     except InvalidArguments:
