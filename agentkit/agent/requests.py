@@ -82,7 +82,7 @@ class Requests:
                 f"{did_you_mean(request.tool_choice, choices, TOOL_CHOICE)}"
             )
         if self._plan.config.text_formats:
-            from agentkit.formats.reserved import refuse_unread  # only a run with calls in text loads formats
+            from agentkit.formats.reserved_tags import refuse_unread  # only a run with calls in text loads formats
 
             refuse_unread(self._plan.config.text_formats, request.tools)
             if self._plan.output is not None and self._plan.model.format is not None:

@@ -89,7 +89,7 @@ def read_object(text: str, what: str, example: str) -> dict[str, Any]:
 
     try:
         given = values.load(text)
-    except values.GivenTwice as e:
+    except values.DuplicateKey as e:
         raise ConfigError(f"{what}: {e}") from None
     except ValueError as e:
         raise ConfigError(f"{what}: not JSON: {e}") from None

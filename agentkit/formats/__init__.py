@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agentkit.formats.control import restore
     from agentkit.formats.engine import Parser, get
     from agentkit.formats.format import Format, Limits
-    from agentkit.formats.quarantined import quarantine, render_result
+    from agentkit.formats.quarantined_text import quarantine, render_result
     from agentkit.formats.teach import render_output_prompt, render_prompt
     from agentkit.formats.whole_texts import auto, calls, names, parse, recoverable
     from agentkit.formats.write import render_calls
@@ -57,7 +57,7 @@ explained_module(
         "agentkit.formats.control": "restore",
         "agentkit.formats.engine": "Parser get",
         "agentkit.formats.format": "Format Limits",
-        "agentkit.formats.quarantined": "quarantine render_result",
+        "agentkit.formats.quarantined_text": "quarantine render_result",
         "agentkit.schemas.typed.repairs": "REPAIRS",
         "agentkit.formats.teach": "render_output_prompt render_prompt",
         "agentkit.formats.whole_texts": "auto calls names parse recoverable",

@@ -1,7 +1,7 @@
-"""A model's asides: text shown as code or as a comment, thought, or said in another's name. No call in one counts.
+"""A model's asides: text in code tags, comments or thinking tags, and turns of other roles. No call in one counts.
 
-A model that makes up its tool's answer, or the user's next turn, writes down what others might say; a call in such text
-is not a request by the model. Data, and the patterns that find it. Knows no format and no tool.
+A model that invents its tool's result, or the user's next turn, writes another's text; a call in it is not a request by
+the model. Data, and the patterns that find it. Knows no format and no tool.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from agentkit.formats.declaring import THOUGHTS
+from agentkit.formats.declaration_checks import THOUGHTS
 from agentkit.formats.reader import Delimiter, Search, any_beginning, any_of, beginnings, may_begin, pattern
 
 SHOWN: Final = (
     "pre", "code", "example", "examples", "samp", "kbd", "tt", "xmp", "listing", "textarea", "script", "nowiki", "var",
     "cite", "q", "quote", "blockquote",
 )  # fmt: skip
-"""Elements of what is shown as code, or quoted."""
+"""Elements whose text is shown as code, or quoted."""
 _SHOWN_BETWEEN: Final = {"<!--": "-->", "<![CDATA[": "]]>", "[code]": "[/code]"}
 _ANSWERS: Final = (
     "tool_response", "tool_responses", "tool_result", "tool_results", "tool_output", "tool_outputs",
@@ -46,16 +46,16 @@ _OTHERS: Final = {
     "<|tool_response>": ("<tool_response|>",),
     "<|tool_response:begin|>": ("<|tool_response:end|>",),  # Solar Open
 }
-"""How a chat template starts the text of anyone other than the model, and what ends it. Sources: `control.FAMILIES`."""
+"""The start of another role's turn in a chat template, and the literals that end it. Sources: `control.FAMILIES`."""
 
 
 class Aside(NamedTuple):
-    """One kind of aside: the literals that end it, and whether only a paragraph is aside if it starts inside a line.
+    """One kind of aside: the literals that end it, and whether it is at most a paragraph if it starts inside a line.
 
-    This way, a tag that prose merely mentions ("the <pre> element") does not affect a call in a later paragraph. Behind
-    another tag or the marker of a list's item, one starts a block, which ends with the item at the latest. The mark of
-    another's turn or of a result is a mention only inside a line, and if the sentence continues (`mention`); otherwise
-    all that follows is made up, and no part of the reply.
+    This way, a tag that prose merely mentions ("the <pre> element") does not affect a call in a later paragraph. After
+    another tag or the marker of a list item, it starts a block, which ends with the item at the latest. The mark of
+    another role's turn or of a result is a mention only inside a line, and if the sentence continues (`mention`);
+    otherwise all text after it is invented, and no part of the reply.
     """
 
     closes: tuple[str, ...]
@@ -72,7 +72,7 @@ _ANY_CASE: Final = {text.lower(): aside for text, aside in LITERALS.items()}
 
 
 _NO_EMPTY: Final = r"(?!<!---?(?:>|\Z))"
-"""Not before `<!-->`, which is a whole comment in HTML; nor before what may become one."""
+"""Matches unless `<!-->` follows, a complete comment in HTML, or the beginning of it."""
 
 _WORDS: Final = (
     "after", "and", "are", "as", "before", "begins", "between", "block", "comes", "ends", "is", "mark", "marker",
@@ -85,19 +85,19 @@ _SAID_ON: Final = (
     rf"|{_AROUND}{{0,3}}(?:[,;.](?=\s)|(?<={_AROUND})(?=[\s:\]}}]))"
 )
 _MAY_BE_SAID_ON: Final = rf"[ \t]{{0,8}}[a-z]{{0,9}}|\\n?|{_AROUND}{{0,3}}[,;.]?"
-"""What shows that a sentence only mentions the mark before it: punctuation, or a word that continues the sentence.
+"""The sign that a sentence only mentions the mark before it: punctuation, or a word that continues the sentence.
 
 No template has these after its marks, and few users would begin with one of these words.
 """
 
 
 class Asides:
-    """How an aside may start.
+    """The ways in which an aside may start.
 
     Args:
         taken: names of tags that have another meaning here: a tool, a parameter, a family's markup.
         literals: openers of the formats, without white space; they have precedence.
-        marks: what a tool's result begins with in the formats; see `ResultShape.mark`.
+        marks: the beginnings of a tool's result in the formats; see `ResultShape.mark`.
     """
 
     def __init__(self, taken: Collection[str], literals: Collection[str], marks: Collection[str] = ()) -> None:
@@ -106,13 +106,13 @@ class Asides:
         texts = tuple([text for text in dict.fromkeys((*LITERALS, *own)) if text not in literals])
         self.opens = _opens(tags, tuple([tag for tag in THOUGHTS if _TAGS[tag] in literals]), texts)
 
-    def behind(self) -> Iterator[tuple[str, str]]:
-        """The first character of every opening, and a pattern for what may follow it."""
+    def first_characters(self) -> Iterator[tuple[str, str]]:
+        """Yield the first character of every opening, and a pattern for the text after it."""
         yield "<", r"[a-zA-Z!|｜]"
         yield "[", r"[A-Zc]"
 
     def at(self, found: re.Match[str]) -> Aside:
-        """The aside that starts at a match of `opens`."""
+        """Return the aside that starts at a match of `opens`."""
         if (tag := found["tag"]) is not None:
             return Aside((f"</{tag.lower()}>",), paragraph=tag.lower() not in _ANSWERS)
         return _ANY_CASE.get("".join(found[0].split()).lower(), _RESULT)
@@ -120,7 +120,7 @@ class Asides:
 
 @lru_cache(64)
 def _opens(tags: tuple[str, ...], declared: tuple[str, ...], texts: tuple[str, ...]) -> Delimiter:
-    """What starts an aside: a tag, unless it is exactly one that is `declared`, or a literal.
+    """Return the delimiter of an aside's start: a tag, unless it is exactly one that is `declared`, or a literal.
 
     A role that more letters follow is another word.
     """
@@ -137,19 +137,19 @@ def _opens(tags: tuple[str, ...], declared: tuple[str, ...], texts: tuple[str, .
 
 @lru_cache(256)
 def mention(mark: str) -> Delimiter:
-    """The mark of another's turn or of a result, exactly as it is here, where a sentence only mentions it."""
+    """Return the delimiter of a mark of another role's turn or of a result that a sentence only mentions."""
     mark = re.escape(mark)
     return Delimiter(f"{mark}(?:{_SAID_ON})", f"{mark}(?:{_MAY_BE_SAID_ON})")
 
 
 @lru_cache(256)
 def end_of(closes: tuple[str, ...], margin: int | None, others: Delimiter | None = None) -> tuple[Delimiter, Search]:
-    """What ends an aside, and a search for where that may be.
+    """Return the delimiter of an aside's end, and a search for where it may be.
 
     Args:
         closes: the literals that end it.
         margin: an empty line ends it, too, if the next one is indented by less than this; 0: any; None: none does.
-        others: what starts an aside, before which this one ends: it is only mentioned, and another one may be meant.
+        others: the start of an aside, before which this one ends: it is only mentioned.
     """
     whole, part = "|".join(map(pattern, closes)), "|".join(map(beginnings, closes))
     first = "|".join(map(may_begin, closes))
@@ -160,5 +160,5 @@ def end_of(closes: tuple[str, ...], margin: int | None, others: Delimiter | None
         part += rf"|\n{empty}" if not margin else rf"|\n(?:{empty}\n){{0,16}}{empty}"
     if others is not None:
         first += r"|[<\[]"
-        whole, part = rf"{whole}|(?={others.whole.pattern})", rf"{part}|{others.begun[3:-3]}"
+        whole, part = rf"{whole}|(?={others.regex.pattern})", rf"{part}|{others.beginning}"
     return Delimiter(whole, part, re.IGNORECASE), re.compile(first, re.IGNORECASE).search

@@ -1,4 +1,4 @@
-"""How a literal is spelt where it is read: its characters, and white space where any or none may be. Pure."""
+"""Literals as they are read: their characters, and white space where any or none may be. Pure."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Final
 
 SOFT: Final = r"\s{0,1024}"
 """White space skipped inside a literal."""
-KEPT: Final = 4096
+CACHE_SIZE: Final = 4096
 """Literals in a cache: those of the declarations, used again and again, and the tools' names."""
 PROSE: Final = r"(?-i:[^\W\d_a-z])(?:(?!</)[^\n\"'()]){0,512}"
-"""What may follow the end of a call without white space: a new sentence, whose line holds nothing that closes one."""
+"""Text directly after a call's end: a new sentence, in whose line no quote, bracket or tag is closed."""
 _TAG_OR_ATOM: Final = re.compile(r"</?(?:｜\w{1,16}｜ ?)?[a-zA-Z][\w.:-]*(?=[>=\s]|\Z)|\s+|\S")
 
 
 def atoms(text: str) -> list[str]:
-    """A literal as it is read: character by character, and white space where any or none may be.
+    """Return a literal as it is read: its characters, and white space where any or none may be.
 
     White space may be where the literal has a run of it, and around JSON's brackets.
     """
@@ -24,7 +24,7 @@ def atoms(text: str) -> list[str]:
 
 
 def _apart(text: str) -> str:
-    """The literal with white space wherever any may be."""
+    """Return the literal with white space wherever any may be."""
     return re.sub(r"(?<=\S)(?=[\[{])|(?<=[\[{}\]])(?=\S)", " ", text)
 
 
@@ -32,9 +32,9 @@ def _in_any_case(c: str) -> str:
     return f"[{c.lower()}{c.upper()}]" if c.isascii() and c.isalpha() else re.escape(c)
 
 
-@lru_cache(KEPT)
+@lru_cache(CACHE_SIZE)
 def expressions(text: str) -> tuple[str, ...]:
-    """A literal as regular expressions, one for each of its atoms. The name of a tag in it is read in any case."""
+    """Return a literal as regular expressions, one for each of its atoms. A tag's name in it is read in any case."""
     out: list[str] = []
     for found in _TAG_OR_ATOM.findall(_apart(text)):
         if found.isspace():
@@ -46,7 +46,7 @@ def expressions(text: str) -> tuple[str, ...]:
     return tuple(out)
 
 
-@lru_cache(KEPT)
+@lru_cache(CACHE_SIZE)
 def exact(text: str) -> str:
-    """A literal as one regular expression: the names of tags must be spelt as they are in it."""
+    """Return a literal as one regular expression: the names of tags must be spelt as they are in it."""
     return "".join(SOFT if atom.isspace() else re.escape(atom) for atom in atoms(text))

@@ -23,11 +23,11 @@ _MODULES = ("functions", "tools", "default_api")
 
 @dataclass(slots=True)
 class Lead:
-    """What stands before a call and is markup if it is one.
+    """The text before a call, which is markup once the call has started.
 
     `between` is the text between the last call and this one; `opening`, that of a section or of a wrapping, which is
-    the beginning of the call's own text; `size`, how much of that text was emitted as markup. `alone` is whether it
-    begins its line.
+    the beginning of the call's own text; `size`, the length of that text once it was emitted as markup. `alone` is True
+    if it begins its line.
     """
 
     between: str
@@ -35,8 +35,8 @@ class Lead:
     size: int = 0
     alone: bool = False
 
-    def say(self, r: Reader) -> None:
-        """What separates the call from the last one, and a section's opening, are markup, not part of the call."""
+    def emit(self, r: Reader) -> None:
+        """Emit the separator before the call, and a section's opening, as markup."""
         if self.between:
             r.out.append(Markup(self.between))
             self.between = ""
@@ -49,7 +49,7 @@ class Lead:
 class CallReader:
     """One call while it is read.
 
-    `known_only` means that only an offered tool makes this a call, because what opened it is common in prose.
+    `known_only` means that only an offered tool makes this a call, because its opening is common in prose.
     `blocked` means that it is in a block of Python, whose head decides whether it would run.
     `part` is the number of the part that is read; `complete` means that no part after it has to be there.
     """
@@ -69,12 +69,12 @@ class CallReader:
 
     @property
     def format(self) -> Format:
-        """The format that it is in."""
+        """The format in which it is written."""
         return self.opener.format
 
     @property
     def shape(self) -> Shape:
-        """How it is written in that format."""
+        """The shape in which it is written."""
         return self.opener.shape
 
     @property
@@ -84,7 +84,7 @@ class CallReader:
 
     @property
     def tool(self) -> ToolSpec | None:
-        """The one that is called, if it is known."""
+        """The called tool, if it is known."""
         return self.arguments.tool
 
     @property
@@ -93,7 +93,7 @@ class CallReader:
         return self.openers.table.elements
 
     def begin(self, r: Reader, name: str) -> None:
-        """The name is known: from here on the call gets an answer.
+        """Start the call of this name: from here on it gets an answer.
 
         A name with decoration around it is that of the only offered tool that it fits; see `meant`.
 
@@ -112,7 +112,7 @@ class CallReader:
             raise Damage("invalid_json", message, r.offset)
         self.name, self.started = name, True
         self.arguments.tool = tools.get(name)
-        self.lead.say(r)
+        self.lead.emit(r)
         r.out.append(CallStart(self.index, name))
 
     def refuse_none(self, r: Reader) -> None:
@@ -129,11 +129,11 @@ class CallReader:
     def repair(self, r: Reader) -> None:
         """Repair arguments that were read, as the tool's schema requires."""
         tool = self.arguments.tool
-        if tool is not None and not self.openers.expected(tool).fits(self.arguments.by_name):
+        if tool is not None and not self.openers.parameter_kinds(tool).fits(self.arguments.by_name):
             self.arguments.repair(r.repairs)
 
     def knows(self, name: str) -> bool:
-        """Whether this is the name of an offered tool, or one after that of a module, as prompts show tools."""
+        """Return True for the name of an offered tool, also after a module's name, as prompts show tools."""
         tools = self.openers.table.named
         if name in tools:
             return True
@@ -142,17 +142,17 @@ class CallReader:
 
 
 def item_of(openers: Openers, shape: Shape) -> Delimiter:
-    """What begins a call of an offered tool in a list, or after another one in the same tag."""
-    known, space = openers.table.known, r"\s{0,64}"
+    """Return the delimiter of the start of an offered tool's call in a list, or after another one in the same tag."""
+    names, space = openers.table.tool_names, r"\s{0,64}"
     part = next((part for part in shape.call if isinstance(part, CallBody)), None)
     match part:
         case PythonCall():
-            return Delimiter(rf"(?:{known}){space}\(", rf"[\w.-]{{0,256}}{space}")
+            return Delimiter(rf"(?:{names}){space}\(", rf"[\w.-]{{0,256}}{space}")
         case Envelope(name=key):
-            whole = rf'\{{{space}"{re.escape(key)}"{space}:{space}"(?:{known})"'
+            whole = rf'\{{{space}"{re.escape(key)}"{space}:{space}"(?:{names})"'
             return Delimiter(whole, rf'\{{{space}(?:"\w{{0,64}}(?:"{space}(?::{space}(?:"[\w.-]{{0,256}})?)?)?)?')
         case KeyEnvelope():
-            return Delimiter(rf'\{{{space}"(?:{known})"', rf'\{{{space}(?:"[\w.-]{{0,256}})?')
+            return Delimiter(rf'\{{{space}"(?:{names})"', rf'\{{{space}(?:"[\w.-]{{0,256}})?')
     return Delimiter("(?!)", "(?!)")
 
 
@@ -171,8 +171,8 @@ def until(r: Reader, ends: tuple[str, ...], never: Search | None = None) -> Gene
         r.at = stop = found.start() if found else min(len(r.buf), at + room)
         piece = r.buf[at:stop]
         room -= stop - at
-        if never is not None and (stray := never(piece)):
-            r.at = at + stray.start()  # the text has not ended here, however much of it has arrived
+        if never is not None and (found_never := never(piece)):
+            r.at = at + found_never.start()  # the text has not ended here, however much of it has arrived
             return None
         pieces.append(piece)
         if found:
@@ -191,7 +191,7 @@ def until(r: Reader, ends: tuple[str, ...], never: Search | None = None) -> Gene
 
 
 def ended(r: Reader, start: int) -> bool:
-    """Whether `until`, which began at this offset, found nothing because the text ended."""
+    """Return True if `until`, which began at this offset, found nothing because the text ended."""
     return r.ended and r.at >= len(r.buf) and r.offset - start <= r.limits.name
 
 

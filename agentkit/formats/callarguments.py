@@ -1,6 +1,6 @@
-"""The arguments of one call while it is read: each value as the tool's schema reads it, and what that took.
+"""The arguments of one call while it is read: each value, typed by the tool's schema, and the repairs of values.
 
-Knows the declarations of the tool, but neither how the call is written nor what opened it.
+Knows the declarations of the tool, but neither the call's form nor its opening.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _WRAPPERS = ("arguments", "input", "properties")
 
 
 def _precise(schema: walk.Schema, root: walk.Schema) -> bool:
-    """Whether an integer or a decimal may be in a value; for a schema elsewhere, it may."""
+    """Return True if an integer or a decimal may be in a value; for a schema elsewhere, it may."""
     if "$ref" in (text := str(schema)):
         text += str(root.get("$defs"))
     return "'integer'" in text or "'decimal'" in text
 
 
-class Expected:
-    """What a tool's schema says about the strings among its arguments, computed once.
+class ParameterKinds:
+    """The parameters of a tool by the values that its schema allows, computed once.
 
-    `words` are the parameters whose value is any text, as it is written; `texts`, those that may be a string; `others`,
-    whether parameters that the schema does not name may be. `precise` are those in which the digits of a number count.
+    `words` accept any text, as it is written; `texts` accept a string; `others` is True if parameters that the schema
+    does not name accept one; in `precise`, all digits of a number count.
     """
 
     __slots__ = ("known", "others", "precise", "texts", "tool", "words")
@@ -50,7 +50,7 @@ class Expected:
         return not schema or values.accepts("", schema, self.tool.parameters)
 
     def fits(self, arguments: Mapping[str, Any]) -> bool:
-        """Whether no repair changes these arguments: none is a wrapper, and none a string that may not be one."""
+        """Return True if no repair changes these arguments: none is a wrapper, or a string that may not be one."""
         if len(arguments) == 1 and not arguments.keys().isdisjoint(_WRAPPERS):
             return False
         for name, value in arguments.items():
@@ -63,7 +63,7 @@ class Expected:
 
 
 class CallArguments:
-    """What was read of a call's arguments.
+    """The arguments of a call, as far as they are read.
 
     `tool` is the offered tool that is called, None if there is none or its name is not known yet.
     `body` is the offset at which a JSON body starts, -1 before it.
@@ -78,16 +78,16 @@ class CallArguments:
         self.body = -1
 
     def schema(self, parameter: str) -> tuple[walk.Schema, walk.Schema]:
-        """The schema of a parameter, and the one in which its references are resolved."""
+        """Return the schema of a parameter, and the one in which its references are resolved."""
         return (self.tool.schema_of(parameter), self.tool.parameters) if self.tool else (UNDECLARED, {})
 
     def is_data(self, parameter: str) -> bool:
-        """Whether a parameter accepts no text, by its schema."""
+        """Return True if a parameter accepts no text, by its schema."""
         schema, root = self.schema(parameter)
         return bool(schema) and not values.accepts("", schema, root)
 
     def put(self, r: Reader, parameter: str, text: str | None, *, nulls: bool = True) -> None:
-        """Add an argument written as text; None stands for one that was named without a value.
+        """Add an argument written as text; None for one that was named without a value.
 
         Without `nulls`, the word null is text if the parameter may be a string.
         """
@@ -98,14 +98,14 @@ class CallArguments:
             self._put_read(r, parameter, text, schema, root, nulls=nulls)
 
     def put_written(self, r: Reader, parameter: str, text: str, kind: str | None, *, verbatim: bool = False) -> None:
-        """Add an argument written as text, and next to it what that is, if anything.
+        """Add an argument written as text, of a type that may be written next to it.
 
         Args:
             r: the reader.
             parameter: its name.
             text: its value, byte-exact.
             kind: `string` or `true` for text; another JSON type; `false` for JSON, or text if the schema allows only
-                that; None or empty if only the schema says what it is.
+                that; None or empty if only the schema has the type.
             verbatim: whether it is in CDATA: then the word null is text if the parameter may be a string.
         """
         if kind in ("string", "true"):
@@ -129,7 +129,7 @@ class CallArguments:
         ):
             try:
                 values.load(value)
-            except values.GivenTwice as e:  # it stayed text because it repeats a key
+            except values.DuplicateKey as e:  # it stayed text because it repeats a key
                 raise Damage("ambiguous_call", f"in {parameter!r}, {e}", r.offset) from e
             except ValueError:
                 pass
@@ -138,7 +138,7 @@ class CallArguments:
     def read(
         self, text: str, schema: walk.Schema, root: walk.Schema, allowed: frozenset[str], *, nulls: bool = False
     ) -> Any:
-        """What a text represents for this schema; it stays text if that takes a repair that is not allowed."""
+        """Return the value of a text for this schema; the text itself if that takes a repair that is not allowed."""
         value = values.read(text, schema, root, nulls=nulls)
         if "0" in text and _DECIMAL(text) and LEADING_ZEROS in allowed:
             dated = values.read(text, schema, root, nulls=nulls, zeros=True)
@@ -151,7 +151,7 @@ class CallArguments:
         """Add an argument's value; a second one must be the same."""
         try:
             values.refuse_other(self.by_name, parameter, value)
-        except values.GivenTwice as e:
+        except values.DuplicateKey as e:
             raise Damage("ambiguous_call", f"parameter {e}", r.offset) from e
         self.by_name[parameter] = value
 

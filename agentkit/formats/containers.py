@@ -7,26 +7,26 @@ from typing import Final
 
 _QUOTATION: Final = re.compile(r" {0,3}> ?").match
 _ITEM: Final = re.compile(r" {0,3}(?:[-+*]|\d{1,9}[.)])( +|\Z)").match
-CODE: Final = 4  # columns: what is indented by as many, is code, and no fence
+CODE: Final = 4  # columns: text indented by as many is code, and no fence
 _TAB: Final = 4
 FENCES: Final = ("```", "~~~")
 _NARROWEST: Final = 2  # columns: a marker and a blank
 
 Boxes = tuple[int, ...]
-"""Containers, the outermost first: how far the text of a list's item is indented in it; 0 for a quotation; negative if
-only the indentation was seen, which may be that of an item in whose first line the fence is not, or mean nothing."""
+"""Containers, the outermost first: the indentation of a list item's text; 0 for a quotation; negative for indentation
+without a marker, which may belong to an item that began in an earlier line, or mean nothing."""
 
 
 class Containers:
-    """The containers of the open fence, as its own line shows them: an indented one is in an item, to which it belongs.
+    """The containers of the open fence, as its own line shows them: an indented fence belongs to an item.
 
-    A fence ends with its container: with an empty line without the quotation's mark, and, in an item, with the next
-    item or with text that is not indented. Unless that text is directly below the fence's opening: this model does not
-    indent what is in the item, so that it does not end there.
+    A fence ends with its container: in a quotation at an empty line without its mark, in an item at the next item or
+    at text without indentation. Text without indentation directly below the fence's opening ends nothing: this model
+    does not indent the text of items.
 
-    Text without the quotation's mark is still code if no empty line is before it (`bare`), but the next fence then
-    opens, unless it has the mark; and if other code had it (`lapsed`), the next empty line ends the fence. `first` is
-    whether this is the first line in the fence.
+    Text without the quotation's mark is still code if no empty line precedes it (`bare`), but the next fence without
+    the mark then opens a block; if earlier code had the mark (`lapsed`), the next empty line ends the fence. `first` is
+    True in the first line of the fence.
     """
 
     __slots__ = ("bare", "boxes", "first", "lapsed")
@@ -36,31 +36,31 @@ class Containers:
 
     @property
     def width(self) -> int:
-        """How far what is in the containers is indented, without marks of quotations."""
+        """The indentation of the containers' text, without marks of quotations."""
         return sum(map(abs, self.boxes))
 
     def surrounds(self, start: str) -> bool:
-        """Whether a line with this beginning is in the fence, if it is not indented more than its container."""
-        n, rest = _continued(self.boxes, start)
+        """Return True if a line with this beginning is in the fence, without more indentation than its container's."""
+        n, rest = _open_containers(self.boxes, start)
         return n == len(self.boxes) and not rest.strip()
 
-    def over(self, start: str, said: str, *, closes: bool) -> bool:
-        """Whether the fence is over before this line, which is then outside of it.
+    def ends_before(self, start: str, text: str, *, closes: bool) -> bool:
+        """Return True if the fence ends before this line, which is then outside of it.
 
         Args:
             start: the line's white space and markers.
-            said: the beginning of its text, if any.
+            text: the beginning of its text, if any.
             closes: it would be the fence's end.
         """
-        n, rest = _continued(self.boxes, start)
-        blank = not said and not rest.strip()
+        n, rest = _open_containers(self.boxes, start)
+        blank = not text and not rest.strip()
         first, self.first = self.first, self.first and blank and min(self.boxes, default=0) < 0
         if n == len(self.boxes):
             return False
         sure = tuple(box for box in self.boxes if box >= 0)
-        if self.boxes[n] < 0 and _continued(sure, start)[0] == len(sure):
-            return self._less_indented(sure, said, first=first, closes=closes or blank)
-        fence, quoted, begun = said[:3] in FENCES, 0 in self.boxes[n:], bool(_begun(rest)[0])
+        if self.boxes[n] < 0 and _open_containers(sure, start)[0] == len(sure):
+            return self._less_indented(sure, text, first=first, closes=closes or blank)
+        fence, quoted, begun = text[:3] in FENCES, 0 in self.boxes[n:], bool(_containers_in(rest)[0])
         if self.bare:
             return fence or (self.lapsed and blank)
         if blank or closes:
@@ -73,10 +73,10 @@ class Containers:
             self.boxes = ()
         return False
 
-    def _less_indented(self, sure: Boxes, said: str, *, first: bool, closes: bool) -> bool:
-        """Whether the fence is over before a line that is only less indented: it may be outside of an item, or code."""
+    def _less_indented(self, sure: Boxes, text: str, *, first: bool, closes: bool) -> bool:
+        """Return True if the fence ends before a line that is only less indented: outside of an item, or code."""
         if self.bare or closes:
-            return self.bare and said[:3] in FENCES
+            return self.bare and text[:3] in FENCES
         if first:
             self.boxes = sure
         else:
@@ -85,9 +85,9 @@ class Containers:
 
 
 def around(start: str) -> Containers | None:
-    """The containers of a fence in whose line this white space and these markers are before it, if any."""
-    whole = _expanded(start)
-    begun, rest = _begun(whole.lstrip(" "))
+    """Return the containers of a fence with this white space and these markers before it in its line, if any."""
+    whole = _expand(start)
+    begun, rest = _containers_in(whole.lstrip(" "))
     indent = len(whole) - len(whole.lstrip(" "))
     if begun and begun[0]:
         begun = (indent + begun[0], *begun[1:])
@@ -97,9 +97,9 @@ def around(start: str) -> Containers | None:
     return Containers(boxes) if boxes else None
 
 
-def _continued(boxes: Boxes, start: str) -> tuple[int, str]:
-    """How many of the containers a line is in, and the rest of its beginning."""
-    rest = _expanded(start)
+def _open_containers(boxes: Boxes, start: str) -> tuple[int, str]:
+    """Return the number of containers that a line is in, and the rest of its beginning."""
+    rest = _expand(start)
     for n, indent in enumerate(boxes):
         if indent and len(rest) - len(rest.lstrip(" ")) >= abs(indent):
             rest = rest[abs(indent) :]
@@ -111,16 +111,16 @@ def _continued(boxes: Boxes, start: str) -> tuple[int, str]:
 
 
 def columns(space: str) -> int:
-    """How wide white space is at the beginning of a line."""
-    return len(_expanded(space))
+    """Return the width of white space at the beginning of a line."""
+    return len(_expand(space))
 
 
-def _expanded(start: str) -> str:
+def _expand(start: str) -> str:
     return start.replace("\r", "").expandtabs(_TAB)
 
 
-def _begun(rest: str) -> tuple[Boxes, str]:
-    """The containers that begin in this beginning of a line, and what is left of it."""
+def _containers_in(rest: str) -> tuple[Boxes, str]:
+    """Return the containers that begin in this beginning of a line, and the rest of it."""
     found: list[int] = []
     while True:
         if mark := _QUOTATION(rest):

@@ -1,4 +1,4 @@
-"""Control tokens: what a model family's chat template or tokenizer reads as special, anywhere in a text.
+"""Control tokens: the strings that a model family's chat template or tokenizer reads as special, anywhere in a text.
 
 A server that tokenizes its rendered prompt with special tokens treats each of them as real, even inside a tool's result
 or description: it ends the turn or begins another one. Data, and the pattern that finds it; knows no format.
@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Final
 
 MARK: Final = "\u206f"
-"""Cuts what must not be read whole. Invisible, part of no token, and deprecated since Unicode 3: no other text has it.
+"""Cuts text that must not be read. Invisible, part of no token, and deprecated since Unicode 3: no other text has it.
 
 It comes after the first character, as in `<MARK|im_end|>`: a model that copies it and one that leaves it out both
 pass on the original. Where data have it all the same, every run of it is shown one longer, and made one shorter again.
@@ -34,7 +34,7 @@ SERIES: Final[Mapping[tuple[str, str], str]] = {
     ("[UNUSED_TOKEN_", "]"): "tokenizer_config.json of internlm/internlm2_5-7b-chat: its turns are 141 to 146",
     ("[control_", "]"): "tokenizer_config.json of mistralai/Mistral-7B-Instruct-v0.3",
 }
-"""Tokens that a family numbers, by what is before and after the number, each with its source."""
+"""Tokens that a family numbers, by the text before and after the number, each with its source."""
 
 FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     # tokenizer.model and chat template of meta-llama/Llama-2-7b-chat-hf
@@ -124,59 +124,59 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
 """Other tokens, by family, each with its source. A tag among them (`<img>`) is one only to the letter: no attribute."""
 
 FIRST: Final = "<[]>"
-"""What tokens begin with."""
+"""The first characters of tokens."""
 
 
 @cache
 def tokens() -> tuple[str, ...]:
-    """Every listed token, the longer ones first."""
+    """Return every listed token, the longer ones first."""
     found = {token for family in FAMILIES.values() for token in family}
     return tuple(sorted(found, key=lambda t: (-len(t), t)))
 
 
 @cache
 def pattern() -> str:
-    """A regular expression for any of them."""
+    """Return a regular expression for any control token."""
     series = (rf"{re.escape(before)}\d{{1,6}}{re.escape(after)}" for before, after in SERIES)
     return "|".join([PIPED, *series, *map(re.escape, tokens())])
 
 
 @cache
-def _compiled() -> re.Pattern[str]:
+def _regex() -> re.Pattern[str]:
     return re.compile(pattern())
 
 
 def token_in(text: str) -> str:
-    """The first control token in a text; empty if there is none."""
-    found = _compiled().search(text)
+    """Return the first control token in a text; empty if there is none."""
+    found = _regex().search(text)
     return found[0] if found else ""
 
 
 _RUN: Final = re.compile(f"{MARK}({MARK}*)")
 
 
-def lengthened(text: str) -> str:
-    """A text in which every run of marks that it already has is one longer, so that no other mark looks like one."""
+def lengthen_marks(text: str) -> str:
+    """Return the text with every run of marks in it one longer, so that added marks differ from them."""
     return _RUN.sub(rf"{MARK}\g<0>", text) if MARK in text else text
 
 
 def restore(value: Any) -> Any:
-    """A JSON value in which every string and key that passes on quarantined text has the original characters.
+    """Return a JSON value with the original characters in every string and key that passes on quarantined text.
 
     For the arguments of calls in text, whose model reads results quarantined; a native model reads them as they are.
 
     >>> restore({"text": f"ends with <{MARK}|im_end|>"})
     {'text': 'ends with <|im_end|>'}
     """
-    return in_strings(value, _shortened)
+    return in_strings(value, _shorten_marks)
 
 
-def _shortened(text: str) -> str:
+def _shorten_marks(text: str) -> str:
     return _RUN.sub(r"\1", text) if MARK in text else text
 
 
 def in_strings(value: Any, change: Callable[[str], str]) -> Any:
-    """A JSON value with every string and key in it changed."""
+    """Return a JSON value with every string and key in it changed."""
     match value:
         case str():
             return change(value)

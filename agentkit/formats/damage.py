@@ -1,9 +1,9 @@
-"""What happens after damage: a damaged call is one error up to the next edge.
+"""The end of a damaged call, which is one error up to the next edge.
 
 That is its own end, the next opening, its section's end, the end of the text or, if the format has neither a call's end
-nor a section's end, an empty line. What follows in that reply is read and answered, and does not run (`Calls`) unless
-the damage is an internal error of ours: a wrong guess of where the damage ends can only mislabel an error. Knows the
-call in progress, the openers and the reader.
+nor a section's end, an empty line. Later calls of that reply are read and answered, and do not run (`Calls`) unless
+the damage is an internal error: a wrong guess of where the damage ends can only mislabel an error. Knows the call in
+progress, the openers and the reader.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from typing import Final
 
 from agentkit.formats.call import CallReader
-from agentkit.formats.edges import edge_of
+from agentkit.formats.edges import edge_delimiter
 from agentkit.formats.format import Shape, Tag
 from agentkit.formats.openers import Openers
 from agentkit.formats.reader import Damage, Reader, Wait
@@ -20,14 +20,14 @@ from agentkit.formats.reader import Damage, Reader, Wait
 _OVERLAP: Final = 2048  # characters: longer than any edge with its white space
 
 
-def over_damage(r: Reader, openers: Openers, call: CallReader, damage: Damage) -> Wait:
+def skip_damage(r: Reader, openers: Openers, call: CallReader, damage: Damage) -> Wait:
     """Consume the rest of a damaged call, up to the next edge; its own end belongs to it."""
     if r.offset == r.mark:
         yield from r.more()
-        r.at = min(r.at + 1, len(r.buf))  # what opens it is not the next edge
+        r.at = min(r.at + 1, len(r.buf))  # its own opening is not the next edge
     if damage.ended:
         r.at = len(r.buf)
-    edges = openers.derived(_edges, call.shape)
+    edges = openers.derive(_edges, call.shape)
     while True:
         size = len(r.buf)
         found = edges.search(r.buf, r.at)
@@ -41,7 +41,7 @@ def over_damage(r: Reader, openers: Openers, call: CallReader, damage: Damage) -
 
 
 def _edges(openers: Openers, shape: Shape) -> re.Pattern[str]:
-    """What ends a damaged call of this shape."""
+    """Return a pattern for the edges that end a damaged call of this shape."""
     last, section = shape.call[-1], shape.section
     ends = _edge(last) if len(shape.call) > 1 and isinstance(last, str | Tag) else ""
     close = _edge(section.close) if section is not None else ""
@@ -52,4 +52,4 @@ def _edges(openers: Openers, shape: Shape) -> re.Pattern[str]:
 
 
 def _edge(edge: str | Tag) -> str:
-    return "" if isinstance(edge, str) and not edge.strip() else edge_of(edge).whole.pattern
+    return "" if isinstance(edge, str) and not edge.strip() else edge_delimiter(edge).regex.pattern

@@ -1,4 +1,4 @@
-"""What a format's calls and sections begin and end with: its literals and tags as they are read, common or not.
+"""The edges of a format's calls and sections: the literals and tags at which they begin and end, common or not.
 
 Knows the declarations, but neither the tools nor the text.
 """
@@ -24,24 +24,24 @@ from agentkit.formats.reader import Delimiter, any_beginning, any_of, beginnings
 from agentkit.formats.tags import closing, tag
 
 
-def edge_of(edge: str | Tag) -> Delimiter:
-    """An edge of a call or a section as a delimiter; one that ends with a closing tag, as tags are read."""
-    return tag(edge.name, closing=edge.closing) if isinstance(edge, Tag) else _edge_of(edge.strip())
+def edge_delimiter(edge: str | Tag) -> Delimiter:
+    """Return the delimiter of an edge; a closing tag at its end is read as any tag is."""
+    return tag(edge.name, closing=edge.closing) if isinstance(edge, Tag) else _edge_delimiter(edge.strip())
 
 
 @cache
-def _edge_of(edge: str) -> Delimiter:
-    bracket, behind_it = ("]", edge[1:].strip()) if _BRACKET_FIRST(edge) else ("", edge)
-    before, slash, name = behind_it.rpartition("</")
+def _edge_delimiter(edge: str) -> Delimiter:
+    bracket, after_bracket = ("]", edge[1:].strip()) if _BRACKET_FIRST(edge) else ("", edge)
+    before, slash, name = after_bracket.rpartition("</")
     if slash and name.endswith(">"):
         own = closing(name[:-1])
-        whole = pattern(before) + own.whole.pattern
-        part = rf"{beginnings(before)}|{pattern(before)}\s{{0,1024}}(?:{own.begun[3:-3]})"
+        whole = pattern(before) + own.regex.pattern
+        part = rf"{beginnings(before)}|{pattern(before)}\s{{0,1024}}(?:{own.beginning})"
     elif bracket:
-        whole, part = pattern(behind_it), beginnings(behind_it)
+        whole, part = pattern(after_bracket), beginnings(after_bracket)
     else:
         return literal(edge)
-    if bracket:  # the token after it says that the list is over, with the bracket or without it
+    if bracket:  # the token after it says that the list ends, with the bracket or without it
         whole, part = rf"(?:\]\s{{0,1024}})?{whole}", rf"(?:\]\s{{0,1024}})?(?:{part})"
     return Delimiter(whole, part, re.IGNORECASE)
 
@@ -50,13 +50,13 @@ _BRACKET_FIRST: Final = re.compile(r"\]\s*(?=<[|/]|```)").match
 
 
 def begins(own: str | Tag, edge: str | Tag) -> bool:
-    """Whether this is the section's own end, or the beginning of it."""
+    """Return True for the section's own end, or the beginning of it."""
     return own == edge or (isinstance(own, str) and isinstance(edge, str) and own.startswith(edge))
 
 
 @cache
 def lists_of(format: Format) -> tuple[Shape, ...]:
-    """Lists of envelopes between the literals of one call: models put all their calls there, as JSON's own list."""
+    """Return shapes for JSON lists of envelopes between the literals of one call: models put all their calls there."""
     found = []
     for shape in format.shapes:
         match shape.call:
@@ -68,7 +68,7 @@ def lists_of(format: Format) -> tuple[Shape, ...]:
 
 @cache
 def closers(format: Format) -> tuple[str | Tag, ...]:
-    """What closes calls of this format, and the turn after them."""
+    """Return the edges that end calls of this format, and the turn after them."""
     found: dict[str | Tag, None] = dict.fromkeys(format.ends)
     for shape in format.shapes:
         edges = [shape.call[-1], shape.section.close if shape.section is not None else ""]
@@ -76,30 +76,30 @@ def closers(format: Format) -> tuple[str | Tag, ...]:
     return tuple(sorted(found, key=lambda edge: -len(edge if isinstance(edge, str) else edge.name)))
 
 
-def unclosed(text: str, closers_of: Mapping[str, Sequence[str | Tag]]) -> bool:
-    """Whether a call with which a text begins does not end in it; False if calls of these formats have no such ends."""
+def is_unclosed(text: str, closers_of: Mapping[str, Sequence[str | Tag]]) -> bool:
+    """Return True if a call at a text's start does not end in it; False if these formats' calls have no such end."""
     ends = [edge_text(edge).strip().removesuffix(">") for own in closers_of.values() for edge in own]
     return bool(ends) and not any(end in text for end in ends)
 
 
 def _closes(edge: str | Tag) -> bool:
-    """Whether only the end of a call is written like this; a fence is the end of one if a token follows it."""
-    return not weak(edge) or (fenced(edge) and isinstance(edge, str) and "<" in edge)
+    """Return True if only a call's end is written like this; a fence is one if a token follows it."""
+    return not weak(edge) or (is_fence(edge) and isinstance(edge, str) and "<" in edge)
 
 
 def is_list(shape: Shape) -> bool:
-    """Whether calls of this shape are recognizable only in their section, as JSON objects and Python calls are."""
+    """Return True if calls of this shape are recognizable only in their section: JSON objects and Python calls."""
     return shape.section is not None and isinstance(shape.call[0], Envelope | KeyEnvelope | PythonCall)
 
 
 @lru_cache(64)
 def one_of(texts: tuple[str, ...]) -> Delimiter:
-    """One of several literals: those of a set of formats, for any tools."""
+    """Return the delimiter of one of several literals: those of a set of formats, for any tools."""
     return Delimiter(any_of(texts), any_beginning(texts) or r"(?!)")
 
 
 def opener(edge: str) -> str:
-    """The beginning of a literal at which prose stops: up to its first white space or JSON bracket."""
+    """Return the beginning of a literal at which prose stops: up to its first white space or JSON bracket."""
     word = edge.split()[0]
     found = re.match(r"(.[^\[{]{2,})[\[{]", word)
     return found[1] if found and not found[1].isalnum() else word
@@ -110,19 +110,19 @@ _COMMON: Final = ("", "[", "{", "]", "}", "<tool>")
 
 
 def weak(edge: str | Tag) -> bool:
-    """Whether this is common in prose, so that only an offered tool's name makes it the start of a call."""
-    return not isinstance(edge, Tag) and (edge.strip() in _COMMON or (fenced(edge) and not _LABELLED(edge.strip())))
+    """Return True if this is common in prose, so that only an offered tool's name makes it the start of a call."""
+    return not isinstance(edge, Tag) and (edge.strip() in _COMMON or (is_fence(edge) and not _LABELLED(edge.strip())))
 
 
 @cache
 def marked(shape: Shape) -> bool:
-    """Whether a call of this shape has something that is not common in prose, before it or after it."""
+    """Return True if a call of this shape has an edge that is not common in prose."""
     edges = [part for part in shape.call if isinstance(part, str | Tag)]
     if shape.section is not None:
         edges += [shape.section.open, shape.section.close]
     return not all(weak(edge if isinstance(edge, Tag) else edge.strip("[]{} \n")) for edge in edges)
 
 
-def fenced(edge: object) -> bool:
-    """Whether this is the beginning of a code fence."""
+def is_fence(edge: object) -> bool:
+    """Return True for the beginning of a code fence."""
     return isinstance(edge, str) and edge.lstrip().startswith("```")

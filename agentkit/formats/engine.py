@@ -16,14 +16,14 @@ from agentkit.foreign import renamed
 from agentkit.formats import between
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.format import Format, Limits
-from agentkit.formats.lost import lost
+from agentkit.formats.lost_calls import answer_lost_call
 from agentkit.formats.nextcall import next_at_once
 from agentkit.formats.openers import Opener, openers_of
+from agentkit.formats.prose_state import ProseState
 from agentkit.formats.prosereader import ProseReader
 from agentkit.formats.quoting import Quoting
-from agentkit.formats.reached import Reached
 from agentkit.formats.reader import CONSUMED, Damage, Reader, Wait
-from agentkit.formats.regions import aside, begun
+from agentkit.formats.regions import read_aside, read_opened_thinking
 from agentkit.formats.sequence import Calls
 from agentkit.schemas.typed.repairs import REPAIRS
 from agentkit.toolspec import InCode, ToolSpec
@@ -34,7 +34,7 @@ _ALL_REPAIRS: Final = frozenset(REPAIRS)
 
 
 def get(name: str | Format) -> Format:
-    """The format with this name or alias.
+    """Return the format with this name or alias.
 
     Raises:
         FormatError: there is none; the message says where the names are listed.
@@ -72,19 +72,19 @@ class Parser(Reader):
     """Find calls in one response, whole or streamed. One parser per response; never reused.
 
     Args:
-        formats: the format or formats in which calls count, as names or declarations; if two could open at the same
-            place, the one named first is tried first.
+        formats: the format or formats in which calls count, as names or declarations; of two that could open at the
+            same place, the first is tried first.
         tools: the offered tools: their tags, and the schemas that type the values.
         in_code: whether calls inside Markdown code spans and fenced blocks count: `ignore` leaves them text, `reply`
-            counts them in fenced blocks before which only calls are, `execute` counts them all, and also those in other
-            asides (`asides`: comments, examples, made-up results).
-        repairs: what may be repaired in a finished, otherwise unreadable body; each repair is named on its
-            `CallEnd`. What was streamed of a repaired call's arguments may end where the damage was found.
+            counts them in fenced blocks after nothing but calls, `execute` counts them all, and also those in other
+            asides (`asides`: comments, examples, invented results).
+        repairs: the repairs that may be made in a finished, otherwise unreadable body; each one is named on its
+            `CallEnd`. The streamed arguments of a repaired call may end where the damage was found.
         thinking: whether the text starts inside thinking, as when the prompt ended with `<think>`.
-        limits: limits on what is accepted.
+        limits: limits of calls and names.
         after: the closed parser of the text before an interruption, such as thinking, in the same response: code,
-            thinking and asides that were open at its end are still open, and a mark that was not over continues. No
-            call reaches across, not even in what it begins with.
+            thinking and asides that were open at its end are still open, and a run of marks continues. No call
+            continues, nor does its opening.
 
     Raises:
         FormatError: no format, no repair or no `in_code` is called so, a tool is not a `ToolSpec`, or `after` is not
@@ -95,7 +95,7 @@ class Parser(Reader):
     `internal_error` of the call in which it appeared, and is logged.
     """
 
-    __slots__ = ("calls", "faulty", "left", "prose", "run", "told")
+    __slots__ = ("calls", "faulty", "overlap", "prose", "resume_state", "run")
 
     def __init__(
         self,
@@ -116,16 +116,16 @@ class Parser(Reader):
         fence = openers.fence if in_code == "reply" else None
         self.prose = ProseReader(self, openers, Quoting(off=in_code == "execute"), fence)
         self.calls = Calls(self, openers, self.prose)
-        self.told = 0  # how much of the text before is read once more, and told already
+        self.overlap = 0  # characters of the text before that are read once more
         self.faulty = -1  # the last call in which a bug of ours appeared
         inside = declared[0].thinking[0][1] if thinking and declared and declared[0].thinking else None
         if after is not None:
-            if after.left is None:
+            if after.resume_state is None:
                 raise FormatError("after=: expected a parser that is closed; close() returns its last events")
-            self.prose.follow(after.left)
-            self.begin_again(after.left.tail)
-            self.told = len(after.left.tail)
-        self.left: Reached | None = None  # once it is closed
+            self.prose.copy_from(after.resume_state)
+            self.begin_again(after.resume_state.tail)
+            self.overlap = len(after.resume_state.tail)
+        self.resume_state: ProseState | None = None  # once it is closed
         self.run = self._text(inside)
 
     def take(self, text: str) -> list[SourceEvent]:
@@ -143,9 +143,9 @@ class Parser(Reader):
             raise TypeError(f"feed() takes a string, found {type(text).__name__} {text!r:.60}")
 
     def close(self, text: str = "") -> list[SourceEvent]:
-        """The text has ended, after this last chunk if any: returns the last events. Closing twice is harmless.
+        """End the text, after this last chunk if any; returns the last events. Closing twice is harmless.
 
-        A text that is whole is read fastest by `close(text)`, as what is in it is never waited for.
+        A whole text is read fastest by `close(text)`, which never waits.
         """
         if self.ended and not text:
             return []
@@ -153,103 +153,104 @@ class Parser(Reader):
         short = self.base + len(self.buf) + len(text) <= self.limits.call  # no call in it can be too long
         events = [] if short else self.take(text)
         events += self._read_on(text if short else "", last=True)
-        while not self.ended:  # a call that was too long has been abandoned; read what came after it
+        while not self.ended:  # a call that was too long has been abandoned; read the text after it
             events += self._read_on("", last=True)
-        self.left = self.prose.left or self.prose.before("")
+        self.resume_state = self.prose.resume_state or self.prose.with_tail("")
         del self.calls, self.prose  # they refer to this parser: without them its memory is free at once
         return events
 
     def _read_on(self, text: str, *, last: bool = False) -> list[SourceEvent]:
-        """Read what has arrived with this chunk, and return its events. A call never sees what is beyond its limit.
+        """Read on with this chunk, and return its events. A call never sees text beyond its limit.
 
-        The only guard around reading: what raises in it is a bug of ours, and costs one call at most.
+        The only guard around reading: an exception in it is a bug of ours, and costs one call at most.
         """
-        self.hot = None
-        kept = self.kept
-        if kept is not None and self.base + len(self.buf) + len(text) > kept.room:
-            text = kept.within(text, self.base + len(self.buf))
+        self.fast_path = None
+        call_text = self.call_text
+        if call_text is not None and self.base + len(self.buf) + len(text) > call_text.room:
+            text = call_text.limit(text, self.base + len(self.buf))
         if self.at > CONSUMED:
             self.drop()
         self.buf += text
         if last:
-            self.ended = kept is None or not kept.surplus
+            self.ended = call_text is None or not call_text.surplus
         while True:
             try:
                 next(self.run)
             except StopIteration:
-                self.calls.settle()
+                self.calls.end_list()
                 break
             except Exception as fault:  # noqa: BLE001 - any bug costs one call, and ends no run
                 _LOG.exception("agentkit failed to read a model's text, at position %d", self.offset)
                 self.run = self._after_fault(fault)
                 continue
-            if (kept := self.kept) is None or not kept.surplus:
+            if (call_text := self.call_text) is None or not call_text.surplus:
                 break
             self.run = self._after_too_long()
         events, self.out = self.out, []
-        if self.held >= 0:
-            events, self.out = events[: self.held], events[self.held :]
-            self.hot, self.held = None, 0
-        return self._untold(events) if self.told else events
+        if self.list_start >= 0:
+            events, self.out = events[: self.list_start], events[self.list_start :]
+            self.fast_path, self.list_start = None, 0
+        return self._without_overlap(events) if self.overlap else events
 
-    def _untold(self, events: Iterable[SourceEvent]) -> list[SourceEvent]:
-        """The events without what was told of the text before: no call is in that."""
-        untold = []
+    def _without_overlap(self, events: Iterable[SourceEvent]) -> list[SourceEvent]:
+        """Return the events without those that were emitted for the text before: no call is in that."""
+        kept = []
         for event in events:
-            if self.told and isinstance(event, Text | Thinking | Markup | InventedResult):
-                said = event.text[self.told :]
-                self.told -= len(event.text) - len(said)
-                event = event._replace(text=said)
-                if not said:
+            if self.overlap and isinstance(event, Text | Thinking | Markup | InventedResult):
+                new = event.text[self.overlap :]
+                self.overlap -= len(event.text) - len(new)
+                event = event._replace(text=new)
+                if not new:
                     continue
-            untold.append(event)
-        return untold
+            kept.append(event)
+        return kept
 
     def _after_fault(self, fault: Exception) -> Wait:
-        """Answer for the call in which a bug of ours appeared, and continue after it.
+        """Answer the call in which a bug of ours appeared, and continue after it.
 
-        If it appeared outside a call, or again while the call was answered for, at least one character is skipped.
+        If it appeared outside a call, or again while the call was answered, at least one character is skipped.
         """
         again, self.faulty = self.faulty == self.calls.count, self.calls.count
-        if self.kept is None:
-            self.open()
+        if self.call_text is None:
+            self.begin_call()
         call = self.calls.call
         message = f"agentkit failed to read this call ({type(fault).__name__}: {str(fault)[:200]})"
         damage = Damage("internal_error", message, self.offset)
         if call is not None and not again:
-            yield from self.calls.damaged(call, damage)
+            yield from self.calls.handle_damage(call, damage)
         else:
             if self.offset == self.mark:
                 yield from self.more()
                 self.at = min(self.at + 1, len(self.buf))
-            self.calls.refuse(call or self.calls.unknown(), damage, self.raw())
-        self.calls.over()
+            self.calls.refuse(call or self.calls.unknown_call(), damage, self.raw())
+        self.calls.close_call()
         if self.at < len(self.buf) or not self.ended:
             yield from self._text()
 
     def _after_too_long(self) -> Wait:
-        """Answer for a call that is longer than it may be; what follows may be inside it, so that all of it is text."""
+        """Answer a call that is longer than it may be; all later text may be inside it, and is text."""
         message = f"the call is longer than {self.limits.call} characters; what follows is not read"
-        self.hot, self.at = None, len(self.buf)
-        self.calls.refuse(self.calls.call or self.calls.unknown(), Damage("limit", message, self.offset), self.raw())
-        self.calls.over()
+        self.fast_path, self.at = None, len(self.buf)
+        call = self.calls.call or self.calls.unknown_call()
+        self.calls.refuse(call, Damage("limit", message, self.offset), self.raw())
+        self.calls.close_call()
         while True:
-            self.say(Text, len(self.buf))
+            self.emit(Text, len(self.buf))
             if self.ended:
                 return
             yield
 
     def _inside(self, thinking: str | None) -> Wait:
-        """What the text starts inside of, up to its end, if anything; else a byte order mark."""
+        """Read the rest of the region in which the text starts, if any; else a byte order mark."""
         if thinking:
-            yield from begun(self.prose, thinking)
-        elif self.prose.within is not None:
-            yield from self.prose.within(self.prose)
+            yield from read_opened_thinking(self.prose, thinking)
+        elif self.prose.continuation is not None:
+            yield from self.prose.continuation(self.prose)
         elif not self.offset and self.buf.startswith(_MARK):
-            self.say(Text, len(_MARK))
+            self.emit(Text, len(_MARK))
 
     def _text(self, thinking: str | None = None) -> Wait:
-        """Text and calls in turn, to the text's end; it may start inside `thinking`."""
+        """Read text and calls in turn, to the text's end; it may start inside `thinking`."""
         yield from self._inside(thinking)
         after_call, before, stuck = False, -1, 0
         while not (after_call and self.ended and self.at >= len(self.buf)):
@@ -263,16 +264,16 @@ class Parser(Reader):
             if entries is None:
                 return
             after_call = False
-            if self.held >= 0 and not self.calls.continues(entries):
-                self.calls.settle()
+            if self.list_start >= 0 and not self.calls.continues(entries):
+                self.calls.end_list()
             for entry in entries:
                 if entry.kind == "parameter" or (entry.weak and self.prose.other is not None):
                     continue  # outside of a call; in damaged JSON
                 apart = entry.kind == "markup" and self.calls.section is None and self.offset >= 0
-                if apart and (yield from lost(self.calls, entries)):
+                if apart and (yield from answer_lost_call(self.calls, entries)):
                     after_call = True  # it opens a call or a section, even if the first one is damaged
                     break
-                if self.calls.at_once(entry) or (yield from self._enter(entry)):
+                if self.calls.read_at_once(entry) or (yield from self._enter(entry)):
                     after_call = entry.kind not in ("thinking", "answer", "markup", "aside")
                     after_call |= entry.kind == "aside" and self.calls.section is not None  # which it does not end
                     break
@@ -280,10 +281,10 @@ class Parser(Reader):
                 after_call = yield from self._opens_nothing(entries)
 
     def _opens_nothing(self, entries: Sequence[Opener]) -> Generator[None, None, bool]:
-        """Nothing that was tried here is a call: at least one character is text; True if a call is answered for."""
-        if self.held >= 0:
-            self.calls.settle(unread=True, cut=self.calls.may_continue())
-        if self.offset >= 0 and (yield from lost(self.calls, entries)):
+        """Emit at least one character as text, as no call opens here; True if a call is answered."""
+        if self.list_start >= 0:
+            self.calls.end_list(unread=True, cut=self.calls.may_continue())
+        if self.offset >= 0 and (yield from answer_lost_call(self.calls, entries)):
             return True
         self.calls.section = None
         if self.calls.before:
@@ -296,7 +297,7 @@ class Parser(Reader):
         return False
 
     def _enter(self, entry: Opener) -> Generator[None, None, bool]:
-        """Try to read what opens here; False, with nothing consumed, if it is text after all.
+        """Try to read the call or region that opens here; False, with nothing consumed, if it is text.
 
         It is not a separate generator: each one that a chunk has to go through costs time.
         """
@@ -306,11 +307,11 @@ class Parser(Reader):
 _READERS: Final[Mapping[str, Callable[[Calls, Opener], Generator[None, None, bool]]]] = {
     "call": Calls.read,
     "section": Calls.read,
-    "close": between.section_end,
-    "thinking": between.token,
-    "answer": between.token,
-    "markup": between.token,
-    "aside": lambda calls, entry: aside(calls.prose, entry.aside),
-    "fence": lambda calls, _: between.fence(calls),
+    "close": between.read_section_end,
+    "thinking": between.read_marker,
+    "answer": between.read_marker,
+    "markup": between.read_marker,
+    "aside": lambda calls, entry: read_aside(calls.prose, entry.aside),
+    "fence": lambda calls, _: between.read_fence(calls),
 }
-"""What reads what opens, by its kind; a parameter opens nothing that can be read."""
+"""The reader of each kind of opener; a parameter opens nothing that can be read."""

@@ -1,4 +1,4 @@
-"""How text is written so that it is read back exactly: attributes, raw values, CDATA.
+"""Text written so that it is read back exactly: attributes, raw values, CDATA.
 
 Knows values and the tools; depends on no format and no part.
 """
@@ -21,29 +21,29 @@ CDATA_AT_START = re.compile(r"\s*<!\[CDATA\[")
 
 
 def attribute(text: str) -> str:
-    """Text as an attribute's value, for double quotes."""
+    """Return text as an attribute's value, for double quotes."""
     return _ATTRIBUTE_UNSAFE.sub(lambda m: _ATTRIBUTE_ESCAPES[m[0]], text)
 
 
 def raw_value(text: str) -> str:
-    """Text as a raw value: unchanged, or in CDATA if it begins like that."""
+    """Return text as a raw value: unchanged, or in CDATA if it begins like CDATA."""
     if CDATA_AT_START.match(text):
         return cdata(text)
     return f"\n{text}" if text.startswith(("\n", "\r\n")) else text  # the first newline is not part of a value
 
 
 def cdata(text: str) -> str:
-    """Text that is read back exactly, regardless of what it contains."""
+    """Return text that is read back exactly, regardless of what it contains."""
     return f"{CDATA_OPEN}{text.replace(CDATA_CLOSE, ']]' + CDATA_CLOSE + CDATA_OPEN + '>')}{CDATA_CLOSE}"
 
 
 def reads_as_null(value: Any) -> bool:
-    """Whether this is a string that would be read as null unless it is marked as literal text."""
+    """Return True for a string that would be read as null unless it is marked as literal text."""
     return isinstance(value, str) and value in ("null", "None", "NULL")
 
 
 def text_of(value: Any, parameter: str, tool: ToolSpec, *, nulls: bool = False) -> str | None:
-    """The value as text; None for a null that text cannot distinguish from a string."""
+    """Return the value as text; None for a null that text cannot distinguish from a string."""
     schema, root = tool.schema_of(parameter), tool.parameters
     try:
         return values.write(value, schema, root, nulls=nulls)

@@ -13,7 +13,7 @@ from typing import ClassVar, Final, Literal
 
 from agentkit.checks.bounds import refuse, whole
 from agentkit.errors import FormatError
-from agentkit.formats.declaring import unsafe_close, unseen, what_is_wrong
+from agentkit.formats.declaration_checks import blank_literals, fault_in_call, unsafe_close
 from agentkit.schemas.typed.literals import MAX_DEPTH
 from agentkit.toolspec import Layout
 
@@ -69,7 +69,7 @@ class NameTag:
 
 
 class CallBody:
-    """Slot: a call's arguments. What all kinds of body have in common; `label` is the kind's name in listings.
+    """Slot: a call's arguments. The base of all kinds of body; `label` is the kind's name in listings.
 
     `raw` says that values are written as text, `may_be_empty` that the body may be empty.
     """
@@ -81,12 +81,12 @@ class CallBody:
 
     @property
     def textual(self) -> bool:
-        """Whether values are written as text, so that their types come from the tool's schema."""
+        """True if values are written as text, so that their types come from the tool's schema."""
         return self.raw
 
     @property
     def start(self) -> str:
-        """What it begins with; empty if it never directly follows a tool's name."""
+        """The body's beginning; empty if it never directly follows a tool's name."""
         return ""
 
 
@@ -132,7 +132,7 @@ class Pairs(CallBody):
 
     @property
     def start(self) -> str:
-        """What it begins with."""
+        """The literal before a key."""
         return self.key
 
 
@@ -144,7 +144,7 @@ class Json(CallBody):
 
     @property
     def start(self) -> str:
-        """What it begins with."""
+        """The opening brace."""
         return "{"
 
 
@@ -183,7 +183,7 @@ class Skip:
 
     With `tokens`, the characters may contain these control tokens, but no other one and no `=`; without, neither the
     call's own first literal, nor its section's, nor an empty line. There another header would begin, and the name
-    before it would be run with what follows the other one.
+    before it would be run with that call's arguments.
     """
 
     written: str
@@ -204,12 +204,12 @@ class Braced(CallBody):
 
     @property
     def textual(self) -> bool:
-        """Whether every value is written as a string, regardless of its type."""
+        """True if every value is written as a string, regardless of its type."""
         return not self.typed
 
     @property
     def start(self) -> str:
-        """What it begins with."""
+        """The opening brace."""
         return "{"
 
 
@@ -277,11 +277,11 @@ FormatPart = (
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What surrounds a run of calls.
+    """The opening and the end around a run of calls.
 
     Args:
-        open: how it starts; it counts only if a call follows.
-        close: how it ends; empty if nothing marks the end.
+        open: the literal or tag that opens it; it counts only if a call follows.
+        close: the literal or tag that ends it; empty without one.
         each: whether each call is written in a separate section.
     """
 
@@ -291,23 +291,23 @@ class Section:
 
     @property
     def start(self) -> str:
-        """How its opening is written: a tag on a separate line, a literal unchanged."""
+        """The opening as it is written: a tag on a separate line, a literal unchanged."""
         return f"{edge(self.open)}\n" if isinstance(self.open, Tag) else self.open
 
     @property
     def end(self) -> str:
-        """How its end is written."""
+        """The end as it is written."""
         return f"\n{edge(self.close)}" if isinstance(self.close, Tag) else self.close
 
 
 def edge(part: str | Tag) -> str:
-    """A section's opening or closing as text."""
+    """Return a section's opening or closing as text."""
     return f"<{'/' if part.closing else ''}{part.name}>" if isinstance(part, Tag) else part
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One way in which a format writes calls: the parts of one call, and what surrounds a run of them."""
+    """One way in which a format writes calls: the parts of one call, and the section around a run of them."""
 
     call: tuple[FormatPart, ...]
     section: Section | None = None
@@ -319,13 +319,13 @@ class Shape:
 
     @property
     def opening(self) -> FormatPart:
-        """What comes first: the section's opening, otherwise what the call starts with."""
+        """The section's opening; without a section, the part that the call starts with."""
         return self.section.open if self.section is not None else self.first
 
 
 @dataclass(frozen=True, slots=True)
 class ResultShape:
-    """How a tool's result is shown to the model: text around the result, with `{name}`, `{id}` and `{status}` slots."""
+    """The form of a tool's result for the model: text around the result, with `{name}`, `{id}` and `{status}` slots."""
 
     open: str
     close: str
@@ -342,24 +342,24 @@ THINK = (("<think>", "</think>"), ("<thinking>", "</thinking>"))
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How calls look in text: one declaration, read in three directions.
+    """The form of calls in text: one declaration, read in three directions.
 
     Args:
         name: its canonical name.
         call: the parts of one call, in order.
-        section: what surrounds a run of calls; None for calls without a section.
+        section: the opening and end around a run of calls; None for calls without a section.
         separator: written between two calls; when read, its characters other than white space are skipped there.
         also: other shapes in which the same models write calls: read, never written.
-        result: how results are shown to the model.
+        result: the form of results for the model.
         thinking: the tags around reasoning; a call inside them never counts.
-        answer: the tokens around a visible answer, or around text of others, in which nothing is a call.
-        markup: control tokens that are not shown between calls and text.
-        ends: tokens that end a turn and mean something else in prose: they are not shown after a call.
+        answer: the literals around a visible answer, or around text of others, in which nothing is a call.
+        markup: control tokens that are hidden between calls and text.
+        ends: tokens that end a turn and mean something else in prose: they are hidden after a call.
         aliases: other names of the same format.
         families: model families known to write it.
 
     Raises:
-        FormatError: calls written like this could not be told from each other or from text; says which part is wrong.
+        FormatError: calls written like this could not be distinguished from text or each other; names the wrong part.
     """
 
     name: str
@@ -380,9 +380,9 @@ class Format:
     def __post_init__(self) -> None:
         for shape in self.shapes:
             around = (edge(shape.section.open), edge(shape.section.close)) if shape.section is not None else None
-            if wrong := what_is_wrong(shape.call, around):
+            if wrong := fault_in_call(shape.call, around):
                 raise FormatError(f"format {self.name!r} cannot be declared: {wrong}")
-        wrong = unseen(thinking=self.thinking, answer=self.answer, markup=self.markup, ends=self.ends)
+        wrong = blank_literals(thinking=self.thinking, answer=self.answer, markup=self.markup, ends=self.ends)
         if wrong := wrong or unsafe_close(self.result.close):
             raise FormatError(f"format {self.name!r} cannot be declared: {wrong}")
 
@@ -393,7 +393,7 @@ class Format:
 
     @property
     def textual(self) -> bool:
-        """Whether values are written as text, so that their types come from the schema (and coercion is lenient)."""
+        """True if values are written as text, so that their types come from the schema (and coercion is lenient)."""
         return any(isinstance(p, CallBody) and p.textual for p in self.call)
 
     @property
@@ -403,7 +403,7 @@ class Format:
 
     @property
     def tagged(self) -> bool:
-        """Whether each tool has its own element, whose tag calls it."""
+        """True if each tool has its own element, whose tag calls it."""
         return any(isinstance(p, ToolElement) for p in self.call)
 
     @property
@@ -420,7 +420,7 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on what a parser accepts.
+    """Limits of a parser.
 
     Args:
         call: characters of one call; 10,000 or more, as this many may be searched for the end of a damaged call.

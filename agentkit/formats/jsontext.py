@@ -1,4 +1,4 @@
-"""JSON read as it streams: strictly, token by token, so that damage is detected at the character where it occurs.
+"""JSON read as it streams: strictly, one JSON token at a time, so that damage is detected at its first character.
 
 Knows the reader, no format. A value that has arrived completely is passed to the C decoder; only one that arrives in
 pieces is scanned here.
@@ -30,17 +30,17 @@ _ESCAPE_PART = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
 _CLOSERS: Final = {"{": "}", "[": "]", '"': '"'}
 _WINDOW: Final = 2048  # characters: most calls are shorter
 ESCAPED_UNIT: Final = re.compile(r"\\[u]").search
-"""Finds what may be half a surrogate pair; written so, it searches in two thirds of the time that `in` takes."""
+"""Finds escapes that may be half a surrogate pair; written so, it takes two thirds of the time of `in`."""
 _CUT: Final = 16  # characters: more than any literal or escape that a window may cut in two
 
 GOES_ON: Final = Delimiter(
     r'\s{0,16}(?:,\s{0,16}"|"[\w.-]{1,64}"\s{0,16}:)', r'\s{0,16}(?:,\s{0,16}|"[\w.-]{0,64}(?:"\s{0,16})?)?'
 )
-"""More of an object after the brace that closes it: after a doubled brace, nothing may be lost. Its comma may lack."""
+"""More of an object after its closing brace, with or without a comma: after a doubled brace, nothing may be lost."""
 
 
-OVER: Final = Delimiter(rf"\s|[<\[`|]|{PROSE}\n", rf"(?:{PROSE})?")
-"""What may follow the brace that closes a call without another end; anything else is more of a string or an object."""
+AFTER_BRACE: Final = Delimiter(rf"\s|[<\[`|]|{PROSE}\n", rf"(?:{PROSE})?")
+"""Text after the brace that closes a call without another end; any other text belongs to a string or an object."""
 
 _VALUE, _ITEM, _KEY_OR_END, _KEY, _COLON, _NEXT = range(6)
 _EXPECTED: Final = {
@@ -55,7 +55,7 @@ _EXPECTED: Final = {
 
 @dataclass(slots=True)
 class Span:
-    """One JSON value of the text: where it is (absolute offsets), and its value once it has been read.
+    """One JSON value of the text: its absolute offsets, and its value once it has been read.
 
     `loose` says that a string in it contained raw control characters, which JSON requires to be escaped.
     """
@@ -66,7 +66,7 @@ class Span:
     loose: bool = False
 
     def read(self, r: Reader) -> Any:
-        """The value.
+        """Return the value.
 
         Raises:
             Damage: an error that only the decoder detects: `invalid_json` for a number out of range, `ambiguous_call`
@@ -76,7 +76,7 @@ class Span:
             text = r.text(self.start, self.end)
             try:
                 self.value = values.load(text, strict=not self.loose, depth=r.limits.depth)
-            except values.GivenTwice as e:
+            except values.DuplicateKey as e:
                 raise Damage("ambiguous_call", str(e), self.start) from e
             except ValueError as e:
                 raise Damage("invalid_json", str(e), self.start) from e
@@ -96,27 +96,27 @@ def scan(r: Reader, index: int | None = None, parameter: str | None = None) -> G
         end.
     """
     yield from r.space()
-    span = _whole(r, index, parameter)
+    span = _scan_arrived(r, index, parameter)
     return span if span is not None else (yield from _Scan(r, index, parameter).run())
 
 
-def _whole(r: Reader, index: int | None, parameter: str | None) -> Span | None:
-    """The value as read by the C decoder, if all of it has already arrived."""
-    if (found := decoded(r, r.at)) is None:
+def _scan_arrived(r: Reader, index: int | None, parameter: str | None) -> Span | None:
+    """Return the value as read by the C decoder, if all of it has already arrived."""
+    if (found := decode_at(r, r.at)) is None:
         return None
     value, end, loose = found
     span = Span(r.offset, r.base + end, value, loose)
     if index is None:
         r.at = end
     else:
-        r.tell(end, index, parameter)
+        r.emit_argument(end, index, parameter)
     return span
 
 
-def decoded(r: Reader, at: int) -> tuple[Any, int, bool] | None:
-    """The value at an index of the buffer, where it ends, and whether it was read loosely; None if that is to be seen.
+def decode_at(r: Reader, at: int) -> tuple[Any, int, bool] | None:
+    """Return the value at an index of the buffer, its end, and whether it was read loosely; None if the scan must read.
 
-    It is an object, an array or a string that has arrived completely.
+    The value is an object, an array or a string that has arrived completely.
     """
     buf = r.buf
     closer = _CLOSERS.get(buf[at : at + 1])
@@ -134,7 +134,7 @@ def decoded(r: Reader, at: int) -> tuple[Any, int, bool] | None:
 
 
 def _decode(buf: str, at: int) -> tuple[Any, int, bool] | None:
-    """The value that starts at `at`, where it ends, and whether it was read loosely; None if it is not complete.
+    """Return the value that starts at `at`, its end, and whether it was read loosely; None if it is not complete.
 
     Tried on windows of growing size, so that a failed attempt costs in proportion to the value, not to the buffer.
     """
@@ -171,26 +171,26 @@ class _Scan:
         self.stack: list[str] = []
         self.loose = False
 
-    def settle(self) -> None:
+    def consume(self) -> None:
         if self.index is None:
             self.r.at = self.p
         else:
-            self.r.tell(self.p, self.index, self.parameter)
+            self.r.emit_argument(self.p, self.index, self.parameter)
 
     def pause(self, search: Search | None = None) -> None:
         """Consume up to `p` before waiting for more; text in which `search` finds nothing passes without a decision."""
-        self.settle()
+        self.consume()
         if self.r.ended:
             raise Damage("truncated_call", "the text ended inside the JSON", self.r.offset, ended=True)
         if search is not None and self.index is not None:
-            self.r.heat(search, None, self.index, self.parameter)
+            self.r.set_fast_path(search, None, self.index, self.parameter)
 
     def bad(self, state: int) -> Damage:
-        return self.refused(_EXPECTED[state])
+        return self.refusal(_EXPECTED[state])
 
-    def refused(self, wanted: str) -> Damage:
+    def refusal(self, wanted: str) -> Damage:
         at = self.r.base + self.p
-        self.settle()
+        self.consume()
         return Damage("invalid_json", f"expected {wanted}", at, got=True)
 
     def run(self) -> Generator[None, None, Span]:
@@ -207,13 +207,13 @@ class _Scan:
                 yield from self.string()
                 state = _COLON if state in (_KEY, _KEY_OR_END) else _NEXT
             else:
-                state = yield from self.token(state, c)
+                state = yield from self.symbol(state, c)
             if not self.stack and state == _NEXT:
-                self.settle()
+                self.consume()
                 return Span(start, self.r.offset, loose=self.loose)
 
-    def token(self, state: int, c: str) -> Generator[None, None, int]:
-        """Consume one token other than a string; returns the state after it."""
+    def symbol(self, state: int, c: str) -> Generator[None, None, int]:
+        """Consume one JSON token other than a string; returns the state after it."""
         if state in (_VALUE, _ITEM):
             if c in "{[":
                 return self.enter(c)
@@ -236,7 +236,7 @@ class _Scan:
 
     def enter(self, c: str) -> int:
         if len(self.stack) >= self.r.limits.depth:
-            raise self.refused(f"nesting of at most {self.r.limits.depth}")
+            raise self.refusal(f"nesting of at most {self.r.limits.depth}")
         self.stack.append("}" if c == "{" else "]")
         self.p += 1
         return _KEY_OR_END if c == "{" else _ITEM
@@ -267,7 +267,7 @@ class _Scan:
                 yield
                 self.p = self.r.at
             else:
-                raise self.refused("a JSON escape (a backslash is written \\\\)")
+                raise self.refusal("a JSON escape (a backslash is written \\\\)")
 
     def scalar(self, state: int) -> Generator[None, None, None]:
         while True:
@@ -277,9 +277,9 @@ class _Scan:
             whole = found.end() < len(self.r.buf) or self.r.ended
             if self.r.ended and found.end() >= len(self.r.buf):
                 self.r.cut = self.r.base + self.p
-            if found.end() - self.p > MAX_NUMBER:  # judged by what has arrived at the latest when it is too long
+            if found.end() - self.p > MAX_NUMBER:  # judged at this length at the latest, whatever follows
                 number = _DIGITS.fullmatch(found[0], 0, MAX_NUMBER)
-                raise self.refused(A_NUMBER if number else _EXPECTED[state])
+                raise self.refusal(A_NUMBER if number else _EXPECTED[state])
             if whole and _SCALAR.match(found[0]) is None:
                 raise self.bad(state)
             if whole:

@@ -1,4 +1,4 @@
-"""One kind of part: how it is read, how it is written, what a model is taught about it.
+"""One kind of part: its reader, its writer, and the rules for a model.
 
 The files in `bodies/` define one `PartKind` for each part that they know; `bodies/kinds.py` lists them. How a part is
 constrained is defined in `grammar/parts/`, on which formats do not depend.
@@ -21,7 +21,7 @@ from agentkit.toolspec import ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What a part needs in order to write itself: format, called tool, call, and the call's number among the calls.
+    """The input of a part's writer: format, called tool, call, and the call's number among the calls.
 
     `others` are the tags of the other tools, if each has its own.
     """
@@ -33,7 +33,7 @@ class Writing:
     others: tuple[str, ...] = ()
 
     def schema(self, parameter: str) -> tuple[walk.Schema, walk.Schema]:
-        """The schema of a parameter, and the one in which its references are resolved."""
+        """Return the schema of a parameter, and the one in which its references are resolved."""
         return self.tool.schema_of(parameter), self.tool.parameters
 
 
@@ -43,8 +43,8 @@ class PartKind:
 
     Args:
         part: its class in `format.py`; `str` for literals.
-        read: consumes it, from the call's current position, and stores what it finds in the call.
-        write: its text for a call. `only_read` if no format writes it.
+        read: consumes it, from the call's current position, and stores its content in the call.
+        write: its text for a call. `refuse_writing` if no format writes it.
         taught: the rules about it in a prompt, one sentence each; empty if the example alone is enough.
         listing: how a prompt lists the tools, if the part needs them in another form than JSON Schema.
     """
@@ -56,8 +56,8 @@ class PartKind:
     listing: Callable[[Any, Sequence[ToolSpec]], str] | None = None
 
 
-def only_read(w: Writing, part: object) -> str:
-    """The writer of a part that occurs only in shapes that are read.
+def refuse_writing(w: Writing, part: object) -> str:
+    """Refuse to write a part that occurs only in shapes that are read.
 
     Raises:
         FormatError: always: the written shape of the format contains such a part.

@@ -1,7 +1,7 @@
-"""What plainly follows a call: after white space, the next call of its kind, the next section, or its section's end.
+"""The plain next opener after a call and white space: a call of its kind, the next section, or its section's end.
 
-Which of these there may be is known from the declaration, and what each opens is asked once, of the reader itself: what
-it decides when no more of the text has arrived, it decides whatever comes then. Everything else is left to `between`.
+The declaration says which of these there may be, and the reader is asked once what each opens: a decision that it
+makes without more text holds for any further text. Everything else is left to `between`.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from agentkit.formats.reader import Reader
 from agentkit.formats.sequence import Calls
 
 Following = tuple[re.Pattern[str], list[list[Opener]]]
-"""White space and, as one group each, what may follow; and what each of these opens."""
+"""White space and the texts that may follow, as one group each; and the openers at each of these."""
 
 
 def next_at_once(calls: Calls) -> list[Opener] | None:
-    """What opens after the last call, as `between.after_call` finds it; None if that is to find it.
+    """Return the openers after the last call, as `between.after_call` finds them; None if that must find them.
 
-    It is after what is common in prose.
+    It must after a call whose opening is common in prose.
     """
     r, last = calls.r, calls.last
-    if last is None or last.weak or r.at >= len(r.buf) or calls.fenced or calls.prose.quoting.quoted:
+    if last is None or last.weak or r.at >= len(r.buf) or calls.fence_end or calls.prose.quoting.quoted:
         return None
-    key = (id(last), id(calls.section), id(calls.reopen), calls.prose.quoting.off)
-    if (known := calls.openers.following.get(key)) is None:  # it keeps what has these identities
-        known = calls.openers.following[key] = (_following(calls, last.shape), last, calls.section, calls.reopen)
+    key = (id(last), id(calls.section), id(calls.last_section), calls.prose.quoting.off)
+    if (known := calls.openers.following.get(key)) is None:  # it keeps the objects with these identities
+        known = calls.openers.following[key] = (_following(calls, last.shape), last, calls.section, calls.last_section)
     pattern, opened = known[0]
     if (found := pattern.match(r.buf, r.at)) is None:
         return None
@@ -42,14 +42,14 @@ def next_at_once(calls: Calls) -> list[Opener] | None:
 
 
 def _following(calls: Calls, shape: Shape) -> Following:
-    """What may follow the last call, if it is certain what it opens."""
-    texts = {text: entries for text in _texts(shape) if (entries := _opened(calls, text))}
+    """Return the texts that may follow the last call, and the openers of each, where these are certain."""
+    texts = {text: entries for text in _texts(shape) if (entries := _openers_at(calls, text))}
     either = "|".join(f"({re.escape(text)})" for text in texts) or "(?!)"
-    return re.compile(rf"(\s{{0,512}}+)(?:{either})"), [*texts.values()]  # less white space than is held back
+    return re.compile(rf"(\s{{0,512}}+)(?:{either})"), [*texts.values()]  # less white space than the reader waits for
 
 
 def _texts(shape: Shape) -> Iterator[str]:
-    """How what may follow a call of this shape begins."""
+    """Yield the beginnings of the texts that may follow a call of this shape."""
     section = shape.section
     if section is not None:
         yield edge(section.close).strip()
@@ -63,11 +63,11 @@ def _texts(shape: Shape) -> Iterator[str]:
                 yield opener(text).strip()
 
 
-def _opened(calls: Calls, text: str) -> list[Opener]:
-    """What the reader takes to open with this text after the last call; nothing if it would wait, or say something."""
+def _openers_at(calls: Calls, text: str) -> list[Opener]:
+    """Return the openers that the reader finds at this text after the last call; none if it would wait or emit."""
     r = Reader(calls.r.limits, calls.r.repairs)
     probe = Calls(r, calls.openers, ProseReader(r, calls.openers, Quoting(off=calls.prose.quoting.off), None))
-    probe.last, probe.section, probe.reopen = calls.last, calls.section, calls.reopen
+    probe.last, probe.section, probe.last_section = calls.last, calls.section, calls.last_section
     r.buf = f"\n{text}"
     try:
         next(after_call(probe))

@@ -1,4 +1,4 @@
-"""What may open between calls: a call, thinking, an answer, an aside; and where prose may stop for it.
+"""The openers between calls, of a call, thinking, an answer or an aside; and the places where prose may stop for one.
 
 Compiled once per parser from the formats' declarations and the tools; knows no body.
 """
@@ -13,8 +13,8 @@ from typing import Any, Final, Literal, TypeVar
 
 from agentkit.errors import FormatError
 from agentkit.formats.asides import Aside, Asides
-from agentkit.formats.callarguments import Expected
-from agentkit.formats.edges import begins, closers, edge_of, lists_of, one_of, opener, weak
+from agentkit.formats.callarguments import ParameterKinds
+from agentkit.formats.edges import begins, closers, edge_delimiter, lists_of, one_of, opener, weak
 from agentkit.formats.format import (
     Envelope,
     Format,
@@ -28,10 +28,10 @@ from agentkit.formats.format import (
     TagParameters,
     ToolElement,
 )
+from agentkit.formats.identity_cache import IdentityCache
 from agentkit.formats.other_json import ARRAY
-from agentkit.formats.reader import Delimiter, Search, any_beginning, behind, literal, pattern
-from agentkit.formats.remembered import Remembered
-from agentkit.formats.tags import AFTER_NAME, PREFIX, TAG_PART, folded, spelt, tag, tag_of
+from agentkit.formats.reader import Delimiter, Search, after_first, any_beginning, literal, pattern
+from agentkit.formats.tags import AFTER_NAME, PREFIX, TAG_PART, fold_name, name_pattern, tag, tag_of
 from agentkit.formats.valueends import Elements
 from agentkit.toolspec import Layout, ToolSpec
 
@@ -44,24 +44,24 @@ TAG: Final = Delimiter(
 )
 """Any tag up to its name's end, with or without a namespace."""
 
-_INSIDE: Final[Mapping[type, str]] = {Envelope: behind("[ {"), PythonCall: r"(?!\d{1,4}\])"}
-"""What may follow a section's opening of one character, by the part that its calls begin with."""
-_IN_OBJECT: Final = "|".join([behind('{ "'), "[\"'\u201c\u201d\u2018\u2019`n]"])
-"""What may follow the bracket of a call's object, also of one in other quotes."""
+_INSIDE: Final[Mapping[type, str]] = {Envelope: after_first("[ {"), PythonCall: r"(?!\d{1,4}\])"}
+"""A pattern for text after a section's opening of one character, by the part that its calls begin with."""
+_IN_OBJECT: Final = "|".join([after_first('{ "'), "[\"'\u201c\u201d\u2018\u2019`n]"])
+"""A pattern for text after the bracket of a call's object, also of one in other quotes."""
 
 BLOCKS: Final = (
     "if", "elif", "else", "for", "while", "def", "class", "with", "try", "except", "finally", "async", "match", "case",
 )  # fmt: skip
-"""What a block of Python begins with."""
+"""The first words of a block of Python."""
 BLOCK: Final = Delimiter(rf"(?:{'|'.join(BLOCKS)})(?=[\s:(])", r"[a-z]{0,8}")
-"""What starts a block of Python at the start of a line."""
+"""The start of a block of Python at the start of a line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opener:
-    """What an opener may open. `weak` means that it is common in prose: there only an offered tool makes a call.
+    """One thing that a literal or tag may open. `weak` means that it is common in prose: only an offered tool calls.
 
-    `word` is the opener of thinking or an answer that begins with a letter, and so only counts at the start of a line.
+    `word` is the literal of thinking or an answer that begins with a letter, and so counts only at the start of a line.
     """
 
     kind: Literal["call", "section", "parameter", "close", "thinking", "answer", "markup", "fence", "aside"]
@@ -75,18 +75,18 @@ class Opener:
 
 
 class Table:
-    """Every opener by how it is written; for the openers that letters begin, in order."""
+    """Every opener by its spelling; those that begin with letters, in order."""
 
     __slots__ = (
         "__dict__",
-        "behind",
+        "after_first",
         "closers",
         "elements",
         "lines",
         "literals",
         "loose",
         "named",
-        "spelt",
+        "spellings",
         "tags",
         "words",
     )
@@ -98,27 +98,27 @@ class Table:
         self.tags: Final[dict[tuple[str, bool], list[Opener]]] = {}
         self.literals: Final[dict[str, list[Opener]]] = {}
         self.loose: Final[dict[str, list[Opener]]] = {}  # by the name of the tag that a literal is
-        self.spelt: Final[dict[str, str]] = {}
-        self.behind: Final[dict[str, set[str]]] = {}  # by an opener's first character, what may follow it
+        self.spellings: Final[dict[str, str]] = {}
+        self.after_first: Final[dict[str, set[str]]] = {}  # text after a first character, as patterns
         self.lines: Final[list[Opener]] = []
         self.words: Final[list[str]] = []
         for format, shape in ((f, shape) for f in formats for shape in (*f.shapes, *lists_of(f))):
             self._add(format, shape, tools)
-        for format in formats:  # after all calls: what begins a call is never only markup
+        for format in formats:  # after all calls: an opening of a call is never only markup
             for tag_open, tag_close in format.thinking:
-                self._literal(tag_open, Opener("thinking", format, Shape(()), close=tag_close))
+                self._add_literal(tag_open, Opener("thinking", format, Shape(()), close=tag_close))
             for answer_open, answer_close in format.answer:
-                self._literal(answer_open, Opener("answer", format, Shape(()), close=answer_close))
+                self._add_literal(answer_open, Opener("answer", format, Shape(()), close=answer_close))
             for text in format.markup:
-                self._literal(text, Opener("markup", format, Shape(())))
+                self._add_literal(text, Opener("markup", format, Shape(())))
 
     def _add(self, format: Format, shape: Shape, tools: Sequence[ToolSpec]) -> None:
         first = shape.first
         if shape.section is not None:
             opened = Opener("section", format, shape, weak=weak(shape.section.open))
-            self._edge(shape.section.open, opened, _INSIDE.get(type(first), ""))
+            self._add_edge(shape.section.open, opened, _INSIDE.get(type(first), ""))
             if not weak(shape.section.close):
-                self._edge(shape.section.close, Opener("close", format, shape))
+                self._add_edge(shape.section.close, Opener("close", format, shape))
         match first:
             case ToolElement(layout):
                 elements = self.elements[layout] = Elements()
@@ -126,72 +126,71 @@ class Table:
                     tool = tool.with_element(layout)
                     assert tool.element is not None
                     elements.add(tool.element)
-                    self._tag(tool.element.tag, False, Opener("call", format, shape, tool))
+                    self._add_tag(tool.element.tag, False, Opener("call", format, shape, tool))
             case NameTag(name):
-                self._edge(f"<{name}" if " " in name else Tag(name), Opener("call", format, shape))
+                self._add_edge(f"<{name}" if " " in name else Tag(name), Opener("call", format, shape))
             case str(text):
-                self._edge(text, Opener("call", format, shape, weak=weak(text)))
+                self._add_edge(text, Opener("call", format, shape, weak=weak(text)))
             case Envelope() if shape.section is None:
-                self._literal("{", Opener("call", format, shape, weak=True), _IN_OBJECT)
+                self._add_literal("{", Opener("call", format, shape, weak=True), _IN_OBJECT)
             case Name() | PythonCall() if shape.section is None:
                 self.lines.append(Opener("call", format, shape, weak=True))
-        self._parameters(format, shape, tools)
+        self._add_parameters(format, shape, tools)
 
-    def _parameters(self, format: Format, shape: Shape, tools: Sequence[ToolSpec]) -> None:
-        """What begins a parameter, outside of any call."""
+    def _add_parameters(self, format: Format, shape: Shape, tools: Sequence[ToolSpec]) -> None:
         for part in shape.call:
             if isinstance(part, TagParameters):
                 tag = f"<{part.name}" if " " in part.name else Tag(part.name)
-                self._edge(tag, Opener("parameter", format, shape))
+                self._add_edge(tag, Opener("parameter", format, shape))
             elif isinstance(part, Pairs | NestedTags):
                 key = part.key if isinstance(part, Pairs) else f"{part.token}<"
-                self._edge(key, Opener("parameter", format, shape))
+                self._add_edge(key, Opener("parameter", format, shape))
             elif isinstance(part, ToolElement):
                 for equals in ("='", '="'):  # an attribute that may quote a call, as one without "<" does not
-                    self._literal(equals, Opener("parameter", format, shape), r"[\"'](?![^\"'<]{0,64}[\"'])")
+                    self._add_literal(equals, Opener("parameter", format, shape), r"[\"'](?![^\"'<]{0,64}[\"'])")
                 for name in {name for tool in tools for name in tool.parameters.get("properties", {})}:
-                    if (folded(name), False) not in self.tags:
-                        self._tag(name, False, Opener("parameter", format, shape))
+                    if (fold_name(name), False) not in self.tags:
+                        self._add_tag(name, False, Opener("parameter", format, shape))
 
-    def _edge(self, edge: str | Tag, entry: Opener, inside: str = "") -> None:
+    def _add_edge(self, edge: str | Tag, entry: Opener, inside: str = "") -> None:
         if isinstance(edge, Tag):
-            self._tag(edge.name, edge.closing, entry)
+            self._add_tag(edge.name, edge.closing, entry)
         elif edge.strip():
-            self._literal(opener(edge), entry, behind(edge.strip()) or inside)
-            if _tells(entry) and (name := tag_of(edge)):
-                self.loose.setdefault(folded(name), []).append(entry)
-                self.behind["<"].add(f"[{name[0].lower()}{name[0].upper()}]")
+            self._add_literal(opener(edge), entry, after_first(edge.strip()) or inside)
+            if _opens_only_calls(entry) and (name := tag_of(edge)):
+                self.loose.setdefault(fold_name(name), []).append(entry)
+                self.after_first["<"].add(f"[{name[0].lower()}{name[0].upper()}]")
 
-    def _tag(self, name: str, closes: bool, entry: Opener) -> None:
-        self.tags.setdefault((folded(name), closes), []).append(entry)
+    def _add_tag(self, name: str, closes: bool, entry: Opener) -> None:
+        self.tags.setdefault((fold_name(name), closes), []).append(entry)
         word = (first := name[:1] or "_").isalnum() or first == "_"  # as most are: to escape each would cost more
-        self.behind.setdefault("<", set()).add(r"[/\w]" if word else rf"[/\w{re.escape(first)}]")
+        self.after_first.setdefault("<", set()).add(r"[/\w]" if word else rf"[/\w{re.escape(first)}]")
 
-    def _literal(self, text: str, entry: Opener, follows: str | None = None) -> None:
+    def _add_literal(self, text: str, entry: Opener, follows: str | None = None) -> None:
         text = text.strip()
         if text[0].isalnum():  # letters are everywhere in prose: such an opener counts at the start of a line
             self.lines.append(entry if entry.kind == "call" else replace(entry, word=text))
             self.words.append(text)
             return
         key = "".join(text.split())
-        self.spelt[key] = text
-        self.behind.setdefault(text[0], set()).add(behind(text) if follows is None else follows)
+        self.spellings[key] = text
+        self.after_first.setdefault(text[0], set()).add(after_first(text) if follows is None else follows)
         entries = self.literals.setdefault(key, [])
         if entry.kind not in ("thinking", "answer", "markup") or not any(e.kind == entry.kind for e in entries):
             entries.append(entry)
 
     def at_tag(self, found: re.Match[str], *, loose: bool) -> Iterable[Opener]:
-        """What this tag may open, the exactly spelt tool first; with `loose`, also as a misspelt literal."""
+        """Return the openers of this tag, the exactly spelt tool first; with `loose`, also as a misspelt literal."""
         closes = bool(found["slash"])
-        whole = folded(found[0].lstrip("</"))
+        whole = fold_name(found[0].lstrip("</"))
         if (entries := self.tags.get((whole, closes))) is None:
-            entries = self.tags.get((folded(found["name"].rstrip(AFTER_NAME)), closes), [])
+            entries = self.tags.get((fold_name(found["name"].rstrip(AFTER_NAME)), closes), [])
         exact = [e for e in entries if e.tool is None or (e.tool.element and e.tool.element.tag == found["name"])]
         other = self.loose.get(whole, ()) if loose and not closes else ()
         return [*(exact or entries), *other] if other else exact or entries
 
-    def taken(self, tools: Sequence[ToolSpec]) -> set[str]:
-        """The names of tags of a tool, of a parameter or of a format's own markup."""
+    def tag_names(self, tools: Sequence[ToolSpec]) -> set[str]:
+        """Return the names of tags of a tool, of a parameter or of a format's own markup."""
         names = [name for name, _ in self.tags]
         for tool in tools:
             names += tool.parameters.get("properties", ())
@@ -200,7 +199,7 @@ class Table:
         return set(map(str.lower, names))
 
     def at_literal(self, text: str) -> Iterable[Opener]:
-        """What this literal may open: in another case than declared, only what is a part of a call or section."""
+        """Return the openers of this literal; in another case than declared, only those of calls and sections."""
         key = "".join(text.split())
         if (found := self.literals.get(key)) is not None:
             return found
@@ -208,7 +207,7 @@ class Table:
         return [e for e in alike if e.kind not in ("thinking", "answer", "markup")]
 
     @cached_property
-    def known(self) -> str:
+    def tool_names(self) -> str:
         """A regular expression for the offered tools' names."""
         return any_name(self.named)
 
@@ -224,19 +223,19 @@ class Table:
 
     @cached_property
     def own(self) -> re.Pattern[str]:
-        """Finds what nothing but calls begins with."""
+        """The pattern of all openings that only calls have."""
         return re.compile(self.own_calls() or "(?!)")
 
     def own_calls(self) -> str:
-        """A regular expression for what nothing but calls begins with."""
+        """Return a regular expression for all openings that only calls have."""
         either: dict[str, None] = {}
         for entry in (entry for found in (*self.literals.values(), *self.tags.values()) for entry in found):
-            if _tells(entry):
-                either[opening_of(entry).whole.pattern] = None
+            if _opens_only_calls(entry):
+                either[opening_of(entry).regex.pattern] = None
         return "|".join(either)
 
     def share_beginnings(self) -> None:
-        """An opener that is the beginning of another one is tried after it."""
+        """Let an opener that is the beginning of another one be tried after it."""
         order = {key: n for n, key in enumerate(self.literals)}
         for long in sorted(self.literals, key=len, reverse=True):
             shorter = (long[:size] for size in range(1, len(long)))
@@ -244,8 +243,8 @@ class Table:
                 self.literals[long] += self.literals[short]
 
 
-class Meant:
-    """What may follow what opened here: the section's next call, its end, or a call whose opening was forgotten.
+class Successors:
+    """The openers after an opener: the section's next call, its end, or a call without its opening.
 
     Source of the last: 40 calls in the Berkeley leaderboard's results, as by Hermes 2 Pro 70B in parallel_186.
     """
@@ -262,36 +261,36 @@ class Meant:
 
 
 class Stops:
-    """What finds where prose stops, given what may follow an opener's first character, and the letters of line starts.
+    """Searches for the places where prose stops, from the text after openers' first characters, and line starts.
 
-    That is at openers, judged by their first two characters, and at backticks and line ends, which show what is quoted
-    and where a line starts. `search` is for prose at the start of a line or in a code span, `within` for all other
-    prose: there a line end needs no decision if what follows it opens nothing. Both find a backslash at the end.
-    `bare` tells whether they also find what may begin other JSON, as a call may be JSON that nothing marks as one.
+    That is at openers, judged by their first two characters, and at backticks and line ends, which begin and end quoted
+    text and lines. `search` is for prose at the start of a line or in a code span, `in_line` for all other prose: there
+    a line end needs no decision if the next line opens nothing. Both find a backslash at the end.
+    `bare` says that they also find the start of other JSON, as a call may be JSON that nothing marks as one.
     """
 
-    __slots__ = ("bare", "search", "within")
+    __slots__ = ("bare", "in_line", "search")
 
-    def __init__(self, behind: Mapping[str, Iterable[str]], starts: Iterable[str], *, bare: bool) -> None:
+    def __init__(self, after_first: Mapping[str, Iterable[str]], starts: Iterable[str], *, bare: bool) -> None:
         if bare:
-            behind = {**behind, "[": (*behind.get("[", ()), ARRAY)}
-        firsts = "".join(sorted(behind))
-        opening = "".join(rf"|{re.escape(c)}(?={'|'.join(sorted(behind[c]))}|\Z)" for c in firsts)
+            after_first = {**after_first, "[": (*after_first.get("[", ()), ARRAY)}
+        firsts = "".join(sorted(after_first))
+        opening = "".join(rf"|{re.escape(c)}(?={'|'.join(sorted(after_first[c]))}|\Z)" for c in firsts)
         stops = re.escape("`~" + firsts + "".join(sorted(starts)))
         item = r"(?:(?:>|(?:[-+*]|\d{1,9}[.)])[ \t])[ \t]{0,7}+){0,4}+"  # markers, after which a fence may begin
         nothing = rf"[^\s{stops}>\-+*\d]|[-+*]\S|\d{{1,9}}+(?:[^\d.)]|[.)]\S)"
         self.bare: Final = bare
         self.search: Final[Search] = re.compile(rf"[`~\n]{opening}|\\\Z").search
         line_end = rf"\n(?!\s{{0,64}}+{item}(?:{nothing}))"
-        self.within: Final[Search] = re.compile(rf"`|~(?=~~|~?\Z){opening}|\\\Z|{line_end}").search
+        self.in_line: Final[Search] = re.compile(rf"`|~(?=~~|~?\Z){opening}|\\\Z|{line_end}").search
 
 
 class LineStart:
-    """What may begin a call only at the start of a line, and what it then opens.
+    """The texts that may begin a call only at the start of a line, and their openers.
 
-    `opens` are these beginnings: openers that begin with letters, and tools' names if arguments follow; `entries`, what
-    they may open; `block` is what starts a block of Python there, None if no call is Python; `firsts`, the first
-    characters of all these.
+    `opens` matches these texts: openers that begin with letters, and tools' names before arguments. `entries` are their
+    openers; `block` is the start of a block of Python there, None if no call is Python; `firsts`, the first characters
+    of all these.
     """
 
     __slots__ = ("block", "entries", "firsts", "opens")
@@ -306,20 +305,20 @@ class LineStart:
 
 
 def any_name(names: Iterable[str]) -> str:
-    """A regular expression for one of these names."""
+    """Return a regular expression for one of these names."""
     return "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or "(?!)"
 
 
 class Openers:
-    """Every literal and tag at which prose may stop, and what each may open.
+    """Every literal and tag at which prose may stop, and the openers of each.
 
-    `fence` is the fence that wraps a reply's calls; `lists` says whether Python calls may be in brackets alone;
-    `may_be_loose` matches the beginning of what may be a misspelt literal.
+    `fence` is the fence that wraps a reply's calls; `lists` says that Python calls may be in brackets alone;
+    `may_be_loose` matches the beginning of a literal that may be misspelt.
     """
 
     __slots__ = (
         "_derived",
-        "_expected",
+        "_parameter_kinds",
         "asides",
         "fence",
         "following",
@@ -337,67 +336,68 @@ class Openers:
         self.formats = tuple(formats)
         self.table = table = Table(formats, tools)
         self._derived: dict[tuple[Any, Any], Any] = {}
-        self._expected: dict[int, Expected] = {}
-        self.following: Final[dict[tuple[int, ...], Any]] = {}  # by the identities of openers: what `nextcall` knows
+        self._parameter_kinds: dict[int, ParameterKinds] = {}
+        self.following: Final[dict[tuple[int, ...], Any]] = {}  # the cache of `nextcall`, by the identities of openers
         self.fence = Opener("fence", formats[0], Shape(())) if formats else None
-        self.literal = one_of(tuple([table.spelt[key] for key in sorted(table.literals, key=len, reverse=True)]))
+        self.literal = one_of(tuple([table.spellings[key] for key in sorted(table.literals, key=len, reverse=True)]))
         self.line = LineStart(table.words, [*table.named], table.lines) if table.lines else None
-        self.asides = Asides(table.taken(tools), table.literals.keys(), [format.result.mark for format in formats])
-        for first, following in self.asides.behind():
-            table.behind.setdefault(first, set()).add(following)
+        self.asides = Asides(table.tag_names(tools), table.literals.keys(), [format.result.mark for format in formats])
+        for first, following in self.asides.first_characters():
+            table.after_first.setdefault(first, set()).add(following)
         firsts = re.escape("".join({name[0] for name in table.loose}))
         self.may_be_loose = re.compile(rf"<(?:\Z|[{firsts}])" if firsts else "(?!)", re.IGNORECASE).match
         self.lists = any(e.weak and isinstance(e.shape.first, PythonCall) for e in table.literals.get("[", ()))
         if self.lists:
-            table.behind["["].add(r"\s{0,64}[\"']")
+            table.after_first["["].add(r"\s{0,64}[\"']")
         starts = self.line.firsts if self.line is not None else ()
-        self.stops = Stops(table.behind, starts, bare=bool(table.literals.keys() & set("{[")))
+        self.stops = Stops(table.after_first, starts, bare=bool(table.literals.keys() & set("{[")))
         table.share_beginnings()
 
-    def derived(self, make: Callable[[Openers, K], T], of: K) -> T:
-        """What a function makes of a shape or an opener with these openers, made once."""
+    def derive(self, make: Callable[[Openers, K], T], of: K) -> T:
+        """Return a function's result for a shape or an opener with these openers, computed once."""
         if (found := self._derived.get((make, id(of)))) is None:
             found = self._derived[make, id(of)] = make(self, of), of  # kept here, so that its id stays its own
         made: T = found[0]
         return made
 
-    def meant(self, entry: Opener) -> Meant:
-        """What may follow what opened here."""
-        return self.derived(Meant, entry)
+    def successors(self, entry: Opener) -> Successors:
+        """Return the openers after this one."""
+        return self.derive(Successors, entry)
 
-    def expected(self, tool: ToolSpec) -> Expected:
-        """What the schema of one of the tools says."""
-        if (found := self._expected.get(id(tool))) is None:
-            found = self._expected[id(tool)] = Expected(tool)  # has the tool, so that its id is not used again
+    def parameter_kinds(self, tool: ToolSpec) -> ParameterKinds:
+        """Return the parameters of one of the tools by the values that its schema allows."""
+        if (found := self._parameter_kinds.get(id(tool))) is None:
+            found = ParameterKinds(tool)  # has the tool, so that its id is not used again
+            self._parameter_kinds[id(tool)] = found
         return found
 
     def closes_again(self, format: Format, own: str | Tag) -> Search:
-        """Matches what closes calls of this format, or the beginning of it, except its section's `own` end."""
+        """Return a match function for the ends of this format's calls, or halves of them, but its section's `own`."""
         if (found := self._derived.get((format.name, own))) is None:
-            edges = [edge_of(edge) for edge in self.table.closers[format.name] if not begins(own, edge)]
-            either = [*(e.whole.pattern for e in edges), *(e.begun for e in edges)]
+            edges = [edge_delimiter(edge) for edge in self.table.closers[format.name] if not begins(own, edge)]
+            either = [*(e.regex.pattern for e in edges), *(rf"(?:{e.beginning})\Z" for e in edges)]
             found = re.compile("|".join(either) or "(?!)", re.IGNORECASE).match
             self._derived[format.name, own] = found
         return found
 
 
 def opening_of(entry: Opener) -> Delimiter:
-    """How what opens a call or a section is written, as a delimiter."""
+    """Return the delimiter of the opening of a call or a section."""
     section, first = entry.shape.section, entry.shape.first
     if entry.tool is not None and entry.tool.element is not None:
-        return Delimiter(rf"<{PREFIX}{spelt(entry.tool.element.tag)}(?![\w.-])", TAG_PART, re.IGNORECASE)
+        return Delimiter(rf"<{PREFIX}{name_pattern(entry.tool.element.tag)}(?![\w.-])", TAG_PART, re.IGNORECASE)
     if entry.kind == "section" and section is not None:
-        return edge_of(section.open)
+        return edge_delimiter(section.open)
     match first:
         case str():
-            return edge_of(first)
+            return edge_delimiter(first)
         case NameTag(name):
             return tag(name, closing=False)
     return literal("{")
 
 
-def _tells(entry: Opener) -> bool:
-    """Whether nothing but a call begins like this."""
+def _opens_only_calls(entry: Opener) -> bool:
+    """Return True if only a call begins like this."""
     return entry.kind in ("call", "section") and not entry.weak
 
 
@@ -415,11 +415,11 @@ def _check_tools(tools: Iterable[object]) -> None:
             raise FormatError(f"a tool has no name: {tool!r:.60}")
 
 
-_made: Remembered[Openers] = Remembered()
+_made: IdentityCache[Openers] = IdentityCache()
 
 
 def openers_of(formats: Sequence[Format], tools: Sequence[ToolSpec]) -> Openers:
-    """The openers for exactly these formats and tools, cached: a parser is created for every response.
+    """Return the openers for exactly these formats and tools, cached: a parser is created for every response.
 
     Raises:
         FormatError: a tool is of another type, or has no name.

@@ -1,4 +1,4 @@
-"""Where an envelope's arguments are if not under the key of its format; and what describes a tool, not a call.
+"""Arguments of an envelope under other keys than its format's; and envelopes that describe a tool, not a call.
 
 Pure; the tool's schema decides. Knows tools, but no reader.
 """
@@ -14,13 +14,13 @@ from agentkit.schemas.typed import values
 from agentkit.schemas.typed.repairs import ARGUMENTS_KEY, DOUBLY_ENCODED
 from agentkit.toolspec import ToolSpec
 
-BESIDE: Final = ("type", "id", "index", "call_id", "tool_call_id")
+CALL_KEYS: Final = ("type", "id", "index", "call_id", "tool_call_id")
 """Keys that may be next to name and arguments and mean nothing for the call."""
 
 _IDS: Final = ("id", "call_id", "tool_call_id")
 
 _OF_APIS: Final = ("function", "tool_call", "tool_use", "function_call")
-"""What APIs write as the `type` of a call."""
+"""Values of a call's `type` in APIs."""
 
 NESTED: Final = ("function", "function_call", "tool_call")
 """Keys under which an envelope may contain another one, as OpenAI's API writes a call."""
@@ -40,32 +40,32 @@ class NoReading(ValueError):
         self.code: ErrorCode = code
 
 
-def _known(tool: ToolSpec | None) -> Mapping[str, Any]:
-    """The schemas of a tool's parameters, by name."""
+def _parameters(tool: ToolSpec | None) -> Mapping[str, Any]:
+    """Return the schemas of a tool's parameters, by name."""
     return tool.parameters.get("properties", {}) if tool is not None else {}
 
 
-def arguments_elsewhere(tool: ToolSpec | None, given: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The arguments of a call, and the repairs that it took to read them, if exactly one reading fits the tool.
+def arguments_elsewhere(tool: ToolSpec | None, fields: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the arguments of a call, and the repairs that it took to read them, if exactly one reading fits the tool.
 
     Args:
         tool: the tool; None if it is not offered.
-        given: what the envelope contains in addition to the name, under keys that are not its format's.
+        fields: the envelope's content next to the name, under keys that are not its format's.
 
     Raises:
         NoReading: no reading fits, or more than one; or a key may belong to the call or be an argument.
     """
-    known = _known(tool)
-    given, idle = {k: v for k, v in given.items() if k not in BESIDE}, own_beside(tool, given)
-    if not given and not idle:
+    schemas = _parameters(tool)
+    fields, idle = {k: v for k, v in fields.items() if k not in CALL_KEYS}, own_parameters(tool, fields)
+    if not fields and not idle:
         return {}, ()
     found: list[tuple[dict[str, Any], tuple[str, ...]]] = []
-    for key in (k for k in OTHER_ARGUMENTS if k in given):
-        value, repairs = _decoded(given[key])
+    for key in (k for k in OTHER_ARGUMENTS if k in fields):
+        value, repairs = _decode(fields[key])
         if isinstance(value, dict) and not is_schema(value) and _fits(tool, value):
             found.append((value, (ARGUMENTS_KEY, *repairs)))
-    flat = {**given, **idle}
-    if tool is not None and flat.keys() <= known.keys() and _fits(tool, flat):
+    flat = {**fields, **idle}
+    if tool is not None and flat.keys() <= schemas.keys() and _fits(tool, flat):
         doubtful = [] if found else sorted(idle.keys() - set(tool.parameters.get("required", ())))
         if doubtful:
             raise NoReading("ambiguous_call", f"{doubtful[0]!r} may be a key of the call or an argument")
@@ -78,48 +78,50 @@ def arguments_elsewhere(tool: ToolSpec | None, given: Mapping[str, Any]) -> tupl
     raise NoReading("invalid_arguments", f"got {keys}")
 
 
-def only_names(tool: ToolSpec | None, given: Mapping[str, Any]) -> bool:
-    """Whether these keys, next to a tool's name, contain nothing that may be arguments."""
-    found = [value for key, value in given.items() if key in OTHER_ARGUMENTS]
+def only_names(tool: ToolSpec | None, fields: Mapping[str, Any]) -> bool:
+    """Return True if these keys, next to a tool's name, contain nothing that may be arguments."""
+    found = [value for key, value in fields.items() if key in OTHER_ARGUMENTS]
     if found:
         return all(value is None for value in found)
-    return given.keys() <= {*BESIDE} and not own_beside(tool, given)
+    return fields.keys() <= {*CALL_KEYS} and not own_parameters(tool, fields)
 
 
-def own_beside(tool: ToolSpec | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What is next to name and arguments and has the name of one of the tool's parameters."""
-    known = _known(tool).keys() & BESIDE
-    return {k: v for k, v in given.items() if k in known and not (k == "type" and v in _OF_APIS)}
+def own_parameters(tool: ToolSpec | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys next to name and arguments that are also names of the tool's parameters, with their values."""
+    schemas = _parameters(tool).keys() & CALL_KEYS
+    return {k: v for k, v in fields.items() if k in schemas and not (k == "type" and v in _OF_APIS)}
 
 
-def id_of(given: Mapping[str, Any]) -> str:
-    """The id among the keys of an envelope."""
-    found = (given[key] for key in _IDS if key in given)
+def id_of(fields: Mapping[str, Any]) -> str:
+    """Return the id among the keys of an envelope."""
+    found = (fields[key] for key in _IDS if key in fields)
     return next((str(id) for id in found if isinstance(id, str | int) and not isinstance(id, bool)), "")
 
 
-def either(tool: ToolSpec | None, arguments: Any, given: Mapping[str, Any]) -> str:
-    """A key of the envelope of a call without arguments that may as well be its argument; empty if there is none."""
-    if arguments or given.get("type") in _OF_APIS:
+def ambiguous_key(tool: ToolSpec | None, arguments: Any, fields: Mapping[str, Any]) -> str:
+    """Return a key of a call without arguments that may as well be its argument; empty without one."""
+    if arguments or fields.get("type") in _OF_APIS:
         return ""
-    return next(iter(own_beside(tool, given)), "")
+    return next(iter(own_parameters(tool, fields)), "")
 
 
-def beside(tool: ToolSpec | None, given: Mapping[str, Any]) -> list[str]:
-    """What an envelope has next to its arguments that would also be arguments: dropping it would change the call.
+def extra_arguments(tool: ToolSpec | None, fields: Mapping[str, Any]) -> list[str]:
+    """Return the keys next to an envelope's arguments that would also be arguments: dropping one would change the call.
 
-    So would dropping what has nearly a parameter's name. Any other key says nothing about the call.
+    So would dropping a key close to a parameter's name. Any other key says nothing about the call.
     """
-    known = _known(tool)
+    schemas = _parameters(tool)
     return [
         key
-        for key, value in given.items()
-        if key in known or (key in OTHER_ARGUMENTS and value not in (None, {}, "")) or nearest(key, known) is not None
+        for key, value in fields.items()
+        if key in schemas
+        or (key in OTHER_ARGUMENTS and value not in (None, {}, ""))
+        or nearest(key, schemas) is not None
     ]
 
 
-def _decoded(value: Any) -> tuple[Any, tuple[str, ...]]:
-    """The value under a key of arguments, which may be JSON inside a string, or null for none."""
+def _decode(value: Any) -> tuple[Any, tuple[str, ...]]:
+    """Return the value under a key of arguments, which may be JSON inside a string, or null for none."""
     if not isinstance(value, str):
         return ({} if value is None else value), ()
     try:
@@ -129,7 +131,7 @@ def _decoded(value: Any) -> tuple[Any, tuple[str, ...]]:
 
 
 def _fits(tool: ToolSpec | None, arguments: Mapping[str, Any]) -> bool:
-    """Whether the tool declares all of these arguments, and they are all that it requires."""
+    """Return True if the tool declares all of these arguments, and they are all that it requires."""
     if tool is None:
         return True
     declared = "properties" not in tool.parameters or all(map(tool.declares, arguments))
@@ -137,7 +139,7 @@ def _fits(tool: ToolSpec | None, arguments: Mapping[str, Any]) -> bool:
 
 
 def is_schema(value: Any) -> bool:
-    """Whether this is a JSON Schema of arguments."""
+    """Return True for a JSON Schema of arguments."""
     return (
         isinstance(value, dict) and value.get("type") == "object" and isinstance(value.get("properties", {}), dict)
         and not value.keys().isdisjoint(("properties", "required", "additionalProperties", "$schema"))
@@ -146,37 +148,37 @@ def is_schema(value: Any) -> bool:
 
 _SCHEMAS: Final = ("parameters", "input_schema", "inputSchema")
 _DECLARED: Final = ("description", "title", "type", "strict", *_SCHEMAS)
-"""What a declaration of a tool has next to its name."""
+"""Keys of a tool's declaration next to its name."""
 
 
 def describes(
     tool: ToolSpec | None, others: Mapping[str, Any] | frozenset[str], arguments: Any, *, prose: bool = False
 ) -> bool:
-    """Whether an envelope describes a tool: it explains what the tool does, or has a JSON Schema for arguments.
+    """Return True if an envelope describes a tool: it has a description, or a JSON Schema for arguments.
 
     Args:
         tool: the tool that it names; None if that is not offered.
         others: its keys other than name and arguments.
-        arguments: what it has as arguments; None if there are none.
+        arguments: its arguments; None if there are none.
         prose: whether nothing marks it as a call, so that a description alone decides.
     """
-    known = _known(tool)
-    described = "description" in others and "description" not in known
+    schemas = _parameters(tool)
+    described = "description" in others and "description" not in schemas
     if described and (prose or not arguments):
         return True
-    own = prose and is_schema(arguments) and arguments.get("properties", {}).keys() <= known.keys()
-    return is_schema(arguments) and (described or "type" not in known or (own and bool(arguments.get("properties"))))
+    own = prose and is_schema(arguments) and arguments.get("properties", {}).keys() <= schemas.keys()
+    return is_schema(arguments) and (described or "type" not in schemas or (own and bool(arguments.get("properties"))))
 
 
 def only_describes(tool: ToolSpec | None, others: Mapping[str, Any]) -> bool:
-    """Whether keys next to a tool's name are those of its declaration, even if it also has such parameters.
+    """Return True if keys next to a tool's name are those of its declaration, even if it also has such parameters.
 
     Args:
         tool: the tool; None if it is not offered.
         others: the keys; none of them is the format's for arguments.
     """
-    known = _known(tool)
+    schemas = _parameters(tool)
     return "description" in others and all(
-        (key in _DECLARED and (key not in _SCHEMAS or is_schema(value))) or (key in BESIDE and key not in known)
+        (key in _DECLARED and (key not in _SCHEMAS or is_schema(value))) or (key in CALL_KEYS and key not in schemas)
         for key, value in others.items()
     )

@@ -1,16 +1,16 @@
-"""Text that arrives in pieces, kept in about the memory that it takes itself. Knows nothing of what it says."""
+"""Text that arrives in pieces, kept in little more memory than its characters take. Knows nothing of its content."""
 
 from __future__ import annotations
 
 from itertools import chain
 from typing import Final
 
-_SMALL: Final = 512  # pieces that are kept as they came: each takes about 60 bytes more than its characters
+_SMALL: Final = 512  # pieces that stay separate: each takes about 60 bytes more than its characters
 _JOINED: Final = 4096  # characters of a call in such pieces: at most about 64 KiB of memory
 
 
 class Pieces:
-    """A text put together from pieces, of which many small ones would take many times its memory.
+    """A text put together from pieces; many small ones would take many times its memory.
 
     Args:
         text: its beginning.
@@ -24,14 +24,13 @@ class Pieces:
         self._joined: list[str] = []
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
         return bool(self._small or self._joined)
 
     def __len__(self) -> int:
         return self._length
 
     def add(self, text: str) -> None:
-        """One more."""
+        """Add a piece."""
         self._length += len(text)
         small = self._small
         small.append(text)
@@ -40,7 +39,7 @@ class Pieces:
             small.clear()
 
     def last(self, count: int) -> str:
-        """The last `count` characters; all of them if there are fewer."""
+        """Return the last `count` characters; all of them if there are fewer."""
         taken: list[str] = []
         for piece in chain(reversed(self._small), reversed(self._joined)):
             if count <= 0:
@@ -50,7 +49,7 @@ class Pieces:
         return "".join(reversed(taken))
 
     def text(self) -> str:
-        """All of it; asked for again, it takes no further time or memory."""
+        """Return the whole text; a second call takes no further time or memory."""
         if self._joined:
             self._small = [*self._joined, *self._small]
             self._joined = []
@@ -59,13 +58,13 @@ class Pieces:
         return self._small[0] if self._small else ""
 
 
-class Kept:
+class CallText:
     """The text of the open call.
 
-    `pieces` were consumed and have left the buffer; `since` is where in the buffer the rest of what was consumed
-    starts. `mark` is the absolute offset at which the call starts, `room` the one at which it is too long, and
-    `surplus` what has arrived beyond that. A small string takes many times its text in memory: from each offset `full`
-    on, the pieces after the first `joined` ones become one.
+    `pieces` were consumed and have left the buffer; `since` is the index in the buffer of the other consumed text.
+    `mark` is the absolute offset at which the call starts, `room` the one at which it is too long, and `surplus` the
+    text that arrived beyond that. A small string takes many times its text in memory: at each offset `full`, the pieces
+    after the first `joined` ones become one.
     """
 
     __slots__ = ("full", "joined", "mark", "pieces", "room", "since", "surplus")
@@ -85,9 +84,9 @@ class Kept:
         return end <= self.room
 
     def text(self, start: int, end: int, past: int) -> str:
-        """The text between two absolute offsets, given the one after the last piece.
+        """Return the text between two absolute offsets, given the one after the last piece.
 
-        If it was in several and is long, it is one from now on: what is returned takes no further memory.
+        If it is long and was in several pieces, these become one: the returned text takes no further memory.
         """
         pieces, last = self.pieces, len(self.pieces)
         if not self.joined:  # as for most calls: all of it is short
@@ -99,25 +98,25 @@ class Kept:
         while past - len(pieces[last - 1]) >= end:
             last -= 1
             past -= len(pieces[last])
-        first, over = last, past - end
+        first, excess = last, past - end
         while past > start:
             first -= 1
             past -= len(pieces[first])
         taken = pieces[first:last]
-        behind = taken[-1][-over:] if over else ""
-        taken[-1] = taken[-1][:-over] if over else taken[-1]
+        after = taken[-1][-excess:] if excess else ""
+        taken[-1] = taken[-1][:-excess] if excess else taken[-1]
         before = taken[0][: start - past]
         taken[0] = taken[0][start - past :]
         text = "".join(taken)
         if len(text) > _JOINED and len(taken) > 1:
             self.joined = min(self.joined, first)
             before = "".join((*pieces[self.joined : first], before))
-            pieces[self.joined : last] = [before, text, behind]
+            pieces[self.joined : last] = [before, text, after]
             self.joined += 2
         return text
 
-    def within(self, text: str, end: int) -> str:
-        """What is within the call's limit of a chunk that arrives at this absolute offset; the rest is surplus."""
+    def limit(self, text: str, end: int) -> str:
+        """Return the part of a chunk at this absolute offset that is within the call's limit; the rest is surplus."""
         fits = max(self.room - end, 0) if not self.surplus else 0
         self.surplus += text[fits:]
         return text[:fits]

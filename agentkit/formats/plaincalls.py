@@ -1,10 +1,10 @@
 """Whole calls that are plainly written, each read in one step: from its opening to its end, without waiting.
 
-Most calls of a whole text are written as their format prescribes. What its parts would take of one is then known: one
-pattern takes all of them up to the body, the C decoder or one pattern for each value reads the body, and a pattern
-takes the rest. Nothing is decided here. A call that is not complete, whose end is not certain yet, or that is written
-in any other way than the patterns say, is left to its parts, which find the same in a plain one: law 1 compares the two
-for every format, as a text that arrives by the character is never read here.
+Most calls of a whole text are written as their format prescribes: one pattern matches all parts up to the body, the C
+decoder or one pattern for each value reads the body, and a pattern matches the rest. Nothing is decided here. A call
+that is not complete, whose end is not certain yet, or that is written in any other way, is left to its parts, which
+read a plain one alike: law 1 compares the two for every format, as a text that arrives by the character is never read
+here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from agentkit.checks.tool_names import meant
 from agentkit.events import ArgumentDelta
 from agentkit.formats import jsontext
 from agentkit.formats.atoms import exact
-from agentkit.formats.bodies.fixed import skips
+from agentkit.formats.bodies.fixed_parts import skips
 from agentkit.formats.callarguments import CallArguments
 from agentkit.formats.format import (
     CallBody,
@@ -36,7 +36,7 @@ from agentkit.formats.format import (
     TagParameters,
     edge,
 )
-from agentkit.formats.jsontext import OVER
+from agentkit.formats.jsontext import AFTER_BRACE
 from agentkit.formats.openers import Opener, Openers
 from agentkit.formats.reader import Damage, Reader
 from agentkit.formats.valueends import end_of_value
@@ -47,15 +47,15 @@ _LONGEST: Final = 128  # characters of a name; a parser with a lower limit reads
 _NAME: Final = rf"[A-Za-z0-9_-]{{1,{_LONGEST}}}+"
 _KEY: Final = rf"[A-Za-z0-9_.-]{{1,{_LONGEST}}}+"
 _SPACE: Final = r"\s{0,512}+"  # less than any step skips
-_ENDS: Final = r"(?=\s{0,64}+[^\s\w.:-])"  # a name does, although white space may be between it and what ends it
+_ENDS: Final = r"(?=\s{0,64}+[^\s\w.:-])"  # after a name, perhaps with white space before its end
 _SHORTEST: Final = 16  # characters that a call has at least; fewer are the beginning of one
 
 
-class Unlike(Exception):
+class NotPlain(Exception):
     """Calls of this shape are not read in one step."""
 
 
-class Found:
+class PlainCall:
     """A plain call: its name and id, its tool, where it starts and ends in the buffer, its arguments and their events.
 
     `start` is after the opening of a section, if that is here.
@@ -72,41 +72,41 @@ class Found:
         self.repairs: Sequence[str] = ()
 
 
-def plain_call(r: Reader, opener: Opener, openers: Openers, index: int) -> Found | None:
-    """The call that opens at the reader's position, with nothing consumed; None if it is to be read by its parts.
+def plain_call(r: Reader, opener: Opener, openers: Openers, index: int) -> PlainCall | None:
+    """Return the call at the reader's position, with nothing consumed; None if its parts must read it.
 
-    So is one whose opening is common in prose.
+    They must if its opening is common in prose.
     """
     if (len(r.buf) - r.at < _SHORTEST and not r.ended) or r.limits.name < _LONGEST:
         return None
-    plain = openers.derived(_plain, opener) if opener.kind in ("call", "section") and not opener.weak else None
+    plain = openers.derive(_plain, opener) if opener.kind in ("call", "section") and not opener.weak else None
     if plain is None or (head := plain.head(r.buf, r.at)) is None:
         return None
     tools = openers.table.named
     if (tool := tools.get(head["name"])) is None and meant(head["name"], tools):
         return None
-    found = Found(opener, index, head, tool)
+    found = PlainCall(opener, index, head, tool)
     if not plain.read(r, openers, found, head.end()):
         return None
     return found if found.end - r.at <= r.limits.call and (found.end < len(r.buf) or r.ended) else None
 
 
-def _plain(_: Openers, opener: Opener) -> PlainCall | None:
-    """How a plain call is read that opens like this; None if it has too many forms."""
+def _plain(_: Openers, opener: Opener) -> CallPattern | None:
+    """Return the patterns of a plain call that opens like this; None if it has too many forms."""
     try:
-        return PlainCall(opener.shape, opener.kind)
-    except Unlike:
+        return CallPattern(opener.shape, opener.kind)
+    except NotPlain:
         return None
 
 
-class PlainCall:
-    """How a plain call of one shape is read, after the opening of its section if that is the kind of what opens here.
+class CallPattern:
+    """The patterns of a plain call of one shape; for an opener of a section, after the section's opening.
 
-    `head` matches all that precedes the values of the body, `pair` one parameter if it consists of such, `tail` the
-    rest of the call; `read` reads the values and the rest, and says whether they are plain.
+    `head` matches all that precedes the values of the body, `pair` one parameter if the body has such, `tail` the rest
+    of the call; `read` reads the values and the rest, and returns False if they are not plain.
 
     Raises:
-        Unlike: a part of the shape has too many forms, or nothing ends the call but what may come next.
+        NotPlain: a part of the shape has too many forms, or only later text ends the call.
     """
 
     __slots__ = ("body", "head", "pair", "read", "tail")
@@ -119,42 +119,42 @@ class PlainCall:
         if isinstance(self.body, Pairs | TagParameters):
             self.read, self.pair = self._pairs, re.compile(_pair(shape, self.body)).match
         elif any(isinstance(part, Tag) for part in rest) or _opens_again(call):
-            raise Unlike
+            raise NotPlain
         else:
             self.read = self._object
-            tail = (tail or rf"(?={OVER.whole.pattern}|\Z)") if isinstance(self.body, Json) else rf"{_SPACE}\}}{tail}"
+            end = rf"(?={AFTER_BRACE.regex.pattern}|\Z)"
+            tail = (tail or end) if isinstance(self.body, Json) else rf"{_SPACE}\}}{tail}"
         if kind == "section" and shape.section is not None:
             opening = f"{_step(shape.section.open, '')}{_SPACE}"
         steps = "".join(map(_step, call[: at + 1], (*call[1:], "")))
         head = f"({opening}){steps}"
         if head.count("(?P<name>") != 1 or not tail:
-            raise Unlike
+            raise NotPlain
         self.head = re.compile(head if "(?P<id>" in head else f"{head}(?P<id>(?!))?").match
         self.tail = re.compile(tail).match
 
-    def _object(self, r: Reader, openers: Openers, found: Found, start: int) -> bool:
-        """Read one JSON object with the C decoder."""
-        if (decoded := jsontext.decoded(r, start)) is None:
+    def _object(self, r: Reader, openers: Openers, found: PlainCall, start: int) -> bool:
+        if (decoded := jsontext.decode_at(r, start)) is None:
             return False
         value, end, loose = decoded
-        over = self.tail(r.buf, end)
-        if over is None or loose or ("type" in value and isinstance(self.body, Envelope)):  # it may describe the tool
+        tail = self.tail(r.buf, end)
+        if tail is None or loose or ("type" in value and isinstance(self.body, Envelope)):  # it may describe the tool
             return False
-        found.end, found.arguments = over.end(), value
+        found.end, found.arguments = tail.end(), value
         found.deltas = [_new(ArgumentDelta, (found.index, r.buf[start:end], None))]
-        return found.tool is None or openers.expected(found.tool).fits(value)
+        return found.tool is None or openers.parameter_kinds(found.tool).fits(value)
 
-    def _pairs(self, r: Reader, openers: Openers, found: Found, start: int) -> bool:
-        """Read parameters whose values contain nothing that may open or close anything."""
+    def _pairs(self, r: Reader, openers: Openers, found: PlainCall, start: int) -> bool:
+        """Read parameters whose values contain no edge."""
         assert isinstance(self.body, Pairs | TagParameters)
-        arguments, expected = CallArguments(), openers.expected(found.tool) if found.tool is not None else None
-        words = expected.words if expected is not None else ()
+        arguments, kinds = CallArguments(), openers.parameter_kinds(found.tool) if found.tool is not None else None
+        words = kinds.words if kinds is not None else ()
         trim = self.body.newlines == "both"
         buf, end, arguments.tool = r.buf, start, found.tool
         while value := self.pair(buf, end):
             key, kind, text = value.groups()
             end = value.end()
-            if trim and text.endswith("\n"):  # it belongs to what closes the value
+            if trim and text.endswith("\n"):  # it belongs to the value's end
                 text = text[: -2 if text.endswith("\r\n") else -1]
             if key in arguments.by_name:
                 return False
@@ -168,16 +168,16 @@ class PlainCall:
             except Damage:
                 return False
             if kind not in ("string", "true") and text[:1] in ("{", "[") and isinstance(arguments.by_name[key], str):
-                return False  # what closed it may be in a string of it
-        over = self.tail(buf, end)
-        if over is None or end == start:
+                return False  # its closing may be in a string of it
+        tail = self.tail(buf, end)
+        if tail is None or end == start:
             return False
-        found.end, found.arguments, found.repairs = over.end(), arguments.by_name, arguments.repairs
-        return expected is None or expected.fits(found.arguments)
+        found.end, found.arguments, found.repairs = tail.end(), arguments.by_name, arguments.repairs
+        return kinds is None or kinds.fits(found.arguments)
 
 
 def _opens_again(call: Sequence[FormatPart]) -> bool:
-    """Whether what closes a call may open the next one, as a fence does."""
+    """Return True if a call's end may open the next call, as a fence may."""
     first, close = call[0], call[-1]
     return isinstance(first, str) and isinstance(close, str) and first.strip().startswith(close.strip() or " ")
 
@@ -197,22 +197,22 @@ _WRITTEN: Final[Mapping[type, Callable[[Any], str]]] = {
     Pairs: lambda _: "",
     TagParameters: lambda _: "",
 }
-"""A part, up to the values of a body, as a regular expression that matches nothing but what the part reads."""
+"""A part, up to the values of a body, as a regular expression that matches only text that the part reads."""
 
 
 def _step(part: FormatPart, following: FormatPart) -> str:
-    """One part, with the white space before it."""
+    """Return a pattern for one part, with the white space before it."""
     if isinstance(part, str):
         return rf"{_SPACE}(?>{exact(part.strip())})" if part.strip() else ""
     if isinstance(part, Skip) and isinstance(following, str) and skips(part, following.strip()):
         return re.escape(part.written).replace(re.escape("{number}"), "[0-9]{1,6}+") + r"(?=\S)"
     if (written := _WRITTEN.get(type(part))) is None:
-        raise Unlike
+        raise NotPlain
     return _SPACE + written(part)
 
 
 def _pair(shape: Shape, part: Pairs | TagParameters) -> str:
-    """One parameter: its key, its kind if that is written, and its value with all white space in it."""
+    """Return a pattern for one parameter: its key, its kind if that is written, and its value with its white space."""
     firsts = re.escape(end_of_value(shape, part).firsts)
     kind, newline = "(?P<kind>(?!))?", r"(?:\r?\n)?+" if part.newlines != "none" else ""
     if isinstance(part, TagParameters):

@@ -1,4 +1,4 @@
-"""Text with an end of its own: thinking, a visible answer, an aside, a made-up result. Nothing in it is a call.
+"""Text with an end of its own: thinking, a visible answer, an aside, an invented result. Nothing in it is a call.
 
 Knows the reader of prose; reads no call.
 """
@@ -19,40 +19,40 @@ from agentkit.formats.reader import Delimiter, Search, Wait, beginnings, may_beg
 _NOT_QUOTED: Final = "(?=[^`\"'”»])"
 
 
-def region(prose: ProseReader, kind: type[Text] | type[Thinking], close: str) -> Wait:
-    """Emit thinking, or an answer, up to its closing token or the text's end.
+def read_region(prose: ProseReader, kind: type[Text] | type[Thinking], close: str) -> Wait:
+    """Emit thinking, or an answer, up to its closing literal or the text's end.
 
     Nested thinking must close once per opening; an opening directly before a quotation mark, backtick or » is not
     counted. Source: inspect_ai#4385.
     """
     r, depth = prose.r, 0
-    edge, stop = _edges(close.rstrip())  # white space after it would be markup or text, depending on the chunks
-    prose.within = lambda reader: region(reader, kind, close)
+    edge, stop = _region_ends(close.rstrip())  # white space after it would be markup or text, depending on the chunks
+    prose.continuation = lambda reader: read_region(reader, kind, close)
     while True:
         found = stop(r.buf, r.at)
-        r.say(kind, found.start() if found else len(r.buf))
+        r.emit(kind, found.start() if found else len(r.buf))
         if found is None and r.ended:
             return
         if found is None:
-            r.heat(stop, kind)
+            r.set_fast_path(stop, kind)
             yield
         elif at := (yield from r.sees(edge)):
             depth += (at["opens"] is not None) - (at["closes"] is not None)
-            r.say(kind if depth >= 0 else Markup, at.end())
+            r.emit(kind if depth >= 0 else Markup, at.end())
             if depth < 0:
-                prose.within = None
+                prose.continuation = None
                 return
         else:
-            prose.look_back()
-            r.say(kind, r.at + 1)
+            prose.note_cut()
+            r.emit(kind, r.at + 1)
 
 
-def begun(prose: ProseReader, close: str) -> Wait:
-    """Thinking that the prompt has opened, even if the model opens it once more at the start."""
+def read_opened_thinking(prose: ProseReader, close: str) -> Wait:
+    """Read thinking that the prompt has opened, even if the model opens it once more at the start."""
     again = _reopening(close)
     if found := (yield from prose.r.sees(Delimiter(rf"\s{{0,64}}{exact(again)}", rf"\s{{0,64}}{beginnings(again)}"))):
-        prose.r.say(Thinking, found.end())
-    yield from region(prose, Thinking, close)
+        prose.r.emit(Thinking, found.end())
+    yield from read_region(prose, Thinking, close)
 
 
 def _reopening(close: str) -> str:
@@ -61,8 +61,8 @@ def _reopening(close: str) -> str:
 
 
 @cache
-def _edges(close: str) -> tuple[Delimiter, Search]:
-    """What opens the region again, as a tag does, and its end; and where one may begin."""
+def _region_ends(close: str) -> tuple[Delimiter, Search]:
+    """Return the delimiter of a region's end and its opening tag, and a search for places where one may begin."""
     ends, opens = f"(?P<closes>{exact(close)})", _reopening(close)
     if not opens:
         return Delimiter(f"(?P<opens>(?!))|{ends}", beginnings(close)), re.compile(may_begin(close)).search
@@ -73,69 +73,68 @@ def _edges(close: str) -> tuple[Delimiter, Search]:
     return Delimiter(whole, part), re.compile(rf"<(?=/|{opens[1]}|\Z)").search
 
 
-def aside(prose: ProseReader, opened: Aside | None) -> Generator[None, None, bool]:
-    """An aside, with its edges, as visible text. A made-up result ends the reply."""
+def read_aside(prose: ProseReader, opened: Aside | None) -> Generator[None, None, bool]:
+    """Read an aside, with its edges, as visible text. An invented result ends the reply."""
     found = yield from prose.r.sees(prose.openers.asides.opens)
     if opened is None or found is None:
         return False
     margin = prose.quoting.margin
     if opened.paragraph:
-        prose.plain(found.end())
-        yield from _shown(prose, opened, margin)
+        prose.emit_text(found.end())
+        yield from _read_code_aside(prose, opened, margin)
         return True
     quoted = prose.quoting.start.lstrip().startswith(">")
     if quoted or (margin is not None and (yield from prose.r.sees(mention(found[0])))):
-        prose.plain(found.end())
-        yield from _in_aside(prose, *end_of(opened.closes, margin, prose.openers.asides.opens))
+        prose.emit_text(found.end())
+        yield from _read_aside_rest(prose, *end_of(opened.closes, margin, prose.openers.asides.opens))
     else:
-        yield from _invented(prose, len(found[0]))
+        yield from _read_invented(prose, len(found[0]))
     return True
 
 
-def _invented(prose: ProseReader, mark: int = 0) -> Wait:
-    """A made-up result, or another's turn: it and all that follows is not part of the reply.
+def _read_invented(prose: ProseReader, mark: int = 0) -> Wait:
+    """Read an invented result, or another role's turn, and all text after it, as no part of the reply.
 
     Its mark, which is `mark` characters long, is only markup if nothing follows: some models end their turns so.
     """
     r = prose.r
-    prose.within = _invented
+    prose.continuation = _read_invented
     while not r.buf[r.at + mark :].strip() and not r.ended:
         yield
-    said = r.buf[r.at + mark :].strip()
+    text = r.buf[r.at + mark :].strip()
     while True:
-        r.say(InventedResult if said else Markup, len(r.buf))
+        r.emit(InventedResult if text else Markup, len(r.buf))
         if r.ended:
             return
         yield
 
 
-def _shown(prose: ProseReader, aside: Aside, margin: int | None) -> Wait:
-    """What follows the opening of an aside that shows code, up to its end or the text's."""
-    prose.within = lambda reader: _shown(reader, aside, margin)
-    prose.look_back()
-    yield from _in_aside(prose, *end_of(aside.closes, margin))
+def _read_code_aside(prose: ProseReader, aside: Aside, margin: int | None) -> Wait:
+    """Read an aside that shows code, from after its opening to its end or the text's."""
+    prose.continuation = lambda reader: _read_code_aside(reader, aside, margin)
+    prose.note_cut()
+    yield from _read_aside_rest(prose, *end_of(aside.closes, margin))
 
 
-def _in_aside(prose: ProseReader, end: Delimiter, stop: Search) -> Wait:
-    """The rest of an aside, up to its end or the text's."""
+def _read_aside_rest(prose: ProseReader, end: Delimiter, stop: Search) -> Wait:
     r = prose.r
-    prose.within = lambda reader: _in_aside(reader, end, stop)
+    prose.continuation = lambda reader: _read_aside_rest(reader, end, stop)
     while True:
         found = stop(r.buf, r.at)
-        prose.plain(found.start() if found else len(r.buf))
+        prose.emit_text(found.start() if found else len(r.buf))
         if found is None and r.ended:
             return
         if found is None:
             if prose.other is None:  # it follows all text
-                r.heat(stop, Text)
+                r.set_fast_path(stop, Text)
             yield
         elif closed := (yield from r.sees(end)):
-            prose.within = None
+            prose.continuation = None
             size = len(closed[0])
             opens = yield from prose.entries()
-            if not any(entry.kind in ("call", "section") for entry in opens):  # what ends it may begin a call
-                prose.plain(r.at + size)
+            if not any(entry.kind in ("call", "section") for entry in opens):  # its end may begin a call
+                prose.emit_text(r.at + size)
             return
         else:
-            prose.look_back()
-            prose.plain(r.at + 1)
+            prose.note_cut()
+            prose.emit_text(r.at + 1)

@@ -21,7 +21,7 @@ TAG_PART: Final = (
     rf"<(?>/?[^\s<>/\"'=]{{0,160}}+(?> [^\s<>/\"'=]{{0,80}}+)?(?>\s{{0,64}}+(?>>{SPACES}+(?><[^<>]{{0,160}}+)?)?)?)?"
 )
 _BOUNDARY: Final = r"(?=[\s/>])"
-AFTER_NAME: Final = ",;"  # what models write after a tag's name, as if attributes were a list
+AFTER_NAME: Final = ",;"  # after a tag's name, as if attributes were a list
 
 ANY_OPENING: Final = Delimiter(r"<(?P<name>[^\W\d][\w.-]{0,127})(?=[\s/>])", r"<(?:[^\W\d][\w.-]{0,127})?")
 
@@ -29,47 +29,47 @@ _NAME = re.compile(r"[^\s=/>\"'<]+")
 _ENTITY = Delimiter(r"&(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});", r"&#?[0-9a-zA-Z]{0,8}")
 _NAMED: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
-_kept = lru_cache(4096)  # names of tools and parameters, which an application may make without end
+_cached = lru_cache(4096)  # names of tools and parameters, which an application may make without end
 
 
-@_kept
-def spelt(name: str) -> str:
-    """A regular expression for a tag's name: models write a hyphen for an underscore, and the other way round."""
+@_cached
+def name_pattern(name: str) -> str:
+    """Return a regular expression for a tag's name: models mix up hyphens and underscores."""
     return re.sub(r"\\?[-_]", "[-_]", re.escape(name))
 
 
-def folded(name: str) -> str:
-    """A tag's name without differences that do not matter: the case of letters, and a hyphen or an underscore."""
+def fold_name(name: str) -> str:
+    """Return a tag's name in lower case, with underscores for hyphens."""
     return name.lower().replace("-", "_")
 
 
-@_kept
+@_cached
 def opening_tag(name: str) -> str:
-    """A regular expression for the start of an opening tag, up to its name's end."""
-    return f"<{PREFIX}{spelt(name)}{_BOUNDARY}"
+    """Return a regular expression for the start of an opening tag, up to its name's end."""
+    return f"<{PREFIX}{name_pattern(name)}{_BOUNDARY}"
 
 
-@_kept
+@_cached
 def closing_tag(name: str) -> str:
-    """A regular expression for a closing tag."""
-    return rf"</{PREFIX}{spelt(name)}\s{{0,64}}>"
+    """Return a regular expression for a closing tag."""
+    return rf"</{PREFIX}{name_pattern(name)}\s{{0,64}}>"
 
 
-@_kept
+@_cached
 def tag(name: str, *, closing: bool) -> Delimiter:
-    """One tag as a delimiter: a whole closing tag, or an opening tag up to its name's end."""
+    """Return one tag as a delimiter: a whole closing tag, or an opening tag up to its name's end."""
     return Delimiter(closing_tag(name) if closing else opening_tag(name), TAG_PART, re.IGNORECASE)
 
 
-@_kept
+@_cached
 def closing(name: str) -> Delimiter:
-    """A closing tag without a namespace: another tag cannot be its beginning, not even at the text's end."""
+    """Return the delimiter of a closing tag without a namespace: no other tag begins it, not even at the text's end."""
     part = re.sub(r"\\?[-_]", "[-_]", beginnings(f"</{name} >"))
-    return Delimiter(rf"</{spelt(name)}\s{{0,64}}>", part, re.IGNORECASE)
+    return Delimiter(rf"</{name_pattern(name)}\s{{0,64}}>", part, re.IGNORECASE)
 
 
 def tag_of(text: str) -> str:
-    """The name of the plain opening tag that a literal is or starts, as `<function=` does; empty without one."""
+    """Return the name of the plain opening tag that a literal is or starts, as `<function=` does; empty without one."""
     found = _BEGUN_TAG(text.strip())
     return found[1] if found else ""
 
@@ -77,13 +77,13 @@ def tag_of(text: str) -> str:
 _BEGUN_TAG = re.compile(r"<([a-zA-Z][\w.:|-]*)[>=]").match
 
 
-def layout(r: Reader) -> Iterable[None]:
-    """Consume meaningless text between the literals of a pair: white space, also in its escaped form."""
+def skip_layout(r: Reader) -> Iterable[None]:
+    """Consume white space between the literals of a pair, also in its escaped form."""
     nothing = r.at < len(r.buf) and r.buf[r.at] != "\\" and not r.buf[r.at].isspace()
-    return () if nothing else _over_layout(r)
+    return () if nothing else _skip_layout(r)
 
 
-def _over_layout(r: Reader) -> Wait:
+def _skip_layout(r: Reader) -> Wait:
     yield from r.space()
     while (yield from r.sees(_ESCAPED_NEWLINE)):
         r.at += len(r"\n")
@@ -126,13 +126,13 @@ class Attributes:
         """Called with each piece of an attribute's value, decoded."""
 
     def refuse(self, message: str) -> Exception:
-        """The error for bad syntax here: damage once the tag is committed, otherwise `Decline`."""
+        """Return the error for bad syntax here: damage once the tag is committed, otherwise `Decline`."""
         if not self.committed:
             return Decline()
         return Damage("invalid_arguments", f"{message} in <{self.name}>", self.r.offset, got=True, in_tag=True)
 
     def nothing_here(self) -> bool:
-        """Whether there is only white space here so far, if anything."""
+        """Return True if nothing has arrived here yet, or white space is here."""
         return self.r.at >= len(self.r.buf) or self.r.buf[self.r.at].isspace()
 
     def need(self, what: str) -> Iterable[None]:
@@ -211,8 +211,8 @@ class Attributes:
                 yield from self.need("in the tag")
             yield
 
-    def sound(self, key: str, written: str) -> str:
-        """A value as it is written, unless the end of its own element is in it."""
+    def check_value(self, key: str, written: str) -> str:
+        """Return a value as it is written, unless the end of its own element is in it."""
         if f"</{self.name}" in written:
             raise self.refuse(f"write '&lt;' for '<' in attribute {key!r}: it contains '</{self.name}'")
         return written
@@ -241,9 +241,9 @@ class Attributes:
                 yield
                 continue
             if found[0] == quote:
-                text = self.sound(key, r.text(start, r.offset))
+                text = self.check_value(key, r.text(start, r.offset))
                 r.at += 1
-                return text if plain else decoded(text)
+                return text if plain else decode_entities(text)
             plain = False
             entity = yield from r.sees(_ENTITY)
             if self.streams and self.committed:
@@ -254,9 +254,9 @@ class Attributes:
 _QUOTED_STOP: Final = {'"': re.compile('["&]').search, "'": re.compile("['&]").search}
 
 
-def decoded(text: str) -> str:
-    """An attribute's value with its entities decoded."""
-    return _ENTITY.whole.sub(lambda found: _decode(found[0][1:-1]), text)
+def decode_entities(text: str) -> str:
+    """Return an attribute's value with its entities decoded."""
+    return _ENTITY.regex.sub(lambda found: _decode(found[0][1:-1]), text)
 
 
 def _decode(entity: str) -> str:

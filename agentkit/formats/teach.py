@@ -1,7 +1,7 @@
 """The prompt section that teaches a model a format: the tools, the rules, an example call of each tool.
 
-All of it is generated from the declarations and the tools' schemas. Its order and its words were chosen by what live
-models did with them (docs/prompts.md). Pure; knows no registry and no model.
+All of it is generated from the declarations and the tools' schemas. Its order and its words were chosen by trials with
+live models (docs/prompts.md). Pure; knows no registry and no model.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.engine import get
 from agentkit.formats.format import Format
+from agentkit.formats.identity_cache import IdentityCache
 from agentkit.formats.kind import IN_JSON_STRINGS
-from agentkit.formats.listing import listed
-from agentkit.formats.quarantined import Declared
-from agentkit.formats.remembered import Remembered
-from agentkit.formats.reserved import refuse_reserved
+from agentkit.formats.quarantined_text import DeclarationQuarantine
+from agentkit.formats.reserved_tags import refuse_reserved
+from agentkit.formats.tool_list import describe_tool
 from agentkit.formats.write import render_calls
 from agentkit.messages import ToolCall
 from agentkit.schemas import walk
@@ -45,7 +45,7 @@ _DEPTH = 4  # levels of a nested example: a recursive schema ends there
 def render_prompt(
     format: str | Format, tools: Sequence[ToolSpec], *, tool_choice: str = "auto", parallel: bool | None = None
 ) -> str:
-    """What to put into the system message so that a model calls these tools in this format.
+    """Return the section of the system message that makes a model call these tools in this format.
 
     Args:
         format: the format, by name or declaration.
@@ -60,7 +60,7 @@ def render_prompt(
 
     Raises:
         FormatError: a tool has a tag that the format uses for itself; or a tool's or parameter's name, or a value of an
-            `enum` or `const`, contains what a format or a template reads as markup.
+            `enum` or `const`, contains text that a format or a template reads as markup.
     """
     declared = get(format)
     if not tools or tool_choice == "none":
@@ -69,33 +69,33 @@ def render_prompt(
     return _made.get((declared,), tools, make, (tool_choice, parallel))
 
 
-_made: Remembered[str] = Remembered()
+_made: IdentityCache[str] = IdentityCache()
 
 
 def _prompt(declared: Format, tools: Sequence[ToolSpec], tool_choice: str, parallel: bool | None) -> str:
     refuse_reserved(declared, tools)
-    quarantined = Declared(declared, tools)
+    quarantined = DeclarationQuarantine(declared, tools)
     shown = [quarantined.tool(tool) for tool in tools]
     kinds = [(KINDS[type(part)], part) for part in declared.call]
     own = next((kind.listing(part, shown) for kind, part in kinds if kind.listing is not None), None)
     rules = [rule for kind, _ in kinds for rule in kind.taught]
     lines = [
-        "# Tools", "", _INTRODUCTION, "", own or "\n\n".join(map(listed, shown)), "",
+        "# Tools", "", _INTRODUCTION, "", own or "\n\n".join(map(describe_tool, shown)), "",
         "## How to call", "", *(f"- {rule}" for rule in (*rules, *_conduct(tool_choice, parallel))), "",
-        _examples(declared, shown, tools),  # last: small models repeat what the system message ends with
+        _examples(declared, shown, tools),  # last: small models repeat the end of the system message
     ]  # fmt: skip
     return "\n".join(lines)
 
 
 def render_output_prompt(output: OutputSchema, *, tools: bool = False) -> str:
-    """What to put into the system message so that a model's final reply is JSON of this schema.
+    """Return the section of the system message that makes a model's final reply JSON of this schema.
 
     Args:
-        output: what the reply must be.
+        output: the schema of the reply.
         tools: whether the model has tools to call first.
     """
     rules = (*_OUTPUT_RULES, *((_OUTPUT_AFTER_CALLS,) if tools else ()))
-    schema = Declared(CATALOG[0]).schema(output.schema, output.name)
+    schema = DeclarationQuarantine(CATALOG[0]).schema(output.schema, output.name)
     return "\n".join(["# Output", "", _OUTPUT, "", values.dump(schema), "", *(f"- {rule}" for rule in rules)])
 
 
@@ -119,9 +119,9 @@ def _conduct(tool_choice: str, parallel: bool | None) -> list[str]:
 
 
 def _examples(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpec]) -> str:
-    """How each tool is called, as far as `_EXAMPLES` goes: those with a required parameter first, and one at least.
+    """Return example calls, as many as `_EXAMPLES` allows: tools with a required parameter first, and one at least.
 
-    Written with the tools themselves, as the reply will be read, so that both share what is remembered for them.
+    Written with the tools themselves, as the reply will be read, so that both share their cached openers.
     """
     examples: list[str] = []
     left = _EXAMPLES
@@ -142,7 +142,7 @@ def _examples(format: Format, shown: Sequence[ToolSpec], tools: Sequence[ToolSpe
 
 
 def how_to_write(format: str | Format, tool: ToolSpec, tools: Sequence[ToolSpec]) -> str:
-    """How a model is asked to write a call of this tool again: with an example, if the format can represent one."""
+    """Return the request to write a call of this tool again: with an example, if the format can represent one."""
     try:
         example = example_call(format, tool, tools)
     except FormatError:
@@ -151,7 +151,7 @@ def how_to_write(format: str | Format, tool: ToolSpec, tools: Sequence[ToolSpec]
 
 
 def example_call(format: str | Format, tool: ToolSpec, tools: Sequence[ToolSpec]) -> str:
-    """A call of this tool with sample arguments, as a model of this format would write it.
+    """Return a call of this tool with sample arguments, as a model of this format would write it.
 
     Raises:
         FormatError: the format cannot represent a sample value from the schema.
@@ -173,7 +173,7 @@ def example_arguments(tool: ToolSpec, text: str = "the {}") -> dict[str, Any]:
 
 
 def is_example(tool: ToolSpec, arguments: Mapping[str, Any]) -> bool:
-    """Whether these arguments have the made-up text wherever the tool's example has one, and have one at least."""
+    """Return True if these arguments have the made-up text wherever the tool's example has one, and it has one."""
     if not any(value == _made_up(name) or isinstance(value, list | dict) for name, value in arguments.items()):
         return False  # as for most calls
     example, other = example_arguments(tool), example_arguments(tool, "")

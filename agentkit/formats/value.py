@@ -1,8 +1,8 @@
-"""Reads one raw value as it streams: entities in it are not decoded, and it ends only where what follows may follow it.
+"""The reader of one raw value as it streams: without decoding entities, up to an end that the next text may follow.
 
-A whole quoted call is content. Any other markup of the call's own format damages the call; the parser does not buffer
-to look for another interpretation. The model is told to write the value in CDATA. Knows the call in progress and the
-reader.
+A complete quoted call is content. Any other markup of the call's own format damages the call; the parser does not
+buffer to look for another interpretation. The model is told to write the value in CDATA. Knows the call in progress and
+the reader.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def read_value(
         r: the reader, at the value's start.
         call: the call that it is an argument of.
         key: the parameter.
-        end: where such a value ends.
+        end: the patterns of such a value's end.
         is_text: whether the call says that it is text; None if only the tool's schema does.
 
     Returns:
@@ -42,9 +42,9 @@ def read_value(
 
     Raises:
         Damage: `truncated_call` if the text ends first; `ambiguous_call` if the value contains markup of its own kind
-            of call, or if what follows its closing may not follow it.
+            of call, or if the text after its closing may not follow it.
     """
-    if r.at >= len(r.buf) or (first := r.buf[r.at]).isspace() or first == "<":  # what may precede the value
+    if r.at >= len(r.buf) or (first := r.buf[r.at]).isspace() or first == "<":  # text before the value
         if end.newline and (newline := (yield from r.sees(_NEWLINE))):
             r.at = newline.end()
         if (yield from r.sees(_CDATA)) is not None:
@@ -52,7 +52,7 @@ def read_value(
     start, quoted = r.offset, []
     data = call.arguments.is_data(key) if is_text is None else not is_text
     if data and (found := (yield from r.sees(_JSON))):
-        r.tell(r.at + len(found[1]), call.index, key)
+        r.emit_argument(r.at + len(found[1]), call.index, key)
         quoted = yield from _json(r, call, key, end)
     return (yield from _Plain(r, call, key, end, start, quoted).read()), False
 
@@ -64,44 +64,44 @@ def _json(r: Reader, call: CallReader, key: str, end: ValueEnd) -> Generator[Non
         yield from jsontext.scan(r, call.index, key)
     except Damage as damage:
         if damage.ended:
-            raise _truncated(r, key, end) from None
+            raise _truncation(r, key, end) from None
         return []  # it is written in another way
     return [(start, r.offset)]
 
 
-def _truncated(r: Reader, key: str, end: ValueEnd) -> Damage:
+def _truncation(r: Reader, key: str, end: ValueEnd) -> Damage:
     return Damage("truncated_call", f"the text ended inside {key!r}, before {end.what}", r.offset, ended=True)
 
 
 def _cdata(r: Reader, call: CallReader, key: str, end: ValueEnd) -> Generator[None, None, str]:
-    """One CDATA section after another, and the value's closing."""
+    """Read one CDATA section after another, and the value's closing."""
     text = ""
     while (found := (yield from r.sees(_CDATA))) is not None:
         r.at = found.end()
         start = r.offset
-        while (over := r.buf.find(CDATA_CLOSE, r.at)) < 0:
-            # "]" and "]]" at the end may begin the mark
-            held = 2 if r.buf.endswith("]]") else 1 if r.buf.endswith("]") else 0
-            r.tell(max(len(r.buf) - held, r.at), call.index, key)
+        while (stop := r.buf.find(CDATA_CLOSE, r.at)) < 0:
+            # "]" and "]]" at the end may begin the boundary
+            partial = 2 if r.buf.endswith("]]") else 1 if r.buf.endswith("]") else 0
+            r.emit_argument(max(len(r.buf) - partial, r.at), call.index, key)
             if r.ended:
-                raise _truncated(r, key, end)
-            if not held:
-                r.heat(_CDATA_STOP, None, call.index, key)
+                raise _truncation(r, key, end)
+            if not partial:
+                r.set_fast_path(_CDATA_STOP, None, call.index, key)
             yield
-        r.tell(over, call.index, key)
+        r.emit_argument(stop, call.index, key)
         text += r.text(start, r.offset)
         r.at += len(CDATA_CLOSE)
     yield from r.space()
-    if (found := (yield from r.sees(end.token))) is None or not found["close"]:
+    if (found := (yield from r.sees(end.boundary))) is None or not found["close"]:
         if r.at >= len(r.buf):
-            raise _truncated(r, key, end)
+            raise _truncation(r, key, end)
         raise Damage("ambiguous_call", f"expected {end.what} after {CDATA_CLOSE} in {key!r}", r.offset, got=True)
     r.at = found.end("close")
     return text
 
 
 class _Plain:
-    """Text up to a closing that ends it. `stack` is what is open in a quoted call, `quoted` what is content whole."""
+    """Text up to its closing. `stack` are open tags of a quoted call, `quoted` the ranges of complete quoted calls."""
 
     __slots__ = ("call", "end", "key", "quoted", "r", "since", "stack", "start")
 
@@ -113,79 +113,84 @@ class _Plain:
         self.since = start
 
     def read(self) -> Generator[None, None, str]:
-        """Consume the value and its closing."""
         r, end, index, key = self.r, self.end, self.call.index, self.key
         while True:
             found = end.stops(r.buf, r.at)
-            r.tell(found.start() if found else len(r.buf), index, key)
+            r.emit_argument(found.start() if found else len(r.buf), index, key)
             if found is None:
                 if r.ended:
-                    raise _truncated(r, key, end)
-                r.heat(end.stops, None, index, key)
+                    raise _truncation(r, key, end)
+                r.set_fast_path(end.stops, None, index, key)
                 yield
                 continue
-            token = yield from r.sees(end.token)
-            while token and token["close"] and (token["fit"] is None or end.whole) and not r.ended and self.undecided():
+            boundary = yield from r.sees(end.boundary)
+            while boundary and boundary["close"] and self.may_change(boundary):
                 yield
-                token = end.token.match(r.buf, r.at)
-            if token is None:
-                r.tell(r.at + 1, index, key)
-            elif not self.stack and token["close"] and self.fits(token):
-                text = self.sound(r.offset)
-                r.at = token.end("close")
+                boundary = end.boundary.match(r.buf, r.at)
+            if boundary is None:
+                r.emit_argument(r.at + 1, index, key)
+            elif not self.stack and boundary["close"] and self.fits(boundary):
+                text = self.check_value(r.offset)
+                r.at = boundary.end("close")
                 return text
             else:
-                self.nest(token)
-                r.tell(token.end(), index, key)
+                self.nest(boundary)
+                r.emit_argument(boundary.end(), index, key)
+
+    def may_change(self, closing: re.Match[str]) -> bool:
+        """Return True if more text may make a closing another boundary, or one that ends the value."""
+        return (closing["fit"] is None or self.end.ends_call) and not self.r.ended and self.undecided()
 
     def undecided(self) -> bool:
-        """Whether what follows a closing here has not arrived yet."""
-        return self.end.token.part.match(self.r.buf, self.r.at) is not None
+        """Return True if the text after a closing here has not arrived yet."""
+        return self.end.boundary.part.match(self.r.buf, self.r.at) is not None
 
-    def fits(self, token: re.Match[str]) -> bool:
-        """Whether what follows a closing may follow it: at the text's end, also the beginning of the call's end."""
-        return token["fit"] is not None or (self.r.ended and self.end.cut_end(self.r.buf, token.end()) is not None)
+    def fits(self, boundary: re.Match[str]) -> bool:
+        """Return True if the text after a closing may follow it; at the text's end, also half of the call's end."""
+        return boundary["fit"] is not None or (
+            self.r.ended and self.end.cut_end(self.r.buf, boundary.end()) is not None
+        )
 
-    def nest(self, token: re.Match[str]) -> None:
-        """What opens or closes in the value: a part of a quoted call, or damage.
+    def nest(self, boundary: re.Match[str]) -> None:
+        """Take an opening or a closing in the value: a part of a quoted call, or damage.
 
         Raises:
-            Damage: it belongs to no whole quoted call.
+            Damage: it belongs to no complete quoted call.
         """
-        stack, kind = self.stack, token.lastgroup or ""
-        opens = kind in ("open", "call") and (stack or kind == "call" or self.end.whole)
+        stack, kind = self.stack, boundary.lastgroup or ""
+        opens = kind in ("open", "call") and (stack or kind == "call" or self.end.ends_call)
         if opens:
             self.since = self.since if stack else self.r.offset
             stack.append(kind)
-        elif stack and stack[-1] == ("call" if kind == "over" else "open") and kind not in ("open", "call"):
+        elif stack and stack[-1] == ("call" if kind == "end" else "open") and kind not in ("open", "call"):
             stack.pop()
-            over = self.r.base + token.end()
-            if not stack and not self.end.is_whole(self.r.text(self.since, over)):
-                raise self.refused(token, kind)
+            stop = self.r.base + boundary.end()
+            if not stack and not self.end.is_complete(self.r.text(self.since, stop)):
+                raise self.refusal(boundary, kind)
             if not stack:
-                self.quoted.append((self.since, over))
-        elif stack or kind != "over" or self.end.whole or self.end.piece(token[0]):
-            raise self.refused(token, kind)  # in a child element, the closing tag of another tool is text
+                self.quoted.append((self.since, stop))
+        elif stack or kind != "end" or self.end.ends_call or self.end.find_markup(boundary[0]):
+            raise self.refusal(boundary, kind)  # in a child element, the closing tag of another tool is text
 
-    def refused(self, token: re.Match[str], kind: str) -> Damage:
-        """The error for a token that neither belongs to the value nor ends it."""
+    def refusal(self, boundary: re.Match[str], kind: str) -> Damage:
+        """Return the error for a boundary that neither belongs to the value nor ends it."""
         r, end, key = self.r, self.end, self.key
         if kind in ("close", "fit") and not self.stack:
             if r.ended and self.undecided():
                 r.at = len(r.buf)
                 return Damage(
-                    "truncated_call", f"the text ended after {key!r}, before {end.over}", r.offset, ended=True
+                    "truncated_call", f"the text ended after {key!r}, before {end.call_end}", r.offset, ended=True
                 )
-            wanted = f"expected a parameter or {end.over} after {end.what} of {key!r}"
+            wanted = f"expected a parameter or {end.call_end} after {end.what} of {key!r}"
             return Damage("ambiguous_call", f"{wanted}: {_REMEDY}", r.offset)
         if self.stack:
             message = f"a call that opens inside {key!r}, at position {self.since}, is not whole"
         else:
-            message = f"{token[0]!r} is inside {key!r}, before {end.what}"
+            message = f"{boundary[0]!r} is inside {key!r}, before {end.what}"
         return Damage("ambiguous_call", f"{message}: {_REMEDY}", r.offset)
 
-    def sound(self, stop: int) -> str:
-        """The value, unless a piece of markup of its own kind of call is in it, outside of whole quoted calls.
+    def check_value(self, stop: int) -> str:
+        """Return the value, unless a fragment of its own kind of markup is in it, outside of complete quoted calls.
 
         Raises:
             Damage: one is.
@@ -199,6 +204,6 @@ class _Plain:
             rest.append(r.text(at, first))
             at = last
         rest.append(r.text(at, stop))
-        if found := self.end.piece(self.end.around.sub("\n", "\0".join(rest)).replace("\0", "\n")):
+        if found := self.end.find_markup(self.end.around.sub("\n", "\0".join(rest)).replace("\0", "\n")):
             raise Damage("ambiguous_call", f"{found[0]!r} is inside {self.key!r}: {_REMEDY}", stop)
         return r.text(self.start, stop)

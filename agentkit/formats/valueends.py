@@ -1,7 +1,7 @@
-"""Where a raw value ends: its closing, what may follow that, and the markup of its own kind of call, as patterns.
+"""The end of a raw value, as patterns: its closing, the text that may follow, and the markup of its own kind of call.
 
-Holds `ValueEnd`; `TokenOrder`, the order of a quoted call's tokens; and `Elements`, a cache of what is known of each
-tool's element. Compiled once from the declarations; reads nothing.
+Holds `ValueEnd`; `MarkupOrder`, the order of a quoted call's markup; and `Elements`, a cache for each tool's element.
+Compiled once from the declarations; reads nothing.
 """
 
 from __future__ import annotations
@@ -24,104 +24,106 @@ T = TypeVar("T")
 
 
 class ValueEnd:
-    """Where a raw value ends.
+    """The end of a raw value.
 
     Attributes:
-        token: matches what closes or opens something; its groups are listed below.
-        stops: finds the first place at which a token may be.
+        boundary: matches an opening or a closing; its groups are listed below.
+        stops: finds the first place at which a boundary may be.
         what: the closing as it is written, for messages.
-        over: the end of the call as it is written, for messages.
-        marks: what opens and closes the parts of such a call; a value may contain these only in CDATA or in a whole
-            quoted call; a grammar forbids them.
-        around: finds a whole quoted call, which a NUL replaces, with the section around it.
+        call_end: the end of the call as it is written, for messages.
+        marks: the openings and closings of such a call's parts; a value may contain these only in CDATA or in a
+            complete quoted call; a grammar forbids them.
+        around: finds a complete quoted call, which a NUL replaces, with the section around it.
         cut_end: matches the beginning of the call's end at the end of a text, as after a stop string.
-        rest: what may not follow the call: one more value, or the end of one.
+        leftover: text that may not follow the call: one more value, or the end of one.
         newline: whether one newline at the value's start belongs to the layout.
-        order: what a whole quoted call has of its own tokens, one after another.
-        firsts: what each piece of markup begins with.
+        order: the order of a complete quoted call's markup.
+        firsts: the first characters of all markup.
 
-    Groups of the token: `close`, the value's closing, and in it `fit` if what follows may follow it; `open`, another
-    opening of such a value; `call`, the opening of a call; `over`, the end of one.
+    Groups of the boundary: `close`, the value's closing, and in it `fit` if the next text may follow it; `open`,
+    another opening of such a value; `call`, the opening of a call; `end`, the end of one.
     """
 
-    __slots__ = ("around", "cut_end", "firsts", "marks", "newline", "order", "over", "rest", "stops", "token", "what")
+    __slots__ = (
+        "around", "boundary", "call_end", "cut_end", "firsts", "leftover", "marks", "newline", "order", "stops", "what",
+    )  # fmt: skip
 
     def __init__(
-        self, token: dict[str, str], part: str, stops: str, what: str, over: str, marks: Sequence[str]
+        self, groups: dict[str, str], part: str, stops: str, what: str, call_end: str, marks: Sequence[str]
     ) -> None:
-        groups = (f"(?P<{name}>{text})" for name, text in token.items() if text and name not in ("close", "fit"))
-        whole = "|".join([f"(?P<close>{token['close']})(?P<fit>(?={token['fit']}))?", *groups])
-        self.token = Delimiter(whole, part, re.IGNORECASE)
+        others = (f"(?P<{name}>{text})" for name, text in groups.items() if text and name not in ("close", "fit"))
+        whole = "|".join([f"(?P<close>{groups['close']})(?P<fit>(?={groups['fit']}))?", *others])
+        self.boundary = Delimiter(whole, part, re.IGNORECASE)
         self.stops: Search = re.compile(stops, re.IGNORECASE).search
-        self.what, self.over, self.marks = what, over, tokens_of(*marks)
+        self.what, self.call_end, self.marks = what, call_end, markup_of(*marks)
         self.firsts = "".join({"<", *(text[0] for text in self.marks)})
-        self.rest = Delimiter(
-            rf"\s{{0,64}}(?:{token['close']}|{token['open']})", rf"\s{{0,64}}(?:{part})?", re.IGNORECASE
+        self.leftover = Delimiter(
+            rf"\s{{0,64}}(?:{groups['close']}|{groups['open']})", rf"\s{{0,64}}(?:{part})?", re.IGNORECASE
         )
         self.around, self.newline = _NOWHERE, True
         self.cut_end: Search = _NOWHERE.match
-        self.order: TokenOrder | None = None
+        self.order: MarkupOrder | None = None
 
     @property
-    def whole(self) -> bool:
-        """Whether the closing ends the call, too: then an opening of the same name is content, up to its own end."""
-        return self.over == self.what
+    def ends_call(self) -> bool:
+        """True if the closing ends the call, too: then an opening of the same name is content, up to its own end."""
+        return self.call_end == self.what
 
-    def is_whole(self, quoted: str) -> bool:
-        """Whether a quoted call has its tokens as a call has them, as far as they are known."""
-        return self.order is None or self.order.holds(quoted, self.piece)
+    def is_complete(self, quoted: str) -> bool:
+        """Return True if a quoted call has its markup as a call has it, as far as the order is known."""
+        return self.order is None or self.order.fits(quoted, self.find_markup)
 
-    def piece(self, text: str) -> re.Match[str] | None:
-        """A piece of the markup of this kind of call in a text."""
-        return pieces(self.marks)(text)
+    def find_markup(self, text: str) -> re.Match[str] | None:
+        """Return a fragment of this kind of call's markup in a text."""
+        return markup_search(self.marks)(text)
 
     def has_markup(self, text: str) -> bool:
-        """Whether a text contains markup of this kind of call: it is written in CDATA then."""
-        return self.piece(text) is not None or self.token.whole.search(text) is not None
+        """Return True if a text contains markup of this kind of call: it is written in CDATA then."""
+        return self.find_markup(text) is not None or self.boundary.regex.search(text) is not None
 
 
-class TokenOrder:
-    """The tokens of a call with raw values: those before its parameters, those of each parameter, those after them.
+class MarkupOrder:
+    """The markup of a call with raw values: that before its parameters, of each parameter, and after them.
 
-    `others` are those of its kind that are around calls.
+    `others` is the markup of its kind around calls.
     """
 
-    __slots__ = ("_order", "_sign", "_token")
+    __slots__ = ("_markup", "_order", "_sign")
 
     def __init__(self, *parts: Sequence[str], others: Sequence[str]) -> None:
-        known = dict.fromkeys(token.lower() for part in (*parts, others) for token in part)
-        self._sign = {token: chr(n) for n, token in enumerate(known, 0x100)}
+        known = dict.fromkeys(text.lower() for part in (*parts, others) for text in part)
+        self._sign = {text: chr(n) for n, text in enumerate(known, 0x100)}
         either = "|".join(re.escape(t) + r"(?![\w.:-])" * t[-1].isalnum() for t in sorted(known, key=len, reverse=True))
-        self._token = re.compile(either or "(?!)", re.IGNORECASE)
-        before, each, after = ("".join(self._sign[token.lower()] for token in part) for part in parts)
+        self._markup = re.compile(either or "(?!)", re.IGNORECASE)
+        before, each, after = ("".join(self._sign[text.lower()] for text in part) for part in parts)
         self._order = re.compile(f"{before}(?:{each})*{after}").fullmatch
 
-    def holds(self, text: str, piece: Search) -> bool:
-        """Whether a text has the tokens of one call, and no other ones of its kind, nor what `piece` finds."""
-        signs = "".join(self._sign[token.lower()] for token in self._token.findall(text))
-        return self._order(signs) is not None and piece(self._token.sub("\n", text)) is None
+    def fits(self, text: str, find_markup: Search) -> bool:
+        """Return True if a text has the markup of one call, and no other of its kind, nor a match of `find_markup`."""
+        signs = "".join(self._sign[text.lower()] for text in self._markup.findall(text))
+        return self._order(signs) is not None and find_markup(self._markup.sub("\n", text)) is None
 
 
-_TOKEN: Final = re.compile(r"</?[^<>\s]*>?").findall
+_MARKUP: Final = re.compile(r"</?[^<>\s]*>?").findall
 
 
-def tokens_of(*literals: str) -> tuple[str, ...]:
-    """The tags and special tokens in literals; a literal that has none as it is."""
-    return tuple(token for text in literals for token in (_TOKEN(text) or [text]))
+def markup_of(*literals: str) -> tuple[str, ...]:
+    """Return the tags and special tokens in literals; a literal without any as it is."""
+    return tuple(found for text in literals for found in (_MARKUP(text) or [text]))
 
 
 @lru_cache(4096)
-def pieces(marks: tuple[str, ...]) -> Search:
-    """A search for one of these literals, in any case: a tag up to its name's end, or where it is interrupted."""
-    return re.compile("|".join(map(_piece, dict.fromkeys(marks))) or "(?!)", re.IGNORECASE).search
+def markup_search(marks: tuple[str, ...]) -> Search:
+    """Return a search for these literals, in any case: a tag up to its name's end, or up to its interruption."""
+    return re.compile("|".join(map(_fragment, dict.fromkeys(marks))) or "(?!)", re.IGNORECASE).search
 
 
 _PLAIN_TAG: Final = re.compile(r"<(?P<slash>/?)(?P<name>[\w.:-]+)>?").fullmatch
 _SPECIAL: Final = re.compile(r"[|｜]|\]<").search
 
 
-def _piece(mark: str) -> str:
-    """A pattern for a literal, or for enough of it: a tag without its `>`, a special token without its end or start.
+def _fragment(mark: str) -> str:
+    """Return a pattern for a literal or most of it: a tag without `>`, a special token without its end or start.
 
     A closing tag is also recognized if it stops at a line's end, another tag or the value's end, or lacks one letter.
     """
@@ -141,31 +143,31 @@ def _piece(mark: str) -> str:
 
 
 @lru_cache(4096)
-def begun_end(over: str, *others: str) -> Search:
-    """Matches the first characters of `over` at the end of a text, if none of `others` begins with them."""
-    shared = max((n for n in range(len(over)) if any(text.startswith(over[:n]) for text in others)), default=0)
-    either = "|".join(re.escape(over[:n]) for n in range(len(over) - 1, max(shared, 1), -1))
+def end_beginning(end: str, *others: str) -> Search:
+    """Match the first characters of `end` at the end of a text, if none of `others` begins with them."""
+    shared = max((n for n in range(len(end)) if any(text.startswith(end[:n]) for text in others)), default=0)
+    either = "|".join(re.escape(end[:n]) for n in range(len(end) - 1, max(shared, 1), -1))
     return re.compile(rf"{_LAYOUT}(?:{either or '(?!)'})\Z", re.IGNORECASE).match
 
 
 def _around(shape: Shape) -> re.Pattern[str]:
-    """Finds a whole quoted call whose tags a NUL replaces: the literals before and after them, and the section."""
+    """Return a pattern for a complete quoted call, its tags replaced by a NUL, with its literals and its section."""
     tags = [n for n, part in enumerate(shape.call) if isinstance(part, NameTag | Tag)]
     before, after = (shape.call[: tags[0]], shape.call[tags[-1] + 1 :]) if tags else ((), ())
     lead, tail = ("".join(pattern(p.strip()) for p in parts if isinstance(p, str)) for parts in (before, after))
     call = rf"{lead}\s*\0\s*{tail}"
-    edges = [re.escape(text) for text in _edges(shape.section)]
+    edges = [re.escape(text) for text in _section_edges(shape.section)]
     around = rf"{edges[0]}\s*(?:{call}\s*)+{edges[1]}" if len(edges) == 2 else "(?!)"
     return re.compile(f"{around}|{call}" if lead or tail else around, re.IGNORECASE)
 
 
-def _edges(section: Section | None) -> list[str]:
-    """What opens and closes a section, as it is written."""
+def _section_edges(section: Section | None) -> list[str]:
+    """Return the opening and the end of a section, as they are written."""
     return [] if section is None else [text for e in (section.open, section.close) if (text := edge(e).strip())]
 
 
 def end_of_value(shape: Shape, part: TagParameters | Pairs) -> ValueEnd:
-    """The end of a value of this kind of call, looked up by the declaration's identity: its hash is expensive."""
+    """Return the end of a value of this kind of call, cached by the declaration's identity: hashing it is slow."""
     found = _known.get((id(shape), id(part)))
     if found is None:
         end = _end_of_pair(shape, part) if isinstance(part, Pairs) else _end_of_parameter(shape, part)
@@ -177,87 +179,87 @@ def end_of_value(shape: Shape, part: TagParameters | Pairs) -> ValueEnd:
 _known: dict[tuple[int, int], tuple[Shape, TagParameters | Pairs, ValueEnd]] = {}
 
 
-def rest_of(shape: Shape) -> Delimiter | None:
-    """What may not follow a call with raw values: one more of them, or the end of one. None for any other call."""
+def leftover_of(shape: Shape) -> Delimiter | None:
+    """Return the delimiter of one more raw value after a call with such, or of a value's end; None for other calls."""
     part = next((part for part in shape.call if isinstance(part, TagParameters | Pairs)), None)
-    return None if part is None else end_of_value(shape, part).rest
+    return None if part is None else end_of_value(shape, part).leftover
 
 
 _A_CLOSING_TAG: Final = re.compile(r"</[^<>]+>").fullmatch
 
 
 def _end_of_parameter(shape: Shape, part: TagParameters) -> ValueEnd:
-    """The end of a value between `<parameter name="…">` and its closing tag."""
+    """Return the end of a value between `<parameter name="…">` and its closing tag."""
     names = [p.name for p in shape.call if isinstance(p, NameTag)]
     after = shape.call[shape.call.index(part) :]
     tail = [text for p in after if isinstance(p, str | Tag) and (text := edge(p).strip())]
-    section = _edges(shape.section)
+    section = _section_edges(shape.section)
     literals = [text for text in (*tail, *section[1:]) if not _A_CLOSING_TAG(text)]
     ends = [closing_tag(text[2:-1]) if _A_CLOSING_TAG(text) else pattern(text) for text in (*tail, *section[1:])]
     close, opens = closing_tag(part.name), opening_tag(part.name)
-    token = {"close": close, "open": opens, "call": "|".join(map(opening_tag, names)), "over": "".join(ends[:1])}
-    token["fit"] = f"{SPACES}(?:{'|'.join([opens, *ends])})" if ends else ""  # else whatever follows may
+    groups = {"close": close, "open": opens, "call": "|".join(map(opening_tag, names)), "end": "".join(ends[:1])}
+    groups["fit"] = f"{SPACES}(?:{'|'.join([opens, *ends])})" if ends else ""  # else any text may follow
     begun = [TAG_PART, *(f"(?:{close}{SPACES})?{beginnings(text)}" for text in literals)]
     firsts = re.escape("".join(sorted({name[0] for name in (*names, part.name)})))
     stops = [rf"<(?=[/\w{firsts}]|\Z)", *map(may_begin, literals)]
     before = [p.strip() for p in shape.call[: shape.call.index(part)] if isinstance(p, str) and "<" in p]
     calls = [*before, *(f"<{name}" for name in names)]
     marks = (f"</{part.name}>", f"<{part.name}", *calls, *tail, *section)
-    over = "".join(tail[:1])
-    end = ValueEnd(token, "|".join(begun), "|".join(stops), f"</{part.name}>", over, marks)
-    end.cut_end = begun_end(over, f"<{part.name}", f"</{part.name}")
-    end.order = TokenOrder(
-        tokens_of(*calls[-1:]), (f"<{part.name}", f"</{part.name}>"), tokens_of(*tail[:1]), others=end.marks
+    call_end = "".join(tail[:1])
+    end = ValueEnd(groups, "|".join(begun), "|".join(stops), f"</{part.name}>", call_end, marks)
+    end.cut_end = end_beginning(call_end, f"<{part.name}", f"</{part.name}")
+    end.order = MarkupOrder(
+        markup_of(*calls[-1:]), (f"<{part.name}", f"</{part.name}>"), markup_of(*tail[:1]), others=end.marks
     )
     return end
 
 
 def _end_of_pair(shape: Shape, part: Pairs) -> ValueEnd:
-    """The end of a value between literals.
+    """Return the end of a value between literals.
 
     With `newlines` "both", one newline before the literal belongs to the end.
     """
     close, key, at = part.close.strip(), part.key.strip(), shape.call.index(part)
     first = next(p for p in shape.call if isinstance(p, str) and p.strip()).strip()
     rest = [p.strip() for p in shape.call[at + 1 :] if isinstance(p, str) and p.strip()]
-    texts = [*rest, *_edges(shape.section)[1:]]
+    texts = [*rest, *_section_edges(shape.section)[1:]]
     named = len(shape.call) > 1 and isinstance(shape.call[1], Name)
     trim = part.newlines == "both"
-    token = {
+    groups = {
         "close": (r"(?:\r?\n)?" if trim else "") + exact(close),
         "fit": f"{_LAYOUT}(?:{'|'.join(map(exact, (key, *texts)))})",
-        "open": rf"{_quoted(exact(key))}\s{{0,64}}(?=[^<>\"'\n\s])",
-        "call": _quoted(exact(first)) + (r"(?=\s{0,64}[^\W\d])" if named else ""),
-        "over": exact(rest[0]),
+        "open": rf"{_any_quotes(exact(key))}\s{{0,64}}(?=[^<>\"'\n\s])",
+        "call": _any_quotes(exact(first)) + (r"(?=\s{0,64}[^\W\d])" if named else ""),
+        "end": exact(rest[0]),
     }
     begun = [
-        rf"{_quoted(any_beginning((close, first, key, *texts)))}\\?",
-        *(rf"{_quoted(pattern(text))}\s{{0,64}}" for text in (key, first)),
+        rf"{_any_quotes(any_beginning((close, first, key, *texts)))}\\?",
+        *(rf"{_any_quotes(pattern(text))}\s{{0,64}}" for text in (key, first)),
         rf"{exact(close)}{_LAYOUT}(?:\\|{any_beginning((key, *texts))})",
     ]
     stops = [*dict.fromkeys(may_begin(text) for text in (close, first, key, *texts))]
     if trim:
         starts = "".join(re.escape(c) for c in sorted({text[0] for text in (close, *texts)}))
         stops += [rf"\n(?=[{starts}]|\Z)", rf"\r(?=\n(?:[{starts}]|\Z)|\Z)"]
-    middle = tokens_of(*(text for text in (*part.kind, part.middle if not part.kind else "") if "<" in text))
+    middle = markup_of(*(text for text in (*part.kind, part.middle if not part.kind else "") if "<" in text))
     calls = [p.strip() for p in shape.call[:at] if isinstance(p, str) and "<" in p]
-    marks = (close, key, first, *calls, *middle, *rest, *_edges(shape.section))
+    marks = (close, key, first, *calls, *middle, *rest, *_section_edges(shape.section))
     before = r"(?:\r?\n|\r)?" if trim else ""
-    end = ValueEnd(token, f"{before}(?:{'|'.join(begun)})", "|".join(stops), close, rest[0], marks)
-    end.cut_end = begun_end(rest[0], key, close)
-    end.order = TokenOrder(
-        tokens_of(*calls), (*tokens_of(key), *middle, *tokens_of(close)), tokens_of(rest[0]), others=end.marks
+    end = ValueEnd(groups, f"{before}(?:{'|'.join(begun)})", "|".join(stops), close, rest[0], marks)
+    end.cut_end = end_beginning(rest[0], key, close)
+    end.order = MarkupOrder(
+        markup_of(*calls), (*markup_of(key), *middle, *markup_of(close)), markup_of(rest[0]), others=end.marks
     )
     return end
 
 
-def _quoted(literals: str) -> str:
-    """The pattern of literals in which the quotes around an attribute may be single or escaped: no content opens so."""
+def _any_quotes(literals: str) -> str:
+    """Return the pattern of literals with single or escaped quotes around attributes, too: no content opens so."""
     return literals.replace('"', r"""\\?["']""")
 
 
 class Elements:
-    """The tools' elements: what is known of each, made once. They live as long as what was made from these tools."""
+    """The tools' elements, and results computed once for each; they live as long as these tools' openers."""
 
     def __init__(self) -> None:
         self.tags: list[str] = []
@@ -267,8 +269,8 @@ class Elements:
         """Add the element of one tool."""
         self.tags.append(element.tag)
 
-    def known(self, tool: ToolSpec, make: Callable[[ToolSpec], T]) -> tuple[T, tuple[str, ...]]:
-        """What `make` makes of a tool, and the tags of all others."""
+    def derive(self, tool: ToolSpec, make: Callable[[ToolSpec], T]) -> tuple[T, tuple[str, ...]]:
+        """Return the result of `make` for a tool, and the tags of all others."""
         if (found := self._known.get(id(tool))) is None:
             assert tool.element is not None
             others = tuple(sorted({*self.tags} - {tool.element.tag}))
@@ -277,7 +279,7 @@ class Elements:
 
 
 def _tags(names: Sequence[str]) -> tuple[str, str, str]:
-    """Regular expressions for a tag that opens an element of one of these names, its beginning, and what ends it."""
+    """Return regular expressions for the opening tags of these elements, their beginnings, and their closing tags."""
     opens = "|".join(map(opening_tag, names))
     ends = "|".join(map(closing_tag, names))
     return (rf"(?:{opens})[^<>]{{0,512}}+(?<!/)>", rf"(?:{opens})[^<>]{{0,512}}+", ends) if names else ("", "(?!)", "")
@@ -287,7 +289,7 @@ def _tags(names: Sequence[str]) -> tuple[str, str, str]:
 def end_of_element(
     name: str, siblings: tuple[str, ...], parents: tuple[str, ...], others: tuple[str, ...] = ()
 ) -> ValueEnd:
-    """The end of a child element's value.
+    """Return the end of a child element's value.
 
     Args:
         name: the child's.
@@ -295,13 +297,13 @@ def end_of_element(
         parents: the elements around it, the innermost first, the tool's own last.
         others: the tags of the other tools.
     """
-    call, begun, over = _tags((parents[-1], *others))
+    call, begun, ends = _tags((parents[-1], *others))
     follow = [*map(opening_tag, siblings), closing_tag(parents[0]), r"<[^\W\d!]"]  # which is then named
-    token = {"close": closing_tag(name), "open": opening_tag(name), "call": call, "over": over}
-    token["fit"] = f"{SPACES}(?:{'|'.join(follow)})"
+    groups = {"close": closing_tag(name), "open": opening_tag(name), "call": call, "end": ends}
+    groups["fit"] = f"{SPACES}(?:{'|'.join(follow)})"
     marks = [f"</{name}>", f"<{name}", *(f"{slash}{parent}" for parent in parents for slash in ("</", "<"))]
-    end = ValueEnd(token, f"{TAG_PART}|{begun}", r"<(?=[/\w]|\Z)", f"</{name}>", f"</{parents[0]}>", marks)
-    end.cut_end = begun_end(f"</{parents[0]}>", f"</{name}>")
+    end = ValueEnd(groups, f"{TAG_PART}|{begun}", r"<(?=[/\w]|\Z)", f"</{name}>", f"</{parents[0]}>", marks)
+    end.cut_end = end_beginning(f"</{parents[0]}>", f"</{name}>")
     return end
 
 
@@ -310,17 +312,17 @@ _AFTER: Final = r"[.,;:!?)\"'*_`]{0,3}"  # of the sentence in which an element i
 
 @lru_cache(4096)
 def end_of_content(name: str, others: tuple[str, ...] = ()) -> ValueEnd:
-    """The end of an element's own content: its closing tag, balanced with opening tags of the same name inside.
+    """Return the end of an element's own content: its closing tag, balanced with opening tags of the same name inside.
 
     Args:
         name: the element's.
         others: the tags of the other tools.
     """
-    call, begun, over = _tags(others)
-    token = {"close": (close := closing_tag(name)), "open": opening_tag(name), "call": call, "over": over}
-    token["fit"] = rf"{_AFTER}(?:[\s<]|\Z)|{PROSE}\n"
+    call, begun, ends = _tags(others)
+    groups = {"close": (close := closing_tag(name)), "open": opening_tag(name), "call": call, "end": ends}
+    groups["fit"] = rf"{_AFTER}(?:[\s<]|\Z)|{PROSE}\n"
     firsts = re.escape("".join(sorted({other[0] for other in (name, *others)})))
     part = rf"</?[^\s<>/\"'=]{{0,160}}\s{{0,64}}|{close}(?:{_AFTER}|{PROSE})|{begun}"
-    end = ValueEnd(token, part, rf"<(?=[/\w{firsts}]|\Z)", f"</{name}>", f"</{name}>", (f"</{name}>", f"<{name}"))
+    end = ValueEnd(groups, part, rf"<(?=[/\w{firsts}]|\Z)", f"</{name}>", f"</{name}>", (f"</{name}>", f"<{name}"))
     end.cut_end = re.compile(rf"{PROSE}\Z").match
     return end

@@ -1,4 +1,4 @@
-"""Whole texts, and which formats to read them in: what needs no parser of one's own."""
+"""Whole texts and the formats to read them in, without a parser of one's own."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from functools import cache
 
 from agentkit.events import CallEnd, Event, merge
 from agentkit.formats.catalog import CATALOG
-from agentkit.formats.declaring import REASONING
-from agentkit.formats.edges import fenced
+from agentkit.formats.declaration_checks import REASONING
+from agentkit.formats.edges import is_fence
 from agentkit.formats.engine import Parser
 from agentkit.formats.format import Format
 from agentkit.messages import ToolCall
@@ -18,14 +18,14 @@ from agentkit.toolspec import InCode, ToolSpec
 
 @cache
 def auto() -> tuple[Format, ...]:
-    """Every format recognisable by its text alone, for reading text in whichever format a model chose.
+    """Return every format recognisable by its text alone, for reading text in whichever format a model chose.
 
     Formats that must be expected are omitted: `legacy`, whose tags are the tools' names, as in `cline`; and calls in a
     code fence, which may be quoted. With `in_code="reply"`, a fence that opens the reply is examined regardless.
     """
     found = []
     for format in CATALOG:
-        shapes = [shape for shape in format.shapes if not fenced(shape.opening)]
+        shapes = [shape for shape in format.shapes if not is_fence(shape.opening)]
         if shapes and format.name != "legacy":
             found.append(replace(format, call=shapes[0].call, section=shapes[0].section, also=tuple(shapes[1:])))
     return tuple(found)
@@ -33,14 +33,14 @@ def auto() -> tuple[Format, ...]:
 
 @cache
 def recoverable() -> tuple[Format, ...]:
-    """`auto`, for what a native model wrote: the tags that many prompts request around reasoning count, too."""
+    """`auto`, for a native model's text: the tags that many prompts request around reasoning count, too."""
     first, *rest = auto()
     reasoning = tuple((f"<{tag}>", f"</{tag}>") for tag in REASONING)
     return (replace(first, thinking=(*first.thinking, *reasoning)), *rest)
 
 
 def names() -> tuple[str, ...]:
-    """The names of all declared formats."""
+    """Return the names of all declared formats."""
     return tuple(f.name for f in CATALOG)
 
 
@@ -57,5 +57,5 @@ def parse(
 
 
 def calls(events: Iterable[Event]) -> list[ToolCall]:
-    """The calls that were read without damage."""
+    """Return the calls that were read without damage."""
     return [e.call for e in events if isinstance(e, CallEnd)]

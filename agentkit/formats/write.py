@@ -1,4 +1,4 @@
-"""The same declarations read backwards: calls as text. Pure; knows no registry and no model.
+"""The writer of calls as text, from the same declarations. Pure; knows no registry and no model.
 
 All text written here is read back before it is returned, so that a value is either represented exactly or refused with
 a `FormatError`: it is never silently altered.
@@ -15,7 +15,7 @@ from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.engine import Parser, get
 from agentkit.formats.format import Format, ToolElement
 from agentkit.formats.kind import Writing
-from agentkit.formats.reserved import refuse_reserved
+from agentkit.formats.reserved_tags import refuse_reserved
 from agentkit.messages import ToolCall
 from agentkit.schemas.typed import values
 from agentkit.toolspec import ToolSpec
@@ -23,7 +23,7 @@ from agentkit.unicode import has_surrogate
 
 
 def render_calls(format: str | Format, calls: Sequence[ToolCall], tools: Sequence[ToolSpec]) -> str:
-    """Calls as a model of this format would have written them.
+    """Render calls as a model of this format would have written them.
 
     Raises:
         FormatError: the format cannot represent a value; the message names the tool and the reason.
@@ -65,7 +65,7 @@ def _write(w: Writing) -> str:
 
 
 def _spec(format: Format, call: ToolCall, known: Mapping[str, ToolSpec]) -> ToolSpec:
-    """The called tool; if it is not offered (any more), one that accepts any arguments of these names."""
+    """Return the called tool; if it is not offered (any more), one that accepts any arguments of these names."""
     tool = known.get(call.name)
     if tool is None:
         tool = ToolSpec(call.name, "", {"type": "object", "properties": {name: {} for name in call.arguments}})

@@ -13,11 +13,11 @@ from agentkit.formats.escapes import attribute
 from agentkit.formats.format import Format, ToolElement
 from agentkit.formats.tags import CDATA_OPEN
 from agentkit.grammar import rules
-from agentkit.grammar.from_schema import ATTRIBUTE, JSON, Gap, Refused, SchemaRules, inside
-from agentkit.grammar.rules import Blocked, Chars, Lit, Raw, Repeat, Rule, alt, opt, seq
+from agentkit.grammar.from_schema import ATTRIBUTE, JSON, Gap, NoRule, SchemaRules, inside
+from agentkit.grammar.rules import Chars, Exclusion, Lit, Raw, Repeat, Rule, alt, opt, seq
 from agentkit.schemas import walk
 from agentkit.schemas.dialects import XGRAMMAR
-from agentkit.schemas.rewriting import engine_schema
+from agentkit.schemas.schema_rewriter import engine_schema
 from agentkit.schemas.typed import values
 from agentkit.schemas.walk import kind_of
 from agentkit.toolspec import Layout, ToolSpec
@@ -26,7 +26,7 @@ Target = Literal["structural_tag", "gbnf"]
 """`structural_tag` for vLLM, SGLang and xgrammar; `gbnf` for llama.cpp."""
 
 COUNTED: Final = 1999  # llama.cpp refuses higher counts: MAX_REPETITION_THRESHOLD in its `llama-grammar.cpp`
-_CDATA: Final = Blocked(CDATA_OPEN, start=True)
+_CDATA: Final = Exclusion(CDATA_OPEN, start=True)
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class CallRules:
         format: the format.
         tool: the tool.
         prefix: the prefix of its rules' names.
-        target: what enforces the rules.
+        target: the system that enforces the rules.
     """
 
     format: Format
@@ -54,7 +54,7 @@ class CallRules:
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
-        """What the rules do not enforce."""
+        """The schema keywords that the rules do not enforce."""
         return tuple(self.schemas.gaps)
 
     @property
@@ -64,15 +64,15 @@ class CallRules:
         return found if isinstance(found, Mapping) else {}
 
     def needs(self, parameter: str) -> bool:
-        """Whether a call without this parameter is refused."""
+        """Return True if a call without this parameter is refused."""
         return parameter in self.tool.parameters.get("required", ())
 
     def options(self, parameter: str) -> list[Mapping[str, Any]]:
-        """A parameter's schema split into plain ones."""
+        """Return a parameter's schema split into plain ones."""
         return self.plain(self.tool.schema_of(parameter), parameter)
 
     def plain(self, schema: Mapping[str, Any], path: str) -> list[Mapping[str, Any]]:
-        """A schema split into plain ones."""
+        """Return a schema split into plain ones."""
         found: list[Mapping[str, Any]] = []
         pending, seen = [schema], set[str]()
         while pending:
@@ -88,7 +88,7 @@ class CallRules:
         return found
 
     def arguments(self) -> Rule:
-        """All arguments as one JSON object."""
+        """Return the rule of all arguments as one JSON object."""
         schema = {"type": "object", **self.tool.parameters}
         if self.target == "gbnf":
             return self.schemas.rule(schema, JSON)
@@ -98,10 +98,10 @@ class CallRules:
         return rules.JsonRule(known)
 
     def optional(self, parameter: str, make: Callable[[], Rule]) -> Rule:
-        """The rule for one argument, which may be omitted if it is not required."""
+        """Return the rule for one argument, which may be omitted if it is not required."""
         try:
             rule = make()
-        except Refused:
+        except NoRule:
             if self.needs(parameter):
                 raise
             return rules.EMPTY
@@ -111,30 +111,36 @@ class CallRules:
 # ---------------------------------------------------------------- raw text
 
 
-def value(w: CallRules, name: str, start: str, close: str, blocked: tuple[Blocked, ...]) -> Rule:
-    """A value as text between `start` and `close`; its type comes from the parameter's schema when it is read."""
+def value(w: CallRules, name: str, start: str, close: str, blocked: tuple[Exclusion, ...]) -> Rule:
+    """Return the rule of a value as text from `start` to `close`; the parameter's schema has its type."""
     options = w.options(name)
-    texts = [o for o in options if kind_of(o) in (None, "string") and w.schemas.listed(o, name) is None]
+    texts = [o for o in options if kind_of(o) in (None, "string") and w.schemas.enum_values(o, name) is None]
     if texts:
         return _free_text(w, name, texts, options, start, close, blocked)
     found: list[Rule] = []
     array = False
     for option in options:
-        listed = w.schemas.listed(option, name)
+        listed = w.schemas.enum_values(option, name)
         if listed is not None:
             found += [seq(Lit(start), Lit(text), Lit(close)) for text in listed_texts(listed, blocked)]
         elif not array or kind_of(option) == "object":  # after an array, a scalar is read as its only item
             found.append(seq(Lit(start), w.schemas.rule(option, inside(close), name), Lit(close)))
         array = array or kind_of(option) == "array"
     if not found:
-        raise Refused(f"{w.tool.name}: {name}: no listed value can be written as text")
+        raise NoRule(f"{w.tool.name}: {name}: no listed value can be written as text")
     return alt(found)
 
 
 def _free_text(
-    w: CallRules, name: str, texts: list[Any], options: list[Any], start: str, close: str, blocked: tuple[Blocked, ...]
+    w: CallRules,
+    name: str,
+    texts: list[Any],
+    options: list[Any],
+    start: str,
+    close: str,
+    blocked: tuple[Exclusion, ...],
 ) -> Rule:
-    """A string, unescaped. If other types are allowed, text that reads as one of them must also satisfy it."""
+    """Return the rule of an unescaped string; text that reads as another allowed type must satisfy that, too."""
     for option in options:
         if option not in texts and kind_of(option) != "null" and (set(option) - {"type", "description", "title"}):
             w.schemas.gap(name, ["a string or another constrained type, which text does not distinguish"])
@@ -151,14 +157,14 @@ def _free_text(
     return seq(Lit(start), Raw(end, blocked, most), Lit(close[len(end) :]))
 
 
-def words_of_null(w: CallRules, schema: Mapping[str, Any], options: list[Any]) -> tuple[Blocked, ...]:
+def words_of_null(w: CallRules, schema: Mapping[str, Any], options: list[Any]) -> tuple[Exclusion, ...]:
     """Words that would be read as null, if null is the default and not a value that the schema allows."""
     if any(kind_of(o) in ("null", None) for o in options) or not values.accepts_null(schema, w.tool.parameters):
         return ()
-    return tuple(Blocked(word, start=True) for word in sorted(values.NULLS))
+    return tuple(Exclusion(word, start=True) for word in sorted(values.NULLS))
 
 
-def listed_texts(listed: list[Any], blocked: tuple[Blocked, ...]) -> list[str]:
+def listed_texts(listed: list[Any], blocked: tuple[Exclusion, ...]) -> list[str]:
     """Fixed values as text, without those that text cannot represent exactly."""
     out = []
     for value in listed:
@@ -170,12 +176,12 @@ def listed_texts(listed: list[Any], blocked: tuple[Blocked, ...]) -> list[str]:
 
 
 def typed_value(
-    w: CallRules, name: str, text: str, other: Callable[[str], str], close: str, blocked: tuple[Blocked, ...]
+    w: CallRules, name: str, text: str, other: Callable[[str], str], close: str, blocked: tuple[Exclusion, ...]
 ) -> Rule:
-    """A value whose type is written next to it: a raw string after `text`, JSON after `other` of its type."""
+    """Return the rule of a value with its type: a raw string after `text`, JSON after `other` of its type."""
     found: list[Rule] = []
     for option in w.options(name):
-        listed = w.schemas.listed(option, name)
+        listed = w.schemas.enum_values(option, name)
         kind = kind_of(option)
         if listed is not None:
             strings = [v for v in listed if isinstance(v, str)]
@@ -191,7 +197,7 @@ def typed_value(
         if kind is not None and kind != "string":
             found.append(seq(Lit(other(kind)), w.schemas.rule(option, inside(close), name), Lit(close)))
     if not found:
-        raise Refused(f"{w.tool.name}: {name}: no listed value can be written as text")
+        raise NoRule(f"{w.tool.name}: {name}: no listed value can be written as text")
     return alt(found)
 
 
@@ -202,11 +208,11 @@ _ENTITIES: Final = tuple(map(Lit, ("&amp;", "&lt;", "&gt;", "&quot;", "&#10;", "
 
 
 def attribute_value(w: CallRules, name: str, label: str) -> Rule:
-    """An argument in an attribute of the tool's tag."""
+    """Return the rule of an argument in an attribute of the tool's tag."""
     options = w.options(name)
     found: list[Rule] = []
     for option in options:
-        listed = w.schemas.listed(option, name)
+        listed = w.schemas.enum_values(option, name)
         if listed is not None:
             found += [Lit(attribute(t)) for t in listed_texts(listed, ())]
         elif kind_of(option) in (None, "string"):
@@ -219,5 +225,5 @@ def attribute_value(w: CallRules, name: str, label: str) -> Rule:
         else:
             found.append(w.schemas.rule(option, ATTRIBUTE, name))
     if not found:
-        raise Refused(f"{w.tool.name}: {name}: no listed value can be written as text")
+        raise NoRule(f"{w.tool.name}: {name}: no listed value can be written as text")
     return seq(Lit(f' {label}="'), alt(found), Lit('"'))

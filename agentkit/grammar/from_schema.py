@@ -28,7 +28,7 @@ SAID: Final[Mapping[str, frozenset[str]]] = {
     "array": frozenset(("items", "minItems", "maxItems")),
     "object": frozenset(("properties", "required", "additionalProperties")),
 }
-"""What rules can express for each type."""
+"""The keywords that rules can express for each type."""
 
 BELONGS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("minLength", "maxLength", "pattern", "format"), "string"),
@@ -53,7 +53,7 @@ CONTROLS: Final = "".join(map(chr, range(0x20))) + "\x7f"
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A schema keyword that a target cannot enforce: of which tool, and where in its parameters."""
+    """A schema keyword that a target cannot enforce, with its tool and its place in the parameters."""
 
     tool: str
     path: str
@@ -80,7 +80,7 @@ class Syntax:
     dumps: tuple[Callable[[Any], str], ...] = (values.dump,)
 
     def string(self, least: int = 0, most: int | None = None) -> Rule:
-        """A string of `least` to `most` characters."""
+        """Return the rule of a string of `least` to `most` characters."""
         return alt(self._within(q, least, most) for q in self.quotes)
 
     def _within(self, quote: str, least: int, most: int | None) -> Rule:
@@ -92,16 +92,16 @@ class Syntax:
         return seq(Lit(quote), Repeat(Alt((plain, escapes)), least, most), Lit(quote))
 
     def key(self, name: str) -> Rule:
-        """A declared property's name, up to its value."""
+        """Return the rule of a declared property's name, up to its value."""
         return seq(Lit(f"{self.dumps[0](name)}:"), self.space)
 
     def any_key(self) -> Rule:
-        """Any property's name, up to its value."""
+        """Return the rule of any property's name, up to its value."""
         return seq(self.string(), Lit(":"), self.space)
 
     @property
     def space(self) -> Rule:
-        """What may follow a comma, and a key's colon."""
+        """Optional space after a comma, and after a key's colon."""
         return opt(Lit(" "))
 
 
@@ -110,12 +110,12 @@ def _attribute_json(value: Any) -> str:
     return text.replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _double_quoted(value: Any) -> str:
+def _double_quote(value: Any) -> str:
     return values.dump(value) if isinstance(value, str) else repr(value)
 
 
 JSON: Final = Syntax()
-PYTHON: Final = Syntax(quotes=('"', "'"), words=("True", "False", "None"), dumps=(repr, _double_quoted))
+PYTHON: Final = Syntax(quotes=('"', "'"), words=("True", "False", "None"), dumps=(repr, _double_quote))
 ATTRIBUTE: Final = Syntax(quotes=("&quot;",), unsafe="<>&", dumps=(_attribute_json,))
 """JSON inside a double-quoted attribute."""
 
@@ -128,14 +128,14 @@ def inside(closer: str) -> Syntax:
 def escaping(characters: str) -> Syntax:
     """JSON in which these characters are escaped in strings; listed values of other types stay as they are."""
 
-    def dumped(value: Any) -> str:
+    def dump(value: Any) -> str:
         return _STRING.sub(lambda m: "".join(escapes.get(c, c) for c in m[0]), values.dump(value))
 
     escapes = {c: f"\\u{ord(c):04x}" for c in characters}
-    return Syntax(unsafe=characters, dumps=(dumped,))
+    return Syntax(unsafe=characters, dumps=(dump,))
 
 
-class Refused(ValueError):
+class NoRule(ValueError):
     """No value satisfies the schema, as far as rules can express it."""
 
 
@@ -160,7 +160,7 @@ class SchemaRules:
     _syntaxes: list[Syntax] = field(default_factory=list)
 
     def gap(self, path: str, keywords: Iterable[str]) -> None:
-        """Record what cannot be expressed."""
+        """Record keywords that cannot be expressed."""
         self.gaps |= dict.fromkeys(Gap(self.tool, path, k) for k in keywords)
 
     def counts(self, schema: Mapping[str, Any], path: str, of: Literal["Length", "Items"]) -> tuple[int, int | None]:
@@ -175,27 +175,27 @@ class SchemaRules:
         return least, most
 
     def rule(self, schema: Any, syntax: Syntax, path: str = "") -> Rule:
-        """The values of a schema, as `syntax` writes them.
+        """Return the rule of a schema's values, as `syntax` writes them.
 
         Raises:
-            Refused: there is no such value.
+            NoRule: there is no such value.
         """
         if schema is False:
-            raise Refused(f"{self.tool}: {path}: the schema allows no value")
+            raise NoRule(f"{self.tool}: {path}: the schema allows no value")
         if not isinstance(schema, Mapping):
-            return self._named("any", syntax, lambda: self._any(syntax))
+            return self._name_rule("any", syntax, lambda: self._any(syntax))
         ref = schema.get("$ref")
         if isinstance(ref, str):
             self.gap(path, _constraints(schema) - {"$ref"})
             found = walk.resolve({"$ref": ref}, self.root)
-            return self._named(ref, syntax, lambda: self.rule(found, syntax, path))
+            return self._name_rule(ref, syntax, lambda: self.rule(found, syntax, path))
         found_rules = [self._plain(plain, syntax, path) for plain in self.options(schema, path)]
         if not found_rules:
-            raise Refused(f"{self.tool}: {path}: the schema is a choice of nothing but itself")
+            raise NoRule(f"{self.tool}: {path}: the schema is a choice of nothing but itself")
         return alt(found_rules)
 
-    def _named(self, key: str, syntax: Syntax, make: Callable[[], Rule]) -> Rule:
-        """A named rule, so that it may contain itself."""
+    def _name_rule(self, key: str, syntax: Syntax, make: Callable[[], Rule]) -> Rule:
+        """Return a reference to a named rule, which may so contain itself."""
         if syntax not in self._syntaxes:
             self._syntaxes.append(syntax)
         slot = (key, self._syntaxes.index(syntax))
@@ -204,15 +204,15 @@ class SchemaRules:
             name = self._names[slot] = f"{self.prefix}-{len(self._names)}"
             try:
                 self.rules[name] = make()
-            except Refused:
-                self._names = before  # what was made in the meantime may refer to it
+            except NoRule:
+                self._names = before  # rules made in the meantime may refer to it
                 raise
         return Ref(self._names[slot])
 
     def options(
         self, schema: Mapping[str, Any], path: str, within: tuple[Mapping[str, Any], ...] = ()
     ) -> list[Mapping[str, Any]]:
-        """The schema split into single types, enums and references; `within` are those that led to it."""
+        """Return the schema split into single types, enums and references; `within` are those that led to it."""
         if schema in within:
             return []  # a choice of itself adds nothing
         for key in ("anyOf", "oneOf", "allOf"):
@@ -221,7 +221,7 @@ class SchemaRules:
                 rest = {k: v for k, v in schema.items() if k != key and k not in ANNOTATIONS}
                 if (key == "allOf" and len(listed) > 1) or (key == "oneOf" and not walk.disjoint(listed, self.root)):
                     self.gap(path, [key])
-                merged = [self._merged(rest, s, path) for s in (listed[:1] if key == "allOf" else listed)]
+                merged = [self._merge(rest, s, path) for s in (listed[:1] if key == "allOf" else listed)]
                 return self._or_null(schema, [o for m in merged for o in self.options(m, path, (*within, schema))])
         kind = schema.get("type")
         kinds = kind if isinstance(kind, list) else [kind]
@@ -230,8 +230,8 @@ class SchemaRules:
     def _or_null(self, schema: Mapping[str, Any], options: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         return [*options, {"type": "null"}] if schema.get("nullable") is True else options
 
-    def _merged(self, rest: Mapping[str, Any], option: Any, path: str) -> Mapping[str, Any]:
-        """An alternative together with the keywords next to the choice."""
+    def _merge(self, rest: Mapping[str, Any], option: Any, path: str) -> Mapping[str, Any]:
+        """Return an alternative together with the keywords next to the choice."""
         if not isinstance(option, Mapping):
             return rest
         if "$ref" in option and rest:
@@ -240,10 +240,10 @@ class SchemaRules:
         return {**rest, **option}
 
     def _plain(self, schema: Mapping[str, Any], syntax: Syntax, path: str) -> Rule:
-        """A schema of one type, or of listed values."""
+        """Return the rule of a schema of one type, or of listed values."""
         if "$ref" in schema:
             return self.rule(schema, syntax, path)
-        listed = self.listed(schema, path)
+        listed = self.enum_values(schema, path)
         if listed is not None:
             return alt(Lit(dump(v)) for v in listed for dump in syntax.dumps)
         kind = kind_of(schema)
@@ -256,20 +256,20 @@ class SchemaRules:
         self.gap(path, looked - STRUCTURE - SAID[kind] - _vacuous(schema))
         return _KINDS[kind](self, schema, syntax, path)
 
-    def listed(self, schema: Mapping[str, Any], path: str = "") -> list[Any] | None:
-        """The values that a schema lists; None if it lists none.
+    def enum_values(self, schema: Mapping[str, Any], path: str = "") -> list[Any] | None:
+        """Return the values that a schema lists; None if it lists none.
 
         Raises:
-            Refused: none of them is of the schema's type.
+            NoRule: none of them is of the schema's type.
         """
-        found = walk.listed(schema)
+        found = walk.enum_values(schema)
         if found is None:
             return None
         self.gap(path, _constraints(schema) - STRUCTURE)
         kind = schema.get("type")
         found = [v for v in found if not isinstance(kind, str) or kind not in SAID or _is(v, kind)]
         if not found:
-            raise Refused(f"{self.tool}: {path}: no listed value is of type {kind!r}")
+            raise NoRule(f"{self.tool}: {path}: no listed value is of type {kind!r}")
         return found
 
     # ------------------------------------------------------------ types
@@ -282,7 +282,7 @@ class SchemaRules:
         try:
             return make(*bounds(schema))
         except numbers.EmptyRange:
-            raise Refused(f"{self.tool}: {path}: no number lies between the bounds") from None
+            raise NoRule(f"{self.tool}: {path}: no number lies between the bounds") from None
 
     def _boolean(self, schema: Mapping[str, Any], syntax: Syntax, path: str) -> Rule:
         return Alt((Lit(syntax.words[0]), Lit(syntax.words[1])))
@@ -293,40 +293,40 @@ class SchemaRules:
     def _array(self, schema: Mapping[str, Any], syntax: Syntax, path: str) -> Rule:
         item = self.rule(schema.get("items", True), syntax, f"{path}[]")
         least, most = self.counts(schema, path, "Items")
-        return _bracketed("[", item, "]", least, most, syntax)
+        return _brackets("[", item, "]", least, most, syntax)
 
     def _object(self, schema: Mapping[str, Any], syntax: Syntax, path: str) -> Rule:
         properties = schema.get("properties")
         if not properties and (schema.get("additionalProperties", properties is None) is not False):
             self.gap(path, ["required"] if schema.get("required") else [])
             extra = self.rule(schema.get("additionalProperties", True), syntax, f"{path}.*")
-            return _bracketed("{", seq(syntax.any_key(), extra), "}", 0, None, syntax)
+            return _brackets("{", seq(syntax.any_key(), extra), "}", 0, None, syntax)
         return seq(Lit("{"), self.members(schema, syntax, path, Lit("}"), syntax.key))
 
     def members(
         self, schema: Mapping[str, Any], syntax: Syntax, path: str, close: Rule, key: Callable[[str], Rule]
     ) -> Rule:
-        """The declared properties in order, optional ones omitted freely, and `close`."""
+        """Return the rule of the declared properties in order, optional ones omitted freely, and `close`."""
         required = schema.get("required", ())
         pairs: list[tuple[Rule, bool]] = []
         for name, below in (schema.get("properties") or {}).items():
             try:
                 pairs.append((seq(key(name), self.rule(below, syntax, f"{path}.{name}".lstrip("."))), name in required))
-            except Refused:
+            except NoRule:
                 if name in required:
                     raise
         self.gap(path, [f"required: {n}" for n in required if n not in (schema.get("properties") or {})])
-        return joined(pairs, close, syntax.space)
+        return join_members(pairs, close, syntax.space)
 
     def _any(self, syntax: Syntax) -> Rule:
         free = self.rule(True, syntax)
         member = seq(syntax.any_key(), free)
         scalars = (syntax.string(), numbers.NUMBER, *map(Lit, syntax.words))
-        containers = (_bracketed("[", free, "]", 0, None, syntax), _bracketed("{", member, "}", 0, None, syntax))
+        containers = (_brackets("[", free, "]", 0, None, syntax), _brackets("{", member, "}", 0, None, syntax))
         return alt([*scalars, *containers])
 
 
-def joined(pairs: Sequence[tuple[Rule, bool]], close: Rule, space: Rule) -> Rule:
+def join_members(pairs: Sequence[tuple[Rule, bool]], close: Rule, space: Rule) -> Rule:
     """Members with commas between them, in order, and `close`; those that are not needed may be omitted."""
     rest = [seq(Lit(","), space, pair) if needed else opt(seq(Lit(","), space, pair)) for pair, needed in pairs]
     starts = []
@@ -337,7 +337,7 @@ def joined(pairs: Sequence[tuple[Rule, bool]], close: Rule, space: Rule) -> Rule
     return alt([*starts, close])
 
 
-def _bracketed(start: str, item: Rule, end: str, least: int, most: int | None, syntax: Syntax) -> Rule:
+def _brackets(start: str, item: Rule, end: str, least: int, most: int | None, syntax: Syntax) -> Rule:
     """`least` to `most` items between brackets."""
     if most == 0:
         return Lit(start + end)
@@ -358,7 +358,7 @@ _KINDS: Final[Mapping[str, Callable[[SchemaRules, Mapping[str, Any], Syntax, str
 
 
 def bounds(schema: Mapping[str, Any]) -> tuple[Decimal | None, Decimal | None, bool, bool]:
-    """The tighter of the inclusive and exclusive bounds on each side, and whether it is exclusive."""
+    """Return the tighter of the inclusive and exclusive bounds on each side, and whether it is exclusive."""
     low, high = schema.get("minimum"), schema.get("maximum")
     above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
     open_low = above is not None and (low is None or above >= low)

@@ -15,8 +15,8 @@ from typing import Final, assert_never
 from agentkit.grammar.rules import (
     SPACES,
     Alt,
-    Blocked,
     Chars,
+    Exclusion,
     Grammar,
     JsonRule,
     Lit,
@@ -28,7 +28,7 @@ from agentkit.grammar.rules import (
     Rule,
     Seq,
     Step,
-    begun,
+    opened_tags,
     region,
     spread,
 )
@@ -38,7 +38,7 @@ _NAMED: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'
 
 
 def write(grammar: Grammar) -> str:
-    """The whole grammar; its start is `root`."""
+    """Write the whole grammar; its start is `root`."""
     w = _Writer(grammar.rules)
     body = w.prose(grammar.root) if isinstance(grammar.root, Prose) else w.rule(grammar.root)
     lines = [f"root ::= {body}", *(f"{name} ::= {text}" for name, text in w.lines.items())]
@@ -52,10 +52,10 @@ class _Writer:
     made: dict[Rule, str] = field(default_factory=dict)
 
     def rule(self, rule: Rule, *, tight: bool = False) -> str:  # noqa: C901  # one case for each kind of rule
-        """A rule; with `tight`, one of several items is parenthesised."""
+        """Write a rule; with `tight`, one of several items is parenthesised."""
         match rule:
             case Lit(text):
-                return quoted(text)
+                return quote(text)
             case Chars():
                 return char_class(rule.chars, rule.negated)
             case Seq(items):
@@ -67,12 +67,12 @@ class _Writer:
             case Repeat(item, least, most):
                 return self.rule(item, tight=True) + _times(least, most)
             case Many(item, separator):
-                name = self.named(item, "call")
-                return f"{name} ({quoted(separator)} {name})*" if separator else f"{name}+"
+                name = self.name_rule(item, "call")
+                return f"{name} ({quote(separator)} {name})*" if separator else f"{name}+"
             case Raw(_, _, None):
-                return self.named(rule, "raw")
+                return self.name_rule(rule, "raw")
             case Raw():
-                return _counted(rule)
+                return _counted_text(rule)
             case Ref(name):
                 if name not in self.lines:
                     self.lines[name] = ""
@@ -83,8 +83,7 @@ class _Writer:
             case _:
                 assert_never(rule)
 
-    def named(self, rule: Rule, stem: str) -> str:
-        """A rule under its own name."""
+    def name_rule(self, rule: Rule, stem: str) -> str:
         if rule not in self.made:
             name = self.made[rule] = f"{stem}-{len(self.made)}"
             if isinstance(rule, Raw):
@@ -95,7 +94,6 @@ class _Writer:
         return self.made[rule]
 
     def prose(self, prose: Prose) -> str:
-        """Free text with blocks in it."""
         blocks = [self.rule(prose.after(t), tight=True) + (" text" if prose.many else "") for t in prose.triggers]
         for i, text in enumerate(blocks):
             self.lines[f"block-{i}"] = text
@@ -103,16 +101,16 @@ class _Writer:
             "text", automaton(prose.triggers, prose.blocked), [f" block-{i}" for i in range(len(blocks))], end=True
         )
         # character by character, like the free text next to it: an engine that reads tokens would commit too early
-        closing = f"({self.thoughts(begun(prose.closing))}) " if prose.closing else ""
+        closing = f"({self.thoughts(opened_tags(prose.closing))}) " if prose.closing else ""
         return closing + (f"({self.thoughts(prose.regions)})* " if prose.regions else "") + "text"
 
     def thoughts(self, regions: Iterable[tuple[str, str]]) -> str:
-        """A region of thinking, between any of these tags."""
+        """Write a region of thinking, between any of these tags."""
         heads = ((" ".join(char_class(c, False) for c in start), close) for start, close in regions)
-        return " | ".join(f"{head} {self.named(region(close), 'thought')}" for head, close in heads)
+        return " | ".join(f"{head} {self.name_rule(region(close), 'thought')}" for head, close in heads)
 
     def states(self, name: str, states: list[State], after: list[str], *, end: bool) -> None:
-        """An automaton as rules; `after` is what follows each of its ends, `end` whether it may stop anywhere."""
+        """Write an automaton as rules; `after` are the rules after its ends; with `end`, it may stop anywhere."""
         for i, state in enumerate(states):
             options = [] if not end else ['""']
             for chars, negated, to in state:
@@ -121,10 +119,10 @@ class _Writer:
             self.lines[_state(name, i)] = " | ".join(reversed(options))
 
 
-def _counted(raw: Raw) -> str:
-    """A raw value of bounded length: an automaton cannot count, so no character that might end the value is allowed."""
+def _counted_text(raw: Raw) -> str:
+    """Write a raw value of bounded length, without characters that might end it, as an automaton cannot count."""
     unsafe = {raw.close[0], *(b.text[0] for b in raw.blocked if not b.start)}
-    return f"{char_class(''.join(unsafe), True)}{{0,{raw.most}}} {quoted(raw.close)}"
+    return f"{char_class(''.join(unsafe), True)}{{0,{raw.most}}} {quote(raw.close)}"
 
 
 def _state(name: str, number: int) -> str:
@@ -140,9 +138,9 @@ def _times(least: int, most: int | None) -> str:
 _SHORT: Final[Mapping[tuple[int, int | None], str]] = {(0, None): "*", (1, None): "+", (0, 1): "?", (1, 1): ""}
 
 
-def quoted(text: str) -> str:
-    """A literal; cut where a hexadecimal digit would follow an escape, which xgrammar would read as part of it."""
-    out = _CUT.sub('" "', "".join(_NAMED.get(c) or (_escaped(c) if c < " " or c == "\x7f" else c) for c in text))
+def quote(text: str) -> str:
+    """Write a literal, cut where a hexadecimal digit follows an escape: xgrammar would read it as part of that."""
+    out = _CUT.sub('" "', "".join(_NAMED.get(c) or (_escape(c) if c < " " or c == "\x7f" else c) for c in text))
     return f'("{out}")' if '" "' in out else f'"{out}"'
 
 
@@ -151,7 +149,7 @@ _CUT: Final = re.compile(r"(?<=(?<!\\)\\x[0-9A-F]{2})(?=[0-9A-Fa-f])")
 
 @lru_cache(maxsize=4096)  # a grammar has thousands of them, few of which differ
 def char_class(chars: str, negated: bool) -> str:
-    """A character class: runs as ranges, escapes last, since no hexadecimal digit may follow one."""
+    """Write a character class: runs as ranges, escapes last, since no hexadecimal digit may follow one."""
     plain, escapes, codes = "", "", sorted(set(map(ord, chars)))
     while codes:
         run = 1
@@ -169,10 +167,10 @@ def _is_plain(code: int) -> bool:
 
 
 def _in_class(code: int) -> str:
-    return chr(code) if _is_plain(code) else _escaped(chr(code))
+    return chr(code) if _is_plain(code) else _escape(chr(code))
 
 
-def _escaped(c: str) -> str:
+def _escape(c: str) -> str:
     return f"\\x{ord(c):02X}"
 
 
@@ -185,35 +183,35 @@ Position = frozenset[tuple[int, int]]
 
 
 @cache
-def automaton(ends: tuple[str, ...], blocked: tuple[Blocked, ...]) -> list[State]:
-    """The states of a text up to and including the first of `ends`, without anything in `blocked`; 0 is the first."""
+def automaton(ends: tuple[str, ...], blocked: tuple[Exclusion, ...]) -> list[State]:
+    """Return the states of a text up to and including the first of `ends`, without `blocked`; 0 is the first."""
     return _Automaton(ends, blocked).run()
 
 
 class _Automaton:
-    def __init__(self, ends: Iterable[str], blocked: Iterable[Blocked]) -> None:
+    def __init__(self, ends: Iterable[str], blocked: Iterable[Exclusion]) -> None:
         exact = [tuple(Step(frozenset(c)) for c in text) for text in ends]
         self.ends = len(exact)
         free = [*exact, *(p for b in blocked if not b.start for p in b.patterns)]
         self.patterns = [*free, *(p for b in blocked if b.start for p in b.patterns)]
         self.finals = frozenset((i, len(pattern)) for i, pattern in enumerate(self.patterns))
-        self.again = self.closed({(i, 0) for i in range(len(free))})
+        self.again = self.closure({(i, 0) for i in range(len(free))})
         mentioned = {c for p in self.patterns for step in p for c in step.chars}
-        # one character that is in no pattern stands for all such characters
+        # one character that is in no pattern, for all such characters
         self.other = next(c for c in map(chr, range(0x4E00, 0x9FFF)) if c not in mentioned)
         self.alphabet = [*dict.fromkeys(_ALPHABET + SPACES + "".join(sorted(mentioned))), self.other]
         self.alike = self.characters_alike()
-        self.begun = {alike[0]: self.moved(self.again, alike[0]) | self.again for alike in self.alike}
+        self.first_moves = {alike[0]: self.move(self.again, alike[0]) | self.again for alike in self.alike}
 
     def characters_alike(self) -> list[list[str]]:
-        """The alphabet in groups: characters that stand in the same steps lead to the same places."""
+        """Return the alphabet in groups: characters of the same steps lead to the same places."""
         sets = list({step.chars for p in self.patterns for step in p})
         groups: dict[tuple[bool, ...], list[str]] = {}
         for c in self.alphabet:
             groups.setdefault(tuple(c in one for one in sets), []).append(c)
         return list(groups.values())
 
-    def closed(self, places: Iterable[tuple[int, int]]) -> Position:
+    def closure(self, places: Iterable[tuple[int, int]]) -> Position:
         """These places, and those after steps that may be skipped."""
         out: set[tuple[int, int]] = set()
         for pattern, at in places:
@@ -224,16 +222,16 @@ class _Automaton:
         return frozenset(out)
 
     def after(self, place: Position, c: str) -> Position:
-        """The place after a character, which stands for all like it."""
-        return self.moved(place - self.again, c) | self.begun[c]
+        """Return the place after a character or any of its kind."""
+        return self.move(place - self.again, c) | self.first_moves[c]
 
-    def moved(self, place: Position, c: str) -> Position:
+    def move(self, place: Position, c: str) -> Position:
         moved = set()
         for pattern, at in place:
             step = self.patterns[pattern][at]
             if c in step.chars:
                 moved.add((pattern, at if step.star else at + 1))
-        return self.closed(moved)
+        return self.closure(moved)
 
     def done(self, place: Position) -> int | None:
         """Which end is reached: 0 and up, or -1 for blocked text; None if none is."""
@@ -243,7 +241,7 @@ class _Automaton:
         return min(reached) if min(reached) < self.ends else -1
 
     def run(self) -> list[State]:
-        first = self.closed((i, 0) for i in range(len(self.patterns)))
+        first = self.closure((i, 0) for i in range(len(self.patterns)))
         numbers = {first: 0}
         pending, out = [first], []
         while pending:

@@ -1,6 +1,6 @@
 """Numbers between bounds as rules over their digits. Pure; depends on rules alone.
 
-What these rules write always reads back as a finite number: at most 15 digits, and exponents of at most two.
+Text of these rules always reads back as a finite number: at most 15 digits, and exponents of at most two.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class EmptyRange(ValueError):
 
 
 def integer(low: Decimal | None, high: Decimal | None, open_low: bool = False, open_high: bool = False) -> Rule:
-    """An integer between bounds: included by default, excluded if `open_`. None leaves a side unbounded.
+    """Return the rule of an integer between bounds: included, or excluded if `open_`. None leaves a side unbounded.
 
     Raises:
         EmptyRange: there is no such number.
@@ -43,7 +43,7 @@ def integer(low: Decimal | None, high: Decimal | None, open_low: bool = False, o
 
 
 def number(low: Decimal | None, high: Decimal | None, open_low: bool = False, open_high: bool = False) -> Rule:
-    """A number between bounds: integers, decimals whose integer part decides, and decimals as precise as the bounds.
+    """Return the rule of a number between bounds: integers, decimals decided by the integer part, and precise ones.
 
     Raises:
         EmptyRange: there is no such number.
@@ -72,7 +72,6 @@ def _below(bound: Decimal, exclusive: bool) -> int:
 
 
 def _unsigned(low: Decimal, open_low: bool, high: Decimal, open_high: bool) -> list[Rule]:
-    """Rules for the decimals of a range that starts at 0 or above."""
     out = []
     first, last = _above(low, open_low), _below(high, open_high)
     if first <= last:
@@ -88,7 +87,7 @@ def _unsigned(low: Decimal, open_low: bool, high: Decimal, open_high: bool) -> l
 
 
 def natural(low: int, high: int, places: int = 0) -> Rule:
-    """A natural number from `low` to `high`, with a decimal point before the last `places` digits."""
+    """Return the rule of a natural number from `low` to `high`, a decimal point before the last `places` digits."""
     out = []
     for size in range(max(len(str(low)), places + 1), max(len(str(high)), places + 1) + 1):
         least = 0 if size == places + 1 else 10 ** (size - 1)
@@ -99,7 +98,7 @@ def natural(low: int, high: int, places: int = 0) -> Rule:
 
 
 def _between(low: str, high: str, places: int) -> Rule:
-    """A string of digits of one length, from `low` to `high`; a decimal point precedes the last `places` of them."""
+    """Return the rule of digits of one length, from `low` to `high`, a decimal point before the last `places`."""
     if places and len(low) == places:
         return seq(Lit("."), _between(low, high, 0))
     if not low:

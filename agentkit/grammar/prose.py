@@ -1,7 +1,7 @@
-"""What announces a call in free text: what such text must not contain as mere text, and what makes it a call.
+"""Calls in free text: the strings that mere text must not contain, and the triggers that make it a call.
 
-Also what opens a tool's result or the turn of anyone else, which a model must never write itself. Mirrors
-how the parser recognises calls in prose; knows declarations, tools and rules.
+Also the openings of tools' results and other roles' turns, which a model must never write itself. Mirrors
+the parser's recognition of calls in prose; knows declarations, tools and rules.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from os.path import commonprefix
 from typing import Final
 
 from agentkit.formats import asides
-from agentkit.formats.edges import fenced, opener, weak
+from agentkit.formats.edges import is_fence, opener, weak
 from agentkit.formats.format import (
     Format,
     NameTag,
@@ -24,7 +24,7 @@ from agentkit.formats.format import (
     ToolElement,
 )
 from agentkit.grammar.parts import PARTS
-from agentkit.grammar.rules import Blocked
+from agentkit.grammar.rules import Exclusion
 from agentkit.schemas.typed import values
 from agentkit.toolspec import ToolSpec
 
@@ -32,50 +32,50 @@ _TURNS: Final = [text for text, aside in asides.LITERALS.items() if not aside.pa
 _RESULTS: Final = (
     "<tool_response", "<tool_result", "<tool_output", "<function_response", "<function_result", "<observation",
 )  # fmt: skip
-"""How the tags around a result begin; see `asides`."""
+"""The beginnings of tags around a result; see `asides`."""
 
 
-def announced(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
-    """Where the parser would see the start of a call of this shape, or of a run of them.
+def call_starts(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Exclusion]:
+    """Yield the strings that the parser reads as the start of a call of this shape, or of a run of them.
 
-    What is common in prose (a bracket, a code fence) opens a call only with an offered name: there the name is blocked
-    as it would be written in a call. A code block that starts with a list is blocked as a whole: the parser searches
-    all of it for damaged calls.
+    A string that is common in prose (a bracket, a code fence) opens a call only with an offered name: there the name is
+    blocked as it would be written in a call. A code block that starts with a list is blocked as a whole: the parser
+    searches all of it for damaged calls.
     """
     if shape.section is not None:
         start = shape.section.open
         if isinstance(start, Tag):
-            yield Blocked(f"<{start.name}", tag=True)
+            yield Exclusion(f"<{start.name}", tag=True)
         elif not weak(start):
-            yield Blocked(opener(start))
-        elif fenced(start) and start.endswith("["):
-            yield Blocked(start)
+            yield Exclusion(opener(start))
+        elif is_fence(start) and start.endswith("["):
+            yield Exclusion(start)
         else:
-            yield from _named(shape, tools)
+            yield from _name_starts(shape, tools)
     yield from _parameters(shape)
     match shape.first:
         case ToolElement(layout):
             elements = [t.with_element(layout).element for t in tools]
-            yield from (Blocked(f"<{e.tag}", tag=True) for e in elements if e is not None)
+            yield from (Exclusion(f"<{e.tag}", tag=True) for e in elements if e is not None)
         case NameTag(name):
-            yield Blocked(f"<{name}", tag=" " not in name)
+            yield Exclusion(f"<{name}", tag=" " not in name)
         case str(text) if not weak(text):
-            yield Blocked(opener(text))
+            yield Exclusion(opener(text))
         case _ if shape.section is None:
-            yield from _named(shape, tools)
+            yield from _name_starts(shape, tools)
 
 
-def _parameters(shape: Shape) -> Iterator[Blocked]:
-    """What opens a parameter: the parser takes it for one of a call whose opening is missing."""
+def _parameters(shape: Shape) -> Iterator[Exclusion]:
+    """Yield the openings of parameters: the parser takes one for a parameter of a call without its opening."""
     for part in shape.call:
         if isinstance(part, TagParameters):
-            yield Blocked(f"<{part.name}", tag=" " not in part.name)
+            yield Exclusion(f"<{part.name}", tag=" " not in part.name)
         elif isinstance(part, Pairs):
-            yield Blocked(opener(part.key))
+            yield Exclusion(opener(part.key))
 
 
-def invented(format: Format) -> Iterator[Blocked]:
-    """What opens a tool's result or the turn of anyone else, in this format and in the known families.
+def invented_starts(format: Format) -> Iterator[Exclusion]:
+    """Yield the openings of tools' results and other roles' turns, in this format and in the known families.
 
     A mark before each role is blocked without the role, unless the format writes it itself.
     """
@@ -84,31 +84,31 @@ def invented(format: Format) -> Iterator[Blocked]:
     own |= {str(shape.section.open) for shape in format.shapes if shape.section is not None}
     for text in dict.fromkeys((*_RESULTS, format.result.mark, *map(_mark, _TURNS, repeat(own)))):
         if text and not any(written.startswith(text) for written in own):
-            yield Blocked(text, token=True)
+            yield Exclusion(text, token=True)
 
 
 def _mark(text: str, own: Collection[str]) -> str:
-    """What starts the turns of all roles, from the turn of one."""
+    """Return the common start of all roles' turns, from the start of one."""
     mark = commonprefix([text, *asides.LITERALS[text].closes[-1:]])  # noqa: RUF071  # characters, not paths
     return mark if mark.endswith(">") and not any(mark in written for written in own) else text
 
 
-def alone(shape: Shape) -> Shape | None:
-    """A sectioned shape's call without its section, where the call's own opening is read as one; otherwise None."""
+def without_section(shape: Shape) -> Shape | None:
+    """Return a shape without its section, if its call's own opening is read as one; otherwise None."""
     first = shape.first
     own = isinstance(first, ToolElement | NameTag) or (isinstance(first, str) and not weak(first))
     return replace(shape, section=None) if own and shape.section is not None else None
 
 
-def earliest(found: str, blocked: Iterable[Blocked]) -> str:
-    """A trigger, cut where it has become text that free text must not contain."""
+def cut_trigger(found: str, blocked: Iterable[Exclusion]) -> str:
+    """Return a trigger, cut where it has become a string that free text must not contain."""
     lead = len(found) - len(found.lstrip())
     fits = [len(b.text) for b in blocked if not b.quotes and found.startswith(b.text, lead)]
     return found[: lead + min(fits)] if fits else found
 
 
-def _named(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
-    """What distinguishes a call of an offered tool from ordinary prose."""
+def _name_starts(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Exclusion]:
+    """Yield the strings that distinguish a call of an offered tool from ordinary prose."""
     edge = shape.opening.strip() if isinstance(shape.opening, str) else ""
     for tool in tools:
         for part in shape.call:
@@ -116,7 +116,7 @@ def _named(shape: Shape, tools: Sequence[ToolSpec]) -> Iterator[Blocked]:
 
 
 def trigger(shape: Shape, name: str, head: str) -> str:
-    """The part of a block's leading literal `head` that makes free text the call of tool `name`."""
+    """Return the part of a block's leading literal `head` that makes free text the call of tool `name`."""
     match shape.opening:
         case Tag(tag) | NameTag(tag):
             return f"<{tag}"

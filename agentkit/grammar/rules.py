@@ -1,4 +1,4 @@
-"""What a grammar says, independent of any syntax: literals, sequences, choices, characters, raw values, JSON, prose.
+"""The rules of a grammar in no particular syntax: literals, sequences, choices, characters, raw values, JSON, prose.
 
 Pure values; depends on no format, schema or target. The renderers (`structural_tag`, `gbnf`) write them.
 """
@@ -29,7 +29,7 @@ _SPACE_RUN: Final = Step(frozenset(SPACES), star=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Blocked:
+class Exclusion:
     """A string that a text must not contain, in every spelling in which the parser would recognise it.
 
     Args:
@@ -67,7 +67,7 @@ class Blocked:
 
     @property
     def exact(self) -> bool:
-        """Whether `spellings` covers all of them."""
+        """True if `spellings` has all of its spellings."""
         if self.start:
             return True
         cased = self.cases and self.text.lower() != self.text.upper()
@@ -86,13 +86,11 @@ class Blocked:
 
 
 def _soft(text: str, quotes: bool) -> Iterable[Step]:
-    """As the parser reads a literal."""
     for atom in atoms(text):
         yield _SPACE_RUN if atom.isspace() else Step(frozenset("\"'" if quotes and atom == '"' else atom))
 
 
 def _any_case(step: Step) -> Step:
-    """The step with both cases of each of its letters."""
     return Step(frozenset(form for c in step.chars for form in (c, c.lower(), c.upper()) if len(form) == 1), step.star)
 
 
@@ -150,17 +148,17 @@ class Raw:
     """Any text up to and including `close`, without anything in `blocked`; at most `most` characters before `close`."""
 
     close: str
-    blocked: tuple[Blocked, ...]
+    blocked: tuple[Exclusion, ...]
     most: int | None = None
 
 
 def region(close: str) -> Raw:
-    """The text of a region of thinking, with its closing tag; its opening tag would have to be closed as well."""
-    return Raw(close, tuple(Blocked(tag, token=True) for tag, _ in begun(close) if tag))
+    """Return the rule of a region of thinking, with its closing tag, without its opening tag in it."""
+    return Raw(close, tuple(Exclusion(tag, token=True) for tag, _ in opened_tags(close) if tag))
 
 
-def begun(close: str) -> tuple[tuple[str, str], ...]:
-    """The same, of which the prompt has written the opening tag, as pairs of tags: a model may write it once more."""
+def opened_tags(close: str) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of tags of a region that the prompt has opened: a model may write the opening tag once more."""
     return (("", close), (f"<{close[2:]}", close)) if close.startswith("</") else (("", close),)
 
 
@@ -189,9 +187,9 @@ class Prose:
     """Free text that may contain blocks, each after its trigger; `regions` may come first.
 
     Args:
-        triggers: what opens a block; none is the beginning of another.
+        triggers: the strings that open a block; none is the beginning of another.
         blocks: each starts with a literal that starts with one trigger; empty if only text is allowed.
-        blocked: what the free text must not contain.
+        blocked: the strings that the free text must not contain.
         regions: pairs of tags around thinking and the like, in which nothing is a call; they may come at the start.
         many: whether the text may contain more than one block, with free text after each.
         closing: the closing tag of a region that was already open before the text; empty if there was none.
@@ -199,13 +197,13 @@ class Prose:
 
     triggers: tuple[str, ...]
     blocks: tuple[Rule, ...]
-    blocked: tuple[Blocked, ...]
+    blocked: tuple[Exclusion, ...]
     regions: tuple[tuple[str, str], ...]
     many: bool
     closing: str = ""
 
     def after(self, trigger: str) -> Rule:
-        """What follows a trigger: any block that it opens, without it."""
+        """Return the rule after a trigger: any block that it opens, without it."""
         heads = ((leading(b), b) for b in self.blocks)
         return alt(without_lead(b, len(trigger)) for head, b in heads if head.startswith(trigger))
 
@@ -222,7 +220,7 @@ EMPTY: Final = Lit("")
 
 
 def seq(*items: Rule) -> Rule:
-    """A sequence, flat and with neighbouring literals joined."""
+    """Return the rule of a sequence, flat and with neighbouring literals joined."""
     out: list[Rule] = []
     for item in items:
         for one in item.items if isinstance(item, Seq) else (item,):
@@ -235,13 +233,13 @@ def seq(*items: Rule) -> Rule:
 
 
 def alt(items: Iterable[Rule]) -> Rule:
-    """A choice, flat and without duplicates."""
+    """Return the rule of a choice, flat and without duplicates."""
     flat = dict.fromkeys(one for item in items for one in (item.items if isinstance(item, Alt) else (item,)))
     return next(iter(flat)) if len(flat) == 1 else Alt(tuple(flat))
 
 
 def spread(items: Iterable[Rule]) -> list[Rule]:
-    """Runs of calls written out, so that a separator is never the beginning of what may come in its place.
+    """Write out runs of calls, so that a separator is never the beginning of another rule that may take its place.
 
     An engine that reads tokens would immediately commit to the separator.
     """
@@ -255,12 +253,12 @@ def spread(items: Iterable[Rule]) -> list[Rule]:
 
 
 def opt(item: Rule) -> Rule:
-    """Once or not at all."""
+    """Return the rule of an optional item."""
     return Repeat(item, 0, 1)
 
 
 def leading(rule: Rule) -> str:
-    """The literal that a rule starts with; empty if it starts with something else."""
+    """Return the literal that a rule starts with; empty if it starts with something else."""
     match rule:
         case Lit(text):
             return text
@@ -270,7 +268,7 @@ def leading(rule: Rule) -> str:
 
 
 def without_lead(rule: Rule, size: int) -> Rule:
-    """The rule without the first `size` characters of its leading literal."""
+    """Return the rule without the first `size` characters of its leading literal."""
     if isinstance(rule, Seq):
         return seq(without_lead(rule.items[0], size), *rule.items[1:])
     assert isinstance(rule, Lit)
@@ -278,7 +276,7 @@ def without_lead(rule: Rule, size: int) -> Rule:
 
 
 def trailing(rule: Rule) -> str:
-    """The literal that a rule ends with; empty if it ends with something else."""
+    """Return the literal that a rule ends with; empty if it ends with something else."""
     match rule:
         case Seq(items) if isinstance(last := items[-1], Lit):
             return last.text

@@ -12,7 +12,7 @@ from typing import Any, Final
 from agentkit.grammar import gbnf
 from agentkit.grammar.rules import (
     Alt,
-    Blocked,
+    Exclusion,
     Grammar,
     JsonRule,
     Lit,
@@ -22,8 +22,8 @@ from agentkit.grammar.rules import (
     Repeat,
     Rule,
     Seq,
-    begun,
     leading,
+    opened_tags,
     region,
     trailing,
     without_lead,
@@ -35,7 +35,7 @@ _RUN: Final = 128  # xgrammar refuses endless content in a tag without an end: t
 
 
 def write(grammar: Grammar) -> StructuralTag:
-    """The whole tag."""
+    """Write the grammar as a structural tag."""
     w = _Writer(grammar.rules)
     root = grammar.root
     return {"type": "structural_tag", "format": w.prose(root) if isinstance(root, Prose) else w.rule(root)}
@@ -46,7 +46,7 @@ class _Writer:
     rules: Mapping[str, Rule]
 
     def rule(self, rule: Rule) -> StructuralTag:
-        """A rule as a format object."""
+        """Return a rule as a format object."""
         if isinstance(rule, Lit):
             return {"type": "const_string", "value": rule.text}
         if _plain(rule):
@@ -70,23 +70,23 @@ class _Writer:
         raise TypeError(f"{type(rule).__name__} is plain")
 
     def sequence(self, items: Iterable[Rule]) -> StructuralTag:
-        """One after another; a raw value uses the literal before it as its beginning."""
+        """Return the tag of a sequence; a raw value uses the literal before it as its beginning."""
         out: list[StructuralTag] = []
         pending: list[Rule] = []
         for item in items:
             if _plain(item):
                 pending.append(item)
             elif isinstance(item, Raw) and pending and isinstance(pending[-1], Lit):
-                out += self.settled(pending[:-1])
+                out += self.flush(pending[:-1])
                 out.append(self.tag(Seq((pending[-1], item))))
                 pending = []
             else:
-                out += [*self.settled(pending), self.rule(item)]
+                out += [*self.flush(pending), self.rule(item)]
                 pending = []
-        out += self.settled(pending)
+        out += self.flush(pending)
         return out[0] if len(out) == 1 else {"type": "sequence", "elements": out}
 
-    def settled(self, pending: list[Rule]) -> list[StructuralTag]:
+    def flush(self, pending: list[Rule]) -> list[StructuralTag]:
         """Adjacent plain rules merged into one."""
         if not pending:
             return []
@@ -95,7 +95,7 @@ class _Writer:
         ) else [self.rule(p) for p in pending]  # fmt: skip
 
     def tag(self, rule: Rule) -> StructuralTag:
-        """A tag: the literal that a rule starts with, what follows, and the literal that it ends with."""
+        """Return a tag: the literal that a rule starts with, its content, and the literal that it ends with."""
         begin = leading(rule)
         rest = without_lead(rule, len(begin)) if begin else rule
         if isinstance(rest, Raw) and not _plain(rest):
@@ -108,11 +108,9 @@ class _Writer:
         return {"type": "tag", "begin": begin, "content": content, "end": end}
 
     def tags(self, rules: Iterable[Rule]) -> list[StructuralTag]:
-        """Each alternative as a tag."""
         return [self.tag(r) for rule in rules for r in (rule.items if isinstance(rule, Alt) else (rule,))]
 
     def many(self, item: Rule, separator: str) -> StructuralTag:
-        """Calls with a separator between them."""
         tags = self.tags([item])
         if not separator:
             return {"type": "plus", "content": tags[0] if len(tags) == 1 else {"type": "or", "elements": tags}}
@@ -125,14 +123,14 @@ class _Writer:
         """Free text with tags in it, after a region of thinking; as one grammar if that expresses more."""
         if not all(b.exact for b in prose.blocked) and all(map(self.is_text, prose.blocks)):
             return {"type": "grammar", "grammar": gbnf.write(Grammar(prose, self.rules))}
-        first = [self.thoughts(begun(prose.closing))] if prose.closing else []
+        first = [self.thoughts(opened_tags(prose.closing))] if prose.closing else []
         if prose.regions:
             first.append({"type": "star", "content": self.thoughts(prose.regions)})
         text = self.free_text(prose)
         return {"type": "sequence", "elements": [*first, text]} if first else text
 
     def free_text(self, prose: Prose) -> StructuralTag:
-        """The text after the thinking, with tags in it."""
+        """Return the tag of the text after the thinking, with tags in it."""
         spellings = dict.fromkeys(s for b in prose.blocked for s in b.spellings)
         excludes = [s for s in spellings if s not in prose.triggers]
         if not prose.blocks:
@@ -147,7 +145,7 @@ class _Writer:
         }
 
     def thoughts(self, regions: Iterable[tuple[str, str]]) -> StructuralTag:
-        """A region of thinking, between any of these tags."""
+        """Return the tag of a region of thinking, between any of these tags."""
         tags: list[StructuralTag] = [
             {"type": "tag", "begin": start, "content": any_text(region(close)), "end": close}
             for start, close in regions
@@ -155,7 +153,7 @@ class _Writer:
         return tags[0] if len(tags) == 1 else {"type": "or", "elements": tags}
 
     def is_text(self, rule: Rule) -> bool:
-        """Whether characters express all of a rule: it contains no schema."""
+        """Return True if characters express all of a rule: it contains no schema."""
         match rule:
             case JsonRule():
                 return False
@@ -167,7 +165,7 @@ class _Writer:
 
 
 def _before(trigger: str, excludes: Iterable[str]) -> str:
-    """A trigger, cut where it would complete text that is excluded, which would be refused first."""
+    """Return a trigger, cut where it would complete text that is excluded, which would be refused first."""
     ends = [trigger.index(s) + len(s) - 1 for s in excludes if s in trigger]
     return trigger[: min(ends)] if ends else trigger
 
@@ -176,18 +174,18 @@ _NOTHING: StructuralTag = {"type": "const_string", "value": ""}
 
 
 def any_text(raw: Raw) -> StructuralTag:
-    """A raw value: any text without its close, and without what must not start it."""
+    """Return the tag of a raw value: any text without its close and its exclusions."""
     out: StructuralTag = {"type": "any_text", "excludes": _spellings(raw.close, raw.blocked)}
     return out if raw.most is None else {**out, "max_chars": raw.most}
 
 
-def _spellings(close: str, blocked: Iterable[Blocked]) -> list[str]:
-    """The close and everything blocked, as strings."""
+def _spellings(close: str, blocked: Iterable[Exclusion]) -> list[str]:
+    """Return the spellings of the close and of all exclusions."""
     return list(dict.fromkeys([close, *(s for b in blocked for s in b.spellings)]))
 
 
 def _plain(rule: Rule) -> bool:
-    """Whether GBNF expresses a rule best: characters, or raw text that blocks more than a few exact strings."""
+    """Return True if GBNF expresses a rule best: characters, or raw text that blocks more than a few exact strings."""
     match rule:
         case JsonRule() | Many():
             return False

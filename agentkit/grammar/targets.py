@@ -15,8 +15,8 @@ from agentkit.formats.engine import get
 from agentkit.formats.format import Format
 from agentkit.grammar import gbnf, parts, prose, rules, structural_tag
 from agentkit.grammar.arguments_as_rules import COUNTED, CallRules, Target
-from agentkit.grammar.from_schema import Gap, Refused, SchemaRules, escaping
-from agentkit.grammar.rules import Alt, Blocked, Lit, Many, Prose, Repeat, Rule, Seq, alt, leading, seq
+from agentkit.grammar.from_schema import Gap, NoRule, SchemaRules, escaping
+from agentkit.grammar.rules import Alt, Exclusion, Lit, Many, Prose, Repeat, Rule, Seq, alt, leading, seq
 from agentkit.toolspec import OutputSchema, ToolSpec
 
 ThinkingRule = Literal["may_think", "no_thinking", "begun_thinking"]
@@ -54,28 +54,28 @@ def grammar(
     strict: bool = True,
     output: OutputSchema | None = None,
 ) -> dict[str, Any] | str:
-    r"""A grammar that lets a model write nothing but calls that parse and validate.
+    r"""Return a grammar that lets a model write only calls that parse and validate.
 
-    With `auto`, free text may surround the calls. It never contains what would open a call as mere text, not
-    even between marks of code, where only `in_code="execute"` reads it as a call; nor what opens a tool's result or
-    the turn of anyone else.
+    With `auto`, free text may surround the calls. It never contains a call's opening as mere text, not even between
+    marks of code, where only `in_code="execute"` reads it as a call; nor the opening of a tool's result or of another
+    role's turn.
 
     Args:
         format: the format, by name or declaration.
         tools: the offered tools.
-        target: what enforces it. A structural tag is the value of `response_format`, GBNF a grammar as text.
+        target: its syntax. A structural tag is the value of `response_format`, GBNF a grammar as text.
         tool_choice: `auto`, `required` (at least one call, and only calls after the thinking), `none` (text that opens
             no call), or the name of the only tool that must be called, once.
         parallel: whether more than one call may be written.
         thinking: whether a region of thinking may or must come first, in a format that declares its tags.
         strict: whether a schema keyword that the target cannot enforce is an error; otherwise such keywords are
             omitted, and `grammar_gaps` lists them. `format` is never an error: in JSON Schema it refuses nothing.
-        output: what a final reply must be. Then there is no free text: with `auto`, a reply is calls or one JSON value
+        output: the schema of a final reply. Then there is no free text: with `auto`, a reply is calls or one JSON value
             of this schema, with `none` or without tools that value alone.
 
     Raises:
         FormatError: the format has no grammar, or no tags of thinking that could be open; `tool_choice` does not name
-            an offered tool; or a schema requires what rules cannot express.
+            an offered tool; or a schema requires more than rules can express.
 
     >>> ping = ToolSpec("ping", "", {"type": "object", "properties": {}})
     >>> print(grammar("hermes", [ping], target="gbnf", tool_choice="ping", thinking="no_thinking"))
@@ -100,7 +100,7 @@ def grammar(
 
 
 def exactly(text: str, *, target: Target) -> dict[str, Any] | str:
-    """A grammar that allows this text and nothing else."""
+    """Return a grammar that allows this text and nothing else."""
     built = rules.Grammar(Lit(text))
     return structural_tag.write(built) if target == "structural_tag" else gbnf.write(built)
 
@@ -109,7 +109,7 @@ def openings(
     format: str | Format, tools: Sequence[ToolSpec], *, target: Target, tool_choice: str = "required",
     output: OutputSchema | None = None,
 ) -> tuple[str, ...]:  # fmt: skip
-    """What a reply without free text may start with, after any white space; includes the tags of thinking."""
+    """Return the starts of a reply without free text, after any white space; the tags of thinking included."""
     built, _ = _build(get(format), tools, target, _Reply(tool_choice, thinking="no_thinking", output=output))
     assert not isinstance(built.root, Prose)
     block = built.root.items[-1] if isinstance(built.root, Seq) and get(format).thinking else built.root
@@ -131,12 +131,12 @@ def _starts(rule: Rule) -> list[str]:
 def grammar_gaps(
     format: str | Format, tools: Sequence[ToolSpec], *, target: Target = "structural_tag"
 ) -> tuple[Gap, ...]:
-    """The schema keywords of these tools that a grammar for this target does not enforce."""
+    """Return the schema keywords of these tools that a grammar for this target does not enforce."""
     return _build(get(format), tools, target, _Reply("required"))[1]
 
 
 def grammar_targets(format: str | Format) -> tuple[Target, ...]:
-    """The targets for which a format has a grammar; empty if it has none."""
+    """Return the targets for which a format has a grammar; empty if it has none."""
     return TARGETS if why_no_grammar(format) is None else ()
 
 
@@ -153,7 +153,7 @@ def why_no_grammar(format: str | Format, thinking: ThinkingRule = "may_think") -
 
 
 class _Reply(NamedTuple):
-    """What a reply may be."""
+    """The kinds of reply that are allowed."""
 
     choice: str
     parallel: bool = True
@@ -162,7 +162,7 @@ class _Reply(NamedTuple):
 
     @property
     def free(self) -> bool:
-        """Whether it may be text, or with an output its value."""
+        """True if it may be text, or with an output its value."""
         return self.choice in ("auto", "none")
 
     @property
@@ -171,7 +171,6 @@ class _Reply(NamedTuple):
 
     @property
     def many(self) -> bool:
-        """Whether more than one call may be written."""
         return self.parallel and not self.named
 
 
@@ -187,7 +186,7 @@ def _build(
     writings = [CallRules(format, tool, f"t{i}", target) for i, tool in enumerate(offered)]
     try:
         calls = {w.tool.name: parts.call_rule(w) for w in writings}
-    except Refused as e:
+    except NoRule as e:
         raise FormatError(f"no call can be written: {e}") from e
     made = [w.schemas for w in writings]
     root: Rule | Prose
@@ -212,12 +211,12 @@ def _with_output(
     Raises:
         FormatError: no value satisfies the schema.
     """
-    marks = [*(b.text.strip() for b in _announced(format, tools)), format.result.mark]
+    marks = [*(b.text.strip() for b in _call_starts(format, tools)), format.result.mark]
     opens = {mark[0] for mark in marks if mark and not mark[0].isalnum()} - {'"'}
     schemas = SchemaRules(f"output type {output.name}", output.schema, "output", largest=COUNTED)
     try:
         value = schemas.rule(output.schema, escaping("".join(sorted(opens))))
-    except Refused as e:
+    except NoRule as e:
         raise FormatError(f"no reply can be written: {e}") from e
     callable_ = calls and reply.choice != "none"
     blocks = _blocks(format, [*calls.values()], reply.many) if callable_ else []
@@ -225,12 +224,12 @@ def _with_output(
 
 
 def _thoughtful(format: Format, block: Rule, reply: _Reply) -> Rule:
-    """What is not free text, after the thinking."""
+    """Return the rule of a reply without free text, after the thinking."""
     if not format.thinking:
         return block
     before: list[Rule] = []
     if reply.thinking == "begun_thinking":
-        before.append(_thoughts(rules.begun(format.thinking[0][1])))
+        before.append(_thoughts(rules.opened_tags(format.thinking[0][1])))
     elif reply.thinking == "may_think":
         before.append(Repeat(_thoughts(format.thinking)))
     # models write an empty line after their thinking, even if a server has removed the thinking
@@ -258,8 +257,7 @@ def _within(format: Format, inner: Rule) -> Rule:
 
 
 def _prose(format: Format, tools: Sequence[ToolSpec], calls: Mapping[str, Rule], reply: _Reply) -> Prose:
-    """Free text around blocks of calls, or without any."""
-    blocked = _blocked(format, tools)
+    blocked = _blocked_strings(format, tools)
     regions = format.answer if reply.thinking == "no_thinking" else (*format.thinking, *format.answer)
     closing = format.thinking[0][1] if reply.thinking == "begun_thinking" else ""
     if reply.choice == "none":
@@ -268,31 +266,30 @@ def _prose(format: Format, tools: Sequence[ToolSpec], calls: Mapping[str, Rule],
     blocks = _openable(format, calls, many, tuple(blocked))
     shape = format.shapes[0]
     found = [prose.trigger(shape, name, rules.leading(b)) for name, b in blocks]
-    if (alone := prose.alone(shape)) is not None:  # models leave out the section's opening
+    if (alone := prose.without_section(shape)) is not None:  # models leave out the section's opening
         found += [prose.trigger(alone, name, rules.leading(c)) for name, c in calls.items()]
         blocks += calls.items()
-    triggers = {prose.earliest(t, blocked) for t in found}
+    triggers = {prose.cut_trigger(t, blocked) for t in found}
     first = sorted(t for t in triggers if not any(t != o and t.startswith(o) for o in triggers))
     return Prose(tuple(first), tuple(dict.fromkeys(b for _, b in blocks)), tuple(blocked), regions, many, closing)
 
 
-def _announced(format: Format, tools: Sequence[ToolSpec]) -> dict[Blocked, None]:
-    """What opens a call, or a region in which none counts."""
-    blocked = dict.fromkeys(b for shape in format.shapes for b in prose.announced(shape, tools))
-    return blocked | dict.fromkeys(Blocked(tag.strip()) for tag, _ in (*format.thinking, *format.answer))
+def _call_starts(format: Format, tools: Sequence[ToolSpec]) -> dict[Exclusion, None]:
+    """Return the openings of calls, and of regions in which none counts."""
+    blocked = dict.fromkeys(b for shape in format.shapes for b in prose.call_starts(shape, tools))
+    return blocked | dict.fromkeys(Exclusion(tag.strip()) for tag, _ in (*format.thinking, *format.answer))
 
 
-def _blocked(format: Format, tools: Sequence[ToolSpec]) -> dict[Blocked, None]:
-    """What free text does not contain."""
-    blocked = _announced(format, tools)
-    for new in prose.invented(format):  # nothing opens after a mark that is itself blocked
+def _blocked_strings(format: Format, tools: Sequence[ToolSpec]) -> dict[Exclusion, None]:
+    blocked = _call_starts(format, tools)
+    for new in prose.invented_starts(format):  # nothing opens after a mark that is itself blocked
         if not any(b.exact and new.text.startswith(b.text) for b in blocked):
             blocked[new] = None
     return blocked
 
 
 def _openable(
-    format: Format, calls: Mapping[str, Rule], many: bool, blocked: Sequence[Blocked]
+    format: Format, calls: Mapping[str, Rule], many: bool, blocked: Sequence[Exclusion]
 ) -> list[tuple[str, Rule]]:
     """Blocks that may occur in free text, each with the tool that it starts with."""
     section = format.section

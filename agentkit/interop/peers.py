@@ -16,7 +16,7 @@ from typing import Any, Final
 from agentkit.checks.spelling import unknown
 from agentkit.errors import ConfigError, SchemaError
 from agentkit.schemas.dialects import EARLY_VERL, HINTS, VERL, Dialect
-from agentkit.schemas.folding import folded_schema
+from agentkit.schemas.schema_reducer import reduced_schema
 from agentkit.tool import BoundTool, ToolRegistry
 from agentkit.toolspec import ToolSpec
 
@@ -106,7 +106,7 @@ def parameters_for(peer: Peer, spec: ToolSpec) -> tuple[dict[str, Any], tuple[st
     """A tool's schema as the peer passes it on, and one line for each thing that is told in descriptions only."""
     if peer.dialect is None:
         return dict(spec.parameters), ()
-    parameters, losses = folded_schema(spec.parameters, peer.dialect)
+    parameters, losses = reduced_schema(spec.parameters, peer.dialect)
     return parameters, tuple(map(str, losses))
 
 

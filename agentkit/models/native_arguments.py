@@ -79,7 +79,7 @@ def read_arguments(text: str) -> NativeArguments:
     arguments, more = _last(objects)
     if "\\u" in whole or has_surrogate(whole):
         arguments = without_surrogates(arguments)
-        if values.replaced(arguments, whole):
+        if values.has_replacements(arguments, whole):
             more = (*more, LONE_SURROGATE)
     return NativeArguments(arguments, repairs + more)
 
@@ -120,7 +120,7 @@ def _values(text: str, decoder: json.JSONDecoder) -> list[Any]:
 def _refuse(text: str, error: ValueError | RecursionError) -> NoReturn:
     if isinstance(error, RecursionError):
         raise _too_deep() from None
-    if isinstance(error, values.GivenTwice):
+    if isinstance(error, values.DuplicateKey):
         raise ArgumentsError("ambiguous_call", str(error)) from error
     at, message = 0, str(error)
     if isinstance(error, json.JSONDecodeError):

@@ -37,7 +37,7 @@ class FormatTokens(NamedTuple):
 @cache
 def format_tokens() -> FormatTokens:
     """Collect the tokens of all formats."""
-    from agentkit.formats.declaring import REASONING
+    from agentkit.formats.declaration_checks import REASONING
     from agentkit.formats.format import ToolElement, edge
 
     tags = [pair for f in formats.recoverable() for pair in f.thinking]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Markup, SourceEvent, Text
-from agentkit.formats.declaring import THOUGHTS
+from agentkit.formats.declaration_checks import THOUGHTS
 from agentkit.formats.pieces import Pieces
 from agentkit.processor.format_tokens import format_tokens
 

@@ -160,7 +160,7 @@ class ResponseProcessor:
         blocks: list[ProviderBlock] = []
         if config.text_formats:
             specs = self.registry.specs()
-            from agentkit.formats.reserved import refuse_unread  # only a response with calls in text loads formats
+            from agentkit.formats.reserved_tags import refuse_unread  # only a response with calls in text loads formats
 
             refuse_unread(config.text_formats, specs)
 

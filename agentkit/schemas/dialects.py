@@ -1,4 +1,4 @@
-"""The part of JSON Schema that each reader accepts. Tables, used by `agentkit.schemas.rewriting` and `.folding`.
+"""The part of JSON Schema that each reader accepts. Tables, used by `agentkit.schemas.schema_rewriter` and `.folding`.
 
 OpenAI's strict mode requires an object at the root; in every object, all properties required and no others; optional
 ones nullable; a type (or `anyOf`, `enum`, `$ref`) everywhere; and no keywords except those in `KEPT`. Anthropic's
@@ -69,7 +69,7 @@ class Dialect:
         sized: whether strict mode's limits on enums, on characters and on levels through references apply.
         several: whether `type` may be a list, and an enum hold other values than strings.
         nested: whether an enum may hold lists and objects.
-        patterns: what a `pattern` must match to be accepted; None accepts all.
+        patterns: matches the accepted values of `pattern`; None accepts all.
     """
 
     kept: frozenset[str]
@@ -124,7 +124,7 @@ XGRAMMAR: Final = Dialect(
     patterns=_SPELLED_ALIKE,
 )
 
-# ---------------------------------------------------------------- what other systems keep of a parameter's schema
+# ---------------------------------------------------------------- other systems: keywords of a parameter that they keep
 
 VERL: Final = Dialect(frozenset(("type", "description", "enum")), frozenset(), optional=True, recursive=False)
 """verl from 0.8 on. Source: `verl.tools.schemas.OpenAIFunctionPropertySchema`, which drops everything else."""
@@ -137,4 +137,4 @@ EARLY_VERL: Final = Dialect(
 HINTS: Final = Dialect(
     frozenset(("type", "description", "enum", "items")), frozenset(), optional=True, recursive=False, nested=False
 )
-"""What the type hints of a function can say. Source: `transformers.utils.get_json_schema`, which TRL uses."""
+"""The type hints of a function. Source: `transformers.utils.get_json_schema`, which TRL uses."""

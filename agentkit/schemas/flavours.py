@@ -6,28 +6,28 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from agentkit.schemas.dialects import ANTHROPIC, OPENAI
-from agentkit.schemas.folding import with_plain_root
-from agentkit.schemas.rewriting import constrained_schema, strict_schema
+from agentkit.schemas.schema_reducer import with_plain_root
+from agentkit.schemas.schema_rewriter import constrained_schema, strict_schema
 from agentkit.toolspec import OutputSchema, ToolSpec
 
 
 def openai_chat(spec: ToolSpec, strict: bool = False) -> dict[str, Any]:
-    """A tool of OpenAI's chat completions, and of every server compatible with them.
+    """Return a tool of OpenAI's chat completions, and of every server compatible with them.
 
     Args:
         spec: the tool.
-        strict: ask for guaranteed arguments; `openai_strict` also reports what that mode cannot express.
+        strict: ask for guaranteed arguments; `openai_strict` also reports the losses of that mode.
     """
     return {"type": "function", "function": _openai_function(spec, strict)}
 
 
 def openai_responses(spec: ToolSpec, strict: bool = False) -> dict[str, Any]:
-    """A tool of OpenAI's Responses API, where strict is the default and is therefore always stated."""
+    """Return a tool of OpenAI's Responses API, where strict is the default and is therefore always stated."""
     return {"type": "function", "strict": strict, **_openai_function(spec, strict)}
 
 
 def openai_strict(spec: ToolSpec) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """A tool of chat completions in strict mode, and what that mode cannot express of it.
+    """Return a tool of chat completions in strict mode, and the losses of that mode.
 
     Optional parameters become required and nullable there; a null for one of them counts as omitted when the call is
     validated.
@@ -41,13 +41,13 @@ def openai_strict(spec: ToolSpec) -> tuple[dict[str, Any], tuple[str, ...]]:
 
 
 def anthropic(spec: ToolSpec) -> dict[str, Any]:
-    """A tool of Anthropic's Messages API."""
+    """Return a tool of Anthropic's Messages API."""
     description, parameters = _plain(spec)
     return {"name": spec.name, "description": description, "input_schema": parameters}
 
 
 def mcp(spec: ToolSpec) -> dict[str, Any]:
-    """A tool as an MCP server lists it."""
+    """Return a tool as an MCP server lists it."""
     return {"name": spec.name, "description": spec.description, "inputSchema": dict(spec.parameters)}
 
 
@@ -73,17 +73,17 @@ def _only_strict(spec: ToolSpec) -> dict[str, Any]:
 
 
 def openai_chat_output(output: OutputSchema) -> dict[str, Any]:
-    """The `response_format` of chat completions: strict if strict mode can express all that the schema allows."""
+    """Return the `response_format` of chat completions: strict if strict mode can express all allowed values."""
     return {"type": "json_schema", "json_schema": _openai_output(output)}
 
 
 def openai_responses_output(output: OutputSchema) -> dict[str, Any]:
-    """The `text.format` of the Responses API."""
+    """Return the `text.format` of the Responses API."""
     return {"type": "json_schema", **_openai_output(output)}
 
 
 def anthropic_output(output: OutputSchema) -> dict[str, Any] | None:
-    """The `output_config.format` of the Messages API; None for a schema that it would refuse."""
+    """Return the `output_config.format` of the Messages API; None for a schema that it would refuse."""
     schema = constrained_schema(output.schema, ANTHROPIC)
     return None if schema is None else {"type": "json_schema", "schema": schema}
 

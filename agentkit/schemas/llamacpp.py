@@ -1,7 +1,7 @@
-"""What llama.cpp's converter of schemas refuses, found in a schema; and the same schema without it. Pure.
+"""Keywords that llama.cpp's converter of schemas refuses: their search, and the schema without them. Pure.
 
-A server that converts schemas to grammars refuses the whole request for one keyword. Only what would be refused is
-rewritten or omitted: the model reads the schema too, so everything else stays, also what the converter ignores.
+A server that converts schemas to grammars refuses the whole request for one keyword. Only refused keywords are
+rewritten or omitted: the model reads the schema too, so all others stay, also those that the converter ignores.
 Source: `common/json-schema-to-grammar.cpp` and `common/json-schema.cpp` of llama.cpp, build 11434 and
 earlier.
 """
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from agentkit.schemas.dialects import REPORTED
-from agentkit.schemas.patterns import MOST, NoSpelling, spelled
+from agentkit.schemas.patterns import MOST, NoSpelling, respell
 from agentkit.schemas.walk import TYPES, Schema
 
 _BOUND: Final = 10**15
@@ -28,7 +28,7 @@ class Refusal(NamedTuple):
 
     Args:
         path: where: keywords and names from the root, such as `("properties", "date", "pattern")`.
-        why: what is refused there.
+        why: the refused keyword or value, in words.
         lost: whether the schema without it allows more; otherwise it says the same in another spelling.
     """
 
@@ -38,9 +38,9 @@ class Refusal(NamedTuple):
 
 
 def convertible(schema: Schema) -> tuple[dict[str, Any], tuple[Refusal, ...]]:
-    """A schema that the converter accepts, and what it would have refused.
+    """Return a schema that the converter accepts, and everything that it would have refused.
 
-    What is omitted is said in the description next to it, for the model.
+    The description next to an omitted keyword states it for the model.
     """
     walk = _Walk(schema)
     return walk.node(schema, ()), tuple(walk.refusals)
@@ -73,7 +73,7 @@ class _Walk:
 
     def pattern(self, value: str, path: tuple[str, ...], out: dict[str, Any], omitted: dict[str, Any]) -> None:
         try:
-            out["pattern"], refused = spelled(value)
+            out["pattern"], refused = respell(value)
         except NoSpelling as e:
             self.refusals.append(Refusal(path, f"{value} has {e}", lost=True))
             omitted["pattern"] = value
@@ -82,7 +82,7 @@ class _Walk:
             self.refusals.append(Refusal(path, f"{value} has {' and '.join(refused)}", lost=False))
 
     def below(self, key: str, value: Any, path: tuple[str, ...]) -> Any:
-        """A keyword's value, with the schemas in it that the converter reads."""
+        """Return a keyword's value, with the schemas in it that the converter reads."""
         if key in _NAMED:
             return {name: self.node(inner, (*path, name)) for name, inner in value.items()}
         if key in _LISTED or (key == "items" and isinstance(value, list)):
@@ -92,7 +92,7 @@ class _Walk:
         return value
 
     def fault(self, key: str, value: Any, schema: Schema) -> str | None:
-        """Why the converter refuses a keyword, apart from patterns and what is inside it; None if it does not."""
+        """Return the reason for which the converter refuses a keyword, patterns and inner schemas aside; else None."""
         if key == "$ref":
             return None if isinstance(value, str) and self.leads(value) else f"{value!r} leads nowhere in this schema"
         if key == "additionalProperties" and value is not False and schema.get("properties"):
@@ -102,7 +102,7 @@ class _Walk:
         return None if wanted is None or wanted[0](value) else f"{json.dumps(value)} is not {wanted[1]}"
 
     def leads(self, ref: str) -> bool:
-        """Whether the converter finds what a reference names; it knows no escapes."""
+        """Return True if the converter finds the schema that a reference names; it knows no escapes."""
         found: Any = self.root
         for step in ref.split("/")[1:]:
             found = found.get(step) if isinstance(found, Mapping) else None
@@ -138,4 +138,4 @@ _WANTED: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
     **dict.fromkeys(_COUNTS, (_is_count, f"a count of at most {MOST:,}")),
     **dict.fromkeys(_BOUNDS, (_is_bound, f"a number of at most {len(str(_BOUND)) - 1} digits")),
 }
-"""What the converter wants of a keyword's value, and in words."""
+"""The converter's condition on each keyword's value, and its words."""

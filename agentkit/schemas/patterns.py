@@ -23,7 +23,7 @@ _LAST: Final = 0x10FFFF
 _SHORT: Final = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
 """Characters that JSON spells with a backslash and a letter; it spells other control characters by their number."""
 _ITSELF: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _-,:;/@#=<>!%&~'`")
-"""What the converter reads as a literal, whatever stands next to it."""
+"""Characters that the converter always reads as themselves."""
 
 _COUNT: Final = re.compile(r"\{(\d{1,9})(,?)(\d{0,9})\}")
 _NAMED_GROUP: Final = re.compile(r"\(\?P?<[A-Za-z_]\w*>")
@@ -47,7 +47,7 @@ def _union(ranges: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def _others(ranges: Ranges) -> Ranges:
-    """All other characters."""
+    """Return all characters outside of these ranges."""
     ends = [-1, *(edge for low, high in ranges for edge in (low, high)), _LAST + 1]
     pairs = zip(ends[::2], ends[1::2], strict=True)
     return tuple((after + 1, before - 1) for after, before in pairs if after + 1 <= before - 1)
@@ -96,7 +96,7 @@ def _class(ranges: Ranges) -> str:
 
 
 def _character(ranges: Ranges) -> str:
-    """One of these characters, as JSON spells it; of control characters, those that have a letter.
+    """Return one of these characters, as JSON spells it; of control characters, those that have a letter.
 
     Raises:
         NoSpelling: none is left.
@@ -116,22 +116,22 @@ def _character(ranges: Ranges) -> str:
 _ANYTHING: Final = f"{_character(((0, _LAST),))}*"
 
 
-def spelled(pattern: str) -> tuple[str, tuple[str, ...]]:
-    r"""A pattern in the converter's spelling, and what of its own spelling the converter refuses.
+def respell(pattern: str) -> tuple[str, tuple[str, ...]]:
+    r"""Return a pattern in the converter's spelling, and the parts of its own spelling that the converter refuses.
 
     A string matches the result if it matches the pattern, except that no control character other than `\b\t\n\f\r` may
     stand where the pattern names no other.
 
     Raises:
-        NoSpelling: the pattern says what no rules of the converter can, such as a lookahead; or it is not valid.
+        NoSpelling: the converter's rules cannot express the pattern, such as a lookahead; or it is not valid.
 
-    >>> spelled(r"^\d{3}$")
+    >>> respell(r"^\d{3}$")
     ('^[0-9]{3}$', ('\\d',))
-    >>> spelled("^[a-z]+$")
+    >>> respell("^[a-z]+$")
     ('^[a-z]+$', ())
     """
     reader = _Reader(pattern)
-    return reader.whole(), tuple(dict.fromkeys(reader.refused))
+    return reader.pattern(), tuple(dict.fromkeys(reader.refused))
 
 
 class _Reader:
@@ -143,15 +143,15 @@ class _Reader:
     def next(self) -> str:
         return self.text[self.at : self.at + 1]
 
-    def takes(self, literal: str) -> bool:
-        """Whether this comes next; then it is read."""
+    def take(self, literal: str) -> bool:
+        """Read a literal; returns False if it is not next."""
         found = self.text.startswith(literal, self.at)
         self.at += len(literal) if found else 0
         return found
 
-    def whole(self) -> str:
+    def pattern(self) -> str:
         branches = [self.branch(outermost=True)]
-        while self.takes("|"):
+        while self.take("|"):
             branches.append(self.branch(outermost=True))
         if self.next:
             raise NoSpelling("unbalanced parentheses")
@@ -159,12 +159,12 @@ class _Reader:
         return f"^{body}$" if len(branches) == 1 else f"^({body})$"
 
     def branch(self, *, outermost: bool = False) -> str:
-        """One alternative, with anything around an outermost one that is not anchored."""
-        begun = not outermost or self.takes("^")
+        """Read one alternative, with any text around an outermost one that is not anchored."""
+        begun = not outermost or self.take("^")
         out = []
         while self.next and self.next not in "|)" and not (outermost and self.ends_here()):
-            out.append(self.repeated())
-        ended = not outermost or self.takes("$")
+            out.append(self.repetition())
+        ended = not outermost or self.take("$")
         if not (begun and ended):
             self.refused.append("no ^ at its start or no $ at its end")
         return "".join(["" if begun else _ANYTHING, *out, "" if ended else _ANYTHING])
@@ -172,8 +172,8 @@ class _Reader:
     def ends_here(self) -> bool:
         return self.next == "$" and self.text[self.at + 1 : self.at + 2] in ("", "|")
 
-    def repeated(self) -> str:
-        """An atom with what says how often it stands."""
+    def repetition(self) -> str:
+        """Return an atom with its quantifier."""
         atom = self.atom()
         times = ""
         if self.next and self.next in "*+?":
@@ -184,7 +184,7 @@ class _Reader:
                 raise NoSpelling(f"a count above {MOST:,}")
             times = found[0]
             self.at = found.end()
-        if times and self.takes("?"):
+        if times and self.take("?"):
             self.refused.append("a lazy repetition")
         if self.next and self.next in "*+?{":
             raise NoSpelling("a repetition of a repetition, or of nothing")
@@ -199,7 +199,7 @@ class _Reader:
         if c == "[":
             return _character(self.characters())
         if c == "\\":
-            return _character(self.escaped())
+            return _character(self.escape())
         self.at += 1
         return _character(_DOT if c == "." else _of(c))
 
@@ -207,23 +207,23 @@ class _Reader:
         if named := _NAMED_GROUP.match(self.text, self.at):
             self.refused.append("a named group")
             self.at = named.end()
-        elif not self.takes("(?:"):
+        elif not self.take("(?:"):
             self.at += 1
             if self.next == "?":
                 raise NoSpelling("a lookaround or a flag")
         branches = [self.branch()]
-        while self.takes("|"):
+        while self.take("|"):
             branches.append(self.branch())
-        if not self.takes(")"):
+        if not self.take(")"):
             raise NoSpelling("unbalanced parentheses")
         return f"({'|'.join(branches)})"
 
     def characters(self) -> Ranges:
-        """A class."""
+        """Read a class of characters."""
         self.at += 1
-        negated = self.takes("^")
+        negated = self.take("^")
         found: list[tuple[int, int]] = []
-        while not self.takes("]"):
+        while not self.take("]"):
             first = self.member()
             if self.next == "-" and self.text[self.at + 1 : self.at + 2] not in ("", "]"):
                 self.at += 1
@@ -238,18 +238,18 @@ class _Reader:
         return ranges
 
     def member(self) -> Ranges:
-        """One character of a class, or a class in it."""
+        """Return one character of a class, or a class in it."""
         if not self.next:
             raise NoSpelling("a class without an end")
-        if self.takes("\\b"):
+        if self.take("\\b"):
             return _of("\b")
         if self.next == "\\":
-            return self.escaped()
+            return self.escape()
         self.at += 1
         return _of(self.text[self.at - 1])
 
-    def escaped(self) -> Ranges:
-        """What a backslash and the characters after it stand for."""
+    def escape(self) -> Ranges:
+        """Return the characters that a backslash and the characters after it represent."""
         if code := _CODE.match(self.text, self.at):
             self.at = code.end()
             return _of(chr(min(int(code[1] or code[2] or code[3], 16), _LAST)))

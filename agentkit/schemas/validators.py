@@ -13,7 +13,7 @@ NULLABLE: Final = ("type", "enum", "const", "anyOf", "oneOf", "allOf")
 
 
 def checker_of(schema: Mapping[str, Any]) -> Validator:
-    """The validator of a valid schema (2020-12) that refers to nothing outside itself.
+    """Return the validator of a valid schema (2020-12) that refers to nothing outside itself.
 
     jsonschema itself compares each item with each other one, and each value with each of an `enum`.
     """
@@ -36,22 +36,22 @@ def checker_of(schema: Mapping[str, Any]) -> Validator:
     checks = {**Draft202012Validator.VALIDATORS, "enum": enum, "uniqueItems": unique}
     checks |= {key: _or_null(checks[key]) for key in NULLABLE}
     made = extend(Draft202012Validator, checks)  # type: ignore[no-untyped-call]
-    checker: Validator = made(schema, registry=Registry())  # the default one downloads what is missing
+    checker: Validator = made(schema, registry=Registry())  # the default one downloads missing schemas
     return checker
 
 
 def _or_null(check: Callable[..., Any]) -> Callable[..., Any]:
-    """A schema keyword that also accepts null under `nullable: true`, which OpenAPI 3.0 has and JSON Schema has not."""
+    """Return a check of a keyword that also accepts null under OpenAPI 3.0's `nullable: true`."""
 
-    def checked(validator: Validator, wanted: Any, instance: Any, schema: Mapping[str, Any]) -> Any:
+    def check_or_null(validator: Validator, wanted: Any, instance: Any, schema: Mapping[str, Any]) -> Any:
         allowed = instance is None and schema.get("nullable") is True
         return () if allowed else check(validator, wanted, instance, schema)
 
-    return checked
+    return check_or_null
 
 
 def json_key(value: Any) -> str:
-    """A text that two values share if JSON Schema has them equal: 1 and 1.0 are, true and 1 are not.
+    """Return a text that two values share if JSON Schema has them equal: 1 and 1.0 are, true and 1 are not.
 
     >>> json_key({"b": [1.0], "a": True}) == json_key({"a": True, "b": [1]}) != json_key({"a": 1, "b": [1]})
     True

@@ -23,12 +23,12 @@ TYPES: Final = frozenset((*_TYPES.values(), "null"))
 
 
 def type_of(value: Any, other: str = "null") -> str:
-    """The JSON type of a JSON value; `other` for one that is not in `_TYPES`."""
+    """Return the JSON type of a JSON value; `other` for one that is not in `_TYPES`."""
     return _TYPES.get(type(value), other)
 
 
 def kind_of(schema: Schema) -> str | None:
-    """The one type of a schema; inferred from its keywords if it names none. None for any type."""
+    """Return the one type of a schema; inferred from its keywords if it names none. None for any type."""
     kind = schema.get("type")
     if isinstance(kind, str):
         return kind if kind in TYPES else None
@@ -36,24 +36,24 @@ def kind_of(schema: Schema) -> str | None:
 
 
 def named_types(schema: Schema) -> list[str]:
-    """The types that a schema names."""
+    """Return the types that a schema names."""
     kind = schema.get("type", [])
     return [kind] if isinstance(kind, str) else list(kind)
 
 
 def types_of(schema: Schema, root: Schema) -> frozenset[str]:
-    """The JSON types that a schema allows; empty if it allows any. An integer is also a number."""
+    """Return the JSON types that a schema allows; empty if it allows any. An integer is also a number."""
     found: set[str] = set()
     for option in alternatives(schema, root):
-        kinds = [option["type"]] if "type" in option else [type_of(value) for value in listed(option) or ()]
+        kinds = [option["type"]] if "type" in option else [type_of(value) for value in enum_values(option) or ()]
         if not kinds:
             return frozenset()
         found.update(kinds)
     return frozenset(found | ({"integer"} if "number" in found else set()))
 
 
-def listed(schema: Schema) -> list[Any] | None:
-    """The values that a schema lists; None if it lists none."""
+def enum_values(schema: Schema) -> list[Any] | None:
+    """Return the values of a schema's `enum` or `const`; None without one."""
     found = [schema["const"]] if "const" in schema else schema.get("enum")
     return found if isinstance(found, list) else None
 
@@ -83,12 +83,12 @@ _COMPOUND: Final = frozenset(("$ref", "anyOf", "oneOf", "allOf", "nullable"))
 
 
 def alternatives(schema: Schema, root: Schema) -> Iterable[Schema]:
-    """The plain schemas a value may satisfy: `$ref`, `anyOf`, `oneOf`, single `allOf` and type lists are expanded."""
+    """Return the plain schemas of a value, with `$ref`, `anyOf`, `oneOf`, single `allOf` and type lists expanded."""
     plain = _COMPOUND.isdisjoint(schema) and not isinstance(schema.get("type"), list)
-    return (schema,) if plain else _taken_apart(schema, root)
+    return (schema,) if plain else _split_alternatives(schema, root)
 
 
-def _taken_apart(schema: Schema, root: Schema) -> Iterator[Schema]:
+def _split_alternatives(schema: Schema, root: Schema) -> Iterator[Schema]:
     pending = [schema]
     for _ in range(256):  # a schema with more alternatives than this is cyclic
         if not pending:
@@ -109,7 +109,7 @@ def _taken_apart(schema: Schema, root: Schema) -> Iterator[Schema]:
 
 
 def with_all_properties(schema: Schema) -> Schema:
-    """An object's schema with each property that only its `$ref`, `allOf`, `anyOf`, `oneOf`, `then` or `else` has.
+    """Return an object's schema with the properties of its `$ref`, `allOf`, `anyOf`, `oneOf`, `then` and `else`.
 
     It accepts no more than before, and may accept less where one name has several meanings; made to be shown, not to
     be checked against. A schema that allows no other names, or only some, is returned as it is.
@@ -155,7 +155,7 @@ def disjoint(options: Sequence[Any], root: Schema) -> bool:
     return any(len({v for f in fixed for m, v in f if m == n}) == len(options) for n in names)
 
 
-# ---------------------------------------------------------------- what is inside
+# ---------------------------------------------------------------- inner schemas
 
 BY_NAME: Final = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
 """Keywords that contain schemas by name."""
@@ -168,8 +168,8 @@ ONE: Final = frozenset((
 """Keywords that contain a schema."""
 
 
-def changed(keyword: str, value: Any, change: Callable[[Any, str], Any]) -> Any:
-    """A keyword's value with the schemas directly in it changed; any other value unchanged.
+def map_schemas(keyword: str, value: Any, change: Callable[[Any, str], Any]) -> Any:
+    """Return a keyword's value with the schemas directly in it changed; any other value unchanged.
 
     Args:
         keyword: the keyword.
@@ -184,7 +184,7 @@ def changed(keyword: str, value: Any, change: Callable[[Any, str], Any]) -> Any:
 
 
 def child(schema: Schema, step: str | int) -> Any:
-    """The schema of a property or of an item; None or a boolean if there is none."""
+    """Return the schema of a property or of an item; None or a boolean if there is none."""
     if isinstance(step, str):
         return schema.get("properties", {}).get(step, schema.get("additionalProperties"))
     prefix = schema.get("prefixItems", ())
@@ -195,7 +195,7 @@ _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 def references(schema: Any) -> Iterator[str]:
-    """Every reference in a schema, also of the rare kinds."""
+    """Yield every reference in a schema, also of the rare kinds."""
     if isinstance(schema, Mapping):
         for key, value in schema.items():
             yield from (
@@ -245,7 +245,7 @@ def map_strings(value: Any, change: Callable[[str], str], *, keys: bool = False)
 
 
 def strings(value: Any) -> Iterator[str]:
-    """The strings in a JSON value, keys included."""
+    """Yield the strings in a JSON value, keys included."""
     match value:
         case str():
             yield value

@@ -1,4 +1,4 @@
-"""Describes what is wrong with a call's arguments, in terms of the JSON Schema that the model was shown.
+"""The problems of a call's arguments in words, in terms of the JSON Schema that the model was shown.
 
 Turns errors of pydantic and jsonschema into `Problem`s; knows no tool. They are written for a model: no Python class,
 no link to a manual, no traceback.
@@ -54,27 +54,27 @@ BOUNDS: Final = {
     "pattern": "matching {}",
     "uniqueItems": "no duplicate items",
 }
-"""How a restriction reads after the type: `integer (>= 1)`."""
+"""The words of a restriction after the type: `integer (>= 1)`."""
 
 
 ANY: Final = "any value"
-"""What a schema without a type wants."""
+"""The words for a schema without a type."""
 
 DESCRIBED: Final = frozenset({*BOUNDS, "type", "enum", "const", "format", "anyOf", "oneOf", "allOf"})
 """The keywords that `describe` puts into words."""
 
 MAX_MESSAGE: Final = 200
-"""Characters of jsonschema's own message, which stands for every other keyword."""
+"""Characters of jsonschema's own message, for every other keyword."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong.
+    """One wrong value or name.
 
     Args:
-        path: where, as a JSON pointer from the arguments: `/a`, `/items/0/x`.
-        expected: what the schema wants there.
-        found: what was sent.
+        path: its place, as a JSON pointer from the arguments: `/a`, `/items/0/x`.
+        expected: the schema's expectation.
+        found: the value that was sent.
     """
 
     path: str
@@ -93,7 +93,7 @@ class InvalidArguments(ValueError):
 
     Args:
         tool: the tool's name.
-        problems: what is wrong, at least one.
+        problems: at least one.
     """
 
     def __init__(self, tool: str, problems: Sequence[Problem]) -> None:
@@ -128,12 +128,12 @@ def of_written(
     found: dict[str, Problem] = {}
     for error in islice(errors, MAX_ERRORS):
         steps = tuple(error.absolute_path)
-        for problem in _written(error, steps, schema):
+        for problem in _problems(error, steps, schema):
             found.setdefault(problem.path, problem)
     return list(found.values())
 
 
-def _written(error: WrittenError, steps: tuple[str | int, ...], schema: Mapping[str, Any]) -> list[Problem]:
+def _problems(error: WrittenError, steps: tuple[str | int, ...], schema: Mapping[str, Any]) -> list[Problem]:
     instance: Any = error.instance
     wanted: Any = error.validator_value
     match error.validator:
@@ -147,14 +147,14 @@ def _written(error: WrittenError, steps: tuple[str | int, ...], schema: Mapping[
     expected = describe(inner, schema) if error.validator in DESCRIBED else f"that {error.message[:MAX_MESSAGE]}"
     if error.validator in ("anyOf", "oneOf") and ANY in expected.split(" or "):
         expected = _options(error, steps, schema)
-    return [Problem(pointer(steps), expected, shown(instance))]
+    return [Problem(pointer(steps), expected, summarize(instance))]
 
 
 def _options(error: WrittenError, steps: tuple[str | int, ...], schema: Mapping[str, Any]) -> str:
-    """What each of several schemas wants, where they restrict names and values but no type."""
+    """Return the expectations of several schemas that restrict names and values but no type."""
     each: dict[Any, list[str]] = {}
     for inner in error.context or ():
-        for problem in _written(inner, tuple(inner.absolute_path), schema):
+        for problem in _problems(inner, tuple(inner.absolute_path), schema):
             words = each.setdefault(inner.relative_schema_path[0], [])
             words.append(f"{problem.path.removeprefix(pointer(steps)) or '/'} as {problem.expected}")
     if not each:
@@ -164,13 +164,13 @@ def _options(error: WrittenError, steps: tuple[str | int, ...], schema: Mapping[
 
 
 def pointer(steps: Sequence[str | int]) -> str:
-    """A JSON pointer: `("items", 0, "x")` is `/items/0/x`; a name longer than `MAX_SHOWN` is shortened."""
+    """Return a JSON pointer: `("items", 0, "x")` is `/items/0/x`; a name longer than `MAX_SHOWN` is shortened."""
     names = (name if len(name := str(step)) <= MAX_SHOWN else f"{name[:MAX_SHOWN]}…" for step in steps)
     return "".join(f"/{name.replace('~', '~0').replace('/', '~1')}" for name in names)
 
 
 def unknown(name: str, known: Sequence[str], steps: Sequence[str | int]) -> Problem:
-    """A name that the schema does not have: lists the known names and suggests the closest."""
+    """Return the problem of an unknown name, with the known names and the closest one."""
     known = [one for one in known if one != name]
     near = nearest(name, known)
     listed = "one of the names " + ", ".join(map(_json, known[:MAX_CHOICES])) if known else "no names"
@@ -193,14 +193,14 @@ class _Located(NamedTuple):
 
     @property
     def cost(self) -> int:
-        """How far the value is from this member: another type, the right type with other fields, a field's value."""
+        """The distance of the value from this member: another type, the right type with other fields, or a value."""
         if self.steps == self.union:
             return 100
         return 2 if self.error["type"].startswith(("missing", "extra", "unexpected")) else 1
 
 
 _KEY: Final = "[key]"
-"""What pydantic appends to a location after a wrong name."""
+"""The step that pydantic appends to a location after a wrong name."""
 
 
 def _locate(error: ErrorDetails, arguments: Mapping[str, Any]) -> _Located:
@@ -225,7 +225,7 @@ def _locate(error: ErrorDetails, arguments: Mapping[str, Any]) -> _Located:
 
 
 def _nearest_members(found: list[_Located]) -> list[_Located]:
-    """The errors, for each union only those of the closest member."""
+    """Return the errors, for each union only those of the closest member."""
     costs: dict[tuple[str | int, ...] | None, dict[str, int]] = {}
     for located in found:
         of_union = costs.setdefault(located.union, {})
@@ -250,17 +250,17 @@ def _problem(located: _Located, arguments: Mapping[str, Any], schema: Mapping[st
     for step in steps:
         value = value[step]
     if kind in ("value_error", "assertion_error"):  # the author's own check, in any words
-        return Problem(pointer(steps), "a valid value", f"{shown(value)}: {_own_words(error)}")
+        return Problem(pointer(steps), "a valid value", f"{summarize(value)}: {_own_words(error)}")
     code = kind.endswith("_parsing") and isinstance(value, str) and _BEGINS_WITH_ZEROS(value) is not None
-    wanted = _wanted(error, value, steps, schema)
-    return Problem(pointer(steps), f"{wanted} without leading zeros" if code else wanted, shown(value))
+    wanted = _expectation(error, value, steps, schema)
+    return Problem(pointer(steps), f"{wanted} without leading zeros" if code else wanted, summarize(value))
 
 
 _BEGINS_WITH_ZEROS: Final = re.compile(r"\s*[+-]?0_?[0-9][0-9._eE+-]*\s*\Z").match
 
 
-def _wanted(error: ErrorDetails, value: Any, steps: Sequence[str | int], schema: Mapping[str, Any]) -> str:
-    """What the schema expects; if it would accept the value, also the further constraint."""
+def _expectation(error: ErrorDetails, value: Any, steps: Sequence[str | int], schema: Mapping[str, Any]) -> str:
+    """Return the schema's expectation; if the value would meet it, also the further constraint."""
     options = _at(steps, schema)
     described = _or([describe(option, schema) for option in options])
     spelled = error["type"].endswith(("_parsing", "_format"))
@@ -276,7 +276,7 @@ _SHALLOW: Final = ("enum", "const", *BOUNDS)
 
 
 def breaks(value: Any, option: Mapping[str, Any]) -> bool:
-    """Whether a value itself, apart from its contents, violates what `describe` says about a plain schema."""
+    """Return True if a value, its contents aside, violates the words of `describe` about a plain schema."""
     wanted = option.get("type")
     found = type_of(value)
     if isinstance(wanted, str) and found != wanted and (found, wanted) != ("integer", "number"):
@@ -291,7 +291,7 @@ def breaks(value: Any, option: Mapping[str, Any]) -> bool:
 
 
 def _own_words(error: ErrorDetails) -> str:
-    """The message of the author's own validator, or pydantic's without its prefix."""
+    """Return the message of the author's own validator, or pydantic's without its prefix."""
     text = error["msg"]
     for lead in ("Value error, ", "Assertion failed, ", "Input should be "):
         text = text.removeprefix(lead)
@@ -299,12 +299,12 @@ def _own_words(error: ErrorDetails) -> str:
 
 
 def describe_at(steps: Sequence[str | int], schema: Mapping[str, Any]) -> str:
-    """What the schema expects at a path."""
+    """Return the schema's expectation at a path."""
     return _or([describe(option, schema) for option in _at(steps, schema)]) or ANY
 
 
 def _at(steps: Sequence[str | int], schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The plain schemas that apply at a path."""
+    """Return the plain schemas that apply at a path."""
     here = [schema]
     for step in steps:  # a schema may have properties, and alternatives that have further ones
         options = [option for one in here for option in (resolve(one, schema), *alternatives(one, schema))]
@@ -314,11 +314,11 @@ def _at(steps: Sequence[str | int], schema: Mapping[str, Any]) -> list[Mapping[s
 
 
 def describe(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
-    """A schema in a few words: `integer (>= 1)`, `one of "a", "b"`, `array of (string or null)`."""
-    return _or([_described(option, root, depth) for option in alternatives(schema, root)])
+    """Return a schema in a few words: `integer (>= 1)`, `one of "a", "b"`, `array of (string or null)`."""
+    return _or([_describe(option, root, depth) for option in alternatives(schema, root)])
 
 
-def _described(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
+def _describe(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
     if "const" in schema:
         return _json(schema["const"])
     if "enum" in schema:
@@ -352,8 +352,8 @@ def _or(words: Sequence[str]) -> str:
     return " or ".join(dict.fromkeys(words))
 
 
-def shown(value: Any) -> str:
-    """A wrong value in a few words: `string "x"`, `integer 5`, `array of 3 items`."""
+def summarize(value: Any) -> str:
+    """Return a wrong value in a few words: `string "x"`, `integer 5`, `array of 3 items`."""
     match value:
         case None:
             return "null"

@@ -15,7 +15,7 @@ from agentkit.errors import SchemaError
 from agentkit.foreign import renamed
 from agentkit.schemas.validators import checker_of
 from agentkit.schemas.walk import type_of, types_of
-from agentkit.schemas.words import TOO_DEEP, InvalidArguments, Problem, of_pydantic, of_written, shown
+from agentkit.schemas.words import TOO_DEEP, InvalidArguments, Problem, of_pydantic, of_written, summarize
 from agentkit.tool.declare import OpenAPISchema
 from agentkit.tool.handwritten import compare, json_default, read_written, refuse_invalid
 from agentkit.tool.hints import argument_type
@@ -96,7 +96,7 @@ class Arguments:
         from pydantic_core import PydanticSerializationError, ValidationError
 
         if not isinstance(arguments, Mapping):
-            raise InvalidArguments(tool, [Problem("", "object", shown(arguments))])
+            raise InvalidArguments(tool, [Problem("", "object", summarize(arguments))])
         given = self._normalized(arguments, lenient)
         problems: dict[str, Problem] = {}
         if self.checker is not None:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, Final, Literal
 
 from agentkit.errors import SchemaError
-from agentkit.schemas.walk import alternatives, listed
+from agentkit.schemas.walk import alternatives, enum_values
 from agentkit.tool.declare import XMLMapping, XMLSchema
 from agentkit.toolspec import Element, Node
 
@@ -90,7 +90,7 @@ def _short(schema: Any, root: Mapping[str, Any]) -> bool:
 
 
 def _short_option(option: Mapping[str, Any]) -> bool:
-    if values := listed(option):
+    if values := enum_values(option):
         return not any(isinstance(value, (dict, list)) for value in values)
     if option.get("type") == "string":
         return option.get("format") in SHORT_FORMATS or option.get("maxLength", SHORT + 1) <= SHORT

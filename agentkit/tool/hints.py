@@ -28,7 +28,7 @@ from typing import (
 
 from agentkit.errors import SchemaError
 from agentkit.schemas.typed.exact import DECIMAL
-from agentkit.schemas.walk import changed
+from agentkit.schemas.walk import map_schemas
 from agentkit.tool.constraints import misapplied
 from agentkit.tool.docstrings import Docstring
 from agentkit.tool.narrowed import Core, leniently, narrowed, nodes
@@ -351,7 +351,7 @@ def _typed_dict(name: str, fields: Mapping[str, Any], *, total: bool = True) -> 
 
 def without_titles(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema without the titles that pydantic gives every node; a property called `title` stays."""
-    return {key: changed(key, value, _untitled) for key, value in schema.items() if key != "title"}
+    return {key: map_schemas(key, value, _untitled) for key, value in schema.items() if key != "title"}
 
 
 def _untitled(schema: Any, _: str) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from agentkit.schemas.walk import Schema, alternatives, changed, child, type_of, types_of
+from agentkit.schemas.walk import Schema, alternatives, child, map_schemas, type_of, types_of
 from agentkit.schemas.words import breaks
 
 MAX_DEPTH: Final = 128
@@ -64,7 +64,7 @@ def _inside(schema: Schema) -> Iterator[Any]:
     """The schemas directly in a schema; what it refers to is among the definitions of the root."""
     found: list[Any] = []
     for keyword, value in schema.items():
-        changed(keyword, value, lambda inner, _: found.append(inner))
+        map_schemas(keyword, value, lambda inner, _: found.append(inner))
     yield from found
 
 

@@ -251,7 +251,7 @@ def _read(text: str) -> tuple[Any, ...]:
     try:
         return (values.load(text),)
     except ValueError:
-        found = literals.repaired(text, OVERLOOKED)
+        found = literals.read_damaged(text, OVERLOOKED)
         return () if found is None or _CUT_NUMBER.search(text) else (found[0],)
 
 
@@ -280,7 +280,7 @@ def _places(text: str, *, lists: bool) -> Iterator[_Found]:
 def _opening(lists: bool) -> re.Pattern[str]:
     """What may begin a value, or an aside: thinking, a made-up result, another's turn, a comment."""
     values = f"{_FENCE}|{_OBJECT}|{_LIST}" if lists else f"{_FENCE}|{_OBJECT}"
-    return re.compile(rf"(?P<aside>{_asides().opens.whole.pattern})|{values}", re.IGNORECASE)
+    return re.compile(rf"(?P<aside>{_asides().opens.regex.pattern})|{values}", re.IGNORECASE)
 
 
 @cache
@@ -297,7 +297,7 @@ def _aside_end(text: str, found: re.Match[str]) -> int:
     aside = _asides().at(found)
     inside_line = bool(text[text.rfind("\n", 0, found.start()) + 1 : found.start()].strip())
     end, _ = end_of(aside.closes, 0 if aside.paragraph and inside_line else None)
-    closed = end.whole.search(text, found.end())
+    closed = end.regex.search(text, found.end())
     return closed.end() if closed else len(text)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol, Unpack, runtime_checkable
 from agentkit.checks.spelling import takes
 from agentkit.errors import SchemaError
 from agentkit.foreign import renamed
-from agentkit.schemas.walk import changed, with_all_properties
+from agentkit.schemas.walk import map_schemas, with_all_properties
 from agentkit.tool.arguments import arguments_of_schema
 from agentkit.tool.binding import BoundTool, is_async, refuse_control_tokens, refuse_name
 from agentkit.tool.declare import OpenAPISchema
@@ -115,7 +115,7 @@ def without_patterns(schema: Any) -> Any:
     # without patternProperties, the names that it allowed would not be allowed by additionalProperties: false
     loose = ("additionalProperties", "unevaluatedProperties") if "patternProperties" in schema else ()
     return {
-        keyword: changed(keyword, value, lambda inner, _: without_patterns(inner))
+        keyword: map_schemas(keyword, value, lambda inner, _: without_patterns(inner))
         for keyword, value in schema.items()
         if keyword not in _EXPRESSIONS and keyword not in loose
     }

@@ -27,7 +27,7 @@ needs_cases = pytest.mark.skipif(not CASES, reason=ABSENT)
 
 
 def carried(format: Format, calls: Sequence[ToolCall], tools: Sequence[ToolSpec]) -> bool:
-    """Whether the format carries these calls exactly; False where it refuses them, an error where it alters them."""
+    """Return True if the format carries these calls exactly, False if it refuses them; an error if it alters them."""
     try:
         text = formats.render_calls(format, calls, tools)
     except FormatError:
@@ -53,7 +53,7 @@ def wanted(case: dict[str, Any]) -> list[ToolCall]:
 
 
 def breaks_schema(case: dict[str, Any]) -> bool:
-    """Whether the leaderboard's own answer is none to its own tool.
+    """Return True if the leaderboard's own answer is none to its own tool.
 
     It breaks the schema (false for a string, null for a number), or gives an argument that the tool does not declare.
     """

@@ -1,4 +1,4 @@
-"""What ends a value is content in a string of JSON, if the parameter allows no text: JSON ends at its bracket.
+"""A value's end is content in a string of JSON, if the parameter allows no text: JSON ends at its bracket.
 
 Over every format that writes values as text.
 """
@@ -27,7 +27,7 @@ every_format = pytest.mark.parametrize("format", IN_JSON, ids=lambda f: f.name)
 
 
 def quoted(format: Format) -> list[str]:
-    """What closes a value, its call and its section, alone or with calls, whole and in parts."""
+    """Return closings of a value, its call and its section, alone or with calls, whole and in parts."""
     one = pieces(format, "bash", command="VALUE")
     close, tail, head = one.close.strip(), one.tail.strip(), one.head.strip()
     ends = f"{close}{tail}"

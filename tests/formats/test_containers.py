@@ -1,4 +1,4 @@
-"""What Markdown shows as code is not called: fences in items and quotations, as another reader of Markdown has them."""
+"""Calls in Markdown's code do not run: fences in items and quotations, as another reader of Markdown has them."""
 
 from __future__ import annotations
 

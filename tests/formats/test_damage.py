@@ -49,14 +49,14 @@ VALUES = (
     "", " ",
     "\x00", "é\u2028", "<", "</", "<![CDATA[", "&#xD800;", "`", "```", "x" * 300,
 )  # fmt: skip
-"""What stands where a value should."""
+"""Text in the place of a value."""
 
 
 BODIES = (
     "{}", "{}}", "[]", "[{}]", "null", '""', '"{}"', '{"text": "x"', '{"text": "x",}', "{'text': 'x'}", "{text: 1}",
     '{"text": "x"} trailing', '{"object": {"a": 1}}', '```json\n{"text": "x"}\n```',
 )  # fmt: skip
-"""What stands where arguments in JSON should."""
+"""Text in the place of arguments in JSON."""
 
 
 def damaged(format: Format) -> Iterator[str]:
@@ -101,7 +101,7 @@ def test_reading_stops_wherever_something_may_end_or_open_a_value(format: Format
     met = 0
     for text in ("".join(own[n:]) for n in range(len(own))):
         for written in (text, text.upper(), text.swapcase()):
-            if end.token.match(written):
+            if end.boundary.match(written):
                 found, met = end.stops(written), met + 1
                 assert found is not None
                 assert found.start() == 0
@@ -144,7 +144,7 @@ def test_a_fault_of_ours_costs_the_call_in_which_it_shows(
     ("owner", "where"),
     [
         (sequence, "repaired_call"),
-        (sequence, "over_damage"),
+        (sequence, "skip_damage"),
         (sequence, "plain_call"),
         (engine, "next_at_once"),
         (engine, "get"),

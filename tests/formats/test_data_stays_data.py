@@ -52,7 +52,7 @@ def written(format: Format) -> str:
 
 
 def texts(format: Format) -> Iterator[str]:
-    """What tools return: with control tokens, this format's calls, every other's, and marks of ours in all places."""
+    """Return results of tools: with control tokens, this format's calls, every other's, and our marks in all places."""
     own = written(format)
     yield from ORDINARY.values()
     yield from (TEMPLATE, own, f"A page.\n{own}\nObey: {own[: len(own) // 2]}", json.dumps({"page": own}))
@@ -63,7 +63,7 @@ def texts(format: Format) -> Iterator[str]:
 
 
 def shown_in_result(format: Format, text: str) -> str:
-    """What a model reads between the edges of a result."""
+    """Return the text that a model reads between the edges of a result."""
     frame = formats.render_result(format, "read", "c1", "", None, TOOLS)
     whole = formats.render_result(format, "read", "c1", text, None, TOOLS)
     end = len(whole) - len(format.result.close)

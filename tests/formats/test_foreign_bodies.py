@@ -1,4 +1,4 @@
-"""What is in a format's own opening in another style, and names an offered tool: a call that is right, or an error.
+"""A body of another style in a format's own opening, with an offered tool's name: a right call, or an error.
 
 Over every format with an opening that only calls have. What names no tool there is text; so is
 what is quoted, or only speaks of it.
@@ -16,7 +16,7 @@ from format_tools import spec
 from agentkit import formats
 from agentkit.events import CallEnd, CallError, Event, merge
 from agentkit.formats import CATALOG, Format, Parser
-from agentkit.formats.edges import fenced, weak
+from agentkit.formats.edges import is_fence, weak
 from agentkit.formats.format import Envelope, FormatPart, Section, Tag, edge
 from agentkit.messages import ToolCall
 
@@ -91,7 +91,7 @@ def written(part: FormatPart) -> str:
 
 
 def openings(format: Format) -> dict[str, str]:
-    """What opens calls of this format, or a section of them, and what ends that; without what is common in prose."""
+    """Return the edges of this format's calls and sections, without those that are common in prose."""
     found = {}
     for shape in format.shapes:
         section = shape.section or Section(written(shape.call[0]), written(shape.call[-1]))
@@ -123,7 +123,7 @@ def answered(events: list[Event]) -> list[CallEnd | CallError]:
 
 
 def right(answer: CallEnd | CallError) -> bool:
-    """Whether nothing is executed but what the body says: any other name is answered with `unknown_tool`."""
+    """Return True if only the body's call would run: any other name is answered with `unknown_tool`."""
     if isinstance(answer, CallError) or answer.call.name not in {tool.name for tool in TOOLS}:
         return True
     return answer.call.name == "move" and answer.call.arguments in ({"src": "AAA"}, {"src": "AAA", "dst": "BBB"})
@@ -151,7 +151,7 @@ def test_what_names_no_tool_after_it_or_only_shows_it_is_text(format: Format, op
     for body in BODIES:
         text = f"{opens}\n{body}\n{closes}"
         around = [f"<!-- {text} -->", f"<think>{text}</think>"]
-        if "`" not in text and not any(fenced(shape.opening) for shape in format.shapes):
+        if "`" not in text and not any(is_fence(shape.opening) for shape in format.shapes):
             around += [f"So:\n\n```\n{text}\n```\n", f"~~~xml\n{text}\n~~~"]
         if "`" not in text and "\n\n" not in text:
             around += [f"Not ``{text}``."]

@@ -55,7 +55,7 @@ BETWEEN = ["", "\n", " oops, again: ", "\n\n", "\n\nSorry, again:\n", "...\n"]
 
 
 def valid(call: ToolCall) -> bool:
-    """Whether the tool would run: of a call that its schema refuses, the model is told."""
+    """Return True if the tool would run; a call that its schema refuses is an error for the model."""
     try:
         REGISTRY.tools[call.name].validate(dict(call.arguments), lenient=True)
     except (KeyError, ValueError):

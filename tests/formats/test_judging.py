@@ -50,7 +50,7 @@ def written(*damages: str, tools: Sequence[Any] = (MIXED, NOTE), format: str = "
 
 
 def read(out: Written) -> list[Event]:
-    """What is read of a text in its own format."""
+    """Return the events of a text in its own format."""
     return fuzz.read(out.text, (out.plan.format,), [out.text])
 
 

@@ -14,7 +14,7 @@ from agentkit.formats import CATALOG, Format, ToolSpec, auto, bodies, calls, par
 from agentkit.formats.bodies import kinds
 from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.format import CallBody, FormatPart, Json, Name, Recipient
-from agentkit.formats.kind import only_read
+from agentkit.formats.kind import refuse_writing
 from agentkit.messages import ToolCall
 
 PARTS = get_args(FormatPart)
@@ -40,7 +40,7 @@ def test_every_body_has_a_name_and_rules_that_its_prompts_show(part: type[CallBo
 
 
 def test_every_format_is_written_in_parts_that_are_written() -> None:
-    assert [f.name for f in CATALOG if any(KINDS[type(p)].write is only_read for p in f.call)] == []
+    assert [f.name for f in CATALOG if any(KINDS[type(p)].write is refuse_writing for p in f.call)] == []
 
 
 def test_a_format_whose_written_shape_holds_a_part_that_is_only_read_is_refused() -> None:

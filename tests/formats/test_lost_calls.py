@@ -75,7 +75,7 @@ def test_a_call_whose_id_cannot_be_read_is_told_once_and_what_is_before_it_stays
 
 
 TAGS = ("The tag <add <b>two</b> numbers", "A <note <i>x</i> y> tag.", "<ask <b>me</b>", "(<add</b>) ping).")
-"""What only speaks of a tool's tag: other tags in it come before no attribute."""
+"""Text that only mentions a tool's tag: other tags in it come before no attribute."""
 
 
 @pytest.mark.parametrize("text", TAGS)

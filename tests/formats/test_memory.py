@@ -1,4 +1,4 @@
-"""What a parser keeps of one long call that is streamed: about its text, not the strings in which it came."""
+"""The memory of one long call that is streamed: about its text, not its many small strings."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def written(format: Format, line: str, size: int, **more: str) -> str:
 
 
 def fits(format: Format, text: str, delta: int) -> bool:
-    """Whether the most bytes that were taken while this text was read, and let go of what was told, are few enough.
+    """Return True if reading this text, with its events dropped, takes few enough bytes at most.
 
     What is made once is made before. Other threads of the process may add to what is measured, so it is measured again.
     """

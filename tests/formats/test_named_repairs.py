@@ -1,4 +1,4 @@
-"""What is read of damaged arguments without a named repair is what their language says; nothing is lost with them."""
+"""Damaged arguments without a named repair are read as their language says; nothing is lost with them."""
 
 from __future__ import annotations
 

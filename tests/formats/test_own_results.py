@@ -33,7 +33,7 @@ from agentkit.formats.format import (
     Skip,
     TagParameters,
 )
-from agentkit.formats.quarantined import Declared
+from agentkit.formats.quarantined_text import DeclarationQuarantine
 from agentkit.messages import ToolCall
 
 EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "0"))
@@ -116,7 +116,7 @@ def made(format: Format, text: str, in_code: InCode) -> list[str]:
 
 
 def check(format: Format, text: str) -> None:
-    """What holds for any text that no model wrote."""
+    """Check the laws of any untrusted text."""
     shown = quarantine(text, format, TOOLS)
     assert restore(shown) == text
     for in_code in ("ignore", "execute"):
@@ -150,7 +150,7 @@ def test_no_result_holds_a_call_or_ends_its_wrapper(format: Format | None, data:
         check(format, before + text + after)
         check(format, f"{end}\n{text * 2}{end}")
         check(format, text[: data.draw(st.integers(0, len(text)))] + text)
-        shown = Declared(format, TOOLS).text(f"Does it.\n{text}")
+        shown = DeclarationQuarantine(format, TOOLS).text(f"Does it.\n{text}")
         if isinstance(format.call[0], str | NameTag):  # other calls are none inside a line
             assert text.strip() not in shown
 
@@ -228,4 +228,4 @@ def test_a_plain_word_needs_no_mark_in_any_format(format: Format) -> None:
         "user",
         "NOP",
     ):
-        assert Declared(format, TOOLS).text(word) == word == quarantine(word, format, TOOLS)
+        assert DeclarationQuarantine(format, TOOLS).text(word) == word == quarantine(word, format, TOOLS)

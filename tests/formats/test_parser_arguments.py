@@ -1,4 +1,4 @@
-"""What a parser is made with: names that mean nothing, and tools that are none, are refused."""
+"""Arguments of a parser: unknown names, and tools of another type, are refused."""
 
 from __future__ import annotations
 

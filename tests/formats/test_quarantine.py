@@ -56,7 +56,7 @@ def declared(**parameter: Any) -> ToolSpec:
 
 
 def prompts(tool: ToolSpec) -> list[str]:
-    """What a format of each kind of body teaches about a tool."""
+    """Return the prompt about a tool in a format of each kind of body."""
     return [formats.render_prompt(f, [tool]) for f in ("xml", "hermes", "qwen3_coder", "pythonic", "harmony")]
 
 

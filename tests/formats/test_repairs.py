@@ -1,4 +1,4 @@
-"""What is mended in a call that cannot be read as it stands, each with its name; and what damage of a tag costs."""
+"""Repairs of calls that cannot be read as written, each with its name; and the cost of damage in a tag."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def call(format: str, text: str, **how: Any) -> tuple[str, dict[str, Any], tuple
 
 
 def codes(format: str, text: str, **how: Any) -> list[str]:
-    """What became of each call: its name, or the code of its error."""
+    """Return the outcome of each call: its name, or the code of its error."""
     return [
         e.call.name if isinstance(e, CallEnd) else e.code
         for e in read(format, text, **how)

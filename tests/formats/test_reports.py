@@ -1,4 +1,4 @@
-"""What public reports showed: texts that real models wrote, and what is read of each.
+"""Public reports: texts that real models wrote, and the events of each.
 
 A text is read as its calls or errors say; as text, in which a call was attempted, so that the model is asked again
 (`lost_attempts`); or as mere text. `later` marks what the reader does not do yet, with what is missing. Inputs are our

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agentkit.events import CallEnd, CallError, Event, Text, Thinking, merge
 from agentkit.formats import CATALOG, Format, Parser, auto, get, render_calls
 from agentkit.formats.asides import SHOWN
-from agentkit.formats.declaring import THOUGHTS
+from agentkit.formats.declaration_checks import THOUGHTS
 from agentkit.messages import ToolCall
 
 CALL = render_calls("hermes", [ToolCall("", "ping", {})], [PING])

@@ -1,4 +1,4 @@
-"""What Markdown renders as code is code, also in a span or fence that opens in a line after text."""
+"""Markdown's code is code, also in a span or fence that opens in a line after text."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def made(format: Format, text: str) -> int:
 
 
 def is_code(text: str, call: str) -> bool:
-    """Whether Markdown renders the call as code."""
+    """Return True if Markdown renders the call as code."""
     tokens = [child for token in MARKDOWN.parse(text) for child in (token, *(token.children or ()))]
     code = [" ".join(t.content.split()) for t in tokens if t.type in ("code_inline", "fence", "code_block")]
     return any(" ".join(call.split()) in one for one in code)

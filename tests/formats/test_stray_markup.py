@@ -1,4 +1,4 @@
-"""What opens calls, written twice or after one: it does not show, unless text speaks of it."""
+"""Openings of calls, written twice or after one: they are hidden, unless text mentions them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def twice(format: Format) -> Iterator[tuple[str, str, str]]:
 
 
 def shown(text: str, format: Format) -> tuple[str, list[str]]:
-    """What is visible of a text, and its calls; the same whole and by the character."""
+    """Return the visible part of a text, and its calls: equal for the whole text and by the character."""
     whole = parse(text, format, [NOTE])
     parser = Parser(format, [NOTE])
     assert merge([*(e for c in text for e in parser.feed(c)), *parser.close()]) == whole

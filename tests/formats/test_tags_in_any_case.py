@@ -53,7 +53,7 @@ every_tagged = pytest.mark.parametrize("format", TAGGED, ids=lambda f: f.name)
 
 
 def answers(given: Any, text: str, sizes: tuple[int, ...] = (1, 5)) -> list[object]:
-    """What became of each call: its name and arguments, or the code of its error."""
+    """Return the outcome of each call: its name and arguments, or the code of its error."""
     found = (e for e in read(given, text, sizes) if isinstance(e, CallEnd | CallError))
     return [(e.call.name, e.call.arguments) if isinstance(e, CallEnd) else e.code for e in found]
 

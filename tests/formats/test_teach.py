@@ -1,4 +1,4 @@
-"""What a format teaches: no result to copy, a call of each tool, within a budget. Why it is so: docs/prompts.md."""
+"""The rules of a format's prompt: no result to copy, a call of each tool, within a budget. Reasons: docs/prompts.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What models must emit for their calls by their own chat templates: we read the conversation's calls in it."""
+"""The text of calls by models' own chat templates: we read the conversation's calls in it."""
 
 from __future__ import annotations
 

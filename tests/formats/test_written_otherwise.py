@@ -40,7 +40,7 @@ def read(text: str, given: Any, **how: Any) -> list[Event]:
 
 
 def made(events: list[Event]) -> list[Any]:
-    """What became of each call: its name, arguments and repairs, or the code of its error."""
+    """Return the outcome of each call: its name, arguments and repairs, or the code of its error."""
     return [
         (e.call.name, dict(e.call.arguments), e.repairs) if isinstance(e, CallEnd) else e.code
         for e in events

@@ -1,4 +1,4 @@
-"""What a grammar accepts parses and validates, in every format that has one.
+"""Text that a grammar accepts parses and validates, in every format that has one.
 
 Compiling a grammar is what costs: the plain run tries each format with half of the settings, and the next format with
 the other half, so that each two of format, choice and setting meet; `make soak` tries all. `AGENTKIT_EXAMPLES=200` asks
@@ -41,8 +41,8 @@ from agentkit.formats import CATALOG, Format, ToolSpec, render_calls
 from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.engine import get
 from agentkit.formats.format import Pairs
-from agentkit.formats.kind import only_read
-from agentkit.grammar.part_rules import never_constrained
+from agentkit.formats.kind import refuse_writing
+from agentkit.grammar.part_rules import refuse_constraint
 from agentkit.grammar.parts import PARTS
 from agentkit.grammar.targets import TARGETS, ThinkingRule, grammar, grammar_gaps, grammar_targets, why_no_grammar
 from agentkit.messages import ToolCall
@@ -279,8 +279,8 @@ def test_every_format_has_a_grammar_or_a_reason() -> None:
 
 def test_every_part_is_constrained() -> None:
     assert PARTS.keys() == KINDS.keys()
-    never = {part for part, kind in PARTS.items() if kind.rule is never_constrained}
-    assert never == {part for part, kind in KINDS.items() if kind.write is only_read}
+    never = {part for part, kind in PARTS.items() if kind.rule is refuse_constraint}
+    assert never == {part for part, kind in KINDS.items() if kind.write is refuse_writing}
 
 
 def test_a_keyword_that_cannot_be_enforced_is_reported() -> None:

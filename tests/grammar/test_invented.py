@@ -12,7 +12,7 @@ from grammar_texts import WITH
 
 from agentkit.formats import Format, calls, parse, render_calls, render_result
 from agentkit.grammar import grammar
-from agentkit.grammar.prose import alone
+from agentkit.grammar.prose import without_section
 from agentkit.messages import ToolCall
 
 every_format = pytest.mark.parametrize("format", WITH, ids=lambda f: f.name)
@@ -34,7 +34,7 @@ def test_free_text_opens_no_result_and_no_turn(format: Format) -> None:
         assert not accepts(found, f"It is so: {text}"), text
 
 
-@pytest.mark.parametrize("format", [f for f in WITH if alone(f.shapes[0]) is not None], ids=lambda f: f.name)
+@pytest.mark.parametrize("format", [f for f in WITH if without_section(f.shapes[0]) is not None], ids=lambda f: f.name)
 def test_in_free_text_a_call_may_leave_out_its_section(format: Format) -> None:
     """Qwen2.5-Coder-1.5B does so in `qwen3_coder`; if the grammar refuses it, it writes `<function add>`."""
     call = ToolCall("", "note", {"text": "tea"})

@@ -22,7 +22,7 @@ from agentkit import formats
 from agentkit.events import CallEnd, CallError, Finish, Text
 from agentkit.formats import Format
 from agentkit.grammar import grammar_gaps
-from agentkit.grammar.prose import invented
+from agentkit.grammar.prose import invented_starts
 from agentkit.messages import SystemMessage, user
 from agentkit.models import check_constraint, model
 from agentkit.schemas.llamacpp import convertible
@@ -66,7 +66,7 @@ def url() -> Iterator[str]:
 
 
 def said(url: str, format: Format, words: str, **request: Any) -> tuple[str, str]:
-    """What the model writes, and why it ended."""
+    """Return the model's text, and the reason for its end."""
     made = model(
         "openai:small", base_url=url, server="llamacpp", format=format.name, constrained="no_thinking", api_key="none",
         temperature=1.0, max_tokens=TOKENS, extra={"seed": 7},
@@ -92,7 +92,7 @@ def check(format: Format, mode: str, text: str, reason: str, tools: Sequence[Too
     for call in calls:
         validate(call, tuple(tools))
     free = "".join(event.text for event in read if isinstance(event, Text))
-    assert not any(mark.text in free for mark in invented(format)), text
+    assert not any(mark.text in free for mark in invented_starts(format)), text
     if reason == "length":
         return
     assert not any(isinstance(event, CallError) for event in read), text

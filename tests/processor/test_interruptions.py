@@ -16,7 +16,7 @@ from agentkit.errors import FormatError
 from agentkit.events import CallEnd, Finish, ProviderBlock, SourceEvent, Text, Thinking
 from agentkit.formats import Parser, render_calls
 from agentkit.formats.asides import LITERALS, SHOWN
-from agentkit.formats.declaring import THOUGHTS
+from agentkit.formats.declaration_checks import THOUGHTS
 from agentkit.processor.format_tokens import QUOTATION_MARKS
 
 

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
 
 from agentkit.schemas.dialects import ANTHROPIC, KEPT, OPENAI, STRING_FORMATS, Dialect
-from agentkit.schemas.rewriting import constrained_schema, strict_schema
+from agentkit.schemas.schema_rewriter import constrained_schema, strict_schema
 from agentkit.tool.declare import anthropic, mcp, openai_chat, openai_responses, openai_strict
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.reply import Output

@@ -1,4 +1,4 @@
-"""What llama.cpp's converter refuses in a schema, and the schema without it."""
+"""Keywords that llama.cpp's converter refuses in a schema, and the schema without them."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from agentkit.schemas.patterns import MOST, NoSpelling, spelled
+from agentkit.schemas.patterns import MOST, NoSpelling, respell
 
 SAME = ["^[a-z]+$", "^(a|bc)*$", "^[0-9]{4}-[0-9]{2}$", "^x{2,}y?$"]
 OTHERS = {
@@ -41,24 +41,24 @@ IMPOSSIBLE = {
 
 @pytest.mark.parametrize("pattern", SAME)
 def test_what_the_converter_reads_stays(pattern: str) -> None:
-    assert spelled(pattern) == (pattern, ())
+    assert respell(pattern) == (pattern, ())
 
 
 @pytest.mark.parametrize("pattern", OTHERS)
 def test_what_it_does_not_read_is_spelled_otherwise(pattern: str) -> None:
-    assert spelled(pattern)[0] == OTHERS[pattern]
+    assert respell(pattern)[0] == OTHERS[pattern]
 
 
 @pytest.mark.parametrize("pattern", IMPOSSIBLE)
 def test_what_has_no_spelling_says_why(pattern: str) -> None:
     with pytest.raises(NoSpelling, match=re.escape(IMPOSSIBLE[pattern])):
-        spelled(pattern)
+        respell(pattern)
 
 
 @pytest.mark.parametrize("pattern", MATCHED)
 def test_the_same_texts_match_as_json_spells_them(pattern: str) -> None:
     """The spelling is made of constructs that Python's expressions have too, and is matched against JSON's spelling."""
-    within = re.compile(spelled(pattern)[0].removesuffix("$").removeprefix("^"))
+    within = re.compile(respell(pattern)[0].removesuffix("$").removeprefix("^"))
     rng = random.Random(pattern)
     pieces = ["a", "b", "foo", "é", "一", "/", ".py", "@", " ", "\n", "\t", '"', "\\", "7", "2024", "_", "", "x", "."]
     for _ in range(300):

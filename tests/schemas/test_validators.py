@@ -1,4 +1,4 @@
-"""What is equal in JSON Schema: 1 and 1.0, and objects in any order of their names; not true and 1."""
+"""Equality in JSON Schema: 1 and 1.0 are equal, and objects in any order of their names; true and 1 are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of walking a JSON Schema, and that it is known in one place."""
+"""The traversal of a JSON Schema, which is defined in one place."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_references() -> None:
 def test_changed() -> None:
     seen: list[tuple[Any, str]] = []
     for keyword, value in {"properties": {"a": 1}, "anyOf": [2], "items": 3, "enum": [4]}.items():
-        walk.changed(keyword, value, lambda inner, name: seen.append((inner, name)))
+        walk.map_schemas(keyword, value, lambda inner, name: seen.append((inner, name)))
     assert seen == [(1, "a"), (2, "*"), (3, "*")]
 
 

@@ -1,4 +1,4 @@
-"""What is said of a wrong value is true, whatever the type and whatever the value."""
+"""The words about a wrong value are true, for any type and any value."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pydantic import AnyUrl, BaseModel, BeforeValidator, Field, FutureDate, Json
 from pydantic_core import to_json
 
 from agentkit.errors import SchemaError
-from agentkit.schemas.words import InvalidArguments, Problem, shown
+from agentkit.schemas.words import InvalidArguments, Problem, summarize
 from agentkit.tool.arguments import Arguments
 from agentkit.tool.declare import openapi_schema
 from agentkit.tool.hints import value_type
@@ -110,7 +110,7 @@ HOLDS = {">=": lambda v, b: v >= b, "multiple": lambda v, b: v % b == 0}
 
 
 def is_a_lie(expected: str, found: str, value: Any) -> bool:
-    """Whether the value is what is said to be expected."""
+    """Return True if the value meets the expectation in words."""
     kind = found.split(" ")[0].replace("empty", "object")
     one = expected.removeprefix("one of ")
     if one in PLAIN:
@@ -149,7 +149,7 @@ def test_a_value_is_never_said_not_to_be_what_it_is(wanted: Any, value: Any) -> 
             continue
         sent = at({"value": value}, problem.path)
         same = int(sent) if isinstance(sent, float) and sent.is_integer() else sent  # to JSON Schema
-        assert problem.found in (shown(sent), shown(same))
+        assert problem.found in (summarize(sent), summarize(same))
         if ": " in problem.expected:  # and what else there is to it
             continue
         alternatives = re.sub(r"array of [(\[].*[)\]]", "that array", problem.expected).split(" or ")

@@ -19,7 +19,7 @@ from agentkit.errors import FormatError
 from agentkit.formats import CATALOG, Element, Format, ToolSpec
 from agentkit.formats.bodies.kinds import KINDS
 from agentkit.formats.format import CallBody, NestedTags, Shape, ToolElement
-from agentkit.formats.kind import Writing, only_read
+from agentkit.formats.kind import Writing, refuse_writing
 from agentkit.messages import ToolCall
 
 MIXED = spec(
@@ -169,7 +169,7 @@ class Written:
 @cache
 def shapes(format: Format) -> tuple[Shape, ...]:
     """The shapes of a format that can be written alone."""
-    return tuple(s for s in format.shapes if all(KINDS[type(p)].write is not only_read for p in s.call))
+    return tuple(s for s in format.shapes if all(KINDS[type(p)].write is not refuse_writing for p in s.call))
 
 
 def write(plan: Plan) -> Written | None:

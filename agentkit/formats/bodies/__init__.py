@@ -1,1 +1,1 @@
-"""How the parts of a call are read, written and taught: one file for each kind."""
+"""The kinds of parts of a call, with their readers, writers and rules: one file for each kind."""

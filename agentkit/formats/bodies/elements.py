@@ -13,22 +13,22 @@ from typing import Any, Final
 from agentkit.errors import FormatError
 from agentkit.events import ArgumentDelta
 from agentkit.formats import tags
-from agentkit.formats.bodies.fixed import lacking
-from agentkit.formats.bodies.pairs import refuse_strays
+from agentkit.formats.bodies.fixed_parts import missing_error
+from agentkit.formats.bodies.pairs import refuse_attributes
 from agentkit.formats.call import CallReader
 from agentkit.formats.escapes import attribute, cdata, raw_value, reads_as_null, text_of
 from agentkit.formats.format import NameTag, Tag, TextArgument, ToolElement
 from agentkit.formats.kind import OTHERS_AS_JSON, PartKind, Writing
-from agentkit.formats.listing import listed
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Search, Wait
+from agentkit.formats.tool_list import describe_tool
 from agentkit.formats.value import read_value
-from agentkit.formats.valueends import ValueEnd, begun_end, end_of_content, end_of_element
+from agentkit.formats.valueends import ValueEnd, end_beginning, end_of_content, end_of_element
 from agentkit.schemas.typed import values
 from agentkit.toolspec import Element, Node, ToolSpec
 
 
 def read_name_tag(r: Reader, call: CallReader, part: NameTag) -> Wait:
-    """An opening tag with the tool's name in an attribute."""
+    """Read an opening tag with the tool's name in an attribute."""
     yield from r.space()
     if (found := (yield from r.sees(tags.tag(part.name, closing=False)))) is None:
         raise Decline
@@ -47,7 +47,7 @@ def read_name_tag(r: Reader, call: CallReader, part: NameTag) -> Wait:
     call.begin(r, name)
     call.complete = opening.empty
     if not carries:
-        refuse_strays(part.name, opening.attributes, r.offset)
+        refuse_attributes(part.name, opening.attributes, r.offset)
     for key, text in opening.attributes.items():
         _attribute(r, call, key.removeprefix(_AGAIN), text)
 
@@ -65,9 +65,9 @@ class _NameAndArguments(tags.Attributes):
 
 
 def _attribute(r: Reader, call: CallReader, parameter: str, text: str | None) -> None:
-    """Store an argument from an attribute; the value of a string must be written, even if it is empty.
+    """Store an argument from an attribute; a string needs a value, even an empty one.
 
-    Without a value it is null, as our own writer writes it, if null is also the value when the parameter is omitted.
+    Without a value it is null, if null is also the value of an omitted parameter.
     """
     schema, root = call.arguments.schema(parameter)
     if text is None and schema and schema.get("default", "") is not None and values.accepts("", schema, root):
@@ -76,7 +76,7 @@ def _attribute(r: Reader, call: CallReader, parameter: str, text: str | None) ->
 
 
 def read_text_argument(r: Reader, call: CallReader, part: TextArgument) -> Wait:
-    """The tool's first required parameter as the text up to the closing tag, which stays; other tags are content."""
+    """Read the tool's first required parameter as the text up to the closing tag, which stays; other tags are text."""
     if call.complete:
         return
     tool = call.tool
@@ -89,13 +89,13 @@ def read_text_argument(r: Reader, call: CallReader, part: TextArgument) -> Wait:
 
 
 def _content(r: Reader, call: CallReader, key: str, end: ValueEnd) -> Generator[None, None, tuple[str, bool]]:
-    """An element's own text, and whether it was in CDATA.
+    """Return an element's own text, and whether it was in CDATA.
 
     Raises:
         Damage: it begins with a piece of the tag before it, or is a call or its arguments in another style.
     """
     text, verbatim = yield from read_value(r, call, key, end, is_text=True)
-    doubled = end.token.whole.match(text.lstrip()) is not None
+    doubled = end.boundary.regex.match(text.lstrip()) is not None
     if not verbatim and (doubled or not _is_alone(text, call.tool, end.what, tuple(call.tools))):
         message = f"the value of {key!r} is not its text alone: write that, or put it in <![CDATA[ … ]]>"
         raise Damage("ambiguous_call", message, r.offset)
@@ -103,13 +103,12 @@ def _content(r: Reader, call: CallReader, key: str, end: ValueEnd) -> Generator[
 
 
 def _is_alone(text: str, tool: ToolSpec | None, close: str, tools: tuple[str, ...] = ()) -> bool:
-    """Whether the text of an element has no tags, attributes or JSON of its tool's parameters at its edges.
+    """Return True if an element's text neither begins nor ends with markup or JSON of its tool's parameters.
 
-    Nor is a tool's name in it as envelopes and pieces of tags have it: any name if no tools are given. `close` is what
-    ends the text.
+    Nor contains a tool's name as envelopes and tags have it: any name if no tools are given. `close` ends the text.
     """
     known = tuple(tool.parameters.get("properties", {})) if tool is not None else ()
-    starts, named, tags_at = _edges_of(known, close, tools)
+    starts, named, tags_at = _text_checks(known, close, tools)
     if starts(text) or named(text):
         return False
     if text.lstrip()[:1] != "<" and text.rstrip()[-1:] != ">":
@@ -119,21 +118,21 @@ def _is_alone(text: str, tool: ToolSpec | None, close: str, tools: tuple[str, ..
 
 
 @lru_cache(4096)
-def _edges_of(
+def _text_checks(
     parameters: tuple[str, ...], close: str, tools: tuple[str, ...]
 ) -> tuple[Search, Callable[[str], bool], Callable[[str], Any]]:
-    """What matches attributes and JSON at a text's start, finds names in it, and tags of parameters at its edges."""
+    """Return functions that find attributes and JSON at a text's start, names in it, and tags at its start and end."""
     own, names = ("|".join(map(re.escape, texts)) for texts in (parameters or ("\0",), tools))
     rest = r"[\w.-]{0,256}=?[\"'][^\"'<>\n]{0,256}[\"']?>"  # of the tag before it
     start = rf"\s*(?:<?[\w.-]{{1,256}}\s+)?(?:{own})=[\"']|\s*\{{\s*[\"'](?:{own})[\"']\s*:"
     start += "" if names else r"|\s*\{"
-    quoted = re.compile(rf"[\"'](?:{names or _ANY})(?![\w.-])").finditer  # it begins with what is rare in a text
+    names_at = re.compile(rf"[\"'](?:{names or _ANY})(?![\w.-])").finditer  # its first character is rare in a text
     whole = re.escape(f"<{close[2:-1]} ")
     key = re.compile(rf"(?<!{whole})(?:name|tool)[\"']?\s{{0,64}}[:=]\s{{0,64}}\Z").search
     opens = re.compile(r"[\"']\s{0,64}:\s{0,64}\{").match
 
     def named(text: str) -> bool:
-        found = ((one.start(), one.end()) for one in quoted(text))
+        found = ((one.start(), one.end()) for one in names_at(text))
         return any(key(text, max(first - 160, 0), first) or opens(text, last) for first, last in found)
 
     tags_at = rf"\A\s*</?({own})[\s/>]|</?({own})\s*>\s*\Z"
@@ -168,7 +167,7 @@ class _ElementAttributes(tags.Attributes):
 
 
 def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
-    """One tool's element. The parser has already set `call.tool` from the tag."""
+    """Read one tool's element. The parser has already set `call.tool` from the tag."""
     tool, elements = call.tool, call.elements[part.layout]
     assert tool is not None
     assert tool.element is not None
@@ -182,11 +181,11 @@ def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
         call.begin(r, tool.name)
     for key, text in opening.attributes.items():
         _attribute(r, call, attributes.parameter(key), text)
-    group, others = elements.known(tool, group_of)
+    group, others = elements.derive(tool, group_of)
     if (content := element.of("content")) and not opening.empty:
         key = content[0].parameter
         value, verbatim = yield from _content(r, call, key, end_of_content(element.tag, others))
-        call.arguments.put(r, key, _stripped(element, value, verbatim=verbatim), nulls=not verbatim)
+        call.arguments.put(r, key, _strip(element, value, verbatim=verbatim), nulls=not verbatim)
     elif not opening.empty:
         yield from _children(r, call, tool, (element.tag,), group, others)
     children = () if content else tuple(name for name in group if name not in elements.tags)
@@ -197,13 +196,13 @@ def read_element(r: Reader, call: CallReader, part: ToolElement) -> Wait:
 
 @lru_cache(4096)
 def _rest_of(tag: str, children: tuple[str, ...]) -> Delimiter:
-    """What may not follow an element that is closed: its own end, or one more of its child elements."""
+    """Return the delimiter of text that may not follow a closed element: its own end, or one more child element."""
     either = "|".join([tags.closing_tag(tag), *map(tags.opening_tag, children)])
     return Delimiter(rf"\s{{0,64}}(?:{either})", r"\s{0,64}(?:</?[^\s<>/\"'=]{0,160}\s{0,64})?", re.IGNORECASE)
 
 
-def _stripped(element: Element, text: str, *, verbatim: bool) -> str:
-    """Its text; white space around it is stripped if the element says so and the value is not marked as literal."""
+def _strip(element: Element, text: str, *, verbatim: bool) -> str:
+    """Return the text, without white space around it if the element says so and the value is not marked as literal."""
     return text.strip() if element.strip and not verbatim else text
 
 
@@ -211,9 +210,9 @@ Group = dict[str, "Group | Node"]
 
 
 def group_of(tool: ToolSpec) -> Group:
-    """The tool's child elements as a tree; parameters without their own node may also be written as elements.
+    """Return the tool's child elements as a tree; parameters without a node of their own may also be elements.
 
-    Not those whose name is where another parameter is.
+    Except where an element of that name holds another parameter.
     """
     assert tool.element is not None
     nodes = tool.element.of("element")
@@ -232,7 +231,7 @@ def group_of(tool: ToolSpec) -> Group:
 def _children(
     r: Reader, call: CallReader, tool: ToolSpec, parents: tuple[str, ...], group: Group, others: tuple[str, ...]
 ) -> Wait:
-    """The elements of a group in any order, up to the closing tag of the first of `parents`, which is consumed.
+    """Read the elements of a group in any order, up to and including the closing tag of the first of `parents`.
 
     At the text's end the beginning of the tool's own closing tag is enough, as a stop string cuts it.
     """
@@ -245,10 +244,10 @@ def _children(
             r.at = found.end()
             return
         if (found := (yield from r.sees(tags.ANY_OPENING))) is None:
-            if r.ended and len(parents) == 1 and begun_end(f"</{parent}>", "<")(r.buf, r.at):
+            if r.ended and len(parents) == 1 and end_beginning(f"</{parent}>", "<")(r.buf, r.at):
                 r.at = len(r.buf)
                 return
-            raise lacking(r, wanted, "invalid_arguments")
+            raise missing_error(r, wanted, "invalid_arguments")
         name, start = found["name"], r.offset
         r.at = found.end()
         attributes = tags.Attributes(r, name, ())
@@ -258,7 +257,7 @@ def _children(
         if below is None:
             message = f"<{name}> is not a parameter of {call.name!r}, expected {wanted}"
             raise Damage("invalid_arguments", message, start, got=True)
-        refuse_strays(name, opening.attributes, r.offset)
+        refuse_attributes(name, opening.attributes, r.offset)
         if isinstance(below, dict):
             if not opening.empty:
                 yield from _children(r, call, tool, (name, *parents), below, others)
@@ -267,7 +266,7 @@ def _children(
         else:
             end = end_of_element(name, tuple(dict.fromkeys([*group, name])), parents, others)
             text, verbatim = yield from read_value(r, call, below.parameter, end)
-            text = _stripped(tool.element, text, verbatim=verbatim)
+            text = _strip(tool.element, text, verbatim=verbatim)
             call.arguments.put(r, below.parameter, text, nulls=not verbatim)
 
 
@@ -278,35 +277,35 @@ _ATTRIBUTE_NAME = re.compile(r"[^\s=/>\"'<]{1,256}\Z")
 
 
 def write_name_tag(w: Writing, part: NameTag) -> str:
-    """The opening tag; if the body is a single text, the other arguments are its attributes."""
+    """Write the opening tag; if the body is a single text, the other arguments are its attributes."""
     out = f'<{part.name} {part.attribute}="{attribute(w.call.name)}"'
     if any(isinstance(p, TextArgument) for p in w.format.call):
         for key, value in w.call.arguments.items():
             if key not in w.tool.first_required:
-                out += _written_attribute(w, key, text_of(value, key, w.tool))
+                out += _attribute_text(w, key, text_of(value, key, w.tool))
     return out + ">"
 
 
-def _written_attribute(w: Writing, name: str, text: str | None) -> str:
-    """One argument as an attribute; no value stands for null."""
+def _attribute_text(w: Writing, name: str, text: str | None) -> str:
+    """Return one argument as an attribute, without a value for null."""
     if _ATTRIBUTE_NAME.match(name) is None:
         raise FormatError(f"{w.tool.name}: {name!r} cannot be the name of an attribute")
     return f" {name}" if text is None else f' {name}="{attribute(text)}"'
 
 
 def write_text_argument(w: Writing, part: TextArgument) -> str:
-    """The argument that is the tag's text."""
+    """Write the argument that is the tag's text."""
     closing = next(p.name for p in w.format.call if isinstance(p, Tag))
     key = next((name for name in w.tool.first_required if name in w.call.arguments), None)
     if key is None:
         return ""
     value = w.call.arguments[key]
     text = text_of(value, key, w.tool, nulls=value is None) or ""
-    return _written(w, value, text, end_of_content(closing), content=True)
+    return _value_text(w, value, text, end_of_content(closing), content=True)
 
 
 def write_element(w: Writing, part: ToolElement) -> str:
-    """The tool's whole element: attributes, then content or child elements."""
+    """Write the tool's whole element: attributes, then content or child elements."""
     element = w.tool.element
     assert element is not None
     nodes, content = {n.parameter: n for n in element.nodes}, element.of("content")
@@ -315,21 +314,21 @@ def write_element(w: Writing, part: ToolElement) -> str:
         node = nodes.get(key) or Node(key, "attribute", (key,))
         text = text_of(value, key, w.tool, nulls=value is None and node.kind == "element")
         if node.kind == "attribute" or text is None:
-            start += _written_attribute(w, node.path[0] if node.kind == "attribute" else key, text)
+            start += _attribute_text(w, node.path[0] if node.kind == "attribute" else key, text)
         elif content:
             end = end_of_content(element.tag, w.others)
-            texts[key] = _written(w, value, text, end, strip=element.strip, content=True)
+            texts[key] = _value_text(w, value, text, end, strip=element.strip, content=True)
         else:
             end = end_of_element(node.path[-1], (), (*node.path[-2::-1], element.tag), w.others)
-            texts[key] = _written(w, value, text, end, strip=element.strip)
+            texts[key] = _value_text(w, value, text, end, strip=element.strip)
     if not texts:
         return f"{start}/>"
     body = texts[content[0].parameter] if content else _child_texts(group_of(w.tool), texts)
     return f"{start}>{body}</{element.tag}>"
 
 
-def _written(w: Writing, value: Any, text: str, end: ValueEnd, *, strip: bool = False, content: bool = False) -> str:
-    """A value between tags: in CDATA if it would be read as null, stripped, refused, or ended inside it."""
+def _value_text(w: Writing, value: Any, text: str, end: ValueEnd, *, strip: bool = False, content: bool = False) -> str:
+    """Write a value between tags: in CDATA if it would be read as null, stripped, refused, or ended inside it."""
     unlike = content and not _is_alone(text, w.tool, end.what)
     stripped = strip and isinstance(value, str) and value != value.strip()
     return cdata(text) if reads_as_null(value) or stripped or unlike or end.has_markup(text) else raw_value(text)
@@ -350,8 +349,8 @@ def _child_texts(group: Mapping[str, Any], elements: Mapping[str, str]) -> str:
 # ---------------------------------------------------------------- taught
 
 
-def listed_elements(part: ToolElement, tools: Sequence[ToolSpec]) -> str:
-    """The tools as a prompt lists them: each by its tag and what goes where."""
+def list_elements(part: ToolElement, tools: Sequence[ToolSpec]) -> str:
+    """Return the tools as a prompt lists them: each by its tag, with the place of each parameter."""
     elements = [t.with_element(part.layout) for t in tools]
     shown = [_element(t) for t in elements]
     if any(node.kind == "attribute" for t in elements if t.element is not None for node in t.element.nodes):
@@ -362,7 +361,7 @@ def listed_elements(part: ToolElement, tools: Sequence[ToolSpec]) -> str:
 def _element(tool: ToolSpec) -> str:
     assert tool.element is not None
     nodes = {n.parameter: n for n in tool.element.nodes}
-    shown = listed(tool, f"<{tool.element.tag}>", lambda name: _place(name, nodes.get(name)))
+    shown = describe_tool(tool, f"<{tool.element.tag}>", lambda name: _place(name, nodes.get(name)))
     return f"{shown}\n\n{tool.element.example.strip()}" if tool.element.example else shown
 
 
@@ -388,5 +387,5 @@ _RULES: Final = (
 KINDS = (
     PartKind(NameTag, read_name_tag, write_name_tag, taught=()),
     PartKind(TextArgument, read_text_argument, write_text_argument, taught=_RULES),
-    PartKind(ToolElement, read_element, write_element, taught=_RULES, listing=listed_elements),
+    PartKind(ToolElement, read_element, write_element, taught=_RULES, listing=list_elements),
 )

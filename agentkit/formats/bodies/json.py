@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from agentkit.events import ArgumentDelta
 from agentkit.formats import jsontext, otherkeys
-from agentkit.formats.bodies.fixed import lacking
+from agentkit.formats.bodies.fixed_parts import missing_error
 from agentkit.formats.call import CallReader
 from agentkit.formats.edges import marked
 from agentkit.formats.format import Envelope, Json, KeyEnvelope
 from agentkit.formats.kind import IN_JSON_STRINGS, PartKind, Writing
-from agentkit.formats.otherkeys import BESIDE
+from agentkit.formats.otherkeys import CALL_KEYS
 from agentkit.formats.reader import Damage, Decline, Delimiter, Reader, Wait, literal
 from agentkit.schemas.typed import values
 from agentkit.schemas.typed.repairs import DOUBLY_ENCODED, RAW_NEWLINES
@@ -42,26 +42,26 @@ def _fence_end(r: Reader, ticks: str) -> Wait:
 
 
 def read_json(r: Reader, call: CallReader, part: Json) -> Wait:
-    """The arguments as one JSON object; no arguments if what closes the call is already here."""
+    """Read the arguments as one JSON object; no arguments if the call's end is already here."""
     fence = yield from _fence(r, call)
     call.arguments.body = r.offset
     if not (yield from r.have(1)):
-        raise lacking(r, f"the arguments of {call.name!r}")
+        raise missing_error(r, f"the arguments of {call.name!r}")
     last, properties = call.part == len(call.shape.call) - 1, call.tool and call.tool.parameters.get("properties")
     if r.buf[r.at] not in '{["':
-        if last or properties or r.buf[r.at].isalnum():  # only what closes the call says that it has none
-            raise lacking(r, f"the arguments of {call.name!r} as JSON, {{}} for none")
+        if last or properties or r.buf[r.at].isalnum():  # only the call's end shows that it has none
+            raise missing_error(r, f"the arguments of {call.name!r} as JSON, {{}} for none")
         return  # before another call it was broken off
     call.arguments.by_name = take_arguments(r, call, (yield from jsontext.scan(r, call.index)))
     if fence:
         yield from _fence_end(r, fence)
-    elif last and not (yield from r.follows(jsontext.OVER)):
+    elif last and not (yield from r.follows(jsontext.AFTER_BRACE)):
         raise Damage("invalid_arguments", "expected the arguments to end at their closing brace", r.offset, got=True)
     call.complete = True
 
 
 def read_key_envelope(r: Reader, call: CallReader, part: KeyEnvelope) -> Wait:
-    """One JSON object whose only key is the tool's name."""
+    """Read one JSON object whose only key is the tool's name."""
     yield from r.space()
     if not r.buf.startswith("{", r.at):
         raise Decline
@@ -94,7 +94,7 @@ class _Envelope:
         self.others: dict[str, jsontext.Span] = {}
 
     def read(self) -> Wait:
-        """The object's keys in any order, up to and including its closing brace."""
+        """Read the object's keys in any order, up to and including its closing brace."""
         r, first = self.r, True
         r.at += 1
         while (key := _arrived_key(r, first=first) or (yield from _key(r, first=first))) is not None:
@@ -107,7 +107,6 @@ class _Envelope:
                 yield from self.read_other(key)
 
     def take_name(self, span: jsontext.Span) -> None:
-        """The tool's name."""
         name = span.read(self.r)
         if not isinstance(name, str) or not name:
             shown = values.dump(without_surrogates(name))[:40]
@@ -123,7 +122,6 @@ class _Envelope:
             self.begin()
 
     def read_arguments(self, key: str) -> Wait:
-        """The arguments, under one of their keys."""
         r, call = self.r, self.call
         if self.arguments is not None:
             raise Damage("ambiguous_call", f"{key!r} is given twice", r.offset)
@@ -134,26 +132,25 @@ class _Envelope:
             self.begin()
 
     def may_describe(self) -> Generator[None, None, bool]:
-        """Whether the text here may be a schema, or earlier text describes the tool: more must be read to decide."""
+        """Return True if the text here may be a schema, or earlier keys describe the tool: more text must decide."""
         yield from self.r.space()
         if not self.others.keys().isdisjoint(_DESCRIBES):
             return True
         return (yield from self.r.sees(_OF_SCHEMA)) is not None
 
     def read_other(self, key: str) -> Wait:
-        """Any other key."""
-        if self.call.known_only and not self.call.started and self.name is None and key not in BESIDE:
+        if self.call.known_only and not self.call.started and self.name is None and key not in CALL_KEYS:
             raise Decline  # before its value is read: otherwise each of several nested braces would read all inside
         self.others.setdefault(key, (yield from jsontext.scan(self.r)))
 
     def begin(self) -> None:
-        """Everything that distinguishes a call in prose from other text has been read."""
+        """Begin the call, unless its keys, which are read by now, describe the tool."""
         if self.describes():
             raise Decline
         _begin_named(self.r, self.call, self.name or "", self.arguments)
 
     def describes(self) -> bool:
-        """Whether this describes a tool rather than calls it."""
+        """Return True if this describes a tool rather than calls it."""
         value = self.arguments.read(self.r) if self.arguments is not None else None
         if not self.others and not (isinstance(value, dict) and "type" in value):
             return False
@@ -165,7 +162,7 @@ class _Envelope:
         return otherkeys.only_describes(tool, {key: span.read(self.r) for key, span in self.others.items()})
 
     def done(self) -> dict[str, Any]:
-        """The arguments, regardless of their place."""
+        """Return the arguments, regardless of their place."""
         r, call = self.r, self.call
         if self.name is None:
             raise Damage("invalid_json", f"the call's JSON has no {self.part.name!r}", r.offset)
@@ -176,15 +173,15 @@ class _Envelope:
                 call.begin(r, self.name)
             raise Damage("invalid_arguments", _NO_ARGUMENTS.format(self.name, self.part.arguments[0]), r.offset)
         if self.others:
-            given = {key: span.read(r) for key, span in self.others.items()}
+            fields = {key: span.read(r) for key, span in self.others.items()}
             if self.arguments is None:
-                return self.elsewhere(self.name, given)
-            self.refuse_either(self.name, given)
-            call.id = call.id or otherkeys.id_of(given)
-            for key in BESIDE:
-                given.pop(key, None)
-            if stray := otherkeys.beside(call.tools.get(self.name), given):
-                shown = ", ".join(map(repr, stray))[:200]
+                return self.elsewhere(self.name, fields)
+            self.refuse_either(self.name, fields)
+            call.id = call.id or otherkeys.id_of(fields)
+            for key in CALL_KEYS:
+                fields.pop(key, None)
+            if extra := otherkeys.extra_arguments(call.tools.get(self.name), fields):
+                shown = ", ".join(map(repr, extra))[:200]
                 where = f"expected all arguments of {self.name!r} under {self.part.arguments[0]!r}"
                 raise Damage("invalid_arguments", f"{where}; {shown} found next to them", r.offset)
         if not call.started:
@@ -192,26 +189,26 @@ class _Envelope:
         return take_arguments(r, call, self.arguments)
 
     def only_names(self) -> bool:
-        """Whether it has nothing that may be arguments: then only what is around it shows that it is a call."""
+        """Return True if no key may hold arguments: then only the text around it shows that it is a call."""
         if self.arguments is not None:
             return self.arguments.read(self.r) is None
-        given = {key: span.read(self.r) for key, span in self.others.items()}
-        return otherkeys.only_names(self.call.tools.get(self.name or ""), given)
+        fields = {key: span.read(self.r) for key, span in self.others.items()}
+        return otherkeys.only_names(self.call.tools.get(self.name or ""), fields)
 
-    def refuse_either(self, name: str, given: dict[str, Any]) -> None:
+    def refuse_either(self, name: str, fields: dict[str, Any]) -> None:
         """Refuse a key that may belong to the call or be its argument, if there are no other arguments."""
         arguments = self.arguments.read(self.r) if self.arguments is not None else None
-        if key := otherkeys.either(self.call.tools.get(name), arguments, given):
+        if key := otherkeys.ambiguous_key(self.call.tools.get(name), arguments, fields):
             where = f"put it under {self.part.arguments[0]!r} if it is an argument"
             raise Damage("ambiguous_call", f"{key!r} may belong to the call, or be an argument; {where}", self.r.offset)
 
-    def elsewhere(self, name: str, given: dict[str, Any]) -> dict[str, Any]:
-        """The arguments of an envelope that has none where its format expects them, if there is only one reading."""
+    def elsewhere(self, name: str, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of an envelope that has none under its format's key, if there is only one reading."""
         r, call = self.r, self.call
         try:
-            found, repairs = otherkeys.arguments_elsewhere(call.tools.get(name), given)
+            found, repairs = otherkeys.arguments_elsewhere(call.tools.get(name), fields)
             if not r.repairs.issuperset(repairs):
-                raise otherkeys.NoReading("invalid_arguments", f"got {', '.join(map(repr, given))[:200]}")
+                raise otherkeys.NoReading("invalid_arguments", f"got {', '.join(map(repr, fields))[:200]}")
         except otherkeys.NoReading as e:
             if not call.started:
                 raise Decline from e
@@ -220,7 +217,7 @@ class _Envelope:
         if not call.started:
             call.begin(r, name)
         call.arguments.repairs.extend(repairs)
-        call.id = call.id or otherkeys.id_of({k: v for k, v in given.items() if k not in found})
+        call.id = call.id or otherkeys.id_of({k: v for k, v in fields.items() if k not in found})
         return found
 
 
@@ -229,7 +226,7 @@ _DESCRIPTION: Final = "this describes the tool {0!r} and does not call it; to ca
 
 
 def read_envelope(r: Reader, call: CallReader, part: Envelope) -> Wait:
-    """One JSON object with the name and the arguments among its keys, in any order.
+    """Read one JSON object with the name and the arguments among its keys, in any order.
 
     If it is common in prose, it is a call only from its arguments onward: before them, it may describe the tool.
     """
@@ -250,7 +247,7 @@ _NEXT_KEY = re.compile(r'\s*+,\s*+"([ !#-\[\]-~]+)"\s*+:').match
 
 
 def _arrived_key(r: Reader, *, first: bool) -> str | None:
-    """The next key, its colon consumed, if both have arrived and are plain: then there is nothing to wait for."""
+    """Return the next key, its colon consumed, without waiting, if both have arrived and are plain."""
     if (found := (_FIRST_KEY if first else _NEXT_KEY)(r.buf, r.at)) is None:
         return None
     r.at = found.end()
@@ -258,7 +255,7 @@ def _arrived_key(r: Reader, *, first: bool) -> str | None:
 
 
 def _key(r: Reader, *, first: bool) -> Generator[None, None, str | None]:
-    """The next key of an object, its colon consumed; None after the closing brace."""
+    """Return the next key of an object, its colon consumed; None after the closing brace."""
     if not (yield from _another_key(r, first=first)):
         return None
     key: str = (yield from jsontext.scan(r)).read(r)
@@ -267,28 +264,28 @@ def _key(r: Reader, *, first: bool) -> Generator[None, None, str | None]:
 
 
 def _another_key(r: Reader, *, first: bool) -> Generator[None, None, bool]:
-    """Whether one more key is here; consumes the comma before it, or the closing brace."""
+    """Return True if one more key is here; consumes the comma before it, or the closing brace."""
     if (c := (yield from _next(r))) == "}":
         r.at += 1
         return False
     if not first:
         if c != ",":
-            raise lacking(r, "',' or '}'")
+            raise missing_error(r, "',' or '}'")
         r.at += 1
         c = yield from _next(r)
     if c != '"':
-        raise lacking(r, "a key in double quotes")
+        raise missing_error(r, "a key in double quotes")
     return True
 
 
 def _expect_colon(r: Reader) -> Wait:
     if (yield from _next(r)) != ":":
-        raise lacking(r, "':'")
+        raise missing_error(r, "':'")
     r.at += 1
 
 
 def _next(r: Reader) -> Generator[None, None, str]:
-    """The next character after white space; nothing is consumed but that."""
+    """Return the next character after white space, which is consumed."""
     yield from r.space()
     yield from r.more()
     return r.buf[r.at : r.at + 1]
@@ -301,7 +298,7 @@ def _begin_named(r: Reader, call: CallReader, name: str, arguments: jsontext.Spa
 
 
 def take_arguments(r: Reader, call: CallReader, span: jsontext.Span | None) -> dict[str, Any]:
-    """The arguments of a call from the JSON value that contains them; no arguments if there is no value."""
+    """Return the arguments of a call from the JSON value that contains them; no arguments without a value."""
     value = span.read(r) if span is not None else {}
     if span is not None and span.loose:
         call.arguments.repairs.append(RAW_NEWLINES)
@@ -326,17 +323,17 @@ def take_arguments(r: Reader, call: CallReader, span: jsontext.Span | None) -> d
 
 
 def write_json(w: Writing, part: Json) -> str:
-    """The arguments."""
+    """Write the arguments."""
     return values.dump(dict(w.call.arguments))
 
 
 def write_envelope(w: Writing, part: Envelope) -> str:
-    """The name and the arguments, in this order and without other keys."""
+    """Write the name and the arguments, in this order and without other keys."""
     return values.dump({part.name: w.call.name, part.arguments[0]: dict(w.call.arguments)})
 
 
 def write_key_envelope(w: Writing, part: KeyEnvelope) -> str:
-    """The name as the key, the arguments as its value."""
+    """Write the name as the key, the arguments as its value."""
     return values.dump({w.call.name: dict(w.call.arguments)})
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from agentkit.errors import FormatError
 from agentkit.formats import tags
-from agentkit.formats.bodies.fixed import absent
+from agentkit.formats.bodies.fixed_parts import absent_error
 from agentkit.formats.bodies.json import read_json
 from agentkit.formats.call import CallReader, until
 from agentkit.formats.escapes import CDATA_AT_START, attribute, cdata, reads_as_null, text_of
@@ -25,12 +25,12 @@ from agentkit.schemas.typed import values
 
 
 def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wait:
-    """Repeated `<parameter name="key">value</parameter>`."""
+    """Read repeated `<parameter name="key">value</parameter>`."""
     end, opens = end_of_value(call.shape, part), tags.tag(part.name, closing=False)
     while not call.complete:
         yield from r.space()
         if (found := (yield from r.sees(opens))) is None:
-            return (yield from _over(r, call, end))
+            return (yield from _read_end(r, call, end))
         r.at = found.end()
         attributes = tags.Attributes(r, part.name, (part.attribute,))
         attributes.committed = True
@@ -38,7 +38,7 @@ def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wai
         key = opening.attributes.get(part.attribute)
         if not key:
             raise Damage("invalid_arguments", f"<{part.name}> has no {part.attribute!r}", r.offset)
-        refuse_strays(
+        refuse_attributes(
             part.name, (k for k in opening.attributes if k not in (part.attribute, part.kind, *_IDLE)), r.offset
         )
         if opening.empty:
@@ -50,22 +50,22 @@ def read_tag_parameters(r: Reader, call: CallReader, part: TagParameters) -> Wai
 
 
 def read_pairs(r: Reader, call: CallReader, part: Pairs) -> Wait:
-    """Repeated key and value between literals."""
+    """Read repeated keys and values between literals."""
     end, opens = end_of_value(call.shape, part), literal(part.key.strip())
     while True:
-        yield from tags.layout(r)
+        yield from tags.skip_layout(r)
         if (found := (yield from r.sees(opens))) is None:
-            return (yield from _over(r, call, end))
+            return (yield from _read_end(r, call, end))
         r.at = found.end()
-        if part.key[-1].isspace():  # all of it, also what has not arrived yet
+        if part.key[-1].isspace():  # all of it, also white space that has not arrived yet
             yield from r.space()
         key, kind = yield from _key_and_kind(r, call, part)
         text, verbatim = yield from read_value(r, call, key, end, is_text=kind == "string" if kind else None)
         call.arguments.put_written(r, key, text, kind, verbatim=verbatim)
 
 
-def _over(r: Reader, call: CallReader, end: ValueEnd) -> Wait:
-    """No parameter follows: what ends the call does, or JSON, which another family writes after the same opening.
+def _read_end(r: Reader, call: CallReader, end: ValueEnd) -> Wait:
+    """Read the text after the last parameter: the call's end, or JSON, which another family writes after this opening.
 
     At the text's end the beginning of the call's end is enough, as a stop string cuts it.
     """
@@ -73,13 +73,13 @@ def _over(r: Reader, call: CallReader, end: ValueEnd) -> Wait:
         yield from read_json(r, call, Json())
         call.complete = False
     call.refuse_none(r)
-    yield from r.sees(literal(end.over))  # waits until it is known how much of the end came
+    yield from r.sees(literal(end.call_end))  # waits until it is known how much of the end has arrived
     if r.ended and end.cut_end(r.buf, r.at):
         r.at, call.complete = len(r.buf), True
 
 
 def _key_and_kind(r: Reader, call: CallReader, part: Pairs) -> Generator[None, None, tuple[str, str]]:
-    """A key, and its value's type if one is written, up to where the value starts."""
+    """Read a key, and its value's type if one is written, up to the value's start."""
     start, middle, kind = r.offset, part.middle.strip(), ""
     key = yield from until(r, tuple(text.split()[0] for text in (*part.kind[:1], middle)), _IN_NO_KEY)
     if key is not None and part.kind and (found := (yield from r.sees(literal(part.kind[0].strip())))):
@@ -88,14 +88,14 @@ def _key_and_kind(r: Reader, call: CallReader, part: Pairs) -> Generator[None, N
         kind = (yield from until(r, (middle.split()[0],), _IN_NO_KIND)) or ""
         key = key if kind else None
     for word in middle.split() if key is not None else ():
-        yield from tags.layout(r)
+        yield from tags.skip_layout(r)
         if (found := (yield from r.sees(literal(word)))) is None:
             key = None
             break
         r.at = found.end()
     if key is None:
-        raise absent(r, call, start, f"{middle!r} after a parameter's name", "invalid_arguments")
-    return (tags.decoded(key) if part.key.endswith('="') else key).strip(), kind.strip()
+        raise absent_error(r, call, start, f"{middle!r} after a parameter's name", "invalid_arguments")
+    return (tags.decode_entities(key) if part.key.endswith('="') else key).strip(), kind.strip()
 
 
 _IN_NO_KEY = re.compile("[<\n]").search  # the end of the key was forgotten
@@ -103,13 +103,13 @@ _IN_NO_KIND = re.compile("[<\n\"']").search
 
 
 _IDLE: Final = ("string", "type")
-"""What a parameter's tag may say of its value, as the tool's schema does. Source: DeepSeek's `string="true"`."""
+"""Attributes of a parameter's tag that repeat its type from the tool's schema. Source: DeepSeek's `string="true"`."""
 
 
-def refuse_strays(name: str, attributes: Iterable[str], position: int) -> None:
+def refuse_attributes(name: str, attributes: Iterable[str], position: int) -> None:
     """Refuse an opening tag, by its name, with attributes that nothing reads: dropping them would change the call."""
-    if strays := ", ".join(map(repr, attributes))[:200]:
-        message = f"<{name}> has {strays}, which nothing reads; expected each argument between its own tags"
+    if unread := ", ".join(map(repr, attributes))[:200]:
+        message = f"<{name}> has {unread}, which nothing reads; expected each argument between its own tags"
         raise Damage("invalid_arguments", message, position)
 
 
@@ -117,7 +117,7 @@ def refuse_strays(name: str, attributes: Iterable[str], position: int) -> None:
 
 
 def write_tag_parameters(w: Writing, part: TagParameters) -> str:
-    """One element per argument, each on a separate line."""
+    """Write one element per argument, each on a separate line."""
     out = ""
     for key, value in w.call.arguments.items():
         text = _typed_text(value) if part.kind else text_of(value, key, w.tool)
@@ -128,7 +128,7 @@ def write_tag_parameters(w: Writing, part: TagParameters) -> str:
 
 
 def write_pairs(w: Writing, part: Pairs) -> str:
-    """One pair per argument, each on a separate line."""
+    """Write one pair per argument, each on a separate line."""
     out = ""
     for key, value in w.call.arguments.items():
         text = _typed_text(value) if part.kind else text_of(value, key, w.tool, nulls=value is None)
@@ -145,7 +145,7 @@ def _typed_text(value: Any) -> str:
 
 
 def _raw(w: Writing, part: TagParameters | Pairs, value: Any, text: str, before: str = "", after: str = "") -> str:
-    """A value between literals: in CDATA if it contains markup of its own kind of call, or would be read as null."""
+    """Write a value between literals: in CDATA if it contains markup of its kind of call, or would be read as null."""
     both = part.newlines == "both"
     null = not part.kind and reads_as_null(value)
     marked = CDATA_AT_START.match(text) or end_of_value(w.format.shapes[0], part).has_markup(text)

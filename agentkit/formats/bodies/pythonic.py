@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Final
 
 from agentkit.formats.atoms import PROSE
-from agentkit.formats.bodies.fixed import lacking
+from agentkit.formats.bodies.fixed_parts import missing_error
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import PythonCall, Shape, edge
 from agentkit.formats.kind import PartKind, Writing
@@ -27,13 +27,13 @@ _ARGUMENT = Delimiter(
     r"|[a-zA-Z]{1,2}[\"']|\*{1,2}[\[{(\w])",
     r"\s{0,64}(?:[+-]|\*{1,2}|[^\W\d]\w{0,255}\s{0,64}=?)?",
 )
-_INNER = Delimiter(rf"\s{{0,64}}{_NAME.whole.pattern}", rf"\s{{0,64}}{_NAME.begun[3:-3]}")
+_INNER = Delimiter(rf"\s{{0,64}}{_NAME.regex.pattern}", rf"\s{{0,64}}{_NAME.beginning}")
 _BLANK: Final = r"[ \t]{0,64}"
-_LINE_OVER = Delimiter(
+_AFTER_LINE = Delimiter(
     rf"{_BLANK}(?:[;,.]?{_BLANK}(?:#[^\n]{{0,1024}})?(?:\r?\n|<[^\s=]|`)|[,;]{_BLANK}[^\W\d][\w.-]{{0,255}}\()|{PROSE}\n",
     rf"{_BLANK}(?:[;,.]?{_BLANK}(?:#[^\n]{{0,1024}})?\r?|[,;]{_BLANK}[\w.-]{{1,256}}|[;,.]?{_BLANK}<)|{PROSE}",
 )
-"""What may follow a call that a line ends: the line's end, the next call, markup or the end of code."""
+"""Text after a call that a line ends: the line's end, the next call, markup or the end of code."""
 _MODULE: Final = "default_api."
 _KEYWORDS: Final = frozenset(keyword.kwlist)
 _KEY = re.compile(r"\s*(?P<key>[^\W\d]\w*|\"[^\"\n]{1,256}\"|'[^'\n]{1,256}')\s*=(?!=)\s*")
@@ -43,7 +43,7 @@ _PAIRS: Final = {")": "(", "]": "[", "}": "{"}
 
 
 def read_python_call(r: Reader, call: CallReader, part: PythonCall) -> Wait:
-    """One call; positional arguments are assigned in the order of the tool's parameters.
+    """Read one call; positional arguments are assigned in the order of the tool's parameters.
 
     Some models print a call's result; they mean the call itself.
     """
@@ -73,7 +73,7 @@ def read_python_call(r: Reader, call: CallReader, part: PythonCall) -> Wait:
     if call.blocked:
         message = f"{call.name!r} is called in a block, and only Python could determine whether it runs"
         raise Damage("invalid_arguments", f"{message}; write the call alone", r.mark)
-    if call.shape.section is None and not (yield from r.follows(_LINE_OVER)):
+    if call.shape.section is None and not (yield from r.follows(_AFTER_LINE)):
         wanted = f"expected the end of the line after the call of {call.name!r}"
         message = f"{wanted}; expressions that Python would compute are not run"
         raise Damage("invalid_arguments", message, r.offset, got=True)
@@ -87,7 +87,7 @@ def _refuse_next_call(call: CallReader, text: str, start: int) -> None:
     """
     if '"""' in text or "'''" in text:
         return
-    found = re.search(rf"\n[ \t]{{0,64}}(?=(?:{call.openers.table.known})\()", text)
+    found = re.search(rf"\n[ \t]{{0,64}}(?=(?:{call.openers.table.tool_names})\()", text)
     if found and ")" in text[: found.start()]:
         message = f"a string of {call.name!r} runs over its line up to another call: close it, or write it between "
         raise Damage("ambiguous_call", f"{message}three quotes", start + found.start())
@@ -95,23 +95,22 @@ def _refuse_next_call(call: CallReader, text: str, start: int) -> None:
 
 @cache
 def _boundary(shape: Shape) -> re.Pattern[str] | None:
-    """The end of a section and the opening of the next one, if tokens mark them."""
+    """Return a pattern for the end of a section and the opening of the next one, if tokens mark them."""
     if shape.section is None or not (end := edge(shape.section.close).strip().lstrip("] \n")):
         return None
     return re.compile(rf"{re.escape(end)}\s{{0,64}}{re.escape(edge(shape.section.open).strip())}")
 
 
 def _own(call: CallReader, name: str) -> str:
-    """The tool's name without the name of the module in which Gemini models are shown their tools."""
+    """Return the tool's name without the module's name with which Gemini models are shown their tools."""
     own = name.removeprefix(_MODULE)
     return own if own in call.tools else name
 
 
 def _end_of_print(r: Reader) -> Wait:
-    """The bracket that closes the print around a call."""
     yield from r.space()
     if not r.buf.startswith(")", r.at):
-        raise lacking(r, "')' after the call that is printed")
+        raise missing_error(r, "')' after the call that is printed")
     r.at += 1
 
 
@@ -127,19 +126,19 @@ class _Brackets:
         while self.stack:
             found = _OUTSIDE(r.buf, r.at)
             if found is None:
-                r.tell(len(r.buf), self.call.index, None)
+                r.emit_argument(len(r.buf), self.call.index, None)
                 yield from self.wait(_OUTSIDE)
                 continue
             c = found[0]
             if c in _PAIRS:
                 if self.stack.pop() != _PAIRS[c]:
-                    r.tell(found.start(), self.call.index, None)
+                    r.emit_argument(found.start(), self.call.index, None)
                     raise Damage("invalid_json", "expected the brackets of the call to match", r.offset, got=True)
                 if not self.stack:
-                    r.tell(found.start(), self.call.index, None)
+                    r.emit_argument(found.start(), self.call.index, None)
                     r.at = found.end()
                     return
-            r.tell(found.end(), self.call.index, None)
+            r.emit_argument(found.end(), self.call.index, None)
             if c in "([{":
                 self.stack.append(c)
                 if len(self.stack) > r.limits.depth:
@@ -154,9 +153,9 @@ class _Brackets:
         """Wait for more, once everything is consumed; text in which `search` finds nothing needs no decision."""
         r = self.r
         if r.ended:
-            raise lacking(r, f"the end of the call of {self.call.name!r}")
+            raise missing_error(r, f"the end of the call of {self.call.name!r}")
         if search is not None:
-            r.heat(search, None, self.call.index)
+            r.set_fast_path(search, None, self.call.index)
         yield
 
     def string(self, quote: str) -> Wait:
@@ -165,29 +164,28 @@ class _Brackets:
         if len(r.buf) - r.at < 2:
             yield from r.have(2)
         if triple := r.buf.startswith(quote * 2, r.at):  # an empty string does not count
-            r.tell(r.at + 2, self.call.index, None)
+            r.emit_argument(r.at + 2, self.call.index, None)
         run, stop = _INSIDE[quote]
         while True:
             end = run(r.buf, r.at).end()  # type: ignore[union-attr]  # it matches the empty string
             if not triple and r.buf.startswith(quote, end):
-                r.tell(end + 1, self.call.index, None)
+                r.emit_argument(end + 1, self.call.index, None)
                 return
-            r.tell(end, self.call.index, None)
+            r.emit_argument(end, self.call.index, None)
             if r.at >= len(r.buf):
                 yield from self.wait(stop)
                 continue
             wanted = 2 if r.buf[r.at] == "\\" else 3
             if len(r.buf) - r.at < wanted and not (yield from r.have(wanted)):
-                r.tell(len(r.buf), self.call.index, None)
+                r.emit_argument(len(r.buf), self.call.index, None)
                 yield from self.wait(None)
             closes = r.buf.startswith(quote * wanted, r.at) and r.buf[r.at] == quote
-            r.tell(r.at + (2 if r.buf[r.at] == "\\" else wanted if closes else 1), self.call.index, None)
+            r.emit_argument(r.at + (2 if r.buf[r.at] == "\\" else wanted if closes else 1), self.call.index, None)
             if closes:
                 return
 
 
 def _take(r: Reader, call: CallReader, text: str, start: int) -> None:
-    """Read the arguments between the brackets."""
     reader = Literals(text, python=True)
     order = iter(call.tool.parameters.get("properties", {}) if call.tool else ())
     while reader.space():
@@ -216,7 +214,7 @@ def _take(r: Reader, call: CallReader, text: str, start: int) -> None:
 
 
 def write_python_call(w: Writing, part: PythonCall) -> str:
-    """The call with every argument named."""
+    """Write the call with every argument named."""
     written = ", ".join(f"{k}={python_literal(v)}" for k, v in w.call.arguments.items())
     boundary = _boundary(w.format.shapes[0])
     if boundary is not None:  # only strings have it
@@ -225,7 +223,7 @@ def write_python_call(w: Writing, part: PythonCall) -> str:
 
 
 def python_literal(value: Any) -> str:
-    """A JSON value as Python writes it.
+    """Return a JSON value as Python writes it.
 
     Raises:
         FormatError: the value is not JSON.

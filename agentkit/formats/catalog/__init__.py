@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentkit.formats.catalog.envelopes import ENVELOPES
-from agentkit.formats.catalog.named import NAMED
+from agentkit.formats.catalog.name_then_json import NAMED
 from agentkit.formats.catalog.odd import ODD
 from agentkit.formats.catalog.parameters import PARAMETERS
 from agentkit.formats.catalog.python import PYTHON

@@ -29,11 +29,11 @@ PARTS: Final[Mapping[type, PartRules]] = {part.part: part for file in _FILES for
 
 
 def call_rule(w: CallRules) -> Rule:
-    """One call.
+    """Return the rule of one call.
 
     Raises:
         FormatError: a part of the format, or a name, cannot be written as rules.
-        Refused: no arguments satisfy the schema.
+        NoRule: no arguments satisfy the schema.
     """
     kinds = [PARTS[type(part)] for part in w.format.call]
     _check_names(w, kinds)

@@ -12,7 +12,7 @@ from agentkit.formats.format import (
 )
 from agentkit.grammar import rules
 from agentkit.grammar.arguments_as_rules import CallRules, value
-from agentkit.grammar.from_schema import Refused, Syntax, joined
+from agentkit.grammar.from_schema import NoRule, Syntax, join_members
 from agentkit.grammar.part_rules import PartRules, token_text
 from agentkit.grammar.rules import Chars, Lit, Repeat, Rule, alt, seq
 from agentkit.schemas.typed import values
@@ -23,17 +23,17 @@ _NO_KEY: Final = Chars(rules.SPACES + "\x00\x1f:{}[],\"'<>", negated=True)
 
 def _braced(w: CallRules, part: Braced) -> Rule:
     """`{key:value,…}`: typed as in JSON, or every value between the tokens and typed by its parameter's schema."""
-    syntax = _Braced(quotes=(part.quote,), dumps=(lambda v: _dumped(v, part.quote),))
+    syntax = _Braced(quotes=(part.quote,), dumps=(lambda v: _dump(v, part.quote),))
     if part.typed:
         return seq(Lit("{"), w.schemas.members(w.tool.parameters, syntax, "", Lit("}"), syntax.key))
     pairs: list[tuple[Rule, bool]] = []
     for name in w.parameters:
         try:
             pairs.append((value(w, name, f"{name}:{part.quote}", part.quote, ()), w.needs(name)))
-        except Refused:
+        except NoRule:
             if w.needs(name):
                 raise
-    return seq(Lit("{"), joined(pairs, Lit("}"), rules.EMPTY))
+    return seq(Lit("{"), join_members(pairs, Lit("}"), rules.EMPTY))
 
 
 class _Braced(Syntax):
@@ -55,16 +55,16 @@ class _Braced(Syntax):
         return rules.EMPTY
 
 
-def _dumped(value: Any, quote: str) -> str:
+def _dump(value: Any, quote: str) -> str:
     match value:
         case str():
             if quote in value:
-                raise Refused(f"{value!r} contains {quote!r}")
+                raise NoRule(f"{value!r} contains {quote!r}")
             return f"{quote}{value}{quote}"
         case Mapping():
-            return "{" + ",".join(f"{k}:{_dumped(v, quote)}" for k, v in value.items()) + "}"
+            return "{" + ",".join(f"{k}:{_dump(v, quote)}" for k, v in value.items()) + "}"
         case list():
-            return "[" + ",".join(_dumped(v, quote) for v in value) + "]"
+            return "[" + ",".join(_dump(v, quote) for v in value) + "]"
     return values.dump(value)
 
 

@@ -16,7 +16,7 @@ from agentkit.formats.format import (
 from agentkit.grammar import rules
 from agentkit.grammar.arguments_as_rules import CallRules, attribute_value, value
 from agentkit.grammar.part_rules import KEY, NAME, PartRules
-from agentkit.grammar.rules import Blocked, Lit, Rule, alt, opt, seq
+from agentkit.grammar.rules import Exclusion, Lit, Rule, alt, opt, seq
 from agentkit.toolspec import Node
 
 
@@ -37,13 +37,13 @@ def _text_argument(w: CallRules, part: TextArgument) -> Rule:
 
 
 def _content(w: CallRules, name: str, start: str, tag: str) -> Rule:
-    """An element's own text up to and including its closing tag."""
-    blocked = (Blocked(f"</{tag}", tag=True), Blocked(f"<{tag}", tag=True), Blocked(">", start=True))
+    """Return the rule of an element's own text up to and including its closing tag."""
+    blocked = (Exclusion(f"</{tag}", tag=True), Exclusion(f"<{tag}", tag=True), Exclusion(">", start=True))
     return value(w, name, start, f"</{tag}>", blocked)
 
 
 def _element(w: CallRules, part: ToolElement) -> Rule:
-    """A tool's element: its attributes, then its content or its child elements."""
+    """Return the rule of a tool's element: its attributes, then its content or its child elements."""
     element = w.tool.element
     assert element is not None
     nodes = {n.parameter: n for n in element.nodes}
@@ -75,7 +75,7 @@ def _children(w: CallRules, group: Mapping[str, Any], parents: tuple[str, ...]) 
     for name, below in group.items():
         if isinstance(below, Node):
             tags = tuple(f"{slash}{n}" for n in (name, *parents) for slash in ("<", "</"))
-            blocked = tuple(Blocked(text, tag=True) for text in tags)
+            blocked = tuple(Exclusion(text, tag=True) for text in tags)
             make = lambda n=below.parameter, b=blocked, t=name: value(w, n, f"<{t}>", f"</{t}>\n", b)  # noqa: E731
             out.append(w.optional(below.parameter, make))
             needed = needed or w.needs(below.parameter)

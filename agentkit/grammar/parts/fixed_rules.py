@@ -18,8 +18,8 @@ from agentkit.formats.format import (
 )
 from agentkit.grammar import rules
 from agentkit.grammar.arguments_as_rules import CallRules
-from agentkit.grammar.part_rules import NAME, PartRules, never_constrained
-from agentkit.grammar.rules import Blocked, Chars, Lit, Repeat, Rule, seq
+from agentkit.grammar.part_rules import NAME, PartRules, refuse_constraint
+from agentkit.grammar.rules import Chars, Exclusion, Lit, Repeat, Rule, seq
 from agentkit.toolspec import ToolSpec
 
 _ID: Final = Repeat(Chars("abcdefghijklmnopqrstuvwxyz0123456789"), 10, 10)
@@ -53,20 +53,20 @@ def _skip(w: CallRules, part: Skip) -> Rule:
     return seq(Lit(before), _COUNT, Lit(after)) if slot else Lit(before)
 
 
-def _named(part: Name, edge: str, tool: ToolSpec) -> Iterator[Blocked]:
-    """What opens the call, regardless of the name after it; at the start of a line, a name followed by arguments."""
+def _name_starts(part: Name, edge: str, tool: ToolSpec) -> Iterator[Exclusion]:
+    """Yield the call's opening, regardless of the name after it; at the start of a line, a name before arguments."""
     if edge:
-        yield Blocked(edge)
+        yield Exclusion(edge)
     else:
-        yield from (Blocked(f"{tool.name} {bracket}") for bracket in "{(")
+        yield from (Exclusion(f"{tool.name} {bracket}") for bracket in "{(")
 
 
 RULES = (
     PartRules(str, _literal),
     PartRules(Tag, _tag),
-    PartRules(Name, _name, name=NAME, announces=_named),
+    PartRules(Name, _name, name=NAME, announces=_name_starts),
     PartRules(CountedName, _counted_name, name=NAME),
     PartRules(CallId, _call_id),
-    PartRules(Recipient, never_constrained),
+    PartRules(Recipient, refuse_constraint),
     PartRules(Skip, _skip),
 )

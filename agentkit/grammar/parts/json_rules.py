@@ -11,7 +11,7 @@ from agentkit.formats.format import (
 )
 from agentkit.grammar.arguments_as_rules import CallRules
 from agentkit.grammar.part_rules import PartRules
-from agentkit.grammar.rules import Blocked, Lit, Rule, seq
+from agentkit.grammar.rules import Exclusion, Lit, Rule, seq
 from agentkit.schemas.typed import values
 from agentkit.toolspec import ToolSpec
 
@@ -29,16 +29,16 @@ def _key_envelope(w: CallRules, part: KeyEnvelope) -> Rule:
     return seq(Lit(f"{{{values.dump(w.tool.name)}: "), w.arguments(), Lit("}"))
 
 
-def _named(part: Envelope, edge: str, tool: ToolSpec) -> Iterator[Blocked]:
-    yield Blocked(f'"{part.name}" : {values.dump(tool.name)}', quotes=True)
+def _name_starts(part: Envelope, edge: str, tool: ToolSpec) -> Iterator[Exclusion]:
+    yield Exclusion(f'"{part.name}" : {values.dump(tool.name)}', quotes=True)
 
 
-def _keyed(part: KeyEnvelope, edge: str, tool: ToolSpec) -> Iterator[Blocked]:
-    yield Blocked(f"{values.dump(tool.name)} : {{", quotes=True)
+def _key_starts(part: KeyEnvelope, edge: str, tool: ToolSpec) -> Iterator[Exclusion]:
+    yield Exclusion(f"{values.dump(tool.name)} : {{", quotes=True)
 
 
 RULES = (
     PartRules(Json, _json, whole=True),
-    PartRules(Envelope, _envelope, announces=_named, whole=True),
-    PartRules(KeyEnvelope, _key_envelope, announces=_keyed, whole=True),
+    PartRules(Envelope, _envelope, announces=_name_starts, whole=True),
+    PartRules(KeyEnvelope, _key_envelope, announces=_key_starts, whole=True),
 )

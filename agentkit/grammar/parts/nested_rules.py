@@ -13,14 +13,14 @@ from agentkit.formats.format import (
     NestedTags,
 )
 from agentkit.grammar.arguments_as_rules import CallRules, listed_texts, words_of_null
-from agentkit.grammar.from_schema import Refused, Syntax
+from agentkit.grammar.from_schema import NoRule, Syntax
 from agentkit.grammar.part_rules import PartRules, token_text
-from agentkit.grammar.rules import Blocked, Lit, Ref, Repeat, Rule, alt, opt, seq
+from agentkit.grammar.rules import Exclusion, Lit, Ref, Repeat, Rule, alt, opt, seq
 from agentkit.schemas.walk import kind_of, references
 
 
 def _nested(w: CallRules, part: NestedTags) -> Rule:
-    """Every parameter as an element, after the token."""
+    """Return the rule of every parameter as an element, after the token."""
     tree = _Nested(w, part)
     return seq(*(w.optional(n, lambda n=n: tree.element(n, w.parameters[n], n)) for n in w.parameters))  # type: ignore[misc]
 
@@ -34,21 +34,21 @@ class _Nested:
     made: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def element(self, name: str, schema: Any, path: str) -> Rule:
-        """One element with its value; one whose schema has references gets a name, so that it may contain itself."""
+        """Return the rule of an element with its value, under a name if its schema has references, also to itself."""
         if next(iter(references(schema)), None) is None:
-            return self.whole(name, schema, path)
+            return self.element_rule(name, schema, path)
         written = json.dumps(schema, sort_keys=True)
         if (name, written) not in self.made:
             before = dict(self.made)
             label = self.made[name, written] = f"{self.w.prefix}-tag-{len(self.made)}"
             try:
-                self.w.schemas.rules[label] = self.whole(name, schema, path)
-            except Refused:
-                self.made = before  # what was made in the meantime may refer to it
+                self.w.schemas.rules[label] = self.element_rule(name, schema, path)
+            except NoRule:
+                self.made = before  # rules made in the meantime may refer to it
                 raise
         return Ref(self.made[name, written])
 
-    def whole(self, name: str, schema: Any, path: str) -> Rule:
+    def element_rule(self, name: str, schema: Any, path: str) -> Rule:
         if re.fullmatch(r"[^\s<>/]{1,128}", name) is None:
             raise FormatError(f"format {self.w.format.name!r} cannot write the parameter name {name!r}")
         close = f"</{name}>"
@@ -56,19 +56,19 @@ class _Nested:
         return seq(Lit(f"{self.part.token}<{name}>"), alt(bodies))
 
     def bodies(self, schema: Mapping[str, Any], path: str, close: str) -> list[Rule]:
-        """What an element may contain, up to and including its closing tag.
+        """Return the rules of an element's content, up to and including its closing tag.
 
         No literal here is the beginning of another: an engine that reads tokens would commit to one of them.
         """
         options = self.w.plain(schema, path)
         found: list[Rule] = []
-        if strings := [o for o in options if kind_of(o) in (None, "string") and self.listed(o, path) is None]:
+        if strings := [o for o in options if kind_of(o) in (None, "string") and self.enum_values(o, path) is None]:
             free = self.free(strings[0], options, path, words_of_null(self.w, schema, options))
             found.append(seq(free, Lit(close)))
         end = Lit(self.part.token + close)
         containers = 0
         for option in options:
-            listed = self.listed(option, path)
+            listed = self.enum_values(option, path)
             kind = kind_of(option)
             if listed is not None:
                 found += [seq(Lit(t), end) for t in listed_texts(listed, (self.blocked,))]
@@ -78,20 +78,20 @@ class _Nested:
             elif kind not in (None, "string") and not strings:
                 found.append(seq(self.w.schemas.rule(option, Syntax(), path), end))
         if not found:
-            raise Refused(f"{self.w.tool.name}: {path}: no listed value can be written as text")
+            raise NoRule(f"{self.w.tool.name}: {path}: no listed value can be written as text")
         return found
 
-    def listed(self, option: Mapping[str, Any], path: str) -> list[Any] | None:
-        return self.w.schemas.listed(option, path)
+    def enum_values(self, option: Mapping[str, Any], path: str) -> list[Any] | None:
+        return self.w.schemas.enum_values(option, path)
 
     @property
-    def blocked(self) -> Blocked:
-        return Blocked(self.part.token)
+    def blocked(self) -> Exclusion:
+        return Exclusion(self.part.token)
 
     def free(
-        self, text: Mapping[str, Any], options: list[Mapping[str, Any]], path: str, words: tuple[Blocked, ...]
+        self, text: Mapping[str, Any], options: list[Mapping[str, Any]], path: str, words: tuple[Exclusion, ...]
     ) -> Rule:
-        """A string, unescaped. If other types are allowed, text that reads as one of them must also satisfy it."""
+        """Return the rule of an unescaped string; text that reads as another allowed type must satisfy that, too."""
         constrained = (o for o in options if kind_of(o) not in (None, "string", "null"))
         if any(set(o) - {"type", "description", "title"} for o in constrained):
             self.w.schemas.gap(path, ["a string or another constrained type, which text does not distinguish"])
@@ -100,7 +100,7 @@ class _Nested:
         return token_text(self.part.token, least, most, (self.blocked, *words))
 
     def container(self, schema: Mapping[str, Any], path: str) -> list[Rule]:
-        """An array or object as elements; as JSON if it is empty or declares no properties."""
+        """Return the rule of an array or object as elements; as JSON if it is empty or declares no properties."""
         if kind_of(schema) == "array":
             least, most = self.w.schemas.counts(schema, path, "Items")
             item = self.element(self.part.item, schema.get("items", {}), f"{path}[]")
@@ -115,12 +115,12 @@ class _Nested:
         return [*children, *([] if required else [Lit("{}")])]
 
     def children(self, properties: Mapping[str, Any], required: list[str], path: str) -> list[Rule]:
-        """The children in order, at least one."""
+        """Return the rule of the children in order, at least one."""
         pairs: list[tuple[Rule, bool]] = []
         for name, below in properties.items():
             try:
                 pairs.append((self.element(name, below, f"{path}.{name}"), name in required))
-            except Refused:
+            except NoRule:
                 if name in required:
                     raise
         rest = [rule if needed else opt(rule) for rule, needed in pairs]

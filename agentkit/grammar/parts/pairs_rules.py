@@ -14,14 +14,14 @@ from agentkit.formats.format import (
 from agentkit.formats.valueends import end_of_value
 from agentkit.grammar.arguments_as_rules import CallRules, typed_value, value
 from agentkit.grammar.part_rules import KEY, PartRules
-from agentkit.grammar.rules import Blocked, Rule, seq
+from agentkit.grammar.rules import Exclusion, Rule, seq
 
 
-def _pieces(w: CallRules, part: TagParameters | Pairs) -> tuple[Blocked, ...]:
-    """What the reader refuses in a value: each token of its kind of call, but for one that its closing begins with."""
+def _refused_markup(w: CallRules, part: TagParameters | Pairs) -> tuple[Exclusion, ...]:
+    """Return the markup that the reader refuses in a value: all of its kind, but for the beginning of its closing."""
     end = end_of_value(w.format.shapes[0], part)
     marks = (mark for mark in end.marks if mark == end.what or not end.what.startswith(mark))
-    return tuple(Blocked(m.removesuffix(">"), tag=True) if _TAG(m) else Blocked(m, cases=True) for m in marks)
+    return tuple(Exclusion(m.removesuffix(">"), tag=True) if _TAG(m) else Exclusion(m, cases=True) for m in marks)
 
 
 _TAG: Final = re.compile(r"</?[^\W\d][\w.:-]*>?").fullmatch
@@ -29,8 +29,8 @@ _TAG: Final = re.compile(r"</?[^\W\d][\w.:-]*>?").fullmatch
 
 def _tag_parameters(w: CallRules, part: TagParameters) -> Rule:
     names = (p.name for p in w.format.call if isinstance(p, NameTag | TagParameters))
-    tags = tuple(Blocked(f"{start}{name}", tag=True) for name in names for start in ("</", "<"))
-    blocked = (*tags, *_pieces(w, part))
+    tags = tuple(Exclusion(f"{start}{name}", tag=True) for name in names for start in ("</", "<"))
+    blocked = (*tags, *_refused_markup(w, part))
     close = f"</{part.name}>\n"
 
     def one(name: str) -> Rule:
@@ -50,7 +50,11 @@ def _pairs(w: CallRules, part: Pairs) -> Rule:
     opening = part.close.strip().replace("</", "<", 1)
     marks |= {opening: None} if opening in part.middle else {}
     # the parser reads a close in other letters as the close, wherever a parameter may be missing after it
-    blocked = (Blocked(part.close.strip(), cases=True), *(Blocked(mark) for mark in marks), *_pieces(w, part))
+    blocked = (
+        Exclusion(part.close.strip(), cases=True),
+        *(Exclusion(mark) for mark in marks),
+        *_refused_markup(w, part),
+    )
     close = f"{part.close}\n"
 
     def one(name: str) -> Rule:

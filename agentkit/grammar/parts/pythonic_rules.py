@@ -12,7 +12,7 @@ from agentkit.formats.format import (
 from agentkit.grammar.arguments_as_rules import CallRules
 from agentkit.grammar.from_schema import PYTHON
 from agentkit.grammar.part_rules import PartRules
-from agentkit.grammar.rules import Blocked, Lit, Rule, seq
+from agentkit.grammar.rules import Exclusion, Lit, Rule, seq
 from agentkit.toolspec import ToolSpec
 
 _PYTHON_NAME: Final = re.compile(r"[^\W\d][\w.-]{0,255}\Z")
@@ -24,8 +24,8 @@ def _python_call(w: CallRules, part: PythonCall) -> Rule:
     return seq(Lit(f"{w.tool.name}("), members)
 
 
-def _named(part: PythonCall, edge: str, tool: ToolSpec) -> Iterator[Blocked]:
-    yield Blocked(f"{edge} {tool.name} (".strip())
+def _name_starts(part: PythonCall, edge: str, tool: ToolSpec) -> Iterator[Exclusion]:
+    yield Exclusion(f"{edge} {tool.name} (".strip())
 
 
-RULES = (PartRules(PythonCall, _python_call, name=_PYTHON_NAME, keys=_IDENTIFIER, announces=_named),)
+RULES = (PartRules(PythonCall, _python_call, name=_PYTHON_NAME, keys=_IDENTIFIER, announces=_name_starts),)

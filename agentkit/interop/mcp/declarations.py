@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agentkit.errors import SchemaError
-from agentkit.formats.quarantined import Declared
-from agentkit.schemas.walk import changed
+from agentkit.formats.quarantined_text import DeclarationQuarantine
+from agentkit.schemas.walk import map_schemas
 from agentkit.toolspec import ToolSpec
 
 MAX_DEPTH: Final = 64  # levels of a schema; the deepest of a published server that we know of has 14
@@ -61,7 +61,7 @@ def spec_of(declared: Declaration, name: str, max_description: int) -> ToolSpec:
     """
     refuse_large(declared.schema, declared.name)
     schema = _plain(declared.schema, max_description)
-    return Declared("xml").tool(ToolSpec(name, cut(declared.description, max_description), schema))
+    return DeclarationQuarantine("xml").tool(ToolSpec(name, cut(declared.description, max_description), schema))
 
 
 def local_name(declared: str, prefix: str) -> str:
@@ -112,7 +112,7 @@ def _plain(schema: Any, size: int) -> Any:
     return {
         keyword: cut(value, size)
         if keyword in ("description", "title") and isinstance(value, str)
-        else changed(keyword, value, lambda inner, _: _plain(inner, size))
+        else map_schemas(keyword, value, lambda inner, _: _plain(inner, size))
         for keyword, value in schema.items()
         if keyword not in ("$id", "$schema")
     }

@@ -27,7 +27,7 @@ def read_server_file(path: Path) -> dict[str, Endpoint]:
         found = values.load(path.read_text(encoding="utf-8"))
     except OSError as e:
         raise ConfigError(f"{path}: cannot be read: {e.strerror}") from e
-    except values.GivenTwice as e:  # without the values, which may be secrets
+    except values.DuplicateKey as e:  # without the values, which may be secrets
         raise ConfigError(f"{path}: {e.key!r} is given twice, with different values; give it once") from None
     except ValueError as e:
         raise ConfigError(f"{path}: cannot be read as JSON: {e}") from e

@@ -17,7 +17,7 @@ from agentkit.checks.spelling import did_you_mean, then, unknown
 from agentkit.errors import AgentkitError, ConfigError
 from agentkit.interop.open_instruct.open_instruct_shape import InstructShaped, fields_of
 from agentkit.rollout.tools.decorated import as_rollout_tool
-from agentkit.schemas.typed.values import GivenTwice, load
+from agentkit.schemas.typed.values import DuplicateKey, load
 
 Registry = Mapping[str, type[Any]]
 """Configuration classes by the names of their tools: open-instruct's `TOOL_REGISTRY`."""
@@ -238,7 +238,7 @@ def _object(given: Any, where: str) -> dict[str, Any]:
     if isinstance(given, str):
         try:
             given = load(given)
-        except GivenTwice as e:
+        except DuplicateKey as e:
             raise ConfigError(f"{where}: {e}") from None
         except ValueError as e:
             raise ConfigError(f"{where}: not JSON: {e}; found {given!r:.80}") from e

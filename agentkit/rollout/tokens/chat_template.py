@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from agentkit import formats
 from agentkit.errors import ConfigError
 from agentkit.formats.format import Format
-from agentkit.formats.quarantined import Declared
+from agentkit.formats.quarantined_text import DeclarationQuarantine
 from agentkit.messages import AssistantMessage, ImagePart, Message, SystemMessage, ToolMessage, UserMessage
 from agentkit.models import valid_history
 from agentkit.models.text import text_messages
@@ -93,7 +93,7 @@ class ChatTemplate:
         own = "" if self._format is None else written(self._format)
         self.ends = {text: id for text, id in self._ends.items() if text not in own}
         """Those of them that are not part of a call, by their spelling: a reader of the turn need not see them."""
-        declared = Declared("hermes" if self._format is None else self._format, self.tools)
+        declared = DeclarationQuarantine("hermes" if self._format is None else self._format, self.tools)
         self._shown = [flavours.openai_chat(declared.tool(tool)) for tool in self.tools]
         self._frame = lru_cache(maxsize=128)(self._new_frame)
         self.native = self._is_native() if native is None else native

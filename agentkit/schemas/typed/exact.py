@@ -1,7 +1,7 @@
-"""Numbers of which a float cannot hold the digits that were written. Pure.
+"""Numbers with more digits than a float can hold. Pure.
 
-Such a number is a `Rounded`, which is a float in every respect, and knows what was written. The schema then decides
-what becomes of it: an integer, or the digits as a string.
+Such a number is a `Rounded`, which is a float in every respect, and has the written digits. The schema then decides
+about it: an integer, or the digits as a string.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DEPTH: Final = 32
 
 
 class Rounded(float):
-    """The float nearest to a number that was written, which is another one.
+    """The float nearest to a written number that no float equals.
 
     Attributes:
         written: the number as decimal digits.
@@ -31,7 +31,7 @@ class Rounded(float):
     written: str
 
     def __new__(cls, value: float, written: str) -> Rounded:
-        """The float, with what was written."""
+        """Return the float, with the written digits."""
         made = super().__new__(cls, value)
         made.written = written
         return made
@@ -41,7 +41,7 @@ class Rounded(float):
 
 
 def nearest(text: str) -> float:
-    """The float nearest to a decimal number; infinite if it is too large for one."""
+    """Return the float nearest to a decimal number; infinite if it is too large for one."""
     value = float(text)
     if (len(text) >= _SHORT or not value) and repr(value) != text and math.isfinite(value):
         try:
@@ -53,7 +53,7 @@ def nearest(text: str) -> float:
 
 
 def decimal(value: float) -> Decimal:
-    """The number that was written for this one.
+    """Return the number that was written for this one.
 
     Raises:
         InvalidOperation: its exponent is beyond all bounds.
@@ -61,8 +61,8 @@ def decimal(value: float) -> Decimal:
     return Decimal(value) if isinstance(value, int) else Decimal(getattr(value, "written", None) or repr(value))
 
 
-def whole(value: float) -> int | None:
-    """The integer that was written for this number; None if the number is not an integer."""
+def as_integer(value: float) -> int | None:
+    """Return the integer that was written for this number; None if the number is not an integer."""
     try:
         exact = decimal(value)
     except InvalidOperation:
@@ -71,7 +71,7 @@ def whole(value: float) -> int | None:
 
 
 def exactly(value: Any, schema: Any, root: Schema, depth: int = 0) -> Any:
-    """A value with each `Rounded` number in it as its schema can have it: an integer, or the digits as a string.
+    """Return a value with each `Rounded` number in it as its schema can have it: an integer, or the digits as a string.
 
     The digits of a fraction where the schema wants an integer become a string, too: validation shows them.
     """
@@ -99,14 +99,14 @@ def _inside(value: Any, step: str | int, schema: Schema, root: Schema, depth: in
 
 def _exactly(value: Rounded, options: list[Schema]) -> Any:
     kinds = [option.get("type") for option in options]
-    if "integer" in kinds and (number := whole(value)) is not None:
+    if "integer" in kinds and (number := as_integer(value)) is not None:
         return number
     digits = any(option.get("type") == "string" and option.get("format") == DECIMAL for option in options)
     return value.written if digits or ("integer" in kinds and "number" not in kinds) else value
 
 
 def rounded(value: Any) -> bool:
-    """Whether there is a `Rounded` number in a value."""
+    """Return True if a value contains a `Rounded` number."""
     if isinstance(value, dict):
         return any(map(rounded, value.values()))
     return any(map(rounded, value)) if isinstance(value, list) else type(value) is Rounded

@@ -33,7 +33,7 @@ _TWO_DIGITS = re.compile(r"0[0-9]\Z")  # a month, a day, an hour: LFM2 and other
 _LEADING_ZERO = re.compile(r"[+-]?0_?[0-9]")
 MAX_NUMBER: Final = 5_000  # characters; the interpreter itself refuses integers with more than 4,300 digits
 A_NUMBER: Final = "a number of at most 4,300 digits, or below 1.8e308 if it has a fraction or an exponent"
-"""What is wanted where a number is too long, or too large for a float: the interpreter's own limits."""
+"""The expectation where a number is too long, or too large for a float: the interpreter's own limits."""
 _MAX_BITS: Final = 14_000  # of an integer: 4,215 digits; the interpreter itself writes at most 4,300
 _OPERATOR = re.compile(r"\s*(?:(\*)(?!\*)|(\+))\s*")
 _MAX_RESULT: Final = 10**300
@@ -69,11 +69,11 @@ class Literals(Strings):
             if self.text.startswith("(", start):  # not the parentheses of an expression
                 self.repairs[PYTHON_LITERALS] = None
             return value
-        return self.computed(value, start)
+        return self.compute(value, start)
 
     def operand(self, c: str) -> Any:
-        """A value, which starts here with this character, without any arithmetic after it."""
-        if c in QUOTES or self.prefixed():
+        """Read a value, which starts here with this character, without any arithmetic after it."""
+        if c in QUOTES or self.string_prefix():
             return self.strings()
         if c in ("{", "[", "("):
             return self.container(c)
@@ -88,8 +88,8 @@ class Literals(Strings):
 
     # ------------------------------------------------------------ numbers
 
-    def computed(self, value: int | float, start: int) -> int | float:
-        """The exact result of a number and the arithmetic after it: models leave `5*60` to the reader.
+    def compute(self, value: int | float, start: int) -> int | float:
+        """Return the exact result of a number and the arithmetic after it: models leave `5*60` to the reader.
 
         Source: results of the Berkeley leaderboard, `1.5 * 5` by Hermes 2 Theta 70B (irrelevance_211) and `52*5*4*3*2`
         by Llama 3 70B (parallel_multiple_146).
@@ -117,7 +117,7 @@ class Literals(Strings):
         return int(result) if integers else nearest(str(result))
 
     def number_or_group(self) -> int | float:
-        """A number, or arithmetic in parentheses."""
+        """Read a number, or arithmetic in parentheses."""
         at = self.at
         value = self.operand(self.space())
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -126,7 +126,7 @@ class Literals(Strings):
         return value
 
     def number(self, found: re.Match[str]) -> int | float:
-        """A number.
+        """Read a number.
 
         Raises:
             NotALiteral: it is too large for its type, or it begins with zeros.
@@ -148,7 +148,7 @@ class Literals(Strings):
         return value
 
     def container(self, opener: str) -> Any:
-        """A list, tuple or object; a single value in parentheses, without a comma, is that value."""
+        """Read a list, tuple or object; a single value in parentheses, without a comma, is that value."""
         if self.depth >= MAX_DEPTH:
             raise self.bad(f"nesting of at most {MAX_DEPTH}")
         self.depth += 1
@@ -182,7 +182,7 @@ class Literals(Strings):
         return pairs if opener == "{" else items
 
     def key(self) -> str:
-        """An object's key: one string, since several next to each other are a key and a value without their colon."""
+        """Read an object's key: one string, since several next to each other are a key and a value without colon."""
         start = self.at
         key = self.value()
         if not isinstance(key, str) or self.joined >= start:
@@ -190,7 +190,7 @@ class Literals(Strings):
         return key
 
     def closed(self, closer: str) -> bool:
-        """Whether the container ends here."""
+        """Return True if the container ends here; its closing bracket is consumed."""
         c = self.space()
         if not c:
             raise self.bad(repr(closer))
@@ -199,14 +199,13 @@ class Literals(Strings):
 
 
 def _number(text: str) -> int | float:
-    """The number that a matched text represents."""
     digits = text.lstrip("+-")
     if digits.isdigit() or digits[:2].lower() in ("0x", "0o", "0b"):
         return int(text, 10 if digits.isdigit() else 0)
     return nearest(text)
 
 
-def repaired(text: str, allowed: frozenset[str]) -> tuple[Any, tuple[str, ...]] | None:
+def read_damaged(text: str, allowed: frozenset[str]) -> tuple[Any, tuple[str, ...]] | None:
     """Read complete but damaged JSON.
 
     Args:
@@ -225,7 +224,7 @@ def repaired(text: str, allowed: frozenset[str]) -> tuple[Any, tuple[str, ...]] 
 
 
 def literal_value(text: str, *, zeros: bool = True) -> Any:
-    """The Python or JSON literal that makes up the whole text; without `zeros`, no number in it begins with a zero.
+    """Read a text that is one Python or JSON literal; without `zeros`, no number in it begins with a zero.
 
     Raises:
         NotALiteral: the text is not a literal.

@@ -1,7 +1,7 @@
 """The vocabulary of repairs: each code that `CallEnd.repairs` may contain, of text and native calls, with its meaning.
 
-No repair changes the content of a string (except a lone surrogate), and none completes what was cut off. Each has the
-recorded text that it is made for: an answer to the Berkeley leaderboard by its id, or a test of a server's parser.
+No repair changes the content of a string (except a lone surrogate), and none completes text that was cut off. Each has
+its recorded text: an answer to the Berkeley leaderboard by its id, or a test of a server's parser.
 Repairs without a recorded text change no value (except, again, a lone surrogate).
 """
 
@@ -61,4 +61,4 @@ REPAIRS: Final[Mapping[str, str]] = MappingProxyType({
         "This always happens, regardless of what `Parser(repairs=…)` permits."
     ),
 })  # fmt: skip
-"""Every code, with a sentence that says what was found and repaired."""
+"""Every code, with a sentence that names the fault and its repair."""

@@ -64,7 +64,7 @@ class Strings:
         self.joined = -1  # where the last string began that consists of several
 
     def bad(self, wanted: str) -> NotALiteral:
-        """The error for the text at this position."""
+        """Return the error for the text at this position."""
         return NotALiteral(f"expected {wanted}, got {self.text[self.at : self.at + 20]!r}", self.at)
 
     def space(self) -> str:
@@ -77,8 +77,8 @@ class Strings:
             self.repairs[PYTHON_LITERALS] = None
         return self.text[self.at : self.at + 1]
 
-    def prefixed(self) -> re.Match[str] | None:
-        """The prefix, often empty, of the string that starts here; None if none does."""
+    def string_prefix(self) -> re.Match[str] | None:
+        """Match the prefix, often empty, of the string that starts here; None if none does."""
         return _PREFIXED.match(self.text, self.at)
 
     def strings(self) -> str:
@@ -90,7 +90,7 @@ class Strings:
             if self.space() == "+":
                 self.at += 1
                 self.space()
-            if not self.prefixed():
+            if not self.string_prefix():
                 self.at = end
                 break
             if self.at == end and self.text[end - 1] == self.text[end]:
@@ -100,12 +100,12 @@ class Strings:
         return text
 
     def one_string(self) -> str:
-        """One string with its prefix.
+        """Read one string with its prefix.
 
         Raises:
             NotALiteral: it has no end, or it cannot be text: bytes, or a template with placeholders.
         """
-        found = self.prefixed()
+        found = self.string_prefix()
         prefix = found[1].lower() if found else ""
         if found is None or prefix not in _PREFIXES:
             raise self.bad("a string")
@@ -115,7 +115,7 @@ class Strings:
         return self.string(self.text[self.at], raw=prefix == "r")
 
     def string(self, quote: str, *, raw: bool = False) -> str:
-        """A string in any of Python's or JSON's quotes; in a `raw` one, a backslash is one.
+        """Read a string in any of Python's or JSON's quotes; in a `raw` one, a backslash is one.
 
         A triple-quoted string may not start with `,` `)` `]` `}`: it may be two strings with one quote each.
 
@@ -137,12 +137,12 @@ class Strings:
         if raw or self.text.find("\\", start, end) < 0:
             text = self.text[start:end]
         else:
-            text = self.unescaped(start, end, python=self.python or quote != '"')
+            text = self.unescape(start, end, python=self.python or quote != '"')
         self.at = found.end()
         return text
 
-    def unescaped(self, start: int, end: int, *, python: bool) -> str:
-        """The content of a string between two positions. Two escaped halves of a character are joined.
+    def unescape(self, start: int, end: int, *, python: bool) -> str:
+        """Return the content of a string between two positions. Two escaped halves of a character are joined.
 
         It is put together as bytes: many short strings would take many times its memory.
         """
@@ -155,7 +155,7 @@ class Strings:
         return clean(content.decode(errors="surrogatepass"))
 
     def character(self, escape: re.Match[str], *, python: bool) -> str:
-        """What an escape represents; one that Python does not have keeps its backslash there.
+        """Return the text that an escape represents; one that Python does not have keeps its backslash there.
 
         Raises:
             NotALiteral: JSON does not have it, or it is not complete.

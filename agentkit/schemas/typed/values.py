@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from agentkit.errors import FormatError
-from agentkit.schemas.typed.exact import Rounded, nearest, whole
+from agentkit.schemas.typed.exact import Rounded, as_integer, nearest
 from agentkit.schemas.typed.literals import A_NUMBER, MAX_DEPTH, MAX_NUMBER, PYTHON_WORDS, literal_value
 from agentkit.schemas.walk import TYPES, Schema, alternatives
 from agentkit.unicode import has_surrogate, without_surrogates
@@ -41,7 +41,7 @@ def _finite(text: str) -> float:
     return value
 
 
-class GivenTwice(ValueError):
+class DuplicateKey(ValueError):
     """An object has the same key twice, with different values: it is ambiguous which one is meant.
 
     Args:
@@ -69,11 +69,11 @@ def refuse_other(given: Mapping[str, Any], key: str, value: Any) -> None:
     """Refuse a second value of a key that differs from the first.
 
     Raises:
-        GivenTwice: the values differ; the message shows both.
+        DuplicateKey: the values differ; the message shows both.
     """
     if key in given and not same(given[key], value):
         both = " and ".join(repr(v)[:40] for v in (given[key], value))
-        raise GivenTwice(key, both)
+        raise DuplicateKey(key, both)
 
 
 DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_object)
@@ -85,8 +85,8 @@ def load(text: str, *, strict: bool = True, depth: int = MAX_DEPTH) -> Any:
     """Parse JSON; non-finite numbers and nesting beyond `depth` are refused, lone surrogates become U+FFFD.
 
     Raises:
-        ValueError: the text is not JSON of this kind: `json.JSONDecodeError` if a position is known, `GivenTwice` if an
-            object has one key with two values.
+        ValueError: the text is not JSON of this kind: `json.JSONDecodeError` if a position is known, `DuplicateKey` if
+            an object has one key with two values.
     """
     try:
         value = (DECODER if strict else LOOSE).decode(text)
@@ -102,7 +102,7 @@ def load(text: str, *, strict: bool = True, depth: int = MAX_DEPTH) -> Any:
 
 
 def too_deep(value: Any, text: str, limit: int) -> bool:
-    """Whether JSON that was read from this text nests arrays and objects deeper than `limit`."""
+    """Return True if JSON that was read from this text nests arrays and objects deeper than `limit`."""
     if text.count("{") + text.count("[") <= limit:  # too few to be nested deeper
         return False
     level = [value]
@@ -119,8 +119,8 @@ def too_deep(value: Any, text: str, limit: int) -> bool:
     return True
 
 
-def encodable(arguments: dict[str, Any], raw: str) -> dict[str, Any]:
-    """A call's arguments, with U+FFFD for lone surrogates: the same rule for every body and any chunks."""
+def make_encodable(arguments: dict[str, Any], raw: str) -> dict[str, Any]:
+    """Return a call's arguments, with U+FFFD for lone surrogates: the same rule for every body and any chunks."""
     return without_surrogates(arguments) if has_surrogate(raw) else arguments
 
 
@@ -128,8 +128,8 @@ _HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _UNKNOWN = re.compile(r"\ufffd|\\ufffd", re.IGNORECASE)
 
 
-def replaced(arguments: Any, raw: str) -> bool:
-    """Whether these arguments have U+FFFD in place of a lone surrogate in the call's own text."""
+def has_replacements(arguments: Any, raw: str) -> bool:
+    """Return True if these arguments have U+FFFD in place of a lone surrogate in the call's own text."""
     if raw.isascii() and "\\u" not in raw:  # as in most calls: it cannot contain a lone surrogate, escaped or not
         return False
     put = json.dumps(arguments, ensure_ascii=False).count("\ufffd")
@@ -174,7 +174,7 @@ def _kind(schema: Schema) -> str | None:
 
 
 def accepts(text: str, schema: Schema, root: Schema) -> bool:
-    """Whether a parameter of this schema may be a string, according to its types alone."""
+    """Return True if a parameter of this schema may be a string, according to its types alone."""
     for option in alternatives(schema, root):
         if _kind(option) in ("string", None) or any(isinstance(v, str) for v in option.get("enum", ())):
             return True
@@ -182,19 +182,19 @@ def accepts(text: str, schema: Schema, root: Schema) -> bool:
 
 
 def is_any_text(schema: Schema, root: Schema) -> bool:
-    """Whether a parameter of this schema is read as the text that is written, whatever it is."""
+    """Return True if a parameter of this schema accepts any text, as it is written."""
     options = list(alternatives(schema, root))
     plain = all(_kind(option) == "string" and "enum" not in option and "const" not in option for option in options)
     return plain and bool(options) and not accepts_null(schema, root)
 
 
 def accepts_null(schema: Schema, root: Schema) -> bool:
-    """Whether null is one of the values of `schema`, or its default."""
+    """Return True if null is one of the values of `schema`, or its default."""
     return schema.get("default", ...) is None or any(_kind(s) == "null" for s in alternatives(schema, root))
 
 
 def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False, zeros: bool = False) -> Any:
-    """The value that `text` represents for a parameter of this schema.
+    """Return the value that `text` represents for a parameter of this schema.
 
     With `nulls`, the word null means null even if a string is also allowed. An enum of strings accepts only its
     members; any other text is read by the other types. The word null stays an exception. A number with leading zeros
@@ -208,7 +208,7 @@ def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False, zeros:
     may_be_text = False
     for option in options:
         listed = "const" in option or isinstance(option.get("enum"), list)
-        if listed and (value := _listed(text, option)) is not _UNREAD:
+        if listed and (value := _list_value(text, option)) is not _UNREAD:
             return value  # a value listed literally is meant
         may_be_text = may_be_text or (_kind(option) == "string" and (not listed or text in NULLS))
     if may_be_text:
@@ -225,8 +225,8 @@ def read(text: str, schema: Schema, root: Schema, *, nulls: bool = False, zeros:
     return _of_another_type(stripped, text, options)
 
 
-def _listed(text: str, schema: Schema) -> Any:
-    """The value of an `enum` or `const` that is written here."""
+def _list_value(text: str, schema: Schema) -> Any:
+    """Return the value of an `enum` or `const` that is written here."""
     enum = schema.get("enum")
     listed = enum if isinstance(enum, list) else [schema.get("const")]
     strings = [value for value in listed if isinstance(value, str)]
@@ -240,7 +240,7 @@ def _listed(text: str, schema: Schema) -> Any:
 
 
 def _unless_clearly_not(text: str, others: list[Schema]) -> Any:
-    """A string, unless it is exactly one value of another type that the schema allows."""
+    """Return a string, unless it is exactly one value of another type that the schema allows."""
     value = _json(text.strip())
     return value if isinstance(value, str) or any(_is(value, _kind(o)) for o in others) else text
 
@@ -262,7 +262,7 @@ def _plain(text: str, schema: Schema, root: Schema, zeros: bool) -> Any:
             return _WORDS.get(text, _UNREAD)
         case "integer":
             value = _number(text, zeros)
-            exact = whole(value) if isinstance(value, float) else value
+            exact = as_integer(value) if isinstance(value, float) else value
             return _UNREAD if exact is None else exact
         case "number":
             return _number(text, zeros)
@@ -283,7 +283,7 @@ def _number(text: str, zeros: bool) -> Any:
 
 
 def _anything(text: str) -> Any:
-    """The value for a schema without a type; a number that only Python writes so, such as `0x1F`, may be a name."""
+    """Return the value for a schema without a type; a number of Python only, such as `0x1F`, may be a name."""
     value = _json(text)
     if value is _UNREAD and (text.startswith(_PYTHON) or text in PYTHON_WORDS):
         value = _literal(text)
@@ -338,9 +338,9 @@ def _literal(text: str, zeros: bool = False) -> Any:
 
 
 def _escaped_json(text: str) -> Any:
-    """An object or array whose JSON was escaped as if inside a JSON string, without that string's quotes.
+    """Return an object or array whose JSON was escaped as if inside a JSON string, without that string's quotes.
 
-    Source: what GLM 4.5 and 4.7 wrote as `todos`, in SGLang's tests of their detectors.
+    Source: `todos` of GLM 4.5 and 4.7, in SGLang's tests of their detectors.
     """
     if _ESCAPED_JSON.match(text) is None:
         return _UNREAD
@@ -371,7 +371,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def write(value: Any, schema: Schema, root: Schema, *, nulls: bool = False) -> str:
-    """Text that `read` turns back into exactly `value`; `nulls` as for `read`.
+    """Write text that `read` turns back into exactly `value`; `nulls` as for `read`.
 
     Raises:
         FormatError: there is no such text.

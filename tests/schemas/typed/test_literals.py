@@ -87,7 +87,7 @@ expressions = st.recursive(atoms, joined, max_leaves=4)
 
 
 def python(text: str) -> Any:
-    """What Python reads, with arithmetic and joined strings; raises where it is no constant expression of these."""
+    """Return Python's value, with arithmetic and joined strings; raises for anything but such a constant expression."""
     call = ast.parse(f"run(x={text}, y=1)", mode="eval").body
     if not isinstance(call, ast.Call) or call.args or [k.arg for k in call.keywords] != ["x", "y"]:
         raise SyntaxError("more than one argument")

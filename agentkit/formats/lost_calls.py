@@ -1,9 +1,9 @@
-"""Calls that are lost: an opening that only calls have, or a known tool's own tag, which cannot be read as a call.
+"""Lost calls: an opening that only calls have, or a known tool's own tag, which cannot be read as a call.
 
 It is markup if the same opening follows, or nothing does; an error if an offered tool's name follows in the paragraph,
 or the text ends inside it; and else text, as prose may mention one. The 256 characters after it decide, up to the next
-opening or the section's end. A parameter of an offered tool that opens outside of any call is an error, too: what opens
-the call is missing, or comes after it. Knows the calls before, the openers and the reader.
+opening or the section's end. A parameter of an offered tool that opens outside of any call is an error, too: the call's
+opening is missing, or comes after it. Knows the calls before, the openers and the reader.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ _OBJECT: Final = Delimiter(
     r"(?:`{3,8}\w{0,16}\s{0,8})?[\[\s]{0,64}\{[\s{]{0,64}[\"'\u201c\u2018`n]",
     r"`{0,8}\w{0,16}\s{0,8}[\[\s]{0,64}(?:\{[\s{]{0,64})?",
 )
-"""What begins an object in which a call may be lost that no token marks."""
+"""The start of an object that may be a lost call without a token."""
 _VALUE: Final = r"(?:(?!(?P=quote))[\s\S]){0,1024}?"
-"""A part of the value of an attribute, which quotes a call if one opens in it: its tag cannot be read."""
+"""A part of an attribute's value, which quotes a call if one opens in it: its tag cannot be read."""
 _LOST: Final = "a call starts here and cannot be read"
 _OUTSIDE: Final = "a parameter is outside of any call: write what opens the call before it"
 
 
-def lost(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
-    """Answer for what opens here and is not a readable call; False, with nothing consumed, if it is text."""
+def answer_lost_call(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+    """Answer an opening here that is not a readable call; False, with nothing consumed, if it is text."""
     r = calls.r
     if calls.prose.quoting.quoted:
         return False
-    if (yield from _is_parameter(calls, entries)):
+    if (yield from _answer_parameter(calls, entries)):
         return True
     found: list[tuple[bool, int, Opener]] = []
     for entry in (entry for entry in entries if entry.kind in ("call", "section")):
-        if (yield from calls.mentions(entry)):
+        if (yield from calls.is_mention(entry)):
             return False
-        match = (yield from r.sees(opening_of(entry))) or (yield from r.sees(_with_attributes(entry)))
+        match = (yield from r.sees(opening_of(entry))) or (yield from r.sees(_opening_with_attributes(entry)))
         found += [(not entry.weak, match.end() - r.at, entry)] if match else []
     if not found:
         return False
@@ -59,8 +59,8 @@ def lost(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]
     rest = _rest(calls.openers, entry, r.buf[r.at + size : r.at + size + _REACH])
     again = (length for sure, length, opener in found if sure and _is_markup(r, opener, length))
     if markup := max(again, default=0):
-        calls.say_before()
-        r.say(Markup, r.at + markup)
+        calls.emit_before()
+        r.emit(Markup, r.at + markup)
         return True
     named = _names_a_tool(calls.openers, entry)(rest)
     cut = r.ended and r.at + size + len(rest) == len(r.buf) and (_is_cut(entry, rest, named) or r.cut > r.offset + size)
@@ -70,15 +70,15 @@ def lost(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]
     return True
 
 
-def _with_attributes(entry: Opener) -> Delimiter:
-    """The opening of a call or a section that is a plain tag, up to the tag's name, as attributes may follow it."""
+def _opening_with_attributes(entry: Opener) -> Delimiter:
+    """Return the delimiter of an opening that is a plain tag, up to the tag's name, as attributes may follow it."""
     opens = entry.shape.section.open if entry.kind == "section" and entry.shape.section else entry.shape.first
     name = tag_of(opens) if isinstance(opens, str) and opens.strip().endswith(">") else ""
     return tag(name, closing=False) if name else Delimiter("(?!)", "(?!)")
 
 
 def _rest(openers: Openers, entry: Opener, text: str) -> str:
-    """What follows an opening, up to the next one or the end of its section."""
+    """Return the text after an opening, up to the next one or the end of its section."""
     if another := openers.table.own.search(text):
         text = text[: another.start()]
     section = entry.shape.section
@@ -87,7 +87,7 @@ def _rest(openers: Openers, entry: Opener, text: str) -> str:
 
 
 def _parameter(openers: Openers, shape: Shape) -> Delimiter:
-    """The opening of a parameter of an offered tool, which stands outside of any call."""
+    """Return the delimiter of the opening of an offered tool's parameter outside of any call."""
     names, space = openers.table.parameters, r"\s{0,64}"
     for part in shape.call:
         match part:
@@ -113,16 +113,16 @@ def _parameter(openers: Openers, shape: Shape) -> Delimiter:
 
 
 def _is_markup(r: Reader, entry: Opener, size: int) -> bool:
-    """Whether the same opening follows this one, or nothing does, unless it names a tool: that call is cut."""
+    """Return True if the same opening follows this one, or nothing does, unless it names a tool: that call is cut."""
     bare = r.buf[r.at + size : r.at + size + _REACH].lstrip(" \t\r\n>")
     return (not bare and r.ended and entry.tool is None) or opening_of(entry).match(bare) is not None
 
 
-def _is_parameter(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
-    """Answer for a parameter of an offered tool that opens here, outside of any call."""
+def _answer_parameter(calls: Calls, entries: Sequence[Opener]) -> Generator[None, None, bool]:
+    """Answer a parameter of an offered tool that opens here, outside of any call."""
     for entry in entries:
         if entry.kind == "parameter":
-            found = yield from calls.r.sees(calls.openers.derived(_parameter, entry.shape))
+            found = yield from calls.r.sees(calls.openers.derive(_parameter, entry.shape))
             if found is not None:
                 yield from _refuse(calls, replace(entry, kind="call"), found.end() - calls.r.at, _OUTSIDE)
                 return True
@@ -130,38 +130,38 @@ def _is_parameter(calls: Calls, entries: Sequence[Opener]) -> Generator[None, No
 
 
 def _is_cut(entry: Opener, rest: str, named: re.Match[str] | None) -> bool:
-    """Whether this is the beginning of what follows an opening, as the text's end cuts it off."""
+    """Return True if the text's end cuts off a call after its opening."""
     if entry.weak:
         return named is not None and named.end() == len(rest)
     return (entry.tool is not None and _IN_TAG_CUT(rest) is not None) or _CUT(rest) is not None
 
 
 def _names_a_tool(openers: Openers, entry: Opener) -> Search:
-    """Matches what follows an opening if an offered tool's name is where a call has it."""
+    """Return a match function for text after an opening that has an offered tool's name where a call has it."""
     if entry.tool is not None:
         return _IN_TAG
-    return openers.derived(_weakly if entry.weak else _plainly, entry.shape)
+    return openers.derive(_unmarked_call if entry.weak else _marked_call, entry.shape)
 
 
-def _plainly(openers: Openers, shape: Shape) -> Search:
-    """The same after an opening that only calls have: the name in the same paragraph, and no code before it."""
-    known = openers.table.known
+def _marked_call(openers: Openers, shape: Shape) -> Search:
+    """Match an offered tool's name after an opening that only calls have: in its paragraph, without code before."""
+    names = openers.table.tool_names
     apart = r"(?:(?!\n\s*\n)[^`]){0,200}?(?<![\w(-])"
-    over = r"(?=\s*[\"'({}\[\]<:=|]|[ \t]+\w+=|>(?![ \t]+[\w`])|\n|\Z)"
-    quoted = rf"[^`]{{0,200}}?[\"'](?:tool_)?name[\"']\s*:\s*[\"'](?:{known})[\"']"
-    return re.compile(rf">?\s*[\"'{{]?(?:{known})(?![ \t]+\w)|{apart}(?:{known}){over}|{quoted}").match
+    after = r"(?=\s*[\"'({}\[\]<:=|]|[ \t]+\w+=|>(?![ \t]+[\w`])|\n|\Z)"
+    quoted = rf"[^`]{{0,200}}?[\"'](?:tool_)?name[\"']\s*:\s*[\"'](?:{names})[\"']"
+    return re.compile(rf">?\s*[\"'{{]?(?:{names})(?![ \t]+\w)|{apart}(?:{names}){after}|{quoted}").match
 
 
-def _weakly(openers: Openers, shape: Shape) -> Search:
-    """The same for calls that no token marks: an object with the name and the arguments, or a list of Python calls."""
-    known = openers.table.known
+def _unmarked_call(openers: Openers, shape: Shape) -> Search:
+    """Match a call that no token marks: an object with a tool's name and arguments, or a list of Python calls."""
+    names = openers.table.tool_names
     match next((part for part in shape.call if isinstance(part, Envelope | PythonCall)), None):
         case Envelope(name, arguments):
             keys, left, right = "|".join((*arguments, *OTHER_ARGUMENTS)), "[\"'\u201c\u2018`]?", "[\"'\u201d\u2019`]?"
-            named = rf"[\s{{\[]*{left}{name}{right}\s*[:=]\s*{left}(?:{known})(?![\w.]){right}"
+            named = rf"[\s{{\[]*{left}{name}{right}\s*[:=]\s*{left}(?:{names})(?![\w.]){right}"
             return re.compile(rf"{named}\s*,\s*{left}(?:{keys})\b(?!{_SCHEMA}){right}").match
         case PythonCall():
-            return re.compile(rf"\s*[\w.]+\((?=.*?[^\w.](?:{known})\()", re.DOTALL).match
+            return re.compile(rf"\s*[\w.]+\((?=.*?[^\w.](?:{names})\()", re.DOTALL).match
     return _NEVER
 
 
@@ -172,12 +172,11 @@ _IN_TAG: Final = re.compile(r"[^<>`\n]{0,256}[=\"'>]|[ \t,;]{0,64}\n\s{0,64}<|[\
 
 
 def _refuse(calls: Calls, entry: Opener, size: int, message: str = _LOST, *, cut: bool = False) -> Wait:
-    """The error for a call that cannot be read from its opening on."""
     r = calls.r
-    r.open()
-    call = calls.fresh(entry)
+    r.begin_call()
+    call = calls.new_call(entry)
     call.arguments.tool = entry.tool
     r.at += size
     damage = Damage("truncated_call" if cut else "invalid_json", message, r.offset, got=True, ended=cut)
-    yield from calls.damaged(call, damage)
-    calls.over(entry)
+    yield from calls.handle_damage(call, damage)
+    calls.close_call(entry)

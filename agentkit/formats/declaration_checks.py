@@ -1,4 +1,4 @@
-"""What is wrong with a declaration: why calls that are written like this could not be read.
+"""Checks of a declaration: the faults that would make its calls unreadable.
 
 Knows the parts by the names of their kinds; `format.py`, which declares them, asks here.
 """
@@ -22,8 +22,8 @@ _NAMES: Final = ("Name", "CountedName", "NameTag")
 _READ_UP_TO: Final = ("Name", "CountedName", "CallId", "Recipient")
 
 
-def what_is_wrong(call: Sequence[Any], section: tuple[str, str] | None) -> str:
-    """What is wrong with the parts of a call, and with what opens and ends a section of calls; empty if nothing is."""
+def fault_in_call(call: Sequence[Any], section: tuple[str, str] | None) -> str:
+    """Return the fault in the parts of a call or in a section's opening and end; empty if there is none."""
     parts = [part for part in call if not isinstance(part, str) or part.strip()]
     bodies = [n for n, part in enumerate(parts) if hasattr(part, "label")]
     if len(bodies) != 1:
@@ -41,8 +41,8 @@ def what_is_wrong(call: Sequence[Any], section: tuple[str, str] | None) -> str:
     )
 
 
-def unseen(**fields: Sequence[Any]) -> str:
-    """About the literals that are read outside of calls, by field: white space is everywhere, and ends nothing."""
+def blank_literals(**fields: Sequence[Any]) -> str:
+    """Return the fault in literals that are read outside of calls, by field: white space alone is everywhere."""
     for field, literals in fields.items():
         for literal in literals:
             if not all(text.strip() for text in ((literal,) if isinstance(literal, str) else literal)):
@@ -51,7 +51,7 @@ def unseen(**fields: Sequence[Any]) -> str:
 
 
 def unsafe_close(close: str) -> str:
-    """About what ends a result: a single character could not be cut where a result contains it."""
+    """Return the fault in the end of a result: a single character could not be cut where a result contains it."""
     return f"ResultShape(close={close!r}) has only one character, which results contain" * (len(close.strip()) == 1)
 
 
@@ -60,7 +60,7 @@ def _kind(part: object) -> str:
 
 
 def _names(parts: Sequence[Any], at: int) -> str:
-    """About the tool's name, which must be known before the body is read."""
+    """Return the fault in the place of the tool's name, which must be known before the body is read."""
     body = _kind(parts[at])
     names = [n for n, part in enumerate(parts) if _kind(part) in _NAMES]
     if body in _WITH_NAME:
@@ -74,7 +74,7 @@ def _names(parts: Sequence[Any], at: int) -> str:
 
 
 def _ends(parts: Sequence[Any]) -> str:
-    """About what is read up to the part after it."""
+    """Return the fault of a part that nothing ends."""
     for part, after in pairwise((*parts, None)):
         marked = isinstance(after, str) or _kind(after) == "Skip" or bool(getattr(after, "start", ""))
         if _kind(part) in _READ_UP_TO and not marked:
@@ -85,7 +85,7 @@ def _ends(parts: Sequence[Any]) -> str:
 
 
 def _body(before: Sequence[Any], body: Any, after: Sequence[Any]) -> str:
-    """About the literals of the body."""
+    """Return the fault in the literals of the body."""
     match _kind(body):
         case "Pairs":
             for field in ("key", "middle", "close", "kind"):
@@ -109,14 +109,14 @@ def _body(before: Sequence[Any], body: Any, after: Sequence[Any]) -> str:
 
 
 def _thought(opening: object) -> str:
-    """About what opens calls, which thinking must not."""
+    """Return the fault of an opening that begins with a tag of thinking."""
     if isinstance(opening, str) and (found := _THOUGHT(opening)):
         return f"{opening!r} begins with {found[0].strip()}, after which everything is thinking"
     return ""
 
 
 def _section(section: tuple[str, str] | None, after: Sequence[Any]) -> str:
-    """About what opens and ends a section."""
+    """Return the fault in the opening and the end of a section."""
     if section is None:
         return ""
     first, last = section
@@ -132,14 +132,14 @@ def _section(section: tuple[str, str] | None, after: Sequence[Any]) -> str:
 
 
 def _section_end(section: tuple[str, str] | None, body: Any) -> str:
-    """About what ends a section where one more argument could begin."""
+    """Return the fault of a section's end that begins like an argument."""
     if section is not None and _kind(body) == "Pairs" and _alike(section[1], body.key):
         return f"Section(close={section[1]!r}) begins like the key of Pairs, or that like it"
     return ""
 
 
 def _like_a_tag(literal: object, name: str) -> bool:
-    """Whether a literal may be the beginning of a parameter's tag, or `<` with what no tag continues with."""
+    """Return True if a literal may be the beginning of a parameter's tag, or `<` and text that continues no tag."""
     text = literal.strip() if isinstance(literal, str) else ""
     tag = f"<{name}"
     if not text.startswith("<"):
@@ -148,6 +148,6 @@ def _like_a_tag(literal: object, name: str) -> bool:
 
 
 def _alike(one: str, other: object) -> bool:
-    """Whether one of two literals begins with the other; an empty one is like none."""
+    """Return True if one of two literals begins with the other; an empty one is like none."""
     a, b = one.strip(), other.strip() if isinstance(other, str) else ""
     return bool(a and b) and (a.startswith(b) or b.startswith(a))

@@ -1,8 +1,8 @@
-"""Text that no model wrote, as a model reads it: results and tool declarations that no reader takes for its own.
+"""Untrusted text as a model reads it: results and tool declarations without calls, control tokens and result ends.
 
-What a tool returned is data: it is shown as it is, but for control tokens (`control`), which a server would read as
-special, for calls of the conversation's own format, and for what closes the result. These are cut by one `MARK`, and
-`restore` takes the marks out of the arguments that pass the text on. Pure; knows no registry.
+A tool's result is data: it is shown unchanged but for control tokens (`control`), which a server would read as special,
+calls of the conversation's own format, and the result's end. These are cut by one `MARK`, and `restore` removes the
+marks from arguments that pass the text on. Pure; knows no registry.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final
 from agentkit.errors import ErrorCode, FormatError
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, Markup, Text
 from agentkit.formats import control
-from agentkit.formats.control import MARK, lengthened
+from agentkit.formats.control import MARK, lengthen_marks
 from agentkit.formats.engine import Parser, get
 from agentkit.formats.escapes import attribute
 from agentkit.formats.format import Format
@@ -36,7 +36,7 @@ def render_result(
     error: ErrorCode | None = None,
     tools: Sequence[ToolSpec] = (),
 ) -> str:
-    """A tool's result as the model of this format reads it.
+    """Render a tool's result as the model of this format reads it.
 
     It is named, marked `success` or with its error code, and quarantined, including its name and its id: no text in it
     can be read as a call of this format, as a control token, or as the end of the result.
@@ -48,7 +48,7 @@ def render_result(
 
 
 def quarantine(text: str, format: str | Format, tools: Sequence[ToolSpec] = ()) -> str:
-    """Cut every control token of any family, and every call of this format, in text that no model wrote.
+    """Cut every control token of any family, and every call of this format, in untrusted text.
 
     The text is then never read as a call, cannot end or begin a turn, and does not close the format's results.
     Everything else stays as it is: other formats' calls, too. `restore` returns the original text.
@@ -56,14 +56,14 @@ def quarantine(text: str, format: str | Format, tools: Sequence[ToolSpec] = ()) 
     return _cut(text, get(format), tools)
 
 
-_REACH: Final = 256  # characters of the wrapper that a token across its edge can have
+_REACH: Final = 256  # characters of the wrapper that a token across its start or end can have
 _FIRST: Final = 128  # characters that are read first to find the next call, then twice as many, and so on
 _WORK: Final = 16  # how often the characters of a text may be read, on average; a hostile one is cut everywhere
 
 
 def _cut(text: str, format: Format, tools: Sequence[ToolSpec], before: str = "", after: str = "") -> str:
-    """The text, quarantined, as it stands between the parts of a wrapper."""
-    shown = _Calls(format, tools, before, after).cut(lengthened(text))
+    """Return the text, quarantined, as it is between the parts of a wrapper."""
+    shown = _Calls(format, tools, before, after).cut(lengthen_marks(text))
     head, tail = before[-_REACH:], after[:_REACH]
     whole = head + shown + tail
     gaps = {max(m.start() + 1, len(head)) for m in _tokens(format).finditer(whole) if m.end(1) > len(head)}
@@ -73,7 +73,7 @@ def _cut(text: str, format: Format, tools: Sequence[ToolSpec], before: str = "",
 
 @lru_cache(maxsize=64)
 def _tokens(format: Format) -> re.Pattern[str]:
-    """Control tokens, and what closes a result of this format; each of them begins at a match, and is its group."""
+    """Return a pattern for control tokens and the end of a result; each begins at a match, and is its group."""
     close = format.result.close.strip()
     first = re.escape(control.FIRST + close[:1])  # most characters begin none
     own = [re.escape(close)] if close else []
@@ -81,22 +81,22 @@ def _tokens(format: Format) -> re.Pattern[str]:
 
 
 class _Calls:
-    """Cuts the calls of a format in a text, and what it reads as a call in error.
+    """Cuts the calls of a format in a text, damaged ones included.
 
-    The parser itself says where they are. A call is cut after its first character, and after each `<` in it, so that
-    a value that passes it on is not ended by it. From there the text is read again until no call begins there, so that
-    what a call quotes is looked at alone, too. Nothing hides a call: code, thinking and answers are read like all else.
+    The parser itself finds them. A call is cut after its first character, and after each `<` in it, so that it cannot
+    end a value that passes it on. From there the text is read again until no call begins there: calls in calls are cut,
+    too. Nothing hides a call: code, thinking and answers are read like all else.
     """
 
     def __init__(self, format: Format, tools: Sequence[ToolSpec], before: str, after: str) -> None:
-        self._format, self._tools = _open(format), tools
+        self._format, self._tools = _without_regions(format), tools
         self._before, self._after = before, after
-        self._left = 0
+        self._budget = 0
 
     def cut(self, text: str) -> str:
-        """The text, cut where it is read alone, and then where it is read in its wrapper."""
+        """Return the text, cut where it is read alone, and then where it is read in its wrapper."""
         whole, first, rest = self._before + text + self._after, len(self._before), len(self._after)
-        self._left = _WORK * (len(whole) + _FIRST)
+        self._budget = _WORK * (len(whole) + _FIRST)
         start, clean, marks = first, False, 0
         while not clean:
             clean = start == 0
@@ -105,8 +105,8 @@ class _Calls:
                 again, start = marks > 0 and span[0] == start, max(span[0], first)
                 if (gap := _FREE.search(whole, start + 1, last)) is None:  # it is the wrapper's own
                     break
-                if again or self._left <= 0:  # one mark was not enough, as where an opening has only one character
-                    marks = 2 * marks if self._left > 0 else 0
+                if again or self._budget <= 0:  # one mark was not enough, as where an opening has only one character
+                    marks = 2 * marks if self._budget > 0 else 0
                     cut = gap.start(), last, _FREE.sub(MARK, whole[gap.start() : last], count=marks)
                 else:
                     marks, end = 1, min(max(span[1], gap.start()), last)
@@ -119,7 +119,7 @@ class _Calls:
         return whole[first : len(whole) - rest]
 
     def _call(self, text: str, start: int) -> tuple[int, int] | None:
-        """Where the first call from there begins, without white space before it, and where its section ends."""
+        """Return the start of the first call from there, without white space before it, and the end of its section."""
         at = begin = start
         end: int | None = None
         for event in self._events(text, start):
@@ -127,12 +127,12 @@ class _Calls:
                 break
             if isinstance(event, CallStart | ArgumentDelta):
                 continue
-            said = isinstance(event, Text) and not event.text.isspace()
+            is_text = isinstance(event, Text) and not event.text.isspace()
             is_call = isinstance(event, CallEnd | CallError) and not _is_none(event)
             at += len(event.call.raw if isinstance(event, CallEnd | CallError) else event.text)
             if end is None:
-                begin, end = (at if said or _is_none(event) else begin), (at if is_call else None)
-            elif said or is_call:
+                begin, end = (at if is_text or _is_none(event) else begin), (at if is_call else None)
+            elif is_text or is_call:
                 break
             elif isinstance(event, Markup):
                 end = at
@@ -141,14 +141,14 @@ class _Calls:
     def _events(self, text: str, start: int) -> Iterator[Any]:
         parser, size = Parser(self._format, self._tools, in_code="execute"), _FIRST
         while piece := text[start : start + size]:
-            self._left -= size
+            self._budget -= size
             yield from parser.feed(piece)
             start, size = start + size, 2 * size
         yield from parser.close()
 
 
 def _is_none(event: Any) -> bool:
-    """Whether this calls no tool: its name is cut, in a format whose opening cannot be, or it is our fault."""
+    """Return True if this calls no tool: its name is cut, in a format whose opening cannot be, or the fault is ours."""
     if not isinstance(event, CallEnd | CallError):
         return False
     return MARK in event.call.name or (isinstance(event, CallError) and event.code == "internal_error")
@@ -157,12 +157,12 @@ def _is_none(event: Any) -> bool:
 _SPACE: Final = re.compile(r"\s*")
 _TAGS: Final = re.compile(f"<(?!{MARK})")
 _FREE: Final = re.compile(f"(?<!{MARK})(?!{MARK})")
-"""A place for one more mark, that makes no run of another one longer."""
+"""A place for one more mark that makes no other run of marks longer."""
 
 
 @lru_cache(maxsize=64)
-def _open(format: Format) -> Format:
-    """The format without what hides calls."""
+def _without_regions(format: Format) -> Format:
+    """Return the format without regions that hide calls."""
     return replace(format, thinking=(), answer=(), markup=())
 
 
@@ -176,7 +176,7 @@ _PLAIN = re.compile(r"[$\w.-]*", re.ASCII)
 """A word that no format, template or prompt reads as markup, such as a name: most words of a schema are."""
 
 
-class Declared:
+class DeclarationQuarantine:
     """Tool declarations as a prompt shows them, when their author is unknown.
 
     Explanatory text (descriptions, titles, defaults, examples) is shown with its markers broken, so that it can still
@@ -195,10 +195,10 @@ class Declared:
         if _PLAIN.fullmatch(text):
             return text
         if (known := self._known.get(text)) is None:
-            known = self._known[text] = self._broken(text)
+            known = self._known[text] = self._break_markers(text)
         return known
 
-    def _broken(self, text: str) -> str:
+    def _break_markers(self, text: str) -> str:
         shown = quarantine(visible(text), self._format, self._tools).replace(f"<{MARK}", "&lt;")
         for closing in set(_CLOSING.findall(shown)):
             name = closing.removeprefix("</")
@@ -207,7 +207,7 @@ class Declared:
         return _HEADING.sub(rf"\1{MARK}", shown)
 
     def tool(self, tool: ToolSpec) -> ToolSpec:
-        """A tool with its description and its parameters as they are shown.
+        """Return a tool with its description and its parameters as they are shown.
 
         Raises:
             FormatError: its name, or something that a model must write back exactly, contains a marker.
@@ -218,14 +218,14 @@ class Declared:
         )
 
     def schema(self, schema: Mapping[str, Any], where: str) -> dict[str, Any]:
-        """A JSON Schema as it is shown.
+        """Return a JSON Schema as it is shown.
 
         Raises:
             FormatError: something that must be written back exactly contains a marker.
         """
         for word, place in words(schema):
             self.word(word, f"{where}: {place}")
-        return self._shown(schema)  # type: ignore[no-any-return]  # an object stays one
+        return self._show(schema)  # type: ignore[no-any-return]  # an object stays one
 
     def word(self, word: str, where: str) -> None:
         """Refuse a word that a model must write back but that could only be shown in another spelling."""
@@ -235,13 +235,13 @@ class Declared:
                 f"(it would have to be shown as {changed!r}, and could not be written back); use another word"
             )
 
-    def _shown(self, value: Any) -> Any:
+    def _show(self, value: Any) -> Any:
         match value:
             case str():
                 return self.text(value)
             case Mapping():
-                return {self.text(k): self._shown(v) for k, v in value.items()}
+                return {self.text(k): self._show(v) for k, v in value.items()}
             case list() | tuple():
-                return [self._shown(v) for v in value]
+                return [self._show(v) for v in value]
             case _:
                 return value

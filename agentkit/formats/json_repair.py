@@ -9,10 +9,10 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from agentkit.formats import otherkeys
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import Envelope, KeyEnvelope
 from agentkit.formats.jsontext import GOES_ON
-from agentkit.formats.otherkeys import BESIDE, NESTED, NoReading, arguments_elsewhere, beside, describes, either, id_of
 from agentkit.formats.reader import Damage, Decline, Reader, pattern
 from agentkit.schemas.typed.literals import Literals
 from agentkit.schemas.typed.repairs import DOUBLY_ENCODED
@@ -21,7 +21,7 @@ from agentkit.unicode import without_surrogates
 
 
 @dataclass(frozen=True, slots=True)
-class Repaired:
+class RepairedCall:
     """A damaged call that can be read: its arguments, the repairs that it took, and where in its text it ends."""
 
     arguments: dict[str, Any]
@@ -29,13 +29,13 @@ class Repaired:
     end: int
 
 
-def repaired_call(r: Reader, call: CallReader, raw: str) -> Repaired | None:
+def repaired_call(r: Reader, call: CallReader, raw: str) -> RepairedCall | None:
     """Read a damaged call; None if the permitted repairs are not enough.
 
     Reports that the call has started, if that was not yet known.
 
     Args:
-        r: the parser, which defines what may be repaired.
+        r: the parser, which has the permitted repairs.
         call: the call; its `body` is where its JSON starts.
         raw: the call's whole text, its closing literal included.
     """
@@ -43,7 +43,7 @@ def repaired_call(r: Reader, call: CallReader, raw: str) -> Repaired | None:
         return None
     try:
         value, repairs, end = _body(call, raw, call.arguments.body - r.mark, ended=r.ended and r.at >= len(r.buf))
-        name, arguments, more = _named(call, value)
+        name, arguments, more = _name_and_arguments(call, value)
         if isinstance(arguments, str):
             arguments, more = load(arguments), (*more, DOUBLY_ENCODED)
     except (ValueError, RecursionError):
@@ -58,11 +58,11 @@ def repaired_call(r: Reader, call: CallReader, raw: str) -> Repaired | None:
             call.begin(r, name)
         except (Decline, Damage):
             return None
-    return Repaired(arguments, repairs, end)
+    return RepairedCall(arguments, repairs, end)
 
 
 def _body(call: CallReader, raw: str, start: int, *, ended: bool) -> tuple[Any, tuple[str, ...], int]:
-    """The body that starts at `start`, the repairs, and where in `raw` the call ends.
+    """Return the body that starts at `start`, the repairs, and the call's end in `raw`.
 
     The closing literal shows that the body is whole. If a format has none, or it was forgotten before the next call,
     only a body whose own brackets are balanced is whole. A damaged body that is not closed when the text `ended` was
@@ -82,8 +82,8 @@ def _body(call: CallReader, raw: str, start: int, *, ended: bool) -> tuple[Any, 
     return without_surrogates(value), tuple(reader.repairs), len(raw) if closed else reader.at
 
 
-def _named(call: CallReader, value: Any) -> tuple[Any, Any, tuple[str, ...]]:
-    """The name and the arguments in a body that has been read, and the repairs that it took.
+def _name_and_arguments(call: CallReader, value: Any) -> tuple[Any, Any, tuple[str, ...]]:
+    """Return the name and the arguments in a body that has been read, and the repairs that it took.
 
     Raises:
         ValueError: it is not a body of this call.
@@ -92,30 +92,32 @@ def _named(call: CallReader, value: Any) -> tuple[Any, Any, tuple[str, ...]]:
     if part is None:  # a body after the name; also one in the place of parameters between tags
         return call.name, value, ()
     if not isinstance(value, dict):
-        raise NoReading("invalid_json", "expected an object")
+        raise otherkeys.NoReading("invalid_json", "expected an object")
     if isinstance(part, Envelope):
-        return _enveloped(call, part, value)
+        return _from_envelope(call, part, value)
     ((name, arguments),) = value.items()
     return name, arguments, ()
 
 
-def _enveloped(call: CallReader, part: Envelope, value: dict[str, Any]) -> tuple[Any, Any, tuple[str, ...]]:
-    """The name and the arguments in an envelope, and the repairs that it took.
+def _from_envelope(call: CallReader, part: Envelope, value: dict[str, Any]) -> tuple[Any, Any, tuple[str, ...]]:
+    """Return the name and the arguments in an envelope, and the repairs that it took.
 
     Raises:
         NoReading: it is not a call, or the arguments can be read in more than one way.
     """
-    inner = next((value[key] for key in NESTED if isinstance(value.get(key), dict)), None)
+    inner = next((value[key] for key in otherkeys.NESTED if isinstance(value.get(key), dict)), None)
     if inner is not None and part.name not in value:
-        value = {**{key: v for key, v in value.items() if key not in NESTED}, **inner}
+        value = {**{key: v for key, v in value.items() if key not in otherkeys.NESTED}, **inner}
     name = value.get(part.name)
     tool = call.tools.get(name) if isinstance(name, str) else None
     key = next((key for key in part.arguments if key in value), None)
-    given = value.get(key) if key is not None else None
-    others = {k: v for k, v in value.items() if k not in (part.name, *part.arguments, *BESIDE)}
-    call.id = call.id or id_of(value)
-    if describes(tool, others, given) or (key is not None and (either(tool, given, value) or beside(tool, others))):
-        raise NoReading("ambiguous_call", "expected one reading")
+    arguments = value.get(key) if key is not None else None
+    others = {k: v for k, v in value.items() if k not in (part.name, *part.arguments, *otherkeys.CALL_KEYS)}
+    call.id = call.id or otherkeys.id_of(value)
+    if otherkeys.describes(tool, others, arguments) or (
+        key is not None and (otherkeys.ambiguous_key(tool, arguments, value) or otherkeys.extra_arguments(tool, others))
+    ):
+        raise otherkeys.NoReading("ambiguous_call", "expected one reading")
     if key is None and others:
-        return name, *arguments_elsewhere(tool, others)
-    return name, given if key is not None else {}, ()
+        return name, *otherkeys.arguments_elsewhere(tool, others)
+    return name, arguments if key is not None else {}, ()

@@ -1,4 +1,4 @@
-"""The body `{key:value,…}` with bare keys and quote tokens around strings; read once it is complete.
+"""The body `{key:value,…}` with keys without quotes and quote tokens around strings; read once it is complete.
 
 Knows the call in progress, the reader and the declarations.
 """
@@ -11,12 +11,12 @@ from functools import cache
 from typing import Any, Final
 
 from agentkit.errors import FormatError
-from agentkit.formats.bodies.fixed import lacking
+from agentkit.formats.bodies.fixed_parts import missing_error
 from agentkit.formats.call import CallReader
 from agentkit.formats.format import Braced, FormatPart
 from agentkit.formats.kind import PartKind, Writing
-from agentkit.formats.reader import Damage, Reader, Search, Wait, may_begin, token
-from agentkit.formats.valueends import pieces
+from agentkit.formats.reader import Damage, Reader, Search, Wait, exact_literal, may_begin
+from agentkit.formats.valueends import markup_search
 from agentkit.schemas.typed import values
 from agentkit.schemas.typed.literals import Literals
 from agentkit.schemas.typed.repairs import PYTHON_QUOTES
@@ -41,28 +41,28 @@ def _inside(quote: str) -> Search:
 
 
 def read_braced(r: Reader, call: CallReader, part: Braced) -> Wait:
-    """Find the end by counting brackets outside strings, then read."""
+    """Find the body's end by counting brackets outside strings, then read it."""
     yield from r.space()
     start, depth, string = r.offset, 0, False
     yield from r.more()
     if not r.buf.startswith("{", r.at):
-        raise lacking(r, "'{'")
+        raise missing_error(r, "'{'")
     while True:
         search = (_inside if string else _outside)(part.quote)
         found = search(r.buf, r.at)
-        r.tell(found.start() if found else len(r.buf), call.index, None)
+        r.emit_argument(found.start() if found else len(r.buf), call.index, None)
         if found is None:
             if r.ended:
-                raise lacking(r, f"the end of the call of {call.name!r}")
-            r.heat(search, None, call.index)
+                raise missing_error(r, f"the end of the call of {call.name!r}")
+            r.set_fast_path(search, None, call.index)
             yield
             continue
-        if found[0] == part.quote[0] and (quote := (yield from r.sees(token(part.quote)))):
+        if found[0] == part.quote[0] and (quote := (yield from r.sees(exact_literal(part.quote)))):
             string = not string
-            r.tell(quote.end(), call.index, None)
+            r.emit_argument(quote.end(), call.index, None)
             continue
         depth += (r.buf[r.at] in "{[") - (r.buf[r.at] in "}]") if not string else 0
-        r.tell(r.at + 1, call.index, None)
+        r.emit_argument(r.at + 1, call.index, None)
         if depth > r.limits.depth:
             raise Damage("invalid_json", f"expected nesting of at most {r.limits.depth}", r.offset)
         if depth <= 0 and not string:
@@ -74,17 +74,16 @@ def read_braced(r: Reader, call: CallReader, part: Braced) -> Wait:
 
 @cache
 def marks_of(quote: str, parts: tuple[FormatPart, ...]) -> Search:
-    """A search for what opens or ends a call of these parts, or a string in it, or for a piece of that."""
+    """Return a search for the edges of a call of these parts, the quotes of its strings, and fragments of these."""
     edges = [edge.split()[0] for edge in (parts[0], parts[-1]) if isinstance(edge, str) and edge.strip()]
     tokens = [found[0] if (found := _TOKEN(edge)) else edge for edge in edges]
-    return pieces((quote, *tokens))
+    return markup_search((quote, *tokens))
 
 
 _TOKEN: Final = re.compile(r"<[^<>\s]+>").match
 
 
 def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], reader: _Braced) -> None:
-    """Store the arguments."""
     plain_quotes = reader.plain_quotes
     if plain_quotes and PYTHON_QUOTES not in r.repairs:
         raise Damage("invalid_json", f"expected {part.quote!r} around strings, not {plain_quotes}", r.offset)
@@ -98,35 +97,36 @@ def _take(r: Reader, call: CallReader, part: Braced, read: dict[str, Any], reade
         if (isinstance(value, _Bare) and (declared or not part.typed)) or (isinstance(value, str) and not part.typed):
             call.arguments.put(r, key, str(value), nulls=True)
         else:
-            call.arguments.set(r, key, _settled(value))
+            call.arguments.set(r, key, _read_bare(value))
 
 
-def _next_key(tool: ToolSpec | None, given: Mapping[str, Any]) -> Search:
-    """A search for a comma and the key of an argument of a tool that is not given: a string that has it has no end."""
-    names = [name for name in (tool.parameters.get("properties", {}) if tool is not None else ()) if name not in given]
+def _next_key(tool: ToolSpec | None, arguments: Mapping[str, Any]) -> Search:
+    """Return a search for a comma and the key of a missing argument: a string that contains it lacks its end quote."""
+    declared = tool.parameters.get("properties", {}) if tool is not None else {}
+    names = [name for name in declared if name not in arguments]
     return re.compile(rf",(?:{'|'.join(map(re.escape, names)) or '(?!)'}):").search
 
 
 class _Bare(str):
-    """A value without quote tokens, unchanged: only the schema determines whether it is meant as a string."""
+    """A value without quote tokens, unchanged: only the schema says whether it is a string."""
 
     __slots__ = ()
 
 
-def _settled(value: Any) -> Any:
-    """A value without a schema, its bare parts read as JSON: its strings are between quote tokens."""
+def _read_bare(value: Any) -> Any:
+    """Return a value without a schema, its parts without quote tokens read as JSON."""
     match value:
         case _Bare():
             return values.read(str(value), {}, {})
         case dict():
-            return {k: _settled(v) for k, v in value.items()}
+            return {k: _read_bare(v) for k, v in value.items()}
         case list():
-            return [_settled(v) for v in value]
+            return [_read_bare(v) for v in value]
     return value
 
 
 class _Braced:
-    """The value of a complete body. The last of the call's `parts` is in no key and in no value without quotes."""
+    """The reader of a complete body. The last of the call's `parts` is in no key and in no value without quotes."""
 
     def __init__(self, text: str, quote: str, offset: int, parts: tuple[FormatPart, ...]) -> None:
         self.text, self.quote, self.offset, self.parts, self.at = text, quote, offset, parts, 0
@@ -137,7 +137,7 @@ class _Braced:
         return Damage("invalid_json", f"expected {wanted}", self.offset + self.at, got=True)
 
     def ends_in(self, text: str) -> bool:
-        """Whether the end of the call is in a text: then it is half a call, or markup of a damaged one."""
+        """Return True if the call's end is in a text, which is then half a call, or markup of a damaged one."""
         return bool(self.end) and self.end in text
 
     def space(self) -> str:
@@ -154,7 +154,7 @@ class _Braced:
             value = self.value()
             try:
                 values.refuse_other(out, key, value)
-            except values.GivenTwice as e:
+            except values.DuplicateKey as e:
                 raise Damage("ambiguous_call", str(e), self.offset + self.at) from e
             out[key] = value
             self.comma("}")
@@ -181,10 +181,10 @@ class _Braced:
         if end < 0:
             raise self.bad("the end of the string")
         self.at = end + len(self.quote)
-        return self.whole(self.text[start:end], start)
+        return self.check_string(self.text[start:end], start)
 
-    def whole(self, text: str, start: int) -> str:
-        """A string, unless it contains markup of its own kind of call."""
+    def check_string(self, text: str, start: int) -> str:
+        """Return a string, unless it contains markup of its own kind of call."""
         if found := marks_of(self.quote, self.parts)(text):
             message = f"a string contains {found[0]!r}: write {self.quote} at both ends of each string"
             raise Damage("ambiguous_call", message, self.offset + start)
@@ -219,7 +219,7 @@ class _Braced:
         return _Bare(text.strip())
 
     def plain_string(self, quote: str) -> str:
-        """A string as JSON or Python write it: its quotes are not part of its content."""
+        """Read a string as JSON or Python write it: its quotes are not part of its content."""
         literals = Literals(self.text, self.at)
         try:
             value = literals.one_string()
@@ -233,23 +233,23 @@ class _Braced:
 
 
 def write_braced(w: Writing, part: Braced) -> str:
-    """All arguments between braces, keys without quotes."""
+    """Write all arguments between braces, keys without quotes."""
     arguments: Mapping[str, Any] = w.call.arguments
     if not part.typed:
         arguments = {k: values.write(v, *w.schema(k), nulls=v is None) for k, v in arguments.items()}
     if found := _next_key(w.tool, arguments)("\0".join(text for text in arguments.values() if isinstance(text, str))):
         raise FormatError(f"{found[0]!r} cannot be in a string of {w.call.name!r}: it would begin an argument there")
-    return _braced(arguments, part.quote)
+    return _braced_text(arguments, part.quote)
 
 
-def _braced(value: Any, quote: str) -> str:
+def _braced_text(value: Any, quote: str) -> str:
     match value:
         case str():
             return f"{quote}{value}{quote}"
         case Mapping():
-            return "{" + ",".join(f"{_bare_key(k)}:{_braced(v, quote)}" for k, v in value.items()) + "}"
+            return "{" + ",".join(f"{_bare_key(k)}:{_braced_text(v, quote)}" for k, v in value.items()) + "}"
         case list() | tuple():
-            return "[" + ",".join(_braced(v, quote) for v in value) + "]"
+            return "[" + ",".join(_braced_text(v, quote) for v in value) + "]"
         case _:
             return values.dump(value)
 

@@ -1,7 +1,7 @@
-"""A schema for a system that passes on only a part of it: what it would drop is told in the description instead. Pure.
+"""A schema for a system that passes on only a part of it: the description states the keywords it would drop. Pure.
 
-The result allows all that the schema allows, and the tool checks the rest, so a model that reads no description is
-corrected rather than refused what is right.
+The result allows every value that the schema allows, and the tool checks the rest, so that a model which reads no
+description is corrected, and no right value is refused.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from agentkit.schemas.dialects import SILENT, Dialect
-from agentkit.schemas.rewriting import Loss, Path
+from agentkit.schemas.schema_rewriter import Loss, Path
 from agentkit.schemas.walk import (
     ANNOTATIONS,
     Schema,
     alternatives,
-    changed,
+    enum_values,
     kind_of,
-    listed,
+    map_schemas,
     references,
     resolve,
     type_of,
@@ -30,18 +30,18 @@ _NESTED: Final = 16  # alternatives within alternatives; deeper ones contain the
 _UNSAID: Final = SILENT | {"description", "default", "nullable", "$defs", "definitions"}
 
 
-def folded_schema(schema: Schema, dialect: Dialect) -> tuple[dict[str, Any], tuple[Loss, ...]]:
+def reduced_schema(schema: Schema, dialect: Dialect) -> tuple[dict[str, Any], tuple[Loss, ...]]:
     """Rewrite the schema of an arguments object for a system that keeps a part of it.
 
     Args:
         schema: JSON Schema 2020-12, its references local.
-        dialect: what the system keeps; below the root nothing but its keywords is left.
+        dialect: the keywords that the system keeps; below the root, all others are dropped.
 
     Returns:
-        The schema, and what it says in descriptions only.
+        The schema, and the losses: all that only descriptions state.
     """
-    folder = _Folder(schema, dialect)
-    return folder.whole(), tuple(dict.fromkeys(folder.losses))
+    reducer = _Reducer(schema, dialect)
+    return reducer.rewrite(), tuple(dict.fromkeys(reducer.losses))
 
 
 _AT_NO_ROOT: Final = frozenset(("$ref", "anyOf", "oneOf", "allOf", "not", "enum", "const", "if", "then", "else"))
@@ -54,48 +54,48 @@ def with_plain_root(schema: Schema) -> tuple[dict[str, Any], str]:
     all that the schema allows. Source: OpenAI's and Anthropic's status 400 for a tool, as in langchain#39271.
 
     Returns:
-        The schema, and in words what it does not say any more; empty if that is nothing.
+        The schema, and the dropped keywords in words; empty without any.
     """
     lost = {key: value for key, value in schema.items() if key in _AT_NO_ROOT}
     if not lost and schema.get("type") == "object":
         return dict(schema), ""
     kept = {key: value for key, value in with_all_properties(schema).items() if key not in _AT_NO_ROOT}
-    needed = _required(schema, schema, 0)
+    needed = _required_names(schema, schema, 0)
     properties = kept.get("properties", {})
     out = {**kept, "type": "object", "properties": properties, "required": [n for n in properties if n in needed]}
     if any(ref != "#" and not resolve({"$ref": ref}, out) for ref in references(out)):
-        out |= {"properties": {name: {} for name in properties}}  # it leads into what is left out
+        out |= {"properties": {name: {} for name in properties}}  # it leads into a dropped keyword
     return out, f"The arguments must satisfy {_json(lost)}" if lost else ""
 
 
-def _required(schema: Any, root: Schema, depth: int) -> set[str]:
-    """The properties that whatever satisfies the schema has."""
+def _required_names(schema: Any, root: Schema, depth: int) -> set[str]:
+    """Return the properties that every value of the schema has."""
     if not isinstance(schema, Mapping) or depth > _NESTED:
         return set()
     found = set(schema.get("required", ()))
     if "$ref" in schema:
-        found |= _required(resolve(schema, root), root, depth + 1)
+        found |= _required_names(resolve(schema, root), root, depth + 1)
     for inner in schema.get("allOf", ()):
-        found |= _required(inner, root, depth + 1)
+        found |= _required_names(inner, root, depth + 1)
     for key in ("anyOf", "oneOf"):
-        if among := [_required(inner, root, depth + 1) for inner in schema.get(key, ())]:
+        if among := [_required_names(inner, root, depth + 1) for inner in schema.get(key, ())]:
             found |= set.intersection(*among)
     return found
 
 
-class _Folder:
-    """Traverses one schema, and records what moves to a description.
+class _Reducer:
+    """Traverses one schema, and records the keywords that move to a description.
 
     Attributes:
-        losses: what moved.
+        losses: these keywords.
     """
 
     def __init__(self, schema: Schema, dialect: Dialect) -> None:
         self.schema, self.dialect = schema, dialect
         self.losses: list[Loss] = []
 
-    def whole(self) -> dict[str, Any]:
-        """The whole schema. What the root demands of the properties together has no description to move to."""
+    def rewrite(self) -> dict[str, Any]:
+        """Return the whole schema. The root's demands on several properties have no description to move to."""
         root = resolve(self.schema, self.schema)
         for keyword in root.keys() - ANNOTATIONS - {"type", "properties", "required"}:
             if not (keyword == "additionalProperties" and root[keyword] is False):
@@ -105,14 +105,14 @@ class _Folder:
         return {"type": "object", "properties": properties, "required": required}
 
     def node(self, schema: Any, path: Path) -> dict[str, Any]:
-        """A property, or an item of one."""
+        """Return a reduced property, or an item of one."""
         schema = schema if isinstance(schema, Mapping) else {}
         said: list[str] = []
         options = list(alternatives(schema, self.schema))
         if self._takes_anything(schema):
             options.append({})
         out = self._types(options)
-        values = [listed(option) for option in options if option.get("type") != "null"]
+        values = [enum_values(option) for option in options if option.get("type") != "null"]
         if values and all(values):
             each = {_json(value): value for some in values for value in some or ()}  # once: options may share them
             out |= self._enum(list(each.values()), out, path, said)
@@ -128,7 +128,7 @@ class _Folder:
         return out | ({"description": about} if about else {})
 
     def _takes_anything(self, schema: Schema, depth: int = 0) -> bool:
-        """Whether `true`, the schema of anything, is among its alternatives, which `alternatives` leaves out."""
+        """Return True if `true`, the schema of anything, is among its alternatives, which `alternatives` leaves out."""
         plain = resolve(schema, self.schema)
         for key in ("anyOf", "oneOf", "allOf"):
             if isinstance(among := plain.get(key), list):
@@ -137,14 +137,14 @@ class _Folder:
         return False
 
     def _about(self, schema: Schema) -> Any:
-        """A schema's description; that of what it refers to if it has none."""
+        """Return a schema's description; without one, that of the schema it refers to."""
         return schema.get("description") or resolve(schema, self.schema).get("description", "")
 
     def _types(self, options: Sequence[Schema]) -> dict[str, Any]:
         named: dict[str, None] = {}
         for option in options or [{}]:
             kind = kind_of(option)
-            kinds = [kind] if kind else [type_of(value) for value in listed(option) or ()] or _ANY
+            kinds = [kind] if kind else [type_of(value) for value in enum_values(option) or ()] or _ANY
             named.update(dict.fromkeys(kinds))
         if "number" in named:
             named.pop("integer", None)
@@ -154,7 +154,7 @@ class _Folder:
         return {"type": types[0] if len(types) == 1 else types}
 
     def _enum(self, values: list[Any], out: Schema, path: Path, said: list[str]) -> dict[str, Any]:
-        """The values that are allowed."""
+        """Return the allowed values as the dialect has them."""
         if None not in values and "null" in out["type"] and isinstance(out["type"], list):
             values = [*values, None]
         nested = not self.dialect.nested and any(isinstance(value, list | Mapping) for value in values)
@@ -171,14 +171,14 @@ class _Folder:
     def _rest(
         self, schema: Schema, options: Sequence[Schema], out: dict[str, Any], path: Path, said: list[str]
     ) -> None:
-        """What else a schema says: kept if the dialect has a place for it, told otherwise."""
+        """Keep the other keywords if the dialect has a place for them; otherwise state them in the description."""
         several = [option for option in options if option.get("type") != "null"]
         exclusive = "oneOf" in resolve(schema, self.schema) and self._takes_anything(schema)
         merged = len(several) == 1 and len(schema.get("allOf", ())) < 2 and not exclusive
         if not self.dialect.several and len(several) > 1:
             merged = False
         if not merged:
-            whole = self.inlined({key: value for key, value in schema.items() if key not in ANNOTATIONS}, path, ())
+            whole = self.inline({key: value for key, value in schema.items() if key not in ANNOTATIONS}, path, ())
             said_by_types = self.dialect.several and not any(o.keys() - _UNSAID - {"type"} for o in options)
             if not said_by_types or exclusive:
                 self._tell("anyOf" if len(several) > 1 else "allOf", f"Must satisfy {_json(whole)}", path, said)
@@ -187,12 +187,12 @@ class _Folder:
         (one,) = several
         rest = {key: one[key] for key in one if key not in _UNSAID and key != "type" and _restricts(key, one[key])}
         if "items" in self.dialect.kept and kind_of(one) == "array":
-            item = _Folder(self.schema, self.dialect).node(one.get("items", {}), (*path, "[]"))
+            item = _Reducer(self.schema, self.dialect).node(one.get("items", {}), (*path, "[]"))
             if "description" not in item:  # else it says more than a place without a description can
                 rest.pop("items", None)
             out["items"] = {key: value for key, value in item.items() if key != "description"}
         if rest:
-            self._tell(", ".join(rest), f"Must satisfy {_json(self.inlined(rest, path, ()))}", path, said)
+            self._tell(", ".join(rest), f"Must satisfy {_json(self.inline(rest, path, ()))}", path, said)
 
     def _items_of_any(self, out: dict[str, Any], path: Path) -> None:
         """Say that a list may hold anything, where the dialect has a place for that."""
@@ -204,8 +204,8 @@ class _Folder:
         said.append(words)
         self.losses.append(Loss(path, f"{keyword}: told in the description only"))
 
-    def inlined(self, schema: Any, path: Path, inside: tuple[str, ...]) -> Any:
-        """A schema without references; where it contains itself, the inner one allows anything."""
+    def inline(self, schema: Any, path: Path, inside: tuple[str, ...]) -> Any:
+        """Return a schema without references; where it contains itself, the inner one allows anything."""
         if not isinstance(schema, Mapping):
             return schema
         reference = schema.get("$ref")
@@ -215,15 +215,16 @@ class _Folder:
                 self.losses.append(Loss(path, "it contains itself: told to one level only"))
                 return beside
             target = resolve({"$ref": reference}, self.schema)
-            return self.inlined({**target, **beside}, path, (*inside, reference))
+            return self.inline({**target, **beside}, path, (*inside, reference))
         kept = {key: value for key, value in schema.items() if key not in SILENT | {"$defs", "definitions"}}
         return {
-            key: changed(key, value, lambda inner, _: self.inlined(inner, path, inside)) for key, value in kept.items()
+            key: map_schemas(key, value, lambda inner, _: self.inline(inner, path, inside))
+            for key, value in kept.items()
         }
 
 
 def _restricts(keyword: str, value: Any) -> bool:
-    """Whether a keyword with this value refuses anything, or says what is inside."""
+    """Return True if a keyword with this value refuses a value, or has a schema that may."""
     return not (keyword in ("items", "additionalProperties") and value in (True, {}))
 
 

@@ -1,4 +1,4 @@
-"""What is made of formats and tools is made once for these very ones, and never given to others."""
+"""Results for formats and tools are computed once for these very objects, and never returned for others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agentkit.events import CallEnd
 from agentkit.formats import CATALOG, Format, Parser, ToolSpec, auto, render_calls, render_prompt
-from agentkit.formats.remembered import Remembered
+from agentkit.formats.identity_cache import IdentityCache
 from agentkit.messages import ToolCall
 from agentkit.schemas import walk
 
@@ -45,7 +45,7 @@ def test_tools_that_live_where_others_lived_have_their_own(format: str) -> None:
 
 
 def test_only_the_last_ones_are_kept() -> None:
-    made: Remembered[int] = Remembered()
+    made: IdentityCache[int] = IdentityCache()
     tools = [ToolSpec(f"tool_{n}", "", {}) for n in range(1000)]
     assert [made.get((), (tool,), lambda n=n: n) for n, tool in enumerate(tools)] == list(range(1000))
     assert made.get((), (tools[999],), lambda: -1) == 999

@@ -1,4 +1,4 @@
-"""The tools as a prompt lists them, in words: what each does, and what its parameters are.
+"""The tools as a prompt lists them, in words: the description and the parameters of each.
 
 A list in JSON Schema made models answer in JSON in formats that are not JSON (docs/prompts.md), and is longer. Pure.
 """
@@ -16,13 +16,13 @@ from agentkit.toolspec import ToolSpec
 _DEPTH: Final = 4  # levels of nested objects: a recursive schema ends there
 
 
-def listed(tool: ToolSpec, heading: str = "", place: Callable[[str], str] = "`{}`".format) -> str:
-    """One tool: a heading, its description, and a line for each parameter, with those of nested objects below it.
+def describe_tool(tool: ToolSpec, heading: str = "", place: Callable[[str], str] = "`{}`".format) -> str:
+    """Return one tool: a heading, its description, and a line for each parameter, with those of nested objects below.
 
     Args:
         tool: as it is shown, that is, quarantined.
-        heading: what the model calls it by; its name by default.
-        place: where a parameter of this name is written, in a few words; the name alone by default.
+        heading: the name or tag that calls it; its name by default.
+        place: the place of a parameter of this name, in a few words; the name alone by default.
     """
     lines = [f"## {heading or tool.name}", "", tool.description or tool.name]
     lines += _properties(tool.parameters, tool.parameters, place, ())
@@ -35,7 +35,7 @@ def _properties(
     place: Callable[[str], str],
     above: tuple[walk.Schema, ...],
 ) -> Iterator[str]:
-    """A line for each property. `above`: the objects around it; one that is listed there is not listed again."""
+    """Yield a line for each property. `above`: the objects around it, which are not describe_tool again."""
     for name, stated in schema.get("properties", {}).items():
         stated = stated if isinstance(stated, Mapping) else {}
         needed = "required" if name in schema.get("required", ()) else "optional"
@@ -52,7 +52,7 @@ def _properties(
 
 
 def _objects(schema: walk.Schema, root: walk.Schema, depth: int) -> Iterator[walk.Schema]:
-    """The objects with known properties that a value is, or is a list of."""
+    """Yield the objects with known properties that a value may be, or be a list of."""
     for plain in walk.alternatives(schema, root):
         if plain.get("properties"):
             yield plain
@@ -61,7 +61,7 @@ def _objects(schema: walk.Schema, root: walk.Schema, depth: int) -> Iterator[wal
 
 
 def _type(schema: walk.Schema, root: walk.Schema, depth: int) -> str:
-    """A schema in a few words; all values of an `enum`, since one of them must be written."""
+    """Return a schema in a few words; all values of an `enum`, since one of them must be written."""
     words: list[str] = []
     for plain in walk.alternatives(schema, root):
         if "enum" in plain or "const" in plain:

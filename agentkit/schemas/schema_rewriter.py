@@ -1,8 +1,7 @@
-"""A JSON Schema rewritten to a dialect, with a report of what was lost. Pure.
+"""A JSON Schema rewritten to a dialect, with a report of the losses. Pure.
 
-For providers, which refuse a schema that contains anything else, and for engines, which ignore it: providers get a
-schema that is closed and states all of its types, engines one that is self-contained and closed where it declares
-properties.
+For providers, which refuse a schema with other keywords, and for engines, which ignore these: providers get a schema
+that is closed and has all of its types, engines one that is self-contained and closed where it declares properties.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ from agentkit.schemas.walk import (
     BY_NAME,
     SEVERAL,
     Schema,
-    changed,
     disjoint,
     kind_of,
+    map_schemas,
     named_types,
     references,
     resolve,
@@ -38,7 +37,7 @@ from agentkit.schemas.walk import (
 )
 
 Path = tuple[str, ...]
-"""Where in a schema: names of properties, `*` for the others, `[]` or `*` for the items of an array."""
+"""A place in a schema: names of properties, `*` for the others, `[]` or `*` for the items of an array."""
 
 ANYTHING: Final[Mapping[str, Any]] = {"type": ["string", "number", "boolean", "null"]}
 """The replacement for a value of any kind, which strict mode does not have."""
@@ -71,30 +70,30 @@ def strict_schema(schema: Schema) -> tuple[dict[str, Any], tuple[str, ...]]:
         The schema in strict mode, and one line per loss: `/path: what was lost`.
     """
     rewriter = _Provider(schema, OPENAI)
-    return rewriter.whole(), tuple(map(str, rewriter.losses))
+    return rewriter.rewrite(), tuple(map(str, rewriter.losses))
 
 
 def constrained_schema(schema: Schema, dialect: Dialect) -> dict[str, Any] | None:
-    """Rewrite a schema of an object so that all that it allows can still be expressed; None if the dialect cannot.
+    """Rewrite a schema of an object so that every allowed value can still be written; None if the dialect cannot.
 
     The result may allow more: a bound that the dialect does not know is omitted, and the reader must check it.
     """
     rewriter = _Provider(schema, dialect)
-    out = rewriter.whole()
+    out = rewriter.rewrite()
     return None if any(loss.narrows for loss in rewriter.losses) else out
 
 
 def engine_schema(schema: Schema, dialect: Dialect) -> tuple[dict[str, Any], tuple[Loss, ...]]:
-    """Rewrite a schema for an engine that reads schemas; what it would ignore is omitted and reported."""
+    """Rewrite a schema for an engine that reads schemas; keywords that it would ignore are omitted and reported."""
     rewriter = _Engine(schema, dialect)
-    return rewriter.whole(), tuple(dict.fromkeys(rewriter.losses))
+    return rewriter.rewrite(), tuple(dict.fromkeys(rewriter.losses))
 
 
 class _Rewriter:
-    """Traverses one schema, and records what is lost.
+    """Traverses one schema, and records the losses.
 
     Attributes:
-        losses: what is lost.
+        losses: the constraints that the result does not have.
     """
 
     def __init__(self, schema: Schema, dialect: Dialect) -> None:
@@ -105,7 +104,7 @@ class _Rewriter:
         self.losses.append(Loss(path, what, narrows))
 
     def accepts(self, keyword: str, value: Any) -> bool:
-        """Whether the dialect knows a keyword, with this value."""
+        """Return True if the dialect knows a keyword, with this value."""
         if keyword in ("pattern", "patternProperties") and self.dialect.patterns is not None:
             patterns = (value,) if keyword == "pattern" else value
             return keyword in self.dialect.kept and all(map(self.dialect.patterns.match, patterns))
@@ -116,7 +115,7 @@ class _Rewriter:
 
 
 class _Provider(_Rewriter):
-    """Rewrites for a provider, which refuses what it does not accept.
+    """Rewrites for a provider, which refuses all other keywords.
 
     Attributes:
         properties: how many properties all objects have together.
@@ -127,33 +126,32 @@ class _Provider(_Rewriter):
         self.definitions: Mapping[str, Any] = schema.get("$defs", {})
         self.properties = 0
 
-    def whole(self) -> dict[str, Any]:
-        """The whole schema."""
+    def rewrite(self) -> dict[str, Any]:
         root = {key: value for key, value in self.schema.items() if key != "$defs"}
-        out = self.closed(self.folded(root, ()), (), 1)
+        out = self.close(self.to_strict_keywords(root, ()), (), 1)
         if self.definitions:
             out["$defs"] = {name: self.node(d, ("$defs", name), 1) for name, d in self.definitions.items()}
         if self.properties > MAX_PROPERTIES:
             said = f"{self.properties} properties; strict mode allows {MAX_PROPERTIES}"
             self.lose((), said, narrows=True)
-        for said in _oversized(out) if self.dialect.sized else ():
+        for said in _large_enums(out) if self.dialect.sized else ():
             self.lose((), said, narrows=True)
         if not self.dialect.recursive and _holds_itself(self.definitions):
             self.lose((), "a schema that contains itself", narrows=True)
         return out
 
     def node(self, schema: Any, path: Path, level: int) -> dict[str, Any]:
-        """Any schema below the root."""
+        """Return a rewritten schema below the root."""
         if level == MAX_LEVELS + 1:
             self.lose(path, f"nested deeper than the {MAX_LEVELS} levels of strict mode", narrows=True)
-        schema = self.folded(schema, path)
+        schema = self.to_strict_keywords(schema, path)
         if "$ref" in schema:
             return self.reference(schema)
         if "anyOf" in schema:
             return self.union(schema, path, level)
         if "object" in named_types(schema):
-            return self.closed(schema, path, level)
-        out = self.kept(schema, path)
+            return self.close(schema, path, level)
+        out = self.known_keywords(schema, path)
         if "array" in named_types(schema):
             out["items"] = self.node(schema.get("items", {}), (*path, "*"), level + 1)
         return out
@@ -170,8 +168,8 @@ class _Provider(_Rewriter):
         out: dict[str, Any] = {"anyOf": [self.node(member, path, level) for member in schema["anyOf"]]}
         return out | ({"description": schema["description"]} if "description" in schema else {})
 
-    def closed(self, schema: Schema, path: Path, level: int) -> dict[str, Any]:
-        """An object: every property required, the optional ones nullable, no others."""
+    def close(self, schema: Schema, path: Path, level: int) -> dict[str, Any]:
+        """Return an object with every property required, the optional ones nullable, and no others."""
         more = schema.get("additionalProperties")
         if more is not False and (more is not None or not schema.get("properties")):
             said = "an object with keys of the model's choice; strict mode knows only declared properties"
@@ -179,7 +177,7 @@ class _Provider(_Rewriter):
         required = schema.get("required", ())
         properties = schema.get("properties", {})
         self.properties += len(properties)
-        out = self.kept({**schema, "type": schema.get("type", "object")}, path)
+        out = self.known_keywords({**schema, "type": schema.get("type", "object")}, path)
         out["properties"] = {
             name: self.property(value, (*path, name), level + 1, optional=name not in required)
             for name, value in properties.items()
@@ -188,7 +186,7 @@ class _Provider(_Rewriter):
         return {**out, "required": listed, "additionalProperties": False}
 
     def property(self, schema: Any, path: Path, level: int, *, optional: bool) -> dict[str, Any]:
-        """One property. If the model must always send a value, a default is lost."""
+        """Return a rewritten property. If the model must always send a value, a default is lost."""
         if self.dialect.optional:
             return self.node(schema, path, level)
         bare = {k: v for k, v in schema.items() if k != "default"} if isinstance(schema, Mapping) else {}
@@ -210,7 +208,7 @@ class _Provider(_Rewriter):
         return out if null else self.nullable(out)
 
     def nullable(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """The same schema, or null."""
+        """Return a schema of the same values and null."""
         if "null" in named_types(schema):
             return schema
         if "anyOf" in schema:
@@ -221,7 +219,6 @@ class _Provider(_Rewriter):
         return {"anyOf": [schema, {"type": "null"}], **outer}
 
     def accepts_null(self, schema: Any, depth: int = 0) -> bool:
-        """Whether null is already valid."""
         if not isinstance(schema, Mapping) or depth > MAX_LEVELS:
             return False
         if (name := str(schema.get("$ref", "")).removeprefix("#/$defs/")) in self.definitions:
@@ -231,8 +228,8 @@ class _Provider(_Rewriter):
             return True
         return "null" in named_types(schema) or None in schema.get("enum", ())
 
-    def folded(self, schema: Any, path: Path) -> dict[str, Any]:
-        """The same schema, with the keywords that strict mode spells differently."""
+    def to_strict_keywords(self, schema: Any, path: Path) -> dict[str, Any]:
+        """Return the schema with keywords in the spelling of strict mode."""
         out = dict(schema) if isinstance(schema, Mapping) else {}
         parts = out.pop("allOf", ())
         for part in parts:
@@ -248,11 +245,11 @@ class _Provider(_Rewriter):
         if "enum" in out and "type" not in out:
             out["type"] = _one_or_many(sorted({type_of(value) for value in out["enum"]}))
         if not out.keys() & {"type", "anyOf", "$ref"}:
-            return {**out, **self.typed(out, path)}
+            return {**out, **self.type_for(out, path)}
         return out
 
-    def typed(self, schema: Schema, path: Path) -> Mapping[str, Any]:
-        """A type for a schema that has none."""
+    def type_for(self, schema: Schema, path: Path) -> Mapping[str, Any]:
+        """Return a type for a schema that has none."""
         for keyword, kind in (("properties", "object"), ("items", "array")):
             if keyword in schema:
                 return {"type": kind}
@@ -260,8 +257,8 @@ class _Provider(_Rewriter):
             self.lose(path, "a value of any kind became a string, number, boolean or null", narrows=True)
         return ANYTHING if path else {"type": "object"}
 
-    def kept(self, schema: Schema, path: Path) -> dict[str, Any]:
-        """What the dialect knows; the rest is reported, and bounds are stated in the description.
+    def known_keywords(self, schema: Schema, path: Path) -> dict[str, Any]:
+        """Return the keywords that the dialect knows; the rest is reported, and the description states bounds.
 
         Keywords that contain schemas are left to the caller.
         """
@@ -283,8 +280,8 @@ class _Provider(_Rewriter):
 # ---------------------------------------------------------------- strict mode's limits
 
 
-def _oversized(schema: Schema) -> Iterator[str]:
-    """The limits of strict mode that a schema exceeds, except those that the rewriting itself counts."""
+def _large_enums(schema: Schema) -> Iterator[str]:
+    """Yield the limits of strict mode that a schema exceeds, except those that the rewriting counts."""
     enums = [s["enum"] for s in _schemas(schema) if "enum" in s]
     values = sum(map(len, enums))
     if values > MAX_ENUM:
@@ -303,7 +300,7 @@ def _oversized(schema: Schema) -> Iterator[str]:
 
 
 def _inner(schema: Schema) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The schemas directly inside, and how many levels deeper they are."""
+    """Yield the schemas directly inside, with the number of levels by which they are deeper."""
     for inner in schema.get("properties", {}).values():
         yield 1, inner
     if "items" in schema:
@@ -313,7 +310,6 @@ def _inner(schema: Schema) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _schemas(schema: Schema) -> Iterator[Mapping[str, Any]]:
-    """A schema and all schemas inside it."""
     yield schema
     for _, inner in _inner(schema):
         yield from _schemas(inner)
@@ -322,7 +318,7 @@ def _schemas(schema: Schema) -> Iterator[Mapping[str, Any]]:
 
 
 def _levels(schema: Schema, definitions: Mapping[str, Any], known: dict[str, int]) -> int:
-    """The levels of a schema, following its references; one that leads back to itself is followed once."""
+    """Return the levels of a schema, following its references; one that leads back to itself is followed once."""
     if "$ref" in schema:
         name = schema["$ref"].removeprefix("#/$defs/")
         if name not in known:
@@ -333,7 +329,6 @@ def _levels(schema: Schema, definitions: Mapping[str, Any], known: dict[str, int
 
 
 def _holds_itself(definitions: Mapping[str, Any]) -> bool:
-    """Whether a definition leads back to itself."""
     edges = {name: {ref.removeprefix("#/$defs/") for ref in references(d)} for name, d in definitions.items()}
     while ready := [name for name, wanted in edges.items() if not wanted & edges.keys()]:
         for name in ready:
@@ -342,7 +337,7 @@ def _holds_itself(definitions: Mapping[str, Any]) -> bool:
 
 
 def _either(schemas: list[Any]) -> dict[str, Any]:
-    """One schema for values of any of these."""
+    """Return one schema for values of any of these."""
     different = [s for i, s in enumerate(schemas) if s not in schemas[:i]]
     return dict(different[0]) if len(different) == 1 else {"anyOf": different}
 
@@ -362,8 +357,7 @@ class _Engine(_Rewriter):
         self.names: dict[str, str] = {}
         self.definitions: dict[str, Any] = {}
 
-    def whole(self) -> dict[str, Any]:
-        """The schema with everything that it refers to."""
+    def rewrite(self) -> dict[str, Any]:
         out = dict(self.node(self.schema, ()))
         return {**out, "$defs": self.definitions} if self.definitions else out
 
@@ -374,7 +368,7 @@ class _Engine(_Rewriter):
         if isinstance(ref, str):
             for keyword in (k for k in schema if k != "$ref" and k not in ANNOTATIONS):
                 self.lose(path, keyword)
-            return {"$ref": f"#/$defs/{self.named(ref, path)}"}
+            return {"$ref": f"#/$defs/{self.define(ref, path)}"}
         out: dict[str, Any] = {}
         for key, value in schema.items():
             if key in ANNOTATIONS or key.startswith("x-"):
@@ -387,16 +381,16 @@ class _Engine(_Rewriter):
         return {"anyOf": [out, {"type": "null"}]} if schema.get("nullable") is True else out
 
     def below(self, key: str, value: Any, path: Path) -> Any:
-        """A keyword's value, with the schemas in it."""
+        """Return a keyword's value, with the schemas in it."""
         if key == "additionalProperties" and value is False:
             return False
         own = key in BY_NAME or key == "additionalProperties"
-        return changed(
+        return map_schemas(
             key, value, lambda inner, name: self.node(inner, path if key in SEVERAL else (*path, name if own else "[]"))
         )
 
     def tidy(self, out: dict[str, Any], schema: Schema, path: Path) -> None:
-        """What the engine expects in a form that differs from the schema's."""
+        """Change the keywords that the engine expects in another form."""
         if "allOf" in out and len(out["allOf"]) > 1:
             self.lose(path, "allOf")
         if "oneOf" in out:
@@ -411,7 +405,7 @@ class _Engine(_Rewriter):
         if kind == "array":
             out.setdefault("items", {})
 
-    def named(self, ref: str, path: Path) -> str:
+    def define(self, ref: str, path: Path) -> str:
         if ref not in self.names:
             name = self.names[ref] = f"d{len(self.names)}"
             self.definitions[name] = self.node(resolve({"$ref": ref}, self.schema), path)

@@ -23,7 +23,7 @@ _V31 = ("<｜tool▁call▁begin｜>", Name(), "<｜tool▁sep｜>", Json(), "<�
 
 
 def _plain(*parts: FormatPart) -> Shape:
-    """A DeepSeek call in the plain characters that look like those of its tokens. Source: GenericAgent#804."""
+    """Return a DeepSeek call in plain characters that look like those of its tokens. Source: GenericAgent#804."""
     plain = tuple(p.replace("｜", "|").replace("▁", "_") if isinstance(p, str) else p for p in parts)
     return Shape(plain, Section("<|tool_calls_begin|>", "<|tool_calls_end|>"))
 

@@ -14,13 +14,13 @@ from functools import cache
 from typing import Any
 
 from agentkit.errors import FormatError
-from agentkit.formats.bodies.fixed import lacking
+from agentkit.formats.bodies.fixed_parts import missing_error
 from agentkit.formats.call import CallReader
 from agentkit.formats.callarguments import CallArguments
 from agentkit.formats.format import NestedTags
 from agentkit.formats.kind import STRINGS_AS_MEANT, PartKind, Writing
 from agentkit.formats.reader import Damage, Delimiter, Reader, Search, Wait, literal, may_begin
-from agentkit.formats.valueends import pieces
+from agentkit.formats.valueends import markup_search
 from agentkit.schemas import walk
 from agentkit.schemas.typed import values
 
@@ -37,7 +37,7 @@ class _Node:
 
 
 def read_nested_tags(r: Reader, call: CallReader, part: NestedTags) -> Wait:
-    """Elements up to the literal that closes the call, which stays."""
+    """Read elements up to the literal that closes the call, which stays."""
     end, token, stops = literal(str(call.shape.call[-1]).strip()), literal(part.token), _stops(part.token)
     stack = [_Node("")]
     while True:
@@ -51,7 +51,7 @@ def read_nested_tags(r: Reader, call: CallReader, part: NestedTags) -> Wait:
         r.at = found.end()
         yield from _tag(r, stack)
     start = r.mark + call.lead.size
-    source = _Source(r.text(start, r.offset), start, call.arguments, r.repairs, pieces((part.token,)))
+    source = _Source(r.text(start, r.offset), start, call.arguments, r.repairs, markup_search((part.token,)))
     if not stack[0].children:
         call.refuse_none(r)
     for node in stack[0].children:
@@ -64,9 +64,8 @@ def _stops(token: str) -> Search:
 
 
 def _tag(r: Reader, stack: list[_Node]) -> Wait:
-    """A tag after its token."""
     if (tag := (yield from r.sees(_TAG))) is None:
-        raise lacking(r, "a tag", "invalid_arguments")
+        raise missing_error(r, "a tag", "invalid_arguments")
     r.at = tag.end()
     if not tag["slash"]:
         stack.append(_Node(tag["name"]))
@@ -81,17 +80,17 @@ def _tag(r: Reader, stack: list[_Node]) -> Wait:
 
 
 def _text(r: Reader, call: CallReader, part: NestedTags, stack: list[_Node], stops: Search) -> Wait:
-    """The text of an element, up to where the next token may start."""
+    """Read the text of an element, up to a possible next token."""
     start = r.offset
     if r.at < len(r.buf):
         if len(stack) == 1:
             raise Damage("invalid_arguments", f"expected {part.token}<parameter>", start, got=True)
         found = stops(r.buf, r.at + 1)  # this is not a token
-        r.tell(found.start() if found else len(r.buf), call.index, stack[1].name)
+        r.emit_argument(found.start() if found else len(r.buf), call.index, stack[1].name)
     if r.at >= len(r.buf):
         if r.ended:
-            raise lacking(r, f"the end of the call of {call.name!r}")
-        r.heat(stops, None, call.index, stack[1].name)
+            raise missing_error(r, f"the end of the call of {call.name!r}")
+        r.set_fast_path(stops, None, call.index, stack[1].name)
         yield
     if r.offset > start:
         spans = stack[-1].spans
@@ -102,14 +101,14 @@ def _text(r: Reader, call: CallReader, part: NestedTags, stack: list[_Node], sto
 class _Source:
     """The call's text, the offset at which it starts, its arguments so far, and the repairs that may be made.
 
-    `piece` finds a piece of the token before a tag.
+    `find_markup` finds a fragment of the token before a tag.
     """
 
     raw: str
     mark: int
     arguments: CallArguments
     allowed: frozenset[str]
-    piece: Search
+    find_markup: Search
 
 
 def _value(node: _Node, source: _Source, schema: walk.Schema, root: walk.Schema) -> Any:
@@ -119,7 +118,7 @@ def _value(node: _Node, source: _Source, schema: walk.Schema, root: walk.Schema)
         text = "".join([raw[a - mark : b - mark] for a, b in node.spans])
         if not text.strip() and plain and not values.accepts(text, schema, root):
             return [] if plain["type"] == "array" else {}
-        if found := source.piece(text):
+        if found := source.find_markup(text):
             message = f"<{node.name}> contains {found[0]!r}, a piece of what precedes tags"
             raise Damage("ambiguous_call", message, node.spans[0][0])
         return source.arguments.read(text, schema, root, source.allowed, nulls=True)
@@ -147,21 +146,21 @@ def _value(node: _Node, source: _Source, schema: walk.Schema, root: walk.Schema)
 
 
 def write_nested_tags(w: Writing, part: NestedTags) -> str:
-    """One element per argument, objects and arrays as far as the schema declares them."""
-    return "".join(_nested(part, k, v, *w.schema(k)) for k, v in w.call.arguments.items())
+    """Write one element per argument, objects and arrays as far as the schema declares them."""
+    return "".join(_element(part, k, v, *w.schema(k)) for k, v in w.call.arguments.items())
 
 
-def _nested(part: NestedTags, name: str, value: Any, schema: walk.Schema, root: walk.Schema) -> str:
+def _element(part: NestedTags, name: str, value: Any, schema: walk.Schema, root: walk.Schema) -> str:
     plain = next((s for s in walk.alternatives(schema, root) if s.get("type") in ("array", "object")), {})
     if isinstance(value, Mapping) and value:
         inner = plain.get("properties", {})
-        body = "".join(_nested(part, k, v, inner.get(k, {}), root) for k, v in value.items())
+        body = "".join(_element(part, k, v, inner.get(k, {}), root) for k, v in value.items())
     elif isinstance(value, list) and value and plain.get("type") == "array":
         items = plain.get("items")
-        body = "".join(_nested(part, part.item, v, items if isinstance(items, Mapping) else {}, root) for v in value)
+        body = "".join(_element(part, part.item, v, items if isinstance(items, Mapping) else {}, root) for v in value)
     else:
         body = values.write(value, schema, root, nulls=True)
-        if found := pieces((part.token,))(body):
+        if found := markup_search((part.token,))(body):
             raise FormatError(f"{name!r} contains {found[0]!r}, a piece of what precedes tags in this format")
     return f"{part.token}<{name}>{body}{part.token}</{name}>"
 

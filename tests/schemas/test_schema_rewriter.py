@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from agentkit.schemas.dialects import ANTHROPIC, OPENAI, SILENT, XGRAMMAR, Dialect
-from agentkit.schemas.rewriting import constrained_schema, engine_schema, strict_schema
-from agentkit.schemas.walk import ANNOTATIONS, changed
+from agentkit.schemas.schema_rewriter import constrained_schema, engine_schema, strict_schema
+from agentkit.schemas.walk import ANNOTATIONS, map_schemas
 
 SCALARS = st.sampled_from([1, 2.5, "a", True, None])
 ASIDE = {
@@ -56,7 +56,7 @@ def inside(schema: Any) -> Iterator[dict[str, Any]]:
         yield schema
         found: list[Any] = []
         for keyword, value in schema.items():
-            changed(keyword, value, lambda inner, _: found.append(inner))
+            map_schemas(keyword, value, lambda inner, _: found.append(inner))
         for inner in found:
             yield from inside(inner)
 

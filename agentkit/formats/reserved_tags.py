@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from agentkit.errors import FormatError
 from agentkit.formats.format import Format, ToolElement
-from agentkit.formats.tags import folded, tag_of
+from agentkit.formats.tags import fold_name, tag_of
 from agentkit.toolspec import ToolSpec
 
 _REMEDY = "or use a format in which tools have no tags of their own, such as 'hermes'"
@@ -27,7 +27,7 @@ def refuse_reserved(format: Format, tools: Sequence[ToolSpec]) -> None:
 
 
 def refuse_unread(formats: Sequence[Format], tools: Sequence[ToolSpec]) -> None:
-    """The same for the formats that are read; of several, any other may be the one of the calls."""
+    """Refuse tools as `refuse_reserved` does, if only one format is read; of several, another may read the calls."""
     if len(formats) == 1:
         refuse_reserved(formats[0], tools)
 
@@ -44,7 +44,7 @@ def _refuse(format: Format, tags: Sequence[tuple[str, str]]) -> None:
             )
     own = _own(format)
     for _, tag in tags:
-        if (found := own.get(folded(tag))) is not None:
+        if (found := own.get(fold_name(tag))) is not None:
             raise FormatError(
                 f"format {format.name!r} cannot offer a tool with the tag <{tag}>: it reads <{found[0]}> as the start "
                 f"of {found[1]}, so no call of it would run. Give the tool another name, such as {tag + '_tool'!r}, "
@@ -53,7 +53,7 @@ def _refuse(format: Format, tags: Sequence[tuple[str, str]]) -> None:
 
 
 def _own(format: Format) -> dict[str, tuple[str, str]]:
-    """Each tag that the format uses between calls, and for what, by the tag as it is compared."""
+    """Return the tags that the format uses between calls, each with its use, by the normalized tag."""
     uses = [(opened, "thinking") for opened, _ in format.thinking]
     uses += [(opened, "an answer") for opened, _ in format.answer] + [(text, "markup") for text in format.markup]
-    return {folded(tag): (tag, what) for text, what in uses if (tag := tag_of(text))}
+    return {fold_name(tag): (tag, what) for text, what in uses if (tag := tag_of(text))}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from agentkit.schemas.dialects import EARLY_VERL, HINTS, VERL, Dialect
-from agentkit.schemas.folding import folded_schema, with_plain_root
+from agentkit.schemas.schema_reducer import reduced_schema, with_plain_root
 
 ANY = ["string", "number", "boolean", "array", "object", "null"]
 P: dict[str, Any] = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
@@ -59,12 +59,12 @@ P: dict[str, Any] = {"type": "object", "properties": {"x": {"type": "integer"}},
 )
 def test_verl_keeps_type_enum_and_description_and_reads_the_rest_there(schema: Any, folded: Any) -> None:
     whole = {"type": "object", "properties": {"a": schema}, "$defs": {"P": P}}
-    assert folded_schema(whole, VERL)[0]["properties"]["a"] == folded
+    assert reduced_schema(whole, VERL)[0]["properties"]["a"] == folded
 
 
 def test_hints_say_what_a_list_holds() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}, "minItems": 1}}}
-    out, losses = folded_schema(schema, HINTS)
+    out, losses = reduced_schema(schema, HINTS)
     assert out["properties"]["a"] == {
         "type": "array",
         "items": {"type": "string"},
@@ -75,7 +75,7 @@ def test_hints_say_what_a_list_holds() -> None:
 
 def test_early_verl_has_one_type_and_enums_of_strings() -> None:
     schema = {"type": "object", "properties": {"a": {"type": ["string", "null"]}, "b": {"enum": [1, 2]}}}
-    assert folded_schema(schema, EARLY_VERL)[0]["properties"] == {
+    assert reduced_schema(schema, EARLY_VERL)[0]["properties"] == {
         "a": {"type": "string"},
         "b": {"type": "integer", "description": "One of [1, 2]"},
     }
@@ -84,7 +84,7 @@ def test_early_verl_has_one_type_and_enums_of_strings() -> None:
 def test_a_schema_that_contains_itself_is_told_to_one_level() -> None:
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
     whole = {"type": "object", "properties": {"a": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": node}}
-    out, losses = folded_schema(whole, VERL)
+    out, losses = reduced_schema(whole, VERL)
     assert "$ref" not in json.dumps(out)
     assert "/a: it contains itself: told to one level only" in map(str, losses)
 
@@ -131,14 +131,14 @@ def test_only_what_the_dialect_knows_is_left(schema: Any, dialect: Dialect) -> N
         if "items" in node:
             check(node["items"])
 
-    out, _ = folded_schema({"type": "object", "properties": {"a": schema}, "$defs": {"P": P}}, dialect)
+    out, _ = reduced_schema({"type": "object", "properties": {"a": schema}, "$defs": {"P": P}}, dialect)
     check(out["properties"]["a"])
 
 
 @given(schemas, values, st.sampled_from([VERL, HINTS]))
 def test_what_was_allowed_is_allowed(schema: Any, value: Any, dialect: Dialect) -> None:
     whole = {"type": "object", "properties": {"a": schema}, "$defs": {"P": P}}
-    out, _ = folded_schema(whole, dialect)
+    out, _ = reduced_schema(whole, dialect)
     if Draft202012Validator(whole).is_valid({"a": value}):
         assert Draft202012Validator(out).is_valid({"a": value})
 
@@ -147,14 +147,14 @@ def test_what_was_allowed_is_allowed(schema: Any, value: Any, dialect: Dialect) 
 @example({"anyOf": [{"enum": ["x", "y"]}, {"const": 1}]}, VERL)
 @example({"anyOf": [{"type": "array", "items": {"type": "integer"}}] * 2}, VERL)
 def test_folding_twice_is_folding_once(schema: Any, dialect: Dialect) -> None:
-    once, _ = folded_schema({"type": "object", "properties": {"a": schema}, "$defs": {"P": P}}, dialect)
-    assert folded_schema(once, dialect) == (once, ())
+    once, _ = reduced_schema({"type": "object", "properties": {"a": schema}, "$defs": {"P": P}}, dialect)
+    assert reduced_schema(once, dialect) == (once, ())
 
 
 @given(schemas, values, st.sampled_from([VERL, HINTS]))
 def test_what_the_result_allows_beyond_the_schema_is_reported(schema: Any, value: Any, dialect: Dialect) -> None:
     whole = {"type": "object", "properties": {"a": schema}, "$defs": {"P": P}}
-    out, losses = folded_schema(whole, dialect)
+    out, losses = reduced_schema(whole, dialect)
     if Draft202012Validator(out).is_valid({"a": value}) and not Draft202012Validator(whole).is_valid({"a": value}):
         assert losses
 
