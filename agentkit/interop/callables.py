@@ -91,7 +91,7 @@ def docstring(description: str, parameters: Mapping[str, Any]) -> str:
 
 
 def sent(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """What the model sent: without the Nones that stand for parameters that it left out."""
+    """Return the arguments without the Nones that stand for parameters that the model left out."""
     return {
         name: value
         for name, value in arguments.items()
@@ -100,5 +100,5 @@ def sent(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[st
 
 
 def _meant(schema: Mapping[str, Any] | None, required: bool) -> bool:
-    """Whether a None is a value of the parameter."""
+    """Return True if None is a value of the parameter."""
     return schema is None or required or _nullable(schema)

@@ -111,7 +111,7 @@ def parameters_for(peer: Peer, spec: ToolSpec) -> tuple[dict[str, Any], tuple[st
 
 
 def reported(peer: Peer, spec: ToolSpec) -> dict[str, Any]:
-    """The same schema; what it loses is logged, once for each peer and tool."""
+    """Return the tool's schema as the peer takes it; losses are logged, once for each peer and tool."""
     parameters, losses = parameters_for(peer, spec)
     if losses:
         _warn(peer.name, spec.name, losses)
@@ -124,7 +124,7 @@ def _warn(peer: str, tool: str, losses: tuple[str, ...]) -> None:
 
 
 def export_report(tools: Any, peer: str) -> dict[str, tuple[str, ...]]:
-    """What a peer cannot express of tools' schemas, so that the model reads it in descriptions; empty if nothing.
+    """Return, by tool, the rules of schemas that a peer cannot express; the model reads them in descriptions.
 
     Args:
         tools: what `ToolRegistry` accepts: one tool, or a list.

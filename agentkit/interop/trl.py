@@ -146,7 +146,7 @@ def _get_reward(self: Any) -> float:
 
 
 def _told(answer: Answered) -> Any:
-    """What the model reads: text, or content blocks if there are images."""
+    """Return the answer as text, or as content blocks if there are images."""
     if not any(isinstance(part, ImagePart) for part in answer.parts):
         return answer.text
     return [

@@ -1,4 +1,4 @@
-"""What all trajectories of a rollout share, and what has happened in one of them so far. Values; runs nothing."""
+"""The settings that all trajectories of a rollout share, and the state of one trajectory. Values; runs nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LOG: Final = logging.getLogger("agentkit.rollout")
 
 @dataclass(frozen=True, slots=True)
 class RolloutSetup:
-    """What all trajectories of a rollout share.
+    """The settings that all trajectories of a rollout share.
 
     Args:
         sources: the tools.
@@ -74,7 +74,7 @@ class RolloutSetup:
 
 @dataclass(slots=True)
 class SoFar:
-    """What has happened in a trajectory.
+    """The state of a trajectory.
 
     Args:
         messages: the conversation.

@@ -126,7 +126,7 @@ class Compaction:
 
 
 class CompactionPlan(NamedTuple):
-    """What is to be removed.
+    """The entries and tool outputs that a compaction removes.
 
     Attributes:
         tokens: the tokens of the conversation after it.
@@ -154,7 +154,7 @@ class _Step(NamedTuple):
 def plan(
     log: Log, policy: Compaction, tokens: int, *, summary: bool = True, readable: bool = True
 ) -> CompactionPlan | None:
-    """What to remove from a conversation to reduce it to the policy's target; None to leave it unchanged.
+    """Choose what a compaction removes to reach the policy's target; None to leave the conversation unchanged.
 
     The plan is the gentlest step that reaches the target; if none does, the gentlest one that gets below the threshold;
     if none does, the one that frees the most.

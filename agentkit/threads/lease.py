@@ -53,7 +53,7 @@ class HeldLease:
         return self._lease.fence
 
     def holds(self, thread_id: str, fence: int) -> bool:
-        """Whether it is this lease, or may be about to become it, on an event loop that is still open."""
+        """Return True if this lease has that fence, or is being acquired, on an event loop that is still open."""
         if thread_id != self._thread_id or self._loop is None or self._loop.is_closed():
             return False
         return self._taking or (self._lease is not None and self._lease.fence == fence)

@@ -55,7 +55,7 @@ class ModelView:
 
     @property
     def answerable(self) -> bool:
-        """Whether there is a message that could be answered."""
+        """True if the conversation has a user message."""
         return any(isinstance(message, UserMessage) for message in self.messages)
 
     # -------------------------------------------------------------- its content
@@ -95,9 +95,9 @@ class ModelView:
         return tuple(self._whole)
 
     def heard(self) -> Sequence[Message]:
-        """The same, with what the compactions of earlier runs removed, and all that was put into it instead.
+        """Return the conversation before all compactions, and the messages that these put into it.
 
-        What earlier runs compacted is decoded when needed.
+        The entries that earlier runs compacted are decoded when needed.
         """
         if self._past is not None:
             self._earlier, self._past = self._past.heard(), None

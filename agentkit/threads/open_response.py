@@ -86,11 +86,11 @@ class OpenResponse:
         return reopened
 
     def _is_edited(self, id: str) -> bool:
-        """Whether a person has changed the arguments of a reopened call."""
+        """Return True if a person has changed the arguments of a reopened call."""
         return id in self._reopened and bool(self._reopened[id].note.get("edited"))
 
     def _kept_note(self, id: str) -> Body:
-        """What of a call's note still counts when it waits for a person."""
+        """Return a reopened call's note without a person's decision."""
         return undecided(self._reopened[id]) if id in self._reopened else {}
 
     def _tool(self, name: str) -> BoundTool | None:
@@ -285,7 +285,7 @@ class OpenResponse:
         return Append(content, kind, calls=new) if self._partial.seq is None else Revise(seq, content, kind, new)
 
     def _answers(self, answer: ToolMessage) -> bool:
-        """Whether this is to be written as the answer to its call: not if the call stays as it is."""
+        """Return True if the answer is to be written to its call: not if the call stays as it is."""
         id = answer.call_id
         if id in self.stays and answer.error not in ("cancelled", "limit"):
             self.stays.discard(id)

@@ -1,4 +1,4 @@
-"""What to do with the calls that an interrupted run left open. Pure: a function of the log and of the tools' policies.
+"""Decide on the calls that an interrupted run left open. Pure: a function of the log and of the tools' policies.
 
 | the call is | then it is |
 |---|---|
@@ -43,7 +43,7 @@ _MOVED_ON = "not run: the user wrote again before this call started"
 
 @dataclass(slots=True)
 class Settlement:
-    """What to do, in this order.
+    """The steps that finish an interrupted run, in their order.
 
     Args:
         close: partial entries, now known to be all that exists of their responses.
@@ -115,7 +115,7 @@ def _tool(call: Call, registry: ToolRegistry) -> BoundTool | None:
 
 
 def _is_approved(call: Call, registry: ToolRegistry) -> bool:
-    """Whether it is still the call that was approved, of the same tool; a tool that is missing is refused elsewhere."""
+    """Return True if call and tool are those that were approved; a missing tool is refused elsewhere."""
     tool, seen = _tool(call, registry), call.body.get(TOOL)
     same = tool is None or seen is None or tool.digest == seen
     return call.status == "approved" and same and call.note.get("hash") == call_hash(call_from_json(call.body))
@@ -129,17 +129,17 @@ def _passed_over(call: Call) -> ToolMessage:
 
 
 def waits_inside(call: Call) -> bool:
-    """Whether a waiting call has started an agent, in whose thread calls wait."""
+    """Return True if a waiting call has started an agent in whose thread calls wait."""
     return call.status == "waiting" and bool(call.note.get("inside"))
 
 
 def may_go_on(call: Call) -> bool:
-    """Whether a person approved it, or may have decided on what waits inside it."""
+    """Return True if a person approved the call, or may have decided on the calls that wait inside it."""
     return "hash" in call.note or bool(call.note.get("inside"))
 
 
 def may_have_run(call: Call) -> bool:
-    """Whether its tool may have taken a step, in any of its attempts."""
+    """Return True if any attempt of the call may have had an effect."""
     return call.attempts > 0 and (call.status == "started" or not call.note.get("untouched"))
 
 
@@ -156,7 +156,7 @@ def waiting(log: Log) -> list[Call]:
 
 
 def has_open(log: Log) -> bool:
-    """Whether a later run has calls to act on, or to leave waiting."""
+    """Return True if a later run has calls to act on, or to leave waiting."""
     last_said = _last_said(log)
     return any(call.status != "answered" and (call.seq >= last_said or call.status == "started") for call in log.calls)
 

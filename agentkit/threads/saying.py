@@ -1,4 +1,4 @@
-"""What is said in a thread: the message is stored before anything else, and a stored answer is not asked for again.
+"""A user's message to a thread: it is stored before anything else, and a stored answer is not asked for again.
 
 Runs nothing, and writes nothing but the message.
 """

@@ -49,7 +49,7 @@ _ANSWERING: Final[Bounds] = {
 
 
 class _Options(ThreadRunOptions[Any], total=False):
-    """What `run_thread` and `run_agent` take by name."""
+    """The keyword arguments of `run_thread` and `run_agent`."""
 
     temporary_message: Any
     compaction: Any

@@ -78,7 +78,7 @@ class ThreadContent(NamedTuple):
 
     @property
     def compacted(self) -> bool:
-        """Whether there is a compaction in it."""
+        """True if the thread has a compaction."""
         return self.settled.whole is not None or _has_compaction(self.rest.entries)
 
     def ids(self) -> set[str]:
@@ -92,7 +92,7 @@ class ThreadContent(NamedTuple):
 
 
 def advanced(content: ThreadContent, *, least: int = SHORTEST) -> ThreadContent:
-    """The same content, with as much of it as possible in the settled part.
+    """Return the content with the longest possible settled part.
 
     Args:
         content: no compaction is in its rest, unless it has no settled part.
@@ -148,7 +148,7 @@ def _messages(log: Log, limit: int) -> Iterator[Entry]:
 
 
 def _may_be_omitted(entry: Entry) -> bool:
-    """Whether it depends on what follows if a response is part of the conversation."""
+    """Return True if a response without calls is incomplete: the next one replaces it."""
     return is_broken_off(entry) and not any(part["type"] == "call" for part in entry.body["message"]["content"])
 
 

@@ -38,7 +38,7 @@ class Shrinking:
         return policy if policy is not None and tokens >= max(self._due, policy.threshold_tokens) else None
 
     def refused(self, tokens: int) -> Compaction | None:
-        """The same for one that its provider refused as too long; None if that is not possible."""
+        """Return how to shorten a conversation that its provider refused as too long; None if that is not possible."""
         return None if self.policy is None else tighter(self.policy, tokens)
 
     async def compacted(self, log: Log, policy: Compaction, tokens: int) -> dict[str, Any] | None:

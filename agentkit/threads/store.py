@@ -1,4 +1,4 @@
-"""What a store keeps of a thread, and what it guarantees. Knows no message, no tool and no model: a body is JSON.
+"""The interface of a store and its guarantees. Knows no message, no tool and no model: a body is JSON.
 
 A thread is a sequence of entries, and of the calls that belong to an entry. All changes are made in one transaction
 (`commit`), either all of them or none. A run on a thread holds its lease; the lease's fence, a number that increases

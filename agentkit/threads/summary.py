@@ -108,7 +108,7 @@ async def compacted(
 
 
 def _is_cancelled() -> bool:
-    """Whether the current task is cancelled, and not only something that it waits for."""
+    """Return True if the current task itself is cancelled, not only a task that it waits for."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
@@ -177,7 +177,7 @@ def _noted(chosen: CompactionPlan, policy: Compaction) -> str | None:
 
 
 def _transcript(dropped: Sequence[Said], policy: Compaction) -> Iterator[str]:
-    """What is dropped, message by message; tool outputs shortened, each text at most an eighth of the window."""
+    """Yield the dropped messages as text; tool outputs shortened, each text at most an eighth of the window."""
     for said in dropped:
         if said.entry is None:
             continue

@@ -114,14 +114,14 @@ class ThreadJournal:
 
     @property
     def rendered(self) -> Rendered:
-        """What was made of the conversation for requests."""
+        """The cache of the conversation as it was rendered for requests."""
         return self._view.rendered
 
     left_open = LeftOpen()  # the thread itself keeps what waits
 
     @property
     def settled(self) -> bool:
-        """Whether the response and all its answers are in the store."""
+        """True if the response and all its answers are in the store."""
         return self._open.complete
 
     # -------------------------------------------------------------- the beginning
@@ -227,7 +227,7 @@ class ThreadJournal:
         return self._view.messages
 
     async def news(self) -> bool:
-        """Whether anyone else added a message since the last request."""
+        """Return True if anyone else added a message since the last request."""
         log = await read_log(self._store, self.thread_id, after=self._places.sent)
         return bool(self._places.others(log))
 
@@ -331,7 +331,7 @@ class ThreadJournal:
         (self._open.inside.add if inside else self._open.inside.discard)(call_id)
 
     async def has_open_calls(self) -> bool:
-        """Whether the thread has a call that a later run of it would run, or leave waiting."""
+        """Return True if a later run of the thread has calls to act on, or to leave waiting."""
         return has_open(await self._known.changeable(self.thread_id))
 
     async def close(self) -> None:

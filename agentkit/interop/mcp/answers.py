@@ -48,7 +48,7 @@ def mended(result: Mapping[str, Any], version: str) -> dict[str, Any]:
 
 
 def fits(base: Mapping[str, Any], changes: Mapping[str, Any], version: str) -> bool:
-    """Whether the SDK accepts a result: `base` with some of its keys changed."""
+    """Return True if the SDK accepts a result: `base` with some of its keys changed."""
     from mcp_types.methods import parse_server_result
 
     try:

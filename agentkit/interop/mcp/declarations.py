@@ -73,7 +73,7 @@ def local_name(declared: str, prefix: str) -> str:
 
 
 def is_literal(declared: str) -> bool:
-    """Whether `local_name` only puts the prefix before a name."""
+    """Return True if `local_name` only puts the prefix before a name."""
     return local_name(declared, "") == declared
 
 

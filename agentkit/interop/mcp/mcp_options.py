@@ -75,7 +75,7 @@ class MCPKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class MCPOptions:
-    """The same settings with their defaults.
+    """The settings of an MCP server with their defaults.
 
     Raises:
         ConfigError: a value is wrong.

@@ -1,4 +1,4 @@
-"""What a server sends, before the official SDK sees it: one bad tool costs that tool, not the list.
+"""Filter a server's messages before the official SDK sees them: one bad tool costs that tool, not the list.
 
 The SDK refuses a whole list for one malformed tool, and a whole result for one item of an unknown type. It takes the
 error code -32000, which many servers send for any fault, for its own notice that the connection was closed.
@@ -40,7 +40,7 @@ async def screened(streams: Any, unfit: Unfit) -> AsyncIterator[tuple[Any, Any]]
 
 @dataclass(slots=True)
 class UnderWay:
-    """What a client has asked a server for: the ids of calls without an answer, and how many tools it has listed."""
+    """A client's open requests: the ids of calls without an answer, and how many tools the server has listed."""
 
     calls: set[Any] = field(default_factory=set)
     listed: int = 0
@@ -139,7 +139,7 @@ class Screened(EnteredAsync):
                 message.result["tools"] = [_read(tool) for tool in tools if self._fits(_read(tool))]
 
     def _fits(self, tool: object) -> bool:
-        """Whether the SDK accepts it."""
+        """Return True if the SDK accepts the tool."""
         from mcp_types.methods import validate_server_result
 
         self._under_way.listed += 1

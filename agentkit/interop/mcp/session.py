@@ -274,7 +274,7 @@ class Session:
         return result
 
     async def _judged(self, error: Any, connection: Connection) -> CallFailed:
-        """What an error answer means for the session and for the call."""
+        """Return the failure of a call that an error answered; a lost connection is retired."""
         from mcp_types import CONNECTION_CLOSED
 
         if error.code in (CONNECTION_CLOSED, LOST):

@@ -213,7 +213,7 @@ def _behind_anchors(way: Spelling, anchors: Iterable[Spelling]) -> Iterator[str]
 
 
 def _ends(way: Spelling, body: FormatPart, closes: list[str], behind: list[str]) -> tuple[str, ...]:
-    """What follows a body. If a body determines its own end, further closings are control tokens."""
+    """Return the closings that follow a body; if it determines its own end, further ones are control tokens."""
     if not isinstance(body, Pairs):
         return tuple(closes[:1])
     if len(closes) != 1:

@@ -52,7 +52,7 @@ def light_environment(ray: Any, own: Mapping[str, Any]) -> dict[str, Any] | None
 
 
 class _Hosting:
-    """What runs in the actor: builds the work there, so that nothing but its recipe is pickled."""
+    """The code in the actor: it builds the work there, so that nothing but its recipe is pickled."""
 
     def __init__(self, build: Callable[[], HostWork], linger: float) -> None:
         self._build, self._linger = build, linger
@@ -106,7 +106,7 @@ class HostActor:
 
     @property
     def alive(self) -> bool:
-        """Whether it is not known to be dead."""
+        """True unless the actor is known to be dead."""
         return self.client.lost is None
 
     async def _send(self, orders: list[tuple[int, Any]], dropped: list[int]) -> list[OrderAnswer]:

@@ -78,7 +78,7 @@ def _to_bytes(record: TrajectoryRecord) -> bytes:
 
 
 class RayRollout(EnteredAsync):
-    """The same rollout, on several processes or machines.
+    """A `Rollout` on several processes or machines.
 
     Tools live where the trajectory is rolled out, so a call costs what it costs without Ray. A worker that dies costs
     its own trajectories only: each is tried again on another, up to `retries` times, then recorded with the end `lost`.

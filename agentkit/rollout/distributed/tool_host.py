@@ -22,7 +22,7 @@ PLAIN: Final = (str, int, float, bool, type(None), dict, list)
 
 
 class ToolOrder(NamedTuple):
-    """What a trajectory asks of its instance: `create`, `call`, `calc_reward` or `release`.
+    """A trajectory's request to its instance: `create`, `call`, `calc_reward` or `release`.
 
     Args:
         phase: one of these.

@@ -1,4 +1,4 @@
-"""What a rollout was like, tool by tool, in little memory: it holds no record, and no list that grows with the records.
+"""Figures of a rollout by tool, in little memory: no record is kept, and no list that grows with the records.
 
 Counts and sums are exact; times and rewards are kept as a `Distribution`. Two `Measures`, such as those of two workers,
 can be merged. The same figures are given under three kinds of names:
@@ -196,7 +196,7 @@ class Measures:
 
     @property
     def own_tokens(self) -> Distribution:
-        """Those of them that the policy wrote itself."""
+        """Tokens after the prompt that the policy wrote itself."""
         return self._tokens[1]
 
     @property
@@ -319,7 +319,7 @@ def waiting_of(record: TrajectoryRecord) -> float:
 
 
 def verl_fields(record: TrajectoryRecord) -> dict[str, Any]:
-    """What verl's agent loop reports of one trajectory, under verl's names."""
+    """Return the fields that verl's agent loop reports of one trajectory, under verl's names."""
     return {
         "num_turns": turns_of(record),
         "metrics": {"generate_sequences": record.generating, "tool_calls": waiting_of(record)},

@@ -1,4 +1,4 @@
-"""What is kept of a trajectory: frozen values. Their JSON is in `record_json`, their file in `record_file`."""
+"""The record of a trajectory: frozen values. Their JSON is in `record_json`, their file in `record_file`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class CallRecord:
 
 @dataclass(frozen=True, slots=True)
 class TokenRecord:
-    """What the policy saw and wrote, token by token. `response_*` have one entry for each token after the prompt.
+    """A trajectory's tokens. `response_*` have one entry for each token after the prompt.
 
     Args:
         prompt_ids: the first prompt.
@@ -104,5 +104,5 @@ class TrajectoryRecord:
 
     @property
     def failed(self) -> bool:
-        """Whether it ended by no outcome: `cancelled`, `policy_error`, `tool_error`, `rollout_error` or `lost`."""
+        """True if it ended without an outcome: `cancelled`, `policy_error`, `tool_error`, `rollout_error` or `lost`."""
         return self.end in ERROR_ENDS

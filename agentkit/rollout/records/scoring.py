@@ -1,4 +1,4 @@
-"""What a trajectory is worth: its rewards, checked, and added up. Pure."""
+"""A trajectory's rewards, checked and added up. Pure."""
 
 from __future__ import annotations
 

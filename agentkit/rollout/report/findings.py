@@ -1,4 +1,4 @@
-"""What a report shows of a rollout, gathered record by record in little memory. Draws nothing."""
+"""The content of a rollout's report, gathered record by record in little memory. Draws nothing."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class Findings:
 
 
 def findings(records: Iterable[TrajectoryRecord]) -> Findings:
-    """What is in these records."""
+    """Return the findings of all records."""
     found = Findings()
     for record in records:
         found.add(record)
@@ -201,7 +201,7 @@ def _message(message: Message) -> ShownMessage:
 
 
 def _is_blank(part: object) -> bool:
-    """Whether nothing is there to be seen."""
+    """Return True if a part has no visible text."""
     return isinstance(part, (TextPart, MarkupPart)) and not part.text.strip()
 
 

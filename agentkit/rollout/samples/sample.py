@@ -14,7 +14,7 @@ from agentkit.messages import Message
 @takes()
 @dataclass(frozen=True, slots=True)
 class ToolKwargs:
-    """What one tool is told about a sample, by phase: the keys of verl's `tools_kwargs` entries, without `_kwargs`.
+    """A sample's arguments for one tool, by phase: the keys of verl's `tools_kwargs` entries, without `_kwargs`.
 
     Args:
         create: keyword arguments of its `create`; of its constructor if it has no `create`.

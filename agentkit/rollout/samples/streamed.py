@@ -1,4 +1,4 @@
-"""What a rollout is asked to run: samples with ids of their own, how often, and without which. Pure."""
+"""A rollout's samples as a stream: each with its own id, repeated, without those already done. Pure."""
 
 from __future__ import annotations
 

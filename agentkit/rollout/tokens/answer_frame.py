@@ -1,4 +1,4 @@
-"""What a chat template writes between two turns, with places for what the answers contain. Pure text; no tokenizer.
+"""A chat template's text between two turns, with slots for the answers. Pure text; no tokenizer.
 
 It is read off a rendering of an invented conversation, in which every name, id and content is a word that occurs
 nowhere else.
@@ -45,7 +45,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class AnswerFrame:
-    """What follows the model's last word.
+    """The template's text after a turn of the model's.
 
     Args:
         end: the token that ends its turn.

@@ -1,4 +1,4 @@
-"""What a tokenizer's chat template writes before a trajectory's first turn, and between two turns.
+"""A tokenizer's chat template: its text before a trajectory's first turn, and between two turns.
 
 Knows a tokenizer and a text format. Renders no turn of the model's: what it wrote stays as it wrote it.
 """
@@ -118,9 +118,9 @@ class ChatTemplate:
         return self.encoder.plain(self._text_of_prompt(messages, chosen))
 
     def opens_thinking(self, ids: Sequence[int]) -> bool:
-        """Whether a prompt ends by opening thinking, as those of DeepSeek R1 and Qwen 3.5 do.
+        """Return True if a prompt ends by opening thinking, as those of DeepSeek R1 and Qwen 3.5 do.
 
-        What the model writes next is thought, up to the end of that: no call in it counts.
+        The model's text up to the end of thinking is thought: no call in it counts.
         """
         opener = opener_of(self._format)
         return opener is not None and self.encoder.decode(ids[-_OPENING:]).rstrip().endswith(opener)
@@ -243,7 +243,7 @@ class ChatTemplate:
         )
 
     def _is_native(self) -> bool:
-        """Whether the template shows tools, and its own calls are in the format, and it writes results."""
+        """Return True if the template shows tools, writes its calls in the format, and writes results."""
         if not self.tools:
             return self._format is None or self._writes_calls(self._format)
         self.native = True  # while it is tried
@@ -257,7 +257,7 @@ class ChatTemplate:
         return shown.count(named) > plain.count(named) and (self._format is None or self._writes_calls(self._format))
 
     def _writes_calls(self, format: Format) -> bool:
-        """Whether the template's own calls are in this format."""
+        """Return True if the template writes its calls in this format."""
         for wording in wordings(("tool",), earlier=False):
             try:
                 text = self._render(wording.called("probe", "word", "apple"), [])
@@ -269,7 +269,7 @@ class ChatTemplate:
         return False
 
     def _check_frames(self) -> None:
-        """What follows a turn must not depend on what came before it, or it could not be appended."""
+        """Check that the text after a turn does not depend on earlier turns: else it could not be appended."""
         role: Role = "tool" if self.native and self.tools else "user"
         first, later = self._new_frame((role,)), self._new_frame((role,), earlier=True)
         if first.shape != later.shape:
@@ -280,7 +280,7 @@ class ChatTemplate:
 
     @property
     def rewrites(self) -> tuple[str, ...]:
-        """What the template would change in earlier turns if it rendered the conversation again, in words.
+        """The changes, in words, that the template would make in earlier turns if it rendered the conversation again.
 
         A rollout never does, so that the model keeps reading what it wrote. A server that is sent messages instead of
         token ids does: there the model reads another text than it was trained on.
@@ -319,7 +319,7 @@ NO_PICTURES: Final = (
 
 
 def has_image(message: Message) -> bool:
-    """Whether there is a picture in a message."""
+    """Return True if a message has an image."""
     return any(isinstance(part, ImagePart) for part in getattr(message, "content", ()))
 
 

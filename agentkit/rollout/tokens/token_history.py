@@ -70,7 +70,7 @@ class TokenHistory:
 
     @property
     def thinking(self) -> bool:
-        """Whether the last turn began inside thinking, because the template opens it: `<think>` ends its prompt."""
+        """True if the last turn began inside thinking, because the template opens it: `<think>` ends its prompt."""
         return self._thinking
 
     def wrote(self, generation: Generation) -> str:

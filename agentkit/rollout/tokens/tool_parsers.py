@@ -166,10 +166,10 @@ class ToolParser:
     def extract(
         self, text: str, tools: Sequence[Any] | None = None, *, thinking: bool | None = None
     ) -> tuple[str, list[FunctionCall]]:
-        """The same for a text.
+        """Return a text without its calls, and the calls.
 
-        Where `thinking` is None, a response began inside thinking if the end of that stands in it as an end, without a
-        beginning. Not where it is a word of a sentence or quoted, nor where the chat template never opens thinking.
+        Where `thinking` is None, a response began inside thinking if it has the end of thinking without a beginning,
+        not as a word of a sentence or quoted, unless the chat template never opens thinking.
         """
         specs = self.tools if tools is None else as_specs(tools)
         events = events_of(text, self.format, specs, thinking=thinking, can_open=lambda: self._can_open)
@@ -177,7 +177,7 @@ class ToolParser:
 
     @cached_property
     def _can_open(self) -> bool | None:
-        """Whether prompts can open thinking; None without a chat template to ask."""
+        """True if prompts can open thinking; None without a chat template."""
         return can_open(self.tokenizer, self.format)
 
     def text(self, ids: Sequence[int]) -> str:

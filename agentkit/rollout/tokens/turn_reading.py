@@ -134,7 +134,7 @@ def _marked(said: str, format: Format) -> str | None:
 
 @cache
 def _marks(format: Format) -> tuple[tuple[str, str], ...]:
-    """What begins and what ends each of a format's shapes; empty where that depends on the call."""
+    """Return the opening and closing of each of a format's shapes; empty where they depend on the call."""
     ends = ((s.opening, s.section.close if s.section is not None else s.call[-1]) for s in format.shapes)
     return tuple((_literal(opening), _literal(closing)) for opening, closing in ends)
 

@@ -106,7 +106,7 @@ def _levels(body: Body) -> int:
 
 
 def _has_text_keys(body: Body) -> bool:
-    """Whether every key in a body without cycles is a string."""
+    """Return True if every key in a body without cycles is a string."""
     waiting: list[object] = [body]
     for value in waiting:
         if isinstance(value, Mapping):

@@ -98,7 +98,7 @@ class Operations:
     # the tables
 
     def ready(self, reads: bool = False) -> Steps[bool]:
-        """Whether the tables exist, in the current version. With `reads`, any table of another program is refused.
+        """Return True if the tables have the current version. With `reads`, any table of another program is refused.
 
         Raises:
             StoreError: they belong to a newer agentkit, or to another program.

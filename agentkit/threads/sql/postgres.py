@@ -231,7 +231,7 @@ class PoolThread:
         return rows
 
     def _is_lost(self, e: BaseException) -> bool:
-        """Whether an error means that the connection was lost or never made, and not that something was refused."""
+        """Return True if an error means that the connection was lost or never made; False if a request was refused."""
         d = self._driver
         refused = (d.QueryCanceledError, d.DataError, d.ClientConfigurationError)
         ended = (d.PostgresConnectionError, d.OperatorInterventionError)  # as reported by the server
@@ -240,7 +240,7 @@ class PoolThread:
         return isinstance(e, (*ended, *met, *unreachable)) and not isinstance(e, refused)
 
     def _was_there(self, e: BaseException) -> bool:
-        """Whether a lost connection had been made; one that is ended while it is made counts as made."""
+        """Return True if a lost connection had been made; one that ends while it is made counts as made."""
         d = self._driver
         ended = (d.AdminShutdownError, d.CrashShutdownError, d.DatabaseDroppedError)
         broken = (d.ConnectionDoesNotExistError, d.ConnectionFailureError, d.InterfaceError, d.InternalClientError)

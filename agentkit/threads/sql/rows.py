@@ -64,7 +64,7 @@ class Head:
 
     @property
     def held(self) -> bool:
-        """Whether the lease is held now.
+        """True if the lease is held now.
 
         A lease that ends later than its own length from now was acquired before the clock was set back: it would last
         for as long as that clock was wrong. It is void; a living holder soon renews it.

@@ -80,7 +80,7 @@ class DatabaseFile:
 
     @property
     def absent(self) -> bool:
-        """Whether there is no file, or an empty one, where one can be created: for readers, a store without threads."""
+        """True if there is no file, or an empty one, where one can be created: for readers, a store without threads."""
         if not os.path.exists(self.path):
             return os.access(os.path.dirname(self.path), os.W_OK)
         return os.path.isfile(self.path) and os.path.getsize(self.path) == 0
@@ -112,7 +112,7 @@ class DatabaseFile:
 
     @property
     def read_only(self) -> bool:
-        """Whether the file is there, and it or its folder cannot be written, as on a read-only file system."""
+        """True if the file or its folder cannot be written, as on a read-only file system."""
         places = (self.path, os.path.dirname(self.path))
         return os.path.isfile(self.path) and not all(os.access(place, os.W_OK) for place in places)
 
