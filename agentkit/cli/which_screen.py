@@ -1,4 +1,4 @@
-"""Which screen fits where the output goes: one that draws, or plain lines."""
+"""Choose the screen for the output: one that draws, or plain lines."""
 
 from __future__ import annotations
 

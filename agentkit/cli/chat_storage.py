@@ -1,4 +1,4 @@
-"""Where a chat keeps its conversation: in memory, or in a thread that outlives it. Never writes to the terminal."""
+"""The storage of a chat's conversation: in memory, or in a thread that outlives it. Never writes to the terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from agentkit.agent import Agent, Approved, Decision, RunResult, RunStream, call_hash
 from agentkit.agent.lifecycle import TurnStarted
-from agentkit.cli.asking import who
+from agentkit.cli.approval_prompt import who
 from agentkit.errors import ThreadNotFound
 from agentkit.messages import Message, TextPart, ToolCall, UserMessage, user
 from agentkit.threads import Log, ThreadManager
