@@ -11,9 +11,9 @@ from agentkit.errors import ThreadNotFound
 from agentkit.messages import Message, TextPart, ToolCall, UserMessage, user
 from agentkit.threads import Log, ThreadManager
 from agentkit.threads.conversation import role_of
-from agentkit.threads.reading import read_log
+from agentkit.threads.log_reader import read_log
 from agentkit.threads.resume import settle
-from agentkit.threads.saying import put
+from agentkit.threads.stored_answer import put
 from agentkit.tool.codec import from_json
 
 

@@ -90,7 +90,7 @@ def docstring(description: str, parameters: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def sent(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+def drop_omitted(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments without the Nones that stand for parameters that the model left out."""
     return {
         name: value

@@ -110,7 +110,7 @@ def parameters_for(peer: Peer, spec: ToolSpec) -> tuple[dict[str, Any], tuple[st
     return parameters, tuple(map(str, losses))
 
 
-def reported(peer: Peer, spec: ToolSpec) -> dict[str, Any]:
+def export_parameters(peer: Peer, spec: ToolSpec) -> dict[str, Any]:
     """Return the tool's schema as the peer takes it; losses are logged, once for each peer and tool."""
     parameters, losses = parameters_for(peer, spec)
     if losses:

@@ -17,7 +17,7 @@ from agentkit.rollout.records.trajectory import TrajectoryEnd
 from agentkit.rollout.rollout_limits import RolloutLimits
 from agentkit.rollout.samples.sample import Sample
 from agentkit.rollout.tokens.chat_template import ChatTemplate
-from agentkit.rollout.tokens.stopping import stop_strings
+from agentkit.rollout.tokens.stop_strings import stop_strings
 from agentkit.rollout.tools.per_trajectory import RolloutTool
 from agentkit.toolspec import ToolSpec
 
@@ -66,8 +66,8 @@ class RolloutSetup:
             hint = f"; it can be in {other}: Rollout(format={other!r})" if other else ""
             _LOG.warning("the policy wrote a call that cannot be read in the format %s%s", self.format.name, hint)
 
-    def shown(self, sample: Sample) -> tuple[ToolSpec, ...]:
-        """The tools that the model may call."""
+    def tools_for(self, sample: Sample) -> tuple[ToolSpec, ...]:
+        """Return the tools that the model may call."""
         names = sample.tool_selection
         return tuple(spec for name, spec in self.specs.items() if names is None or name in names)
 

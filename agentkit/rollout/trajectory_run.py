@@ -22,19 +22,19 @@ from agentkit.processor.intake import CallIds, Intake, OpenCalls
 from agentkit.processor.lost_attempts import attempted
 from agentkit.processor.starting import Breath
 from agentkit.rollout.calling import CallAnswer, TurnCalls
-from agentkit.rollout.policy.generation import Generation, GenerationRequest, checked, ended_by
+from agentkit.rollout.policy.generation import Generation, GenerationRequest, check_generation, ended_by
 from agentkit.rollout.policy.native_turn import native
 from agentkit.rollout.records.record import CallRecord, TrajectoryRecord
 from agentkit.rollout.records.scoring import reward_of
 from agentkit.rollout.records.trajectory import ERROR_ENDS, NEXT, TrajectoryEnd, TrajectoryState
 from agentkit.rollout.rollout_setup import RolloutSetup, SoFar
 from agentkit.rollout.samples.sample import Sample
-from agentkit.rollout.tokens.stopping import whole
+from agentkit.rollout.tokens.stop_strings import whole
 from agentkit.rollout.tokens.token_history import TokenHistory
 from agentkit.rollout.tokens.turn_reading import events_of, with_attempts, without_made_up
-from agentkit.rollout.tools.bounded import undisturbed
+from agentkit.rollout.tools.foreign_tasks import undisturbed
 from agentkit.rollout.tools.instances import Instances, ToolNotCreated
-from agentkit.rollout.tools.offered import OfferedTools
+from agentkit.rollout.tools.offered_tools import OfferedTools
 
 _OF_OURS: Final = frozenset(("traceback", "problems", "position"))
 """What the processor adds to the metadata of an error; no metric."""
@@ -88,7 +88,7 @@ class TrajectoryRun:
         self.state = TrajectoryState.PENDING
         self.so_far = SoFar(list(sample.prompt))
         self._setup, self._sample, self._repeat = setup, sample, repeat
-        self._specs = setup.shown(sample)
+        self._specs = setup.tools_for(sample)
         self._instances = Instances(setup.sources, sample, setup.limits.call_timeout, setup.faults)
         self._tools = OfferedTools(self._instances.by_name, self._specs, sample.tools_kwargs)
         numbers = count()
@@ -158,7 +158,7 @@ class TrajectoryRun:
                 self._tokens = TokenHistory(setup.template, self.so_far.messages, self._specs, *limits)
             except ConfigError as e:
                 return "policy_error", f"the prompt cannot be tokenized: {e}"
-            if self._tokens.left == 0:
+            if self._tokens.budget == 0:
                 return "response_length", None
         seconds = setup.limits.trajectory_timeout
         self._deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
@@ -169,7 +169,7 @@ class TrajectoryRun:
             return part
         format, template = self._setup.format, self._setup.template
         text = part.text if format is None else quarantine(part.text, format, self._specs)
-        return TextPart(text if template is None else template.encoder.broken(text))
+        return TextPart(text if template is None else template.encoder.break_tokens(text))
 
     async def _finish(self, scored: bool) -> None:
         if scored:
@@ -261,7 +261,7 @@ class TrajectoryRun:
     def _room(self) -> int | None:
         """How many tokens the next turn may have."""
         most = self._setup.limits.max_tokens
-        left = None if self._tokens is None else self._tokens.left
+        left = None if self._tokens is None else self._tokens.budget
         return most if left is None else left if most is None else min(most, left)
 
     def _written(self, generation: Generation, format: Format) -> str:
@@ -284,7 +284,7 @@ class TrajectoryRun:
 
     def _read(self, generation: Generation) -> ReadCalls:
         """Read a response: it becomes a message; returns its calls, good and bad."""
-        checked(generation)
+        check_generation(generation)
         intake, format = Intake(self._ids), self._setup.format
         kept = native(generation, intake) if format is None else self._parsed(generation, intake, format)
         calls: ReadCalls = [event for event in kept if isinstance(event, (CallEnd, CallError))]
@@ -350,7 +350,7 @@ class TrajectoryRun:
         limits = self._setup.limits
         if (end := ended_by(generation)) is not None:
             return end
-        if self._tokens is not None and self._tokens.left == 0:
+        if self._tokens is not None and self._tokens.budget == 0:
             return "response_length"
         if limits.max_assistant_turns is not None and self.so_far.turns >= limits.max_assistant_turns:
             return "max_assistant_turns"
@@ -362,7 +362,7 @@ class TrajectoryRun:
         """How a trajectory ends whose last response has no calls."""
         if (end := ended_by(generation)) in ("cancelled", "policy_error"):
             return end, _WORDS[end]
-        full = generation.finish == "length" or (self._tokens is not None and self._tokens.left == 0)
+        full = generation.finish == "length" or (self._tokens is not None and self._tokens.budget == 0)
         return ("response_length" if full else self.so_far.lacks), None
 
     def _keep(self, index: int, answer: CallAnswer) -> None:

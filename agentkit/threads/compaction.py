@@ -31,7 +31,7 @@ from agentkit.messages import AssistantMessage, UserMessage
 from agentkit.models.base import Model
 from agentkit.models.tokens import message_tokens
 from agentkit.threads.conversation import Said, answer_of, key_of, said_in
-from agentkit.threads.shortening import shortened
+from agentkit.threads.excerpts import shorten_answer
 from agentkit.threads.store import Log
 
 PROMPT: Final = """\
@@ -237,7 +237,7 @@ def _gains(conversation: Sequence[Said], step: _Step, readable: bool) -> list[tu
     outputs = [(at, call, answer) for at, said in enumerate(conversation) for call, answer in said.answers]
     gains: list[tuple[int, int, str, str]] = []
     for at, call, answer in outputs[: max(len(outputs) - step.results, 0)]:
-        short = shortened(answer_of(call), step.result_tokens, key_of(call) if readable else None)
+        short = shorten_answer(answer_of(call), step.result_tokens, key_of(call) if readable else None)
         gain = message_tokens(answer) - message_tokens(replace(answer, content=short))
         if gain > 0 and call.answer is not None:
             gains.append((at, gain, key_of(call), short[0].text))

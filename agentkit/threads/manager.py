@@ -24,11 +24,11 @@ from agentkit.models.base import Model
 from agentkit.processor import ProcessorConfig
 from agentkit.threads.compaction import Compaction
 from agentkit.threads.entries import one_message
-from agentkit.threads.opening import open_store
+from agentkit.threads.excerpts import READ_RESULT
 from agentkit.threads.results import StoredResults
 from agentkit.threads.saying_threads import SayingThreads
-from agentkit.threads.shortening import READ_RESULT
 from agentkit.threads.store import Store
+from agentkit.threads.store_url import open_store
 from agentkit.threads.summary import Writer
 from agentkit.threads.thread_journal import ThreadJournal
 from agentkit.tool.binding import BoundTool, FunctionNames

@@ -10,8 +10,8 @@ from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolMess
 from agentkit.models.render_cache import Rendered
 from agentkit.models.tokens import json_tokens, message_tokens, messages_tokens, text_tokens
 from agentkit.threads.conversation import messages_of, put_in
-from agentkit.threads.settled_part import ThreadContent
 from agentkit.threads.sizes import thread_tokens
+from agentkit.threads.stable_prefix import ThreadContent
 from agentkit.threads.store import Entry, Log
 from agentkit.tool.registry import ToolRegistry
 
@@ -26,11 +26,11 @@ class ModelView:
 
     def __init__(self, temporary: Message | None, *, counts: bool) -> None:
         self.messages: list[Message] = []
-        """What the model reads."""
+        """The conversation as the model reads it."""
         self.taken: set[str] = set()
         """The ids of all calls of the thread, the compacted ones included."""
         self.rendered = Rendered()
-        """What was made of these messages for requests."""
+        """The cache of these messages as rendered for requests."""
         self.tokens = 0
         """The size, as far as it is known."""
         self._temporary = temporary
@@ -65,7 +65,7 @@ class ModelView:
         if self._counts:
             self.tokens = content.size().tokens(self._extra)
         self.messages = self._framed(content.messages(sending=True))
-        self.rendered = content.settled.rendered
+        self.rendered = content.prefix.rendered
         self._whole = list(self.messages)
         self._past = content if content.compacted else None
         self.taken = content.ids()
@@ -94,13 +94,13 @@ class ModelView:
         """The conversation, as it was before the compactions of this run."""
         return tuple(self._whole)
 
-    def heard(self) -> Sequence[Message]:
+    def full_history(self) -> Sequence[Message]:
         """Return the conversation before all compactions, and the messages that these put into it.
 
         The entries that earlier runs compacted are decoded when needed.
         """
         if self._past is not None:
-            self._earlier, self._past = self._past.heard(), None
+            self._earlier, self._past = self._past.full_history(), None
         return (*self._earlier, *self._whole, *self._put)
 
     def _framed(self, messages: list[Message]) -> list[Message]:

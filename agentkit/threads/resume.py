@@ -175,8 +175,8 @@ def _settle_started(plan: Settlement, call: Call, registry: ToolRegistry) -> Non
         plan.answer.append((call, answer(call, "interrupted", INTERRUPTED)))
 
 
-def undecided(call: Call) -> Body:
-    """The note of a call that waits again: it has no approval, but a person's edit still counts."""
+def open_note(call: Call) -> Body:
+    """Return the note of a call that waits again: without an approval; a person's edit still counts."""
     kept = {"edited": bool(call.note.get("edited")), "untouched": call.attempts > 0 and not may_have_run(call)}
     return {name: True for name, holds in kept.items() if holds}
 

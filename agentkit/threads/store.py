@@ -187,8 +187,8 @@ _P = ParamSpec("_P")
 _Answer = TypeVar("_Answer")
 
 
-async def asked(method: Callable[_P, Awaitable[_Answer]], *args: _P.args, **named: _P.kwargs) -> _Answer:
-    """A store's answer; whatever else it raises than a store may, such as a driver's error, becomes a `StoreError`."""
+async def ask_store(method: Callable[_P, Awaitable[_Answer]], *args: _P.args, **named: _P.kwargs) -> _Answer:
+    """Await a store's answer; any exception that a store may not raise, such as a driver's, becomes a `StoreError`."""
     try:
         return await method(*args, **named)
     except StoreError:

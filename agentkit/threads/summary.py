@@ -20,7 +20,7 @@ from agentkit.models.base import Model, ModelRequest
 from agentkit.models.tokens import text_tokens
 from agentkit.threads.compaction import Compaction, CompactionPlan, entry_body, plan
 from agentkit.threads.conversation import Said, answer_of, key_of
-from agentkit.threads.shortening import cut
+from agentkit.threads.excerpts import excerpt
 from agentkit.threads.store import Log
 from agentkit.tool.registry import ToolRegistry
 
@@ -71,10 +71,10 @@ class NoSummary(Exception):
     """A model was asked for a summary, but did not write one."""
 
 
-async def compacted(
+async def compaction_body(
     log: Log, policy: Compaction, tokens: int, *, write: AskSummary | None = None, readable: bool = True
 ) -> dict[str, Any] | None:
-    """The compaction that a thread needs now, as the body of its entry; None if there is nothing to do or to gain.
+    """Return the compaction that a thread needs now, as the body of its entry; None if there is nothing to gain.
 
     If a summary fails (it raised, took too long, was refused, cut off or empty), only the summary is lost: the oldest
     turns are then dropped, and a note says so. If the run's budget has nothing left for it, nothing is done: no further
@@ -122,7 +122,7 @@ async def _summarised(chosen: CompactionPlan, policy: Compaction, write: AskSumm
             spent = spent.plus(usage)
     if not summary:
         raise NoSummary("there was nothing to summarize")
-    return cut(summary, 2 * policy.summary_tokens), {"model": name, "usage": list(spent)}
+    return excerpt(summary, 2 * policy.summary_tokens), {"model": name, "usage": list(spent)}
 
 
 async def _asked(summary: str, part: str, policy: Compaction, write: AskSummary) -> tuple[str, str, Usage]:
@@ -169,7 +169,7 @@ def _noted(chosen: CompactionPlan, policy: Compaction) -> str | None:
     if chosen.start is None:
         return None
     before = _before(chosen).removesuffix(LEFT_OUT).strip()
-    kept = [cut(before, 2 * policy.summary_tokens)] if before and policy.summary_tokens else []
+    kept = [excerpt(before, 2 * policy.summary_tokens)] if before and policy.summary_tokens else []
     return "\n\n".join([*kept, LEFT_OUT])
 
 
@@ -185,15 +185,15 @@ def _transcript(dropped: Sequence[Said], policy: Compaction) -> Iterator[str]:
         for part in said.message.content:
             match part:
                 case TextPart(text) if text.strip():
-                    yield f"{role}: {cut(text, policy.window // 8)}"
+                    yield f"{role}: {excerpt(text, policy.window // 8)}"
                 case ImagePart():
                     yield f"{role}: (an image)"
                 case ToolCall(_, name, arguments):
                     written = json.dumps(dict(arguments), ensure_ascii=False, default=str)
-                    yield f"Assistant calls {name}: {cut(written, policy.result_tokens)}"
+                    yield f"Assistant calls {name}: {excerpt(written, policy.result_tokens)}"
         for call, answer in said.answers:
             words = "failed" if answer.error else "returned"
-            yield f"{answer.name} ({key_of(call)}) {words}: {cut(answer_of(call).text, policy.result_tokens)}"
+            yield f"{answer.name} ({key_of(call)}) {words}: {excerpt(answer_of(call).text, policy.result_tokens)}"
 
 
 def _parts(lines: Iterator[str], tokens: int) -> Iterator[str]:

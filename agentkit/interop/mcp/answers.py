@@ -18,8 +18,8 @@ from typing import Any
 from agentkit.unicode import clean
 
 
-def mended(result: Mapping[str, Any], version: str) -> dict[str, Any]:
-    """A result of `tools/call` that the SDK accepts, with everything that the server said; unchanged if it accepts it.
+def repair_result(result: Mapping[str, Any], version: str) -> dict[str, Any]:
+    """Return a result of `tools/call` that the SDK accepts, with all of the server's content; unchanged if accepted.
 
     Args:
         result: as the server sent it.

@@ -43,7 +43,7 @@ class Declaration:
 
     def as_json(self) -> dict[str, Any]:
         """As it is kept, to show a difference."""
-        return {"name": self.name, "description": cut(self.description, MAX_KEPT), "schema": self.schema}
+        return {"name": self.name, "description": truncate(self.description, MAX_KEPT), "schema": self.schema}
 
 
 def spec_of(declared: Declaration, name: str, max_description: int) -> ToolSpec:
@@ -61,7 +61,7 @@ def spec_of(declared: Declaration, name: str, max_description: int) -> ToolSpec:
     """
     refuse_large(declared.schema, declared.name)
     schema = _plain(declared.schema, max_description)
-    return Declared("xml").tool(ToolSpec(name, cut(declared.description, max_description), schema))
+    return Declared("xml").tool(ToolSpec(name, truncate(declared.description, max_description), schema))
 
 
 def local_name(declared: str, prefix: str) -> str:
@@ -77,8 +77,8 @@ def is_literal(declared: str) -> bool:
     return local_name(declared, "") == declared
 
 
-def cut(text: str, size: int) -> str:
-    """A text of at most about `size` characters."""
+def truncate(text: str, size: int) -> str:
+    """Return a text of at most about `size` characters."""
     return text if len(text) <= size else f"{text[:size]} [… cut: {len(text) - size:,} more characters]"
 
 
@@ -110,7 +110,7 @@ def _plain(schema: Any, size: int) -> Any:
     if not isinstance(schema, Mapping):
         return schema
     return {
-        keyword: cut(value, size)
+        keyword: truncate(value, size)
         if keyword in ("description", "title") and isinstance(value, str)
         else changed(keyword, value, lambda inner, _: _plain(inner, size))
         for keyword, value in schema.items()

@@ -16,7 +16,7 @@ from agentkit.interop.owned import Owned
 from agentkit.interop.peers import OPEN_INSTRUCT, refuse_reserved, require
 from agentkit.processor import ProcessorConfig
 from agentkit.rollout.samples.sample import ToolKwargs
-from agentkit.rollout.tools.decorated import as_rollout_tool
+from agentkit.rollout.tools.decorated_tool import as_rollout_tool
 from agentkit.schemas.flavours import FLAVOURS
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final, NoReturn
 from agentkit.checks.spelling import did_you_mean, then, unknown
 from agentkit.errors import AgentkitError, ConfigError
 from agentkit.interop.open_instruct.open_instruct_shape import InstructShaped, fields_of
-from agentkit.rollout.tools.decorated import as_rollout_tool
+from agentkit.rollout.tools.decorated_tool import as_rollout_tool
 from agentkit.schemas.typed.values import GivenTwice, load
 
 Registry = Mapping[str, type[Any]]

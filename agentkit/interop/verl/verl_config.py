@@ -18,7 +18,7 @@ from agentkit.checks.spelling import did_you_mean, then
 from agentkit.errors import AgentkitError, ConfigError
 from agentkit.interop.verl.class_names import get_tool_class
 from agentkit.interop.verl.verl_shape import VerlShaped
-from agentkit.rollout.tools.decorated import as_rollout_tool
+from agentkit.rollout.tools.decorated_tool import as_rollout_tool
 from agentkit.schemas.walk import map_strings
 
 _KEYS: Final = ("class_name", "config", "tool_schema", "mcp")

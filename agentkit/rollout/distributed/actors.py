@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agentkit.errors import ConfigError
 from agentkit.rollout.distributed.exchange import POLL, Client, Host, OrderAnswer
-from agentkit.rollout.distributed.packing import packed_each, unpacked_each
+from agentkit.rollout.distributed.packing import pack_each, unpack_each
 
 SILENCE: Final = POLL + 25.0
 """Seconds without any answer after which an actor counts as dead. Whatever it runs, it answers every `POLL` seconds."""
@@ -65,10 +65,10 @@ class _Hosting:
     async def exchange(self, package: bytes, dropped: Sequence[int] = ()) -> bytes:
         """One message, as bytes: lists and tuples would be looked at one by one by Ray."""
         assert self._host is not None
-        orders, unread = unpacked_each(package)
+        orders, unread = unpack_each(package)
         for number, why in unread:
             self._host.refuse(number, why)
-        answered, unsent = packed_each(await self._host.exchange(orders, dropped))
+        answered, unsent = pack_each(await self._host.exchange(orders, dropped))
         for number, why in unsent:
             self._host.refuse(number, why)
         return answered
@@ -110,7 +110,7 @@ class HostActor:
         return self.client.lost is None
 
     async def _send(self, orders: list[tuple[int, Any]], dropped: list[int]) -> list[OrderAnswer]:
-        package, unsent = packed_each(orders)
+        package, unsent = pack_each(orders)
         for number, why in unsent:
             self.client.refuse(number, why)
         sent = self._actor.exchange.remote(package, dropped) if dropped else self._actor.exchange.remote(package)
@@ -120,7 +120,7 @@ class HostActor:
         except TimeoutError as e:
             self._ray.kill(self._actor)
             raise TimeoutError(f"the actor did not answer for {SILENCE:g} seconds and was killed") from e
-        answers, unread = unpacked_each(answered)
+        answers, unread = unpack_each(answered)
         for number, why in unread:
             self.client.refuse(number, why)
         return answers

@@ -16,12 +16,12 @@ from agentkit.checks.keys import words
 from agentkit.errors import ConfigError
 from agentkit.rollout.distributed.actors import HostActor, HostWork
 from agentkit.rollout.distributed.exchange import HostLost, OrderFailed
-from agentkit.rollout.distributed.packing import packed, unpacked
+from agentkit.rollout.distributed.packing import pack, unpack
 from agentkit.rollout.records.record import TrajectoryRecord
 from agentkit.rollout.records.record_json import record_from_json, record_to_json
 from agentkit.rollout.records.trajectory import TrajectoryEnd
 from agentkit.rollout.samples.sample import Sample
-from agentkit.rollout.samples.streamed import distinct, refuse_stream
+from agentkit.rollout.samples.sample_stream import distinct, refuse_stream
 
 if TYPE_CHECKING:
     from agentkit.rollout.rollout import Rollout
@@ -72,9 +72,9 @@ def _work(build: Callable[[], Rollout]) -> HostWork:
 def _to_bytes(record: TrajectoryRecord) -> bytes:
     """A record as it is or, with a metric that no other process can have, as a `RecordFile` would keep it."""
     try:
-        return packed(record)
+        return pack(record)
     except Exception:  # noqa: BLE001 - whatever pickling an object of a tool's own raises
-        return packed(record_from_json(record_to_json(record)))
+        return pack(record_from_json(record_to_json(record)))
 
 
 class RayRollout(EnteredAsync):
@@ -217,7 +217,7 @@ class RayRollout(EnteredAsync):
                     told: bytes | str = await worker.client.order(order)
                 if isinstance(told, str):
                     raise ConfigError(told)
-                record: TrajectoryRecord = unpacked(told)
+                record: TrajectoryRecord = unpack(told)
             except HostLost as e:
                 why = str(e)
                 continue

@@ -85,8 +85,8 @@ def ended_by(generation: Generation) -> Ending | None:
 _FINISHES: Final = frozenset(get_args(FinishReason))
 
 
-def checked(generation: Generation) -> None:
-    """Refuse what no policy can mean.
+def check_generation(generation: Generation) -> None:
+    """Refuse an invalid generation.
 
     Raises:
         ConfigError: it is no `Generation`, or ended for a reason that there is not; or its log-probabilities are not

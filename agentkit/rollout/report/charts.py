@@ -170,9 +170,9 @@ def _turns(axes: Axes, found: Findings) -> None:
 def _calls(axes: Axes, found: Findings) -> None:
     tools = _most_called(found)
     parts = (
-        ("succeeded", GREEN, [tool.calls - tool.failed for _, tool in tools]),
+        ("succeeded", GREEN, [tool.calls - tool.failed_calls for _, tool in tools]),
         ("timed out", AMBER, [tool.timeouts for _, tool in tools]),
-        ("failed", RED, [tool.failed - tool.timeouts for _, tool in tools]),
+        ("failed", RED, [tool.failed_calls - tool.timeouts for _, tool in tools]),
     )
     axes.set_title("Calls per tool")
     left = [0] * len(tools)

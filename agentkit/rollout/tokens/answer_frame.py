@@ -31,8 +31,8 @@ class Slot:
     index: int
     as_: SlotForm = "as it is"
 
-    def written(self, text: str, *, first: bool = True, last: bool = True) -> str:
-        """A piece of a text as the template writes it: the first, the last, both, or one between."""
+    def render(self, text: str, *, first: bool = True, last: bool = True) -> str:
+        """Return a piece of a text as the template writes it: the first, the last, both, or one between."""
         match self.as_:
             case "as it is":
                 return text
@@ -107,12 +107,12 @@ class Wording:
             answers.append(self._answer(role, number, number, f"{_AROUND[0]}{_word(_CONTENT + at)}{_AROUND[1]}"))
         return [*begun, turn, *answers]
 
-    def called(self, name: str, key: str, value: str) -> list[dict[str, Any]]:
-        """A conversation that ends with one call."""
+    def call_messages(self, name: str, key: str, value: str) -> list[dict[str, Any]]:
+        """Return a conversation that ends with one call."""
         return [{"role": "user", "content": "."}, self._message([self._call(_word(_ID), name, {key: value})])]
 
     def saying(self, text: str) -> list[dict[str, Any]]:
-        """The conversation, with this text before the call."""
+        """Return the conversation with this text before the call."""
         return [m | {"content": text} if "tool_calls" in m else m for m in self.messages]
 
     def _turn(self, numbers: Sequence[int], last: int) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from agentkit.messages import AssistantMessage, ImagePart, Message, SystemMessag
 from agentkit.models import valid_history
 from agentkit.models.text import text_messages
 from agentkit.rollout.tokens.answer_frame import AnswerFrame, Slot, frame_of, wordings
-from agentkit.rollout.tokens.opened_thinking import PROBE, opener_of, written
+from agentkit.rollout.tokens.opened_thinking import PROBE, opener_of, render_probe
 from agentkit.rollout.tokens.token_encoding import Outside, TokenEncoder
 from agentkit.schemas import flavours
 from agentkit.toolspec import ToolSpec
@@ -90,7 +90,7 @@ class ChatTemplate:
         self._ends = self._find_ends(end_of_turn)
         self.end_ids = frozenset(self._ends.values())
         """The tokens with which a turn of the model's may end."""
-        own = "" if self._format is None else written(self._format)
+        own = "" if self._format is None else render_probe(self._format)
         self.ends = {text: id for text, id in self._ends.items() if text not in own}
         """Those of them that are not part of a call, by their spelling: a reader of the turn need not see them."""
         declared = Declared("hermes" if self._format is None else self._format, self.tools)
@@ -260,7 +260,7 @@ class ChatTemplate:
         """Return True if the template writes its calls in this format."""
         for wording in wordings(("tool",), earlier=False):
             try:
-                text = self._render(wording.called("probe", "word", "apple"), [])
+                text = self._render(wording.call_messages("probe", "word", "apple"), [])
             except ConfigError:
                 continue
             events = formats.parse(text, format, [PROBE], in_code="execute")  # also in what is said to be others' turns
@@ -328,7 +328,7 @@ def _fitted(parts: Sequence[str | Outside], slot: Slot) -> list[str | Outside]:
     fitted: list[str | Outside] = []
     for at, part in enumerate(parts):
         text = part if isinstance(part, str) else part.text
-        text = slot.written(text, first=at == 0, last=at == len(parts) - 1)
+        text = slot.render(text, first=at == 0, last=at == len(parts) - 1)
         fitted.append(text if isinstance(part, str) else Outside(text))
     return fitted
 

@@ -29,8 +29,8 @@ _IN_SENTENCE_AFTER: Final = re.compile(r"[ \t]+[^\W\d_A-Z]").match
 _QUOTES: Final = ("`", "'", '"', "\u2018", "\u2019", "\u201c", "\u201d", "\u00ab", "\u00bb")
 
 
-def written(format: Format) -> str:
-    """A call as the format writes it."""
+def render_probe(format: Format) -> str:
+    """Return a call as the format writes it."""
     return formats.render_calls(format, [ToolCall("functions.probe:0", "probe", {"word": "apple"})], [PROBE])
 
 
@@ -80,7 +80,7 @@ def began_inside(events: Sequence[Event], format: Format, can_open: Callable[[],
 
 def _ends_more(closer: str, format: Format) -> bool:
     """Return True if `closer` ends not only thinking: `<|end|>` ends each of harmony's messages."""
-    others = [*format.markup, *(end for _, end in format.answer), written(format)]
+    others = [*format.markup, *(end for _, end in format.answer), render_probe(format)]
     return any(closer in other for other in others)
 
 

@@ -64,8 +64,8 @@ class TokenHistory:
         return tuple(self._ids)
 
     @property
-    def left(self) -> int | None:
-        """How many tokens may follow; None for no bound."""
+    def budget(self) -> int | None:
+        """The number of tokens that may follow; None for no bound."""
         return None if self.limit is None else max(0, self.limit - len(self._mask))
 
     @property
@@ -92,7 +92,7 @@ class TokenHistory:
                 raise ConfigError("the policy told neither the text nor the token ids of what it wrote")
             ids, logprobs, self._exact = encoder.following(self._ids, text), None, False
         ids = _whole_numbers(ids)
-        left = self.left
+        left = self.budget
         if left is not None and len(ids) > left:  # an engine that does not keep to max_tokens
             ids, logprobs = ids[:left], None if logprobs is None else logprobs[:left]
         self._told(logprobs, ids)
@@ -107,7 +107,7 @@ class TokenHistory:
         """Append answers, and the beginning of the next turn. False if they do not fit: then nothing is appended."""
         begin, end = self.span
         ids = self.template.answers(messages, self._ids[self._prompt + begin : self._prompt + end])
-        left = self.left
+        left = self.budget
         if left is not None and len(ids) >= left:  # not one token would be left for the model
             return False
         self._ids += ids

@@ -16,7 +16,7 @@ from agentkit.errors import ConfigError, FormatError
 from agentkit.events import CallEnd, CallError, Event, Text
 from agentkit.formats.format import Format, Tag, edge
 from agentkit.rollout.tokens.opened_thinking import can_open
-from agentkit.rollout.tokens.stopping import stop_strings
+from agentkit.rollout.tokens.stop_strings import stop_strings
 from agentkit.rollout.tokens.token_encoding import TokenEncoder
 from agentkit.rollout.tokens.turn_reading import events_of
 from agentkit.toolspec import ToolSpec

@@ -9,7 +9,7 @@ from typing import Any, Final
 from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ConfigError
 from agentkit.rollout.samples.sample import PHASES, Sample
-from agentkit.rollout.tools.offered import hidden_parameters
+from agentkit.rollout.tools.offered_tools import hidden_parameters
 from agentkit.rollout.tools.per_trajectory import HOOKS, RolloutTool
 from agentkit.tool.binding import BoundTool
 

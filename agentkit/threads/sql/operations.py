@@ -24,10 +24,10 @@ from agentkit.threads.sql.rows import (
     MOST,
     THREAD,
     Head,
-    damaged,
+    damage,
     decode_or_unchanged,
     head_of,
-    listed,
+    listed_thread,
     log_of,
     thread_of,
 )
@@ -226,7 +226,7 @@ class Operations:
             f"SELECT {THREAD} FROM {self.threads} {after} ORDER BY updated DESC, id LIMIT ?",
             (*values, min(max(limit, 0), LARGEST)),
         )
-        return tuple(map(listed, rows))
+        return tuple(map(listed_thread, rows))
 
     def delete(self, thread_id: str) -> Steps[None]:
         """See `Store.delete`."""
@@ -349,7 +349,7 @@ class Operations:
         except Duplicate as e:
             where = f"thread {decode_or_unchanged(key)!r}, entry {seq}"
             what = "a row already exists, or the one before it is missing; nothing was added"
-            raise damaged(where, f"{what} ({e})") from e
+            raise damage(where, f"{what} ({e})") from e
 
     def _move(self, key: str, now: float, change: Move) -> Steps[None]:
         where = (key, change.seq, change.ordinal)
@@ -431,7 +431,7 @@ class Operations:
         missing = f"NOT EXISTS (SELECT 1 FROM {self.threads} WHERE id = ?)"  # still: it may just have been created
         ((left,),) = yield f"SELECT count(*) FROM {self.entries} WHERE thread = ? AND {missing}", (key, key)
         if left:
-            raise damaged(f"thread {thread_id!r}", f"its row is missing, but {left} of its entries exist")
+            raise damage(f"thread {thread_id!r}", f"its row is missing, but {left} of its entries exist")
         raise ThreadNotFound(
             f"there is no thread {thread_id!r}; `await threads.create_thread({thread_id!r})` creates one, as does say"
         )

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from agentkit.checks.awaiting import EnteredAsync
 from agentkit.interop.mcp.amount import ITEMS
-from agentkit.interop.mcp.answers import mended
+from agentkit.interop.mcp.answers import repair_result
 
 Unfit = Callable[[str, str], None]
 """Receives the name of a malformed tool, and what is wrong with it."""
@@ -26,16 +26,16 @@ _VERSION: Final = "2025-11-25"  # the SDK's own assumption before the handshake
 
 
 @asynccontextmanager
-async def screened(streams: Any, unfit: Unfit) -> AsyncIterator[tuple[Any, Any]]:
-    """A transport's two streams, the first one screened.
+async def filter_messages(streams: Any, unfit: Unfit) -> AsyncIterator[tuple[Any, Any]]:
+    """Open a transport's two streams, the first one filtered.
 
     Args:
         streams: a context manager that yields them.
-        unfit: told about each tool that is left out.
+        unfit: called with each tool that is left out.
     """
     async with streams as (heard, sent):
         under_way = UnderWay()
-        yield Screened(heard, unfit, under_way), _Noted(sent, under_way)
+        yield FilteredStream(heard, unfit, under_way), _Noted(sent, under_way)
 
 
 @dataclass(slots=True)
@@ -81,12 +81,12 @@ class _Noted(EnteredAsync):
         await self._sent.__aexit__(kind, error, trace)
 
 
-class Screened(EnteredAsync):
+class FilteredStream(EnteredAsync):
     """A stream of messages from a server.
 
     Args:
         heard: the transport's stream.
-        unfit: told about each tool that is left out.
+        unfit: called with each tool that is left out.
         under_way: what was asked for; the ids of calls that get an answer are removed.
     """
 
@@ -96,7 +96,7 @@ class Screened(EnteredAsync):
         self._under_way = under_way
         self._version = _VERSION
 
-    async def __aenter__(self) -> Screened:
+    async def __aenter__(self) -> FilteredStream:
         await self._heard.__aenter__()
         return self
 
@@ -131,7 +131,7 @@ class Screened(EnteredAsync):
                     said = f"its answer has {len(content):,} content items; at most {ITEMS:,} are read"
                     message.result = {"content": [{"type": "text", "text": said}], "isError": True}
                 with suppress(RecursionError):  # the SDK refuses it, too
-                    message.result = mended(message.result, self._version)
+                    message.result = repair_result(message.result, self._version)
                 return
             self._version = str(message.result.get("protocolVersion", self._version))
             if isinstance(tools := message.result.get("tools"), list):

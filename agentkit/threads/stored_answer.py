@@ -17,7 +17,7 @@ from agentkit.events import Usage
 from agentkit.messages import AssistantMessage
 from agentkit.threads.conversation import in_order, messages_of, role_of
 from agentkit.threads.entries import OWN, entries_of, one_message
-from agentkit.threads.reading import read_log, readable
+from agentkit.threads.log_reader import read_log, readable
 from agentkit.threads.resume import finish_of
 from agentkit.threads.store import Entry, Log
 from agentkit.tool.codec import from_json
