@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Final
 
 from agentkit.threads.log_reader import apart, check_log
-from agentkit.threads.sizes import NOTHING
 from agentkit.threads.stable_prefix import SHORTEST, StablePrefix, ThreadContent, extend_prefix
 from agentkit.threads.store import Entry, Log, Store, ask_store
 
@@ -41,29 +40,23 @@ class KnownThreads:
         self._page = page
         self._known: OrderedDict[str, StablePrefix] = OrderedDict()  # the one read last is the last
 
-    async def read(self, thread_id: str, *, counts: bool = False) -> ThreadContent:
-        """A thread's present content.
-
-        Args:
-            thread_id: the thread.
-            counts: whether its size will be asked for.
+    async def read(self, thread_id: str) -> ThreadContent:
+        """Return a thread's present content.
 
         Raises:
             ThreadNotFound: there is no such thread.
-            StoreError: an entry or a call is not in the form that agentkit writes. What is already known is not checked
-                again.
+            StoreError: an entry or a call is not in the form that agentkit writes; a known prefix is not checked again.
         """
-        known = self._known.get(thread_id)
-        content = None
-        if known is not None and (known.size is not None or not counts):
+        known, content = self._known.get(thread_id), None
+        if known is not None:
             content, _ = await self._more(thread_id, known)
         if content is None:
-            content = await self._whole(thread_id, StablePrefix(size=NOTHING if counts else None))
+            content = await self._whole(thread_id)
         self._keep(thread_id, content.prefix)
         return content
 
     async def changeable(self, thread_id: str) -> Log:
-        """The entries that may still change and those after them, with their calls: all calls without an answer.
+        """Return the entries after the prefix, with their calls: all calls without an answer are in it.
 
         Raises:
             ThreadNotFound: there is no such thread.
@@ -72,11 +65,12 @@ class KnownThreads:
         return (await self.read(thread_id)).rest
 
     def forget(self, thread_id: str) -> None:
-        """A thread is deleted."""
+        """Remove a thread from the cache."""
         self._known.pop(thread_id, None)
 
-    async def _whole(self, thread_id: str, nothing: StablePrefix) -> ThreadContent:
-        """A thread, page by page as long as each page settles something; then all the rest, as of one moment."""
+    async def _whole(self, thread_id: str) -> ThreadContent:
+        """Read a thread page by page, as long as each page extends the prefix; then all the rest, as of one moment."""
+        nothing = StablePrefix()
         content, full = await self._more(thread_id, nothing, self._page)
         while full and content is not None:
             before = content.prefix
@@ -91,7 +85,7 @@ class KnownThreads:
     async def _more(
         self, thread_id: str, known: StablePrefix, limit: int | None = None
     ) -> tuple[ThreadContent | None, bool]:
-        """A thread of which this is known, up to `limit` further entries; and whether there may be more of them.
+        """Read up to `limit` entries after a known prefix; returns the content, and True if there may be more of them.
 
         The content is None if the thread has to be read as a whole.
         """
@@ -122,7 +116,7 @@ class KnownThreads:
 
 
 def _after(last: Entry, log: Log) -> Log | None:
-    """A log without its first entry, the last known one; None if that changed, or a compaction follows."""
+    """Return a log without its first entry, the last known one; None if that changed, or a compaction follows."""
     if not log.entries or log.entries[0] != last or any(e.kind == "compaction" for e in log.entries[1:]):
         return None
     return replace(log, entries=log.entries[1:], calls=tuple(call for call in log.calls if call.seq > last.seq))

@@ -39,8 +39,7 @@ class ModelView:
         self._extra = 0  # tokens of the system prompt and the tools
         self._whole: list[Message] = []  # `messages` without the compactions of this run
         self._put: list[Message] = []  # what the compactions put into `messages`
-        self._past: ThreadContent | None = None  # what earlier runs compacted, until it is needed; then in `_earlier`
-        self._earlier: list[Message] = []
+        self._earlier: list[Message] = []  # the conversation without the compactions of earlier runs
 
     def instruct(self, system: str) -> None:
         """Put the instructions before the conversation."""
@@ -67,7 +66,7 @@ class ModelView:
         self.messages = self._framed(content.messages(sending=True))
         self.rendered = content.prefix.rendered
         self._whole = list(self.messages)
-        self._past = content if content.compacted else None
+        self._earlier = content.full_history() if content.compacted else []
         self.taken = content.ids()
 
     def shorten(self, log: Log, late: tuple[Entry, ...]) -> None:
@@ -95,12 +94,7 @@ class ModelView:
         return tuple(self._whole)
 
     def full_history(self) -> Sequence[Message]:
-        """Return the conversation before all compactions, and the messages that these put into it.
-
-        The entries that earlier runs compacted are decoded when needed.
-        """
-        if self._past is not None:
-            self._earlier, self._past = self._past.full_history(), None
+        """Return the conversation before all compactions, and the messages that these put into it."""
         return (*self._earlier, *self._whole, *self._put)
 
     def _framed(self, messages: list[Message]) -> list[Message]:

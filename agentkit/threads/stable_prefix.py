@@ -12,11 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from agentkit.messages import ImagePart, Message, ProviderPart, SystemMessage, ThinkingPart, ToolCall
+from agentkit.messages import Message
 from agentkit.models.render_cache import Rendered
 from agentkit.threads.conversation import ids_of, is_broken_off, messages_of, place_of, put_in, role_of, untold
 from agentkit.threads.sizes import NOTHING, ThreadSize, size_of
 from agentkit.threads.store import Entry, Log
+
+_OVERHEAD: Final = 300
+"""About how many bytes a message takes in addition to its text."""
 
 SHORTEST: Final = 32
 """The fewest entries of a prefix: to read fewer again costs less than to remember them."""
@@ -31,7 +34,7 @@ class StablePrefix:
         whole: the conversation without its compactions, and their messages; None without compactions.
         ids: the ids of all calls, the compacted ones included.
         last: its last entry; None if it has no entries.
-        size: the tokens of the conversation; None if they were not counted.
+        size: the tokens of the conversation.
         weight: about how many bytes of memory it takes.
         rendered: the cache of the conversation as rendered for requests.
     """
@@ -40,7 +43,7 @@ class StablePrefix:
     whole: Sequence[Message] | None = None
     ids: frozenset[str] = frozenset()
     last: Entry | None = None
-    size: ThreadSize | None = NOTHING
+    size: ThreadSize = NOTHING
     weight: int = 0
     rendered: Rendered = field(default_factory=Rendered)
 
@@ -86,7 +89,6 @@ class ThreadContent(NamedTuple):
 
     def size(self) -> ThreadSize:
         """The tokens of its next request, without what is in no message."""
-        assert self.prefix.size is not None, "the stable prefix was read without counting"
         return self.prefix.size.then(size_of(self.rest))
 
 
@@ -112,14 +114,13 @@ def extend_prefix(content: ThreadContent, *, least: int = SHORTEST) -> ThreadCon
         whole = _read(now)
     elif whole is not None:
         whole = [*whole, *messages]
-    size = prefix.size.then(size_of(now)) if prefix.size is not None else None
     part = StablePrefix(
         [*prefix.messages, *messages],
         whole,
         prefix.ids | ids_of(now),
         now.entries[-1],
-        size,
-        prefix.weight + sum(map(_weight, messages)),
+        prefix.size.then(size_of(now)),
+        prefix.weight + _weight(now),
         prefix.rendered,
     )
     later = tuple(e for e in rest.entries if e.seq >= end)
@@ -164,21 +165,6 @@ def _read(log: Log) -> list[Message]:
     return [*messages_of(_uncompacted(log)), *put_in(log)]
 
 
-_OVERHEAD: Final = 400  # bytes of a message and its first part, besides their text
-
-
-def _weight(message: Message) -> int:
-    if isinstance(message, SystemMessage):
-        return _OVERHEAD + len(message.content)
-    return _OVERHEAD + sum(map(_part_weight, message.content))
-
-
-def _part_weight(part: object) -> int:
-    match part:
-        case ImagePart(data, _, url):
-            return len(data or url or "")
-        case ToolCall():
-            return 600 + 3 * len(part.raw)  # the arguments, and their text
-        case ThinkingPart() | ProviderPart():
-            return 600 + 2 * len(str(part.data))
-    return len(getattr(part, "text", ""))
+def _weight(log: Log) -> int:
+    answers = (body for call in log.calls for body in (call.body, call.answer))
+    return sum(_OVERHEAD + len(str(body)) for body in (*(entry.body for entry in log.entries), *answers))

@@ -205,7 +205,7 @@ class ThreadJournal:
 
     async def _content(self) -> ThreadContent:
         """The thread as it is in the store."""
-        return await self._known.read(self.thread_id, counts=self._compaction.policy is not None)
+        return await self._known.read(self.thread_id)
 
     def _read(self, content: ThreadContent) -> None:
         """Rebuild the conversation."""

@@ -181,7 +181,7 @@ def test_a_thread_read_in_parts_is_the_thread_read_whole(steps: Steps, page: int
                 await store.commit("t", [change])
             log = await store.load("t")
             for read in (known, KnownThreads(store, shortest=1, page=page)):
-                content = await read.read("t", counts=True)
+                content = await read.read("t")
                 assert content.messages() == messages_of(log)
                 assert content.messages(sending=True) == messages_of(log, sending=True)
                 heard = [*messages_of(replace(log, entries=tuple(_said(log)))), *put_in(log)]
