@@ -309,7 +309,6 @@ async def shown(stream: RunStream, screen: Screen, sdk: str) -> bool:
 
 @contextmanager
 def _retries(screen: Screen) -> Iterator[None]:
-    """Show each retry of a request, which the models log."""
     log, handler = logging.getLogger("agentkit.models"), _Retries(screen)
     before = log.level
     log.addHandler(handler)

@@ -46,27 +46,16 @@ def add(commands: Any) -> None:
     tools.set_defaults(run=run_tools)
 
 
-def registry_of(references: list[str]) -> ToolRegistry:
-    """Return a registry of the named tools.
-
-    Raises:
-        ConfigError: a reference does not resolve to a tool.
-        SchemaError: a tool is defined incorrectly.
-    """
-    from agentkit.tool.registry import ToolRegistry
-
-    return ToolRegistry(*references)
-
-
 # ---------------------------------------------------------------- parse
 
 
 def run_parse(arguments: argparse.Namespace) -> int:
     """Print the calls in a text."""
     from agentkit import formats
+    from agentkit.tool.registry import ToolRegistry
 
     chosen = [formats.get(name) for name in arguments.format or formats.names()]
-    registry = registry_of(arguments.tools)
+    registry = ToolRegistry(*arguments.tools)
     if sys.stdin.isatty():
         print("(type or paste the text, then press Ctrl-D)", file=sys.stderr)
     text = whole_input()
@@ -125,6 +114,7 @@ def find_problem(event: CallEnd, registry: ToolRegistry) -> dict[str, str] | Non
 def run_formats(arguments: argparse.Namespace) -> int:
     """List the formats, or show how a model is taught one."""
     from agentkit import formats
+    from agentkit.tool.registry import ToolRegistry
 
     if arguments.name is None:
         rows = [
@@ -133,7 +123,7 @@ def run_formats(arguments: argparse.Namespace) -> int:
         ]
         print("\n".join(table(("format", "also called", "body", "written by"), rows)))
         return 0
-    specs = registry_of(arguments.tools).specs() or (sample(),)
+    specs = ToolRegistry(*arguments.tools).specs() or (sample(),)
     print(plain(formats.render_prompt(arguments.name, specs)))
     return 0
 
@@ -153,7 +143,9 @@ def sample() -> ToolSpec:
 
 def run_tools(arguments: argparse.Namespace) -> int:
     """List tools in readable form, or print their schemas."""
-    registry = registry_of(arguments.tools)
+    from agentkit.tool.registry import ToolRegistry
+
+    registry = ToolRegistry(*arguments.tools)
     if arguments.json is not None:
         print(as_json(registry.get_openapi_schemas(arguments.json), indent=2))
         return 0

@@ -198,7 +198,6 @@ class LiveScreen(Screen):
             self._after_text = True
 
     def _others(self, *, rest: bool = False) -> None:
-        """Print what tools and warnings printed."""
         for line in self.printed.lines(rest=rest):
             self._print(Styled(line))
 

@@ -218,7 +218,6 @@ class Screen:
         self._others()
 
     def _others(self, *, rest: bool = False) -> None:
-        """Write what tools printed."""
         for line in self.printed.lines(rest=rest):
             self.line(line)
 

@@ -21,9 +21,6 @@ _HINTS: Final[Mapping[str, Any]] = {
     "null": type(None),
 }
 
-HIDDEN: Final = "state"
-"""The parameter by which verifiers hands over the trajectory's state; not shown to the model."""
-
 
 def function_like(
     spec: ToolSpec, parameters: Mapping[str, Any], function: Callable[..., Any], *, hidden: str | None = None

@@ -133,7 +133,6 @@ def _resetting(source: RolloutTool, columns: tuple[str, ...], config: ProcessorC
 
 
 def _owned(self: Any, name: str) -> Owned:
-    """The instance of the rollout under way."""
     owned: Owned | None = self._owned
     if owned is None:
         raise ConfigError(f"{type(self).__name__}: {name} was called before reset, with which a rollout begins")

@@ -112,7 +112,6 @@ def whole_entry(entry: Entry, calls: Sequence[Call]) -> Entry:
 
 
 def _as_written(body: Body) -> dict[str, Any]:
-    """The call's part in its response."""
     body = body.get("written", body)
     return {name: value for name, value in body.items() if name not in _CALL_KEYS}
 

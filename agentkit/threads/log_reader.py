@@ -160,7 +160,6 @@ _Fields = Mapping[str, _Field]
 
 
 def _check_fields(body: Body, fields: _Fields) -> None:
-    """Raise ValueError for a value that is not allowed."""
     for name, field in fields.items():
         if name not in body:
             if field.needed:

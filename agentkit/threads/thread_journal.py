@@ -204,11 +204,9 @@ class ThreadJournal:
         return ToolMessage(call.id, tool.name, result.parts, result.code)
 
     async def _content(self) -> ThreadContent:
-        """The thread as it is in the store."""
         return await self._known.read(self.thread_id)
 
     def _read(self, content: ThreadContent) -> None:
-        """Rebuild the conversation."""
         self._view.read(content)
         self._places.last = content.last
 
@@ -363,7 +361,6 @@ class ThreadJournal:
         self._open.set_places(changes, places)
 
     async def _write_new(self) -> None:
-        """The run's own messages."""
         new, self._new = self._new, []
         for message in new:
             await self._write([Append({"message": to_json(message), OWN: True})])

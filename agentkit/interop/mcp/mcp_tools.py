@@ -297,7 +297,6 @@ class MCPTools:
     # -------------------------------------------------------------- calls
 
     async def _answer(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Answer one call."""
         try:
             json.dumps(arguments, allow_nan=False)
         except ValueError as e:

@@ -139,7 +139,6 @@ class FilteredStream(EnteredAsync):
                 message.result["tools"] = [_read(tool) for tool in tools if self._fits(_read(tool))]
 
     def _fits(self, tool: object) -> bool:
-        """Return True if the SDK accepts the tool."""
         from mcp_types.methods import validate_server_result
 
         self._under_way.listed += 1

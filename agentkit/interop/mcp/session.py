@@ -95,7 +95,6 @@ class Connection:
         return self._ready.result()
 
     async def _live(self) -> None:
-        """The whole life of the session."""
         from mcp import Client
         from mcp_types import ToolListChangedNotification
 
@@ -302,7 +301,6 @@ class Session:
 
 
 async def _all_tools(client: Client) -> list[Tool]:
-    """Every page of the list."""
     found: list[Tool] = []
     cursor: str | None = None
     for _ in range(PAGES):

@@ -124,7 +124,6 @@ def _state(self: Any) -> Any:
 
 
 async def _leave(self: Any) -> None:
-    """Release the instance of the rollout that is over."""
     owned, self._owned = self._owned, None
     if owned is not None:
         await owned.release()

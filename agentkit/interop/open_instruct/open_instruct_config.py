@@ -234,7 +234,6 @@ def _settings(name: str, cls: type[Any], given: Any, new_name: str | None, where
 
 
 def _object(given: Any, where: str) -> dict[str, Any]:
-    """The JSON object of one tool."""
     if isinstance(given, str):
         try:
             given = load(given)

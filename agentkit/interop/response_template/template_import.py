@@ -160,7 +160,6 @@ def _openings(scope: str, field: Template) -> tuple[list[Spelling], list[str]]:
 
 
 def _regions(scope: str, field: Template, anchors: Iterable[Spelling]) -> list[tuple[str, str]]:
-    """The literals around reasoning."""
     closes = _closings(scope, field)[0]
     opens = [_literal(way) for way in _openings(scope, field)[0]]
     if len(opens) == len(closes) > 1:

@@ -131,7 +131,6 @@ class RayRollout(EnteredAsync):
         self._workers.clear()
 
     async def _fill(self) -> None:
-        """Start the workers that are missing."""
         self._workers = [worker for worker in self._workers if worker.alive]
         missing = self._count - len(self._workers)
         new = [HostActor(partial(_work, self._build), self._options, LINGER) for _ in range(missing)]

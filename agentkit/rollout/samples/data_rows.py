@@ -203,7 +203,6 @@ def _marked(message: UserMessage, supply: Any) -> UserMessage:
 
 
 def _tools_kwargs(extra_info: _Row, row: _Row) -> dict[str, ToolKwargs]:
-    """Return the keyword arguments of each tool."""
     owner = extra_info if extra_info.take("tools_kwargs", None) is not None else row
     found = owner.mapping("tools_kwargs")
     needed = extra_info.take("need_tools_kwargs", row.take("need_tools_kwargs", False))

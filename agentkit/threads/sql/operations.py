@@ -111,7 +111,6 @@ class Operations:
         return (yield from self._version()) == SCHEMA_VERSION
 
     def _version(self) -> Steps[int]:
-        """The version of the existing tables."""
         rows = yield f"SELECT value FROM {self.facts} WHERE name = ?", ("schema",)
         found = rows[0][0] if rows else None
         if not isinstance(found, int) or found < 1:

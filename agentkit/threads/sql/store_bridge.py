@@ -62,7 +62,6 @@ class SqlStore(EnteredAsync):
         return f"{type(self).__name__}({self.name!r})"
 
     def _drivers(self) -> Mapping[Kind, Driver]:
-        """New drivers, for each kind of operation."""
         raise NotImplementedError
 
     def leave_to_parent(self) -> None:
