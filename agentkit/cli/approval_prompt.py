@@ -103,7 +103,7 @@ def _edited(call: ToolCall, registry: ToolRegistry, screen: Screen) -> Mapping[s
 
 
 def _forget_typed() -> None:
-    """Discard what was typed before the question was shown: it cannot be an answer to it."""
+    """Discard keys that were typed before the question was shown: they cannot answer it."""
     with suppress(ImportError):  # not on Windows
         import termios
 

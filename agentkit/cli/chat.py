@@ -66,7 +66,7 @@ class Chat:
     """One session at the terminal.
 
     Args:
-        conversation: what is said in it.
+        conversation: its messages and answers.
     """
 
     def __init__(self, conversation: ChatSession) -> None:

@@ -1,4 +1,4 @@
-"""Does what the slash words of a chat say."""
+"""The commands of a chat's slash words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEYS: Final = (
 
 
 class ChatCommands:
-    """Does what a user says to the program.
+    """Runs a user's slash words.
 
     Args:
         conversation: the conversation that it concerns.
@@ -44,7 +44,7 @@ class ChatCommands:
             return 0
 
     def choices(self) -> Mapping[str, Sequence[str]]:
-        """Each word, with what may follow it."""
+        """Return each word, with the words that may follow it."""
         from agentkit import formats
         from agentkit.models.model_strings import PROVIDERS
 

@@ -41,7 +41,7 @@ def open_session(arguments: argparse.Namespace, screen: Screen, *, greeting: boo
     Args:
         arguments: those of `agentkit.cli.chat.add_conversation`.
         screen: where it is shown.
-        greeting: whether to show who answers, and what was said in a thread before.
+        greeting: whether to show who answers, and a thread's last entries.
 
     Raises:
         ConfigError: the arguments contradict each other, or the model or a tool cannot be had.
@@ -119,7 +119,7 @@ class ChatSession:
         return thread, log
 
     def move(self, name: str) -> int:
-        """Continue in a thread; a new one begins with what was said in memory so far. Returns the status."""
+        """Continue in a thread; a new one begins with the messages in memory. Returns the status."""
         from agentkit.cli.chat_storage import InMemory
 
         before, thread = self.kept, self.in_thread(name)
@@ -252,7 +252,7 @@ class ChatSession:
         self.screen.line(f"{kept}, or by the next run on this thread; open it again to read the answer.")
 
     def tell_of_others(self, text: str) -> None:
-        """Show what was added to this thread elsewhere, before it is answered here."""
+        """Show a message that was added to this thread elsewhere, before it is answered here."""
         self.screen.line(f"{self.screen.style('from elsewhere>', 'bold')} {plain(text)}")
 
     def tell_waiting(self, waiting: tuple[ToolCall, ...]) -> None:

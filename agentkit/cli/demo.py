@@ -29,7 +29,7 @@ PACE = 0.005  # seconds between two events, for a human viewer; otherwise none
 
 
 class Way(NamedTuple):
-    """One way for a model to call: the recording's name, what it shows, and the text format, if any."""
+    """One way for a model to call: the recording's name, its heading, and the text format, if any."""
 
     name: str
     title: str

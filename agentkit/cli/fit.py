@@ -53,7 +53,7 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Try, and print what was found. Exit status 1 if nothing works."""
+    """Try the modes, and print the findings. Exit status 1 if nothing works."""
     choice = ModelChoice(
         arguments.model, base_url=arguments.base_url, server=arguments.server, api_key_env=arguments.api_key_env
     )
@@ -155,7 +155,7 @@ def _pasteable(line: str, goes_on: str) -> Iterator[str]:
 
     Args:
         line: the line; empty for none.
-        goes_on: what a line ends with that is not the last.
+        goes_on: the end of each line but the last.
     """
     pieces = wrap(line, width() - 8, break_long_words=False, break_on_hyphens=False)
     for number, piece in enumerate(pieces):

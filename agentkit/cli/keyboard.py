@@ -31,7 +31,7 @@ def read_line(prompt: str) -> str:
 
 
 def enable_line_editing() -> None:
-    """Give `input` line editing and history, where readline is installed; what is pasted is one input."""
+    """Give `input` line editing and history, where readline is installed; a pasted text is one input."""
     with suppress(ImportError):
         import readline
 
@@ -79,7 +79,7 @@ def read_object(text: str, what: str, example: str) -> dict[str, Any]:
 
     Args:
         text: as it was written.
-        what: what it is, for messages.
+        what: its name, for messages.
         example: such an object.
 
     Raises:
@@ -99,7 +99,7 @@ def read_object(text: str, what: str, example: str) -> dict[str, Any]:
 
 
 def whole_input() -> str:
-    """All of standard input, each character and line end as it is: UTF-8, or what the environment says.
+    """Read all of standard input, each character and line end as it is: UTF-8, or the environment's encoding.
 
     Raises:
         ConfigError: it is neither.

@@ -125,7 +125,7 @@ class LiveScreen(Screen):
 
     @contextmanager
     def answering(self, who: str) -> Iterator[None]:
-        """While a run is shown, draw the region below what is complete; what tools print appears above it."""
+        """While a run is shown, draw the region below the complete parts; the tools' output appears above it."""
         self._status = Status(self._clock, plain(who))
         self.printed = PrintedLines()
         live = Live(
@@ -244,7 +244,7 @@ class Status:
         self._doing = f"{what} {name}".strip()
 
     def add_text(self, what: str, text: str) -> None:
-        """Count some more of a response; `what` is such as `writing`, or empty to keep what is shown."""
+        """Count some more of a response; `what` is such as `writing`, or empty to keep it."""
         self._doing = what or self._doing
         self._streamed += text_tokens(text)
 

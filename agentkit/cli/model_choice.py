@@ -183,7 +183,7 @@ def key_in(variable: str) -> str:
     """The key in an environment variable.
 
     Raises:
-        ConfigError: there is none. The message never quotes what may be a key itself.
+        ConfigError: there is none. The message never quotes a text that may be a key.
     """
     if not _VARIABLE.fullmatch(variable):
         raise ConfigError(

@@ -18,7 +18,7 @@ class ProgressLine:
     """Shows the state of some work while it runs.
 
     Args:
-        what: what the work is.
+        what: the work's name.
     """
 
     def __init__(self, what: str) -> None:

@@ -158,7 +158,7 @@ class Screen:
 
     @contextmanager
     def answering(self, who: str) -> Iterator[None]:
-        """While a run is shown: what the tools print is not part of the answer.
+        """Show a run; the tools' output is not part of the answer.
 
         Args:
             who: the model's name.

@@ -129,7 +129,7 @@ def asked(command: str, who: str, otherwise: str = "") -> bool:
 
     Args:
         command: as it would be run.
-        who: what is to be started in a terminal instead.
+        who: the program to start in a terminal instead.
         otherwise: what else would do.
 
     Raises:

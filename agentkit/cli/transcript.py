@@ -25,7 +25,7 @@ Style = Callable[..., str]
 
 
 def state(log: Log) -> str:
-    """Say in words what a thread is waiting for.
+    """Return the state of a thread in words.
 
     A run in progress, in this or another process, looks the same as an interrupted one: only its lease differs.
     """

@@ -30,7 +30,7 @@ def function_like(
     Args:
         spec: the tool.
         parameters: its schema, in the part that hints can say.
-        function: what is called with the arguments; changed in place. `async` if it is to look so.
+        function: called with the arguments; changed in place. `async` if it is to look so.
         hidden: a further parameter, without a description.
     """
     made = [parameter_of(name, schema, name in parameters["required"]) for name, schema in _ordered(parameters)]

@@ -30,7 +30,7 @@ class Peer:
     Args:
         name: as its users write it.
         install: what to install.
-        module: what must be importable.
+        module: the module that must be importable.
         reserved: names that its loop gives a meaning of its own.
         dialect: the part of JSON Schema that it passes on; None for all of it.
     """

@@ -159,7 +159,7 @@ class Rollout:
         """One trajectory, from its prompt to its reward.
 
         Args:
-            sample: what it begins with.
+            sample: the sample that it begins with.
             repeat: which of the sample's trajectories it is.
 
         Raises:

@@ -30,7 +30,7 @@ class RolloutSetup:
 
     Args:
         sources: the tools.
-        specs: what the model is shown of them, by function name.
+        specs: the tools as the model sees them, by function name.
         policy: the model.
         format: how it writes calls; None for native ones.
         config: which calls run, and how.
@@ -39,7 +39,7 @@ class RolloutSetup:
         stop: the user's stop strings, in place of those of the format; None if there are none.
         score: adds up a trajectory's rewards.
         template: how the conversation becomes token ids; None without a tokenizer.
-        faults: logs what the tools' authors must fix.
+        faults: logs errors that the tools' authors must fix.
     """
 
     sources: tuple[RolloutTool, ...]

@@ -1,4 +1,4 @@
-"""One trajectory: its turns, its rewards and its end. Every way through it releases what it created.
+"""One trajectory: its turns, its rewards and its end. Every way through it releases its instances.
 
 Knows the states as a table (`trajectory.NEXT`), the policy by its protocol and the tools by theirs.
 """
@@ -37,10 +37,10 @@ from agentkit.rollout.tools.instances import Instances, ToolNotCreated
 from agentkit.rollout.tools.offered_tools import OfferedTools
 
 _OF_OURS: Final = frozenset(("traceback", "problems", "position"))
-"""What the processor adds to the metadata of an error; no metric."""
+"""The keys that the processor adds to the metadata of an error; no metrics."""
 
 _PARTIAL: Final = frozenset((CallStart, ArgumentDelta))
-"""What the end of a call says once more; nobody watches it while it is read."""
+"""Events that the end of a call repeats; nobody reads them here."""
 _CALLS: Final = (CallEnd, CallError)
 _WHOLE: Final = frozenset(("stop", "tool_calls", "unknown"))
 """The finishes after which nothing more would have come."""
@@ -59,7 +59,7 @@ _WORDS: Final[Mapping[TrajectoryEnd, str]] = {
     "cancelled": "the policy gave the response up: its engine aborted the request",
     "policy_error": "the policy finished with an error",
 }
-"""What a record says of a response that is not the policy's own."""
+"""The words of a record for a response that is not the policy's own."""
 
 WhyEnded = tuple[TrajectoryEnd, str | None]
 """Why the turns ended, and the words of the error."""
@@ -79,7 +79,7 @@ class TrajectoryRun:
 
     Args:
         setup: of the rollout.
-        sample: what it begins with.
+        sample: the sample that it begins with.
         repeat: which of the sample's trajectories it is.
     """
 
@@ -100,7 +100,7 @@ class TrajectoryRun:
         """Run it to its end.
 
         Args:
-            ended: called with the record, also if this is cancelled. What it raises is the error on the record.
+            ended: called with the record, also if this is cancelled. Its exception is the error on the record.
 
         Raises:
             asyncio.CancelledError: this was cancelled; its tools are released.
@@ -143,7 +143,7 @@ class TrajectoryRun:
     # -------------------------------------------------------------- the beginning and the end
 
     async def _begin(self) -> WhyEnded | None:
-        """Create the instances; what they say is read before the first turn."""
+        """Create the instances; their messages are read before the first turn."""
         try:
             said = await self._instances.create(self.id)
         except ToolNotCreated as e:
@@ -335,7 +335,7 @@ class TrajectoryRun:
         return self._told(begun)
 
     def _told(self, begun: int) -> WhyEnded | None:
-        """Append what the model was answered, from this message on, to its tokens; says so if it has no room."""
+        """Append the answers, from this message on, to the tokens; returns the trajectory's end if there is no room."""
         if self._tokens is None:
             return None
         answers = [message for message in self.so_far.messages[begun:] if isinstance(message, ToolMessage)]

@@ -1,4 +1,4 @@
-"""When a conversation becomes too long for its model, and what is then removed from it. Pure.
+"""When a conversation becomes too long for its model, and which parts are then removed. Pure.
 
 First old tool outputs are shortened, oldest first; each says how to read it again. If that is not enough, as many of
 the oldest turns as necessary are replaced by a summary. The boundary is between entries, and an answer is kept with its
@@ -283,7 +283,7 @@ def entry_body(plan: CompactionPlan, tokens: int, summary: str | None, made: Map
     """The compaction as it is stored.
 
     Args:
-        plan: what is removed.
+        plan: the parts to remove.
         tokens: the tokens of the conversation before.
         summary: the text that replaces the dropped turns.
         made: the model and the usage of the summary.

@@ -54,7 +54,7 @@ def waits_for(body: Body, tool: BoundTool | None) -> dict[str, Any]:
 
 
 def edited_call(body: Body, call: ToolCall) -> dict[str, Any]:
-    """A stored call with what a person made of it; what the model wrote is kept while its response grows."""
+    """A stored call with a person's changes; the model's own text is kept while its response grows."""
     return {"written": body, **body, **call_to_json(call)} if "before" in body else {**body, **call_to_json(call)}
 
 

@@ -207,7 +207,7 @@ class KeptThreads:
         """Everything in the thread, as stored.
 
         Raises:
-            StoreError: an entry is damaged; the message names it. `store.load` shows what can be read of it.
+            StoreError: an entry is damaged; the message names it. `store.load` shows its readable part.
         """
         refuse("get_log", {"thread_id": thread_id}, _THREAD)
         return await read_log(self.store, thread_id)

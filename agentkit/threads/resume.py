@@ -14,8 +14,8 @@ A run that lacks the tool of a call that would be run because it is `approved`, 
 is refused, and changes nothing: otherwise the approval would be spent. If the user has written again since, the call is
 answered as above.
 
-A call that a tool without `idempotent=True` was asked for is not run again because its tool has it now: what the first
-attempt did does not know of any key. An older agentkit did not store what the declaration was; its calls count as such.
+A call of a tool that was not `idempotent=True` then is not run again because it is now: the first attempt knew no key.
+An older agentkit did not store the declaration; its calls count as not idempotent.
 """
 
 from __future__ import annotations

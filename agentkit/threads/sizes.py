@@ -18,7 +18,7 @@ class ThreadSize(NamedTuple):
 
     Attributes:
         estimate: of the messages.
-        counted: the provider's count for the newest response, with an estimate of what came after it and of what was
+        counted: the provider's count for the newest response, with an estimate of the messages after it and of those
             removed since; None without any count. It includes parts that are in no message: the system prompt, the
             tools, the framing of each call.
         shortened: whether a compaction came after that response.
@@ -49,7 +49,7 @@ NOTHING: Final = ThreadSize(0)
 def size_of(log: Log) -> ThreadSize:
     """The size of a thread's conversation, as of its newest compaction, or of a part of it without one.
 
-    A provider's count remains valid after a compaction if the estimate of what was removed is subtracted.
+    A provider's count remains valid after a compaction if the estimate of the removed messages is subtracted.
     """
     now = messages_tokens(messages_of(log, sending=True))
     newest = next((e for e in reversed(log.entries) if provider_count(e) is not None), None)

@@ -88,7 +88,7 @@ class ThreadContent(NamedTuple):
         return {*self.prefix.ids, *ids_of(self.rest)}
 
     def size(self) -> ThreadSize:
-        """The tokens of its next request, without what is in no message."""
+        """Return the tokens of its next request, without system prompt and tools."""
         return self.prefix.size.then(size_of(self.rest))
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 async def put(threads: KeptThreads, thread_id: str, message: Prompt, *, client_id: str | None = None) -> int:
-    """`add_message` of what a model is to answer, to a thread that may be new; returns the message's `seq`."""
+    """Add a message for a model to a thread that may be new; returns the message's `seq`."""
     if isinstance(one := one_message(message, {}), AssistantMessage):
         raise ConfigError("a model answers a user's message or a result, found a model's message: use add_message")
     try:

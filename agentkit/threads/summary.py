@@ -61,7 +61,7 @@ class Writer:
 
 
 async def _restored(events: AsyncGenerator[SourceEvent, None]) -> AsyncGenerator[SourceEvent, None]:
-    """The events of a model that reads its material quarantined: what it passes on is whole again."""
+    """Yield a model's events with the quarantined texts that it passes on restored."""
     async with aclosing(events):
         async for event in events:
             yield Text(restore(event.text)) if isinstance(event, Text) else event
@@ -114,7 +114,7 @@ def _is_cancelled() -> bool:
 
 
 async def _summarised(chosen: CompactionPlan, policy: Compaction, write: AskSummary) -> tuple[str, dict[str, Any]]:
-    """The summary of what is dropped, in several steps if it does not fit in one request, and its model and usage."""
+    """Return a summary of the dropped messages, in several requests if one is too small, and its model and usage."""
     spent, summary, name = Usage(), _before(chosen), ""
     async with asyncio.timeout(policy.summary_timeout):
         for part in _parts(_transcript(chosen.dropped, policy), policy.window // 2):
@@ -153,7 +153,7 @@ async def _asked(summary: str, part: str, policy: Compaction, write: AskSummary)
 
 
 def _before(chosen: CompactionPlan) -> str:
-    """The summary of an earlier compaction, if what is dropped begins with one."""
+    """Return the summary of an earlier compaction, if the dropped messages begin with one."""
     first = chosen.dropped[0]
     if first.entry is not None:
         return ""

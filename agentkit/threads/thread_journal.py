@@ -4,7 +4,7 @@ A response and its calls are written in one transaction, a call is `started` bef
 written before anyone else sees it. In addition to the store, the conversation that the model reads is kept in memory.
 
 Only this file knows all of these four parts: the lease under which it writes (`lease`), the response that is being
-written (`open_response`), what the model reads (`model_view`), and how that is shortened (`run_compaction`).
+written (`open_response`), the model's conversation (`model_view`), and how that is shortened (`run_compaction`).
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class ThreadJournal:
     async def _settle(
         self, content: ThreadContent, registry: ToolRegistry
     ) -> tuple[Settlement, list[tuple[Call, ToolMessage]], list[tuple[ToolCall, ToolMessage]], list[Change]] | None:
-        """Settle what is open: the plan, the answers given now and since the last run, and the changes written.
+        """Answer or reopen open calls: the plan, the answers given now and since the last run, and the changes written.
 
         None if someone else was faster, so that the thread has to be read again.
         """
@@ -213,7 +213,7 @@ class ThreadJournal:
     # -------------------------------------------------------------- what the model reads
 
     async def messages(self) -> Sequence[Message]:
-        """The conversation, with what others added since the last request."""
+        """Return the conversation, with the messages that others added since the last request."""
         await self._write_new()
         log = await read_log(self._store, self.thread_id, after=self._places.last)
         if log.entries:
@@ -271,7 +271,7 @@ class ThreadJournal:
     ) -> ToolMessage | StaysWaiting | None:
         """Write the event before the consumer sees it; together with the response, once that is over.
 
-        A caller that is cancelled in the meantime still knows what was written.
+        A caller that is cancelled in the meantime still knows the changes that were written.
         """
         return await uncancelled(self._record(event, said, answer, response))
 

@@ -28,7 +28,7 @@ Rename = Mapping[str, str] | Callable[[str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """One tool as its server declares it: what is pinned; `shown` is how the model sees it, None if it cannot be."""
+    """One tool as its server declares it, to be pinned; `shown` is how the model sees it, None if it cannot be."""
 
     name: str
     description: str
@@ -86,7 +86,7 @@ def refuse_large(schema: Mapping[str, Any], name: str) -> None:
     """Refuse a schema that would make the code that walks it slow or fail.
 
     Raises:
-        SchemaError: says what is too large.
+        SchemaError: names the part that is too large.
     """
     level: list[Any] = [schema]
     for depth in range(MAX_DEPTH + 1):

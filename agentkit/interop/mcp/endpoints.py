@@ -1,4 +1,4 @@
-"""Where an MCP server is: a command to start, or a URL; with what must not be seen kept apart from what may be.
+"""Where an MCP server is: a command to start, or a URL; with its secrets kept apart.
 
 Starts and connects to nothing.
 """
@@ -124,7 +124,7 @@ class RemoteServer:
 
     @property
     def origin(self) -> str:
-        """The URL without what must not be seen."""
+        """The URL without its secrets."""
         return self.address.url
 
     def __str__(self) -> str:

@@ -35,7 +35,7 @@ class MCPProgress:
         call_id: the call.
         progress: so far.
         total: of how much; None if the server does not know.
-        message: what it is doing; None without one.
+        message: the server's text; None without one.
     """
 
     server: str

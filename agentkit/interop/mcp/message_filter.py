@@ -17,7 +17,7 @@ from agentkit.interop.mcp.amount import ITEMS
 from agentkit.interop.mcp.answers import repair_result
 
 Unfit = Callable[[str, str], None]
-"""Receives the name of a malformed tool, and what is wrong with it."""
+"""Receives the name of a malformed tool, and the error."""
 
 LISTED: Final = 5_000
 """Tools of a list that are read."""
@@ -47,7 +47,7 @@ class UnderWay:
 
 
 class _Noted(EnteredAsync):
-    """A stream of messages to a server that notes what is asked for.
+    """A stream of messages to a server that notes its open requests.
 
     Args:
         sent: the transport's stream.
@@ -87,7 +87,7 @@ class FilteredStream(EnteredAsync):
     Args:
         heard: the transport's stream.
         unfit: called with each tool that is left out.
-        under_way: what was asked for; the ids of calls that get an answer are removed.
+        under_way: the open requests; the ids of calls that get an answer are removed.
     """
 
     def __init__(self, heard: Any, unfit: Unfit, under_way: UnderWay) -> None:

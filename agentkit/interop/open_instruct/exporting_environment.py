@@ -31,7 +31,7 @@ def to_open_instruct(
     """A class with decorated methods as the configuration of an environment, to be put into open-instruct's registry.
 
     `TOOL_REGISTRY["adder"] = to_open_instruct(Adder, name="adder")`, then `--tools adder`. `reset` releases the last
-    rollout's instance and creates the next, with what the data set's `env_config` says.
+    rollout's instance and creates the next, with the arguments of the data set's `env_config`.
 
     Args:
         tool: a class with decorated methods, or whatever a rollout takes as a tool.

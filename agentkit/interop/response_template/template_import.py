@@ -224,7 +224,7 @@ def _ends(way: Spelling, body: FormatPart, closes: list[str], behind: list[str])
 
 
 def _parts(way: Spelling, named: str, lead: str) -> Iterator[FormatPart]:
-    """An opening as parts: literals, the slot of the name, and what is skipped before and after it."""
+    """Yield an opening as parts: literals, the slot of the name, and the text skipped before and after it."""
     if not isinstance(way[0], str):
         raise FormatError("'tool_calls': a call does not open with a literal")
     seen = False

@@ -1,4 +1,4 @@
-"""Ours as verl's tool classes, with what verl's loop does not have: an instance that lasts for the whole trajectory.
+"""Ours as verl's tool classes, with an instance that lasts for the whole trajectory, unlike those of verl's loop.
 
 verl creates and releases a tool for every call, passes on only `create_kwargs`, and never asks for `calc_reward`. Its
 `execute` receives the trajectory's `agent_data`, though: the instance is kept by that. Loops up to 0.7 that hand all
@@ -156,7 +156,7 @@ async def _execute(self: Any, instance_id: str, parameters: Any, agent_data: Any
 
 
 async def _calc_reward(self: Any, instance_id: str, **kwargs: Any) -> float:
-    """The final reward, given to the class's first function alone; with what the calls gave, which these loops drop."""
+    """Return the final reward, only for the class's first function; with the calls' rewards, which these loops drop."""
     owned = self._trajectories.named(instance_id)
     if owned is None:
         return 0.0

@@ -223,7 +223,7 @@ def _tool(entry: ToolEntry, allow: Sequence[str]) -> Any:
 
 
 def _as_declared(made: Any, name: str, cls: type, config: Mapping[str, Any], entry: ToolEntry) -> Any:
-    """The class's one tool, under the name that the file gives it. Its own schema stays: it is what it checks."""
+    """Return the class's one tool, under the name that the file gives it. Its own schema stays: that is checked."""
     if list(made.tools) == [name]:
         return made
     if len(made.tools) != 1:

@@ -77,7 +77,7 @@ class VerlShaped:
         where: for messages; by default the class's name.
 
     Raises:
-        ConfigError: it cannot be constructed, has no schema or a wrong one, or its methods need what no sample gives.
+        ConfigError: it cannot be constructed, has no schema or a wrong one, or its methods need more than samples have.
     """
 
     def __init__(

@@ -39,7 +39,7 @@ def ray_module() -> Any:
 
 
 def light_environment(ray: Any, own: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A `runtime_env` whose worker begins as `light_worker`; None where that may not be what is wanted.
+    """A `runtime_env` whose worker begins as `light_worker`; None where that may be unwanted.
 
     Only on this machine, where the driver's Python is there for the worker, too; and not if the environment, or that of
     the driver's job, says itself how a worker starts.
@@ -59,7 +59,7 @@ class _Hosting:
         self._host: Host | None = None
 
     async def begin(self) -> None:
-        """Build; an exception tells the driver what is wrong."""
+        """Build the work; an exception goes to the driver."""
         self._host = Host(self._build(), self._linger)
 
     async def exchange(self, package: bytes, dropped: Sequence[int] = ()) -> bytes:

@@ -84,7 +84,7 @@ class RayRollout(EnteredAsync):
     its own trajectories only: each is tried again on another, up to `retries` times, then recorded with the end `lost`.
 
     Args:
-        build: makes the `Rollout`; called in each worker, so what it builds is never pickled.
+        build: makes the `Rollout`; called in each worker, so the `Rollout` is never pickled.
         workers: how many processes.
         in_flight: trajectories that one worker rolls out at a time.
         retries: how often a trajectory is started again that died with its worker. Last attempts run one at a time, so
@@ -200,7 +200,7 @@ class RayRollout(EnteredAsync):
                 await asyncio.gather(*running, return_exceptions=True)
 
     def _take(self, todo: Iterator[_Order], running: set[asyncio.Task[TrajectoryRecord]]) -> bool:
-        """Begin what has room; whether anything runs."""
+        """Begin trajectories where there is room; returns True if any runs."""
         while len(running) < self._count * self._in_flight and (order := next(todo, None)) is not None:
             running.add(asyncio.create_task(self._one(order)))
         return bool(running)

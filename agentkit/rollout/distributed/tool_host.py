@@ -63,7 +63,7 @@ class ToolHost:
         self._reaper: asyncio.Task[None] | None = None
 
     async def __call__(self, sent: tuple[Any, ...]) -> Any:
-        """Carry out one `ToolOrder`, sent as a plain tuple; what it raises goes to whoever ordered it."""
+        """Carry out one `ToolOrder`, sent as a plain tuple; its exception goes to the sender."""
         order = ToolOrder(*sent)
         if order.phase == "create":
             return await self._create(order)

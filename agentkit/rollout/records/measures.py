@@ -47,9 +47,9 @@ class ToolMeasures:
         failures: failed calls by the error's code.
         queued: seconds from the end of the generation to the start of the tool, of the calls that ran.
         ran: seconds that the tool ran, of the calls that ran.
-        rewards: what it gave for single calls.
+        rewards: its rewards for single calls.
         final_rewards: what its `calc_reward` gave.
-        metrics: what it measured itself, for those of its metrics that are numbers.
+        metrics: its own metrics that are numbers.
     """
 
     calls: int = 0

@@ -20,10 +20,10 @@ class CallRecord:
         id: the call's id.
         name: the function name; as the model wrote it if there is no such tool.
         arguments: as the model wrote them.
-        result: what the model read, as text.
+        result: the answer that the model read, as text.
         error: the error's code (`agentkit.errors.ErrorCode`); None if the call succeeded.
-        reward: what the tool gave for this call; None if it gave none.
-        metrics: what the tool measured of this call.
+        reward: the tool's reward for this call; None if it gave none.
+        metrics: the tool's metrics of this call.
         queued: seconds from the end of the generation to the start of the tool.
         ran: seconds that the tool ran; 0 if it did not.
         span: the first token of the response that the call's turn wrote, and the one after its last; None without ids.
@@ -49,10 +49,10 @@ class TokenRecord:
 
     Args:
         prompt_ids: the first prompt.
-        response_ids: all that followed: what the model wrote, and what it was answered.
+        response_ids: all tokens after it: the model's turns and the answers to them.
         response_mask: 1 for each token that the model wrote, 0 for all others.
         response_logprobs: log-probabilities, 0.0 where the mask is 0; None if the engine tells none.
-        exact: False if the engine told some turn as text only, so that its ids are what the tokenizer makes of that.
+        exact: False if the engine returned some turn as text only, so that the tokenizer made its ids.
     """
 
     prompt_ids: tuple[int, ...]

@@ -49,7 +49,7 @@ class AnswerFrame:
 
     Args:
         end: the token that ends its turn.
-        pieces: what follows that: the template's text, and slots.
+        pieces: the parts after it: the template's text, and slots.
     """
 
     end: str
@@ -153,7 +153,7 @@ def frame_of(text: str, wording: Wording, ends: Collection[str]) -> AnswerFrame:
     """The frame in a rendering.
 
     Raises:
-        ConfigError: it does not contain the turn's end, or an answer; says what was found instead.
+        ConfigError: it does not contain the turn's end, or an answer; shows the text that was found instead.
     """
     words = list(_WORD.finditer(text))
     if not (own := [w.end() for w in words if int(w[1]) == _LAST]):

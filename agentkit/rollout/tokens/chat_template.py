@@ -1,6 +1,6 @@
 """A tokenizer's chat template: its text before a trajectory's first turn, and between two turns.
 
-Knows a tokenizer and a text format. Renders no turn of the model's: what it wrote stays as it wrote it.
+Knows a tokenizer and a text format. Renders no turn of the model's: its text stays as it wrote it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ NEXT_ROLES: Final = frozenset(("<|observation|>", "<|user|>"))
 class ChatTemplate:
     """A tokenizer's chat template, for conversations that only grow.
 
-    The first prompt is rendered once. What follows a turn is taken from a rendering of an invented conversation, so
+    The first prompt is rendered once. The text after a turn is taken from a rendering of an invented conversation, so
     that no turn is ever rendered or tokenized again: the rest of the template's end of the turn (the line break after
     `<|im_end|>`), the results, and the beginning of the next turn.
 
@@ -66,7 +66,7 @@ class ChatTemplate:
         settings: further arguments of the template, such as `{"enable_thinking": False}`.
 
     Raises:
-        ConfigError: the tokenizer has no chat template, or one that cannot be continued; says what was found.
+        ConfigError: the tokenizer has no chat template, or one that cannot be continued; shows the text that was found.
     """
 
     def __init__(
@@ -146,9 +146,9 @@ class ChatTemplate:
         """The token ids between a turn of the model's and its next.
 
         Args:
-            messages: the answers to its calls, in order, and what a user said.
+            messages: the answers to its calls, in order, and a user's messages.
             turn: the token ids of its turn. If they contain no end of it, because the engine omits the end or a stop
-                string came first, the end comes first here. What they contain from the end on is not repeated.
+                string came first, the end comes first here. Tokens from the end on are not repeated.
         """
         if not messages:
             return []

@@ -62,7 +62,7 @@ def began_inside(events: Sequence[Event], format: Format, can_open: Callable[[],
     """Return True if a response began inside thinking, from its events as read without that.
 
     Args:
-        events: what was read, merged.
+        events: the response as read, merged.
         format: in which format.
         can_open: tells whether prompts can open thinking; None if that is not known.
     """

@@ -1,4 +1,4 @@
-"""One trajectory as token ids: the prompt, what the model wrote, what it was answered. It only grows."""
+"""One trajectory as token ids: the prompt, the model's turns, the answers to them. It only grows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _whole_numbers(ids: Sequence[int]) -> list[int]:
 class TokenHistory:
     """The tokens of one trajectory, exactly as the policy saw and wrote them.
 
-    What the model wrote is kept as the ids that it wrote, whatever their text would be tokenized to.
+    The model's turns are kept as the ids that it wrote, even if their text would be tokenized to others.
 
     Args:
         template: the chat template, shared by all trajectories.
@@ -60,7 +60,7 @@ class TokenHistory:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """All tokens: what the policy sees before its next turn."""
+        """All tokens: the policy's input for its next turn."""
         return tuple(self._ids)
 
     @property

@@ -156,7 +156,7 @@ class ToolParser:
         """The text without its calls, and the calls: `content, calls`.
 
         Args:
-            responses_ids: what the model wrote. Special tokens are read, padding and the end of the turn are not.
+            responses_ids: the model's turn. Special tokens are read, padding and the end of the turn are not.
             tools: the tools, as `ToolSpec`, OpenAI's JSON or verl's schemas. Formats that write values as text need
                 them for the types: without, every value is a string.
             thinking: whether the prompt opened thinking; None: decided by the text and the tokenizer's chat template.

@@ -26,9 +26,9 @@ class Instances:
 
     Args:
         sources: the tools of the rollout.
-        sample: says which of them are needed, and what they are told.
+        sample: names the tools that are needed, with their arguments.
         timeout: seconds for each `create`, `calc_reward` and `release`.
-        faults: logs what the tools' authors must fix.
+        faults: logs errors that the tools' authors must fix.
     """
 
     def __init__(self, sources: Sequence[RolloutTool], sample: Sample, timeout: float | None, faults: Faults) -> None:
@@ -41,7 +41,7 @@ class Instances:
         self._begun: list[tuple[RolloutTool, RolloutInstance]] = []
 
     async def create(self, trajectory_id: str) -> tuple[ToolResult, ...]:
-        """Create them in order; returns what they say before the first turn.
+        """Create them in order; returns their messages before the first turn.
 
         Raises:
             ToolNotCreated: one could not be; those after it were not begun.

@@ -1,6 +1,6 @@
 """Every operation of a SQL store, shared by all databases. Knows SQL and JSON; does no I/O and has no clock.
 
-An operation is a generator: it yields a statement with its parameters and is sent the rows; what it returns is the
+An operation is a generator: it yields a statement with its parameters and is sent the rows; its return value is the
 operation's result, and an exception makes the driver roll back. A driver runs each operation in one transaction,
 defines its database's SQL (`SqlDialect`), and throws `Duplicate` into it if a row violated a uniqueness rule.
 
@@ -43,7 +43,7 @@ SCHEMA_VERSION: Final = 2
 with a lower version is upgraded. 2: a lease has its length, `lease_seconds`."""
 
 OLD_LEASE: Final = 30.0
-"""The seconds of a lease that was acquired before its length was stored: what runs have always used."""
+"""The seconds of a lease that was acquired before its length was stored: all had this one."""
 
 CALLS_PER_INSERT: Final = 50
 """The number of calls in one statement: 550 parameters, below the 999 that an old SQLite allows."""

@@ -1,9 +1,9 @@
-"""Threads in PostgreSQL: when transactions start and end, and what a lost connection means.
+"""Threads in PostgreSQL: when transactions start and end, and the effects of a lost connection.
 
 The operations are those of `sql.py`. Loads asyncpg on first use.
 
 The connections belong to a separate event loop in a separate thread: a connection belongs to one loop, while a store
-outlives loops (`asyncio.run` twice), and what was started is finished regardless of what happens to the waiting task.
+outlives loops (`asyncio.run` twice), and an operation that was started is finished even if the waiting task ends.
 """
 
 from __future__ import annotations
