@@ -82,7 +82,7 @@ def _drop_output() -> None:
 
 
 class _ToErrors(logging.Handler):
-    """Complains of what is logged. A message may quote a model, a tool or a stored name."""
+    """Prints log records as complaints. A message may quote a model, a tool or a stored name."""
 
     def emit(self, record: logging.LogRecord) -> None:
         complain(self.format(record))

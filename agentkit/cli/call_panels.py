@@ -49,15 +49,15 @@ class CallPanel:
             text = f"\n{key}: {text}"
         self._written = (self._written + text)[-TAIL:]
 
-    def called(self, call: ToolCall) -> None:
+    def show_call(self, call: ToolCall) -> None:
         """Show the whole call."""
         self.name = visible(call.name) or "unreadable call"
         self._given = call.arguments
         self._note = f"in {call.format}" if call.format else ""
 
-    def answered(self, event: ToolCompleted | ToolFailed | ToolSkipped) -> None:
+    def show_result(self, event: ToolCompleted | ToolFailed | ToolSkipped) -> None:
         """Show the result."""
-        self.called(event.call)
+        self.show_call(event.call)
         mark, colour, code = outcome(event)
         self.seconds = None if isinstance(event, ToolSkipped) else event.seconds
         self._mark, self._note, self._answer = (mark, colour), code or self._note, event.result.text

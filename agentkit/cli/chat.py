@@ -12,9 +12,9 @@ from contextlib import closing
 from typing import Any
 
 from agentkit.cli.chat_commands import ChatCommands
-from agentkit.cli.conversing import WAITS, Conversing, conversing
+from agentkit.cli.chat_session import WAITS, ChatSession, open_session
 from agentkit.cli.flag_words import APPROVALS, TOOLS
-from agentkit.cli.keyboard import as_argument, as_text, edited_lines, typed, unechoed, unsignalled
+from agentkit.cli.keyboard import as_argument, as_text, disable_echo, disable_signals, enable_line_editing, read_line
 from agentkit.cli.model_choice import add_format, add_model, add_settings
 from agentkit.cli.screen import Screen
 from agentkit.cli.slash_words import as_message, slash_word
@@ -58,7 +58,7 @@ def add_conversation(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Answer message by message. Exit status 1 if the last answer failed, 3 if a call is waiting for approval then."""
-    with conversing(arguments, screen()) as conversation:
+    with open_session(arguments, screen()) as conversation:
         return Chat(conversation).run()
 
 
@@ -66,10 +66,10 @@ class Chat:
     """One session at the terminal.
 
     Args:
-        conversation: what is said in it.
+        conversation: its messages and answers.
     """
 
-    def __init__(self, conversation: Conversing) -> None:
+    def __init__(self, conversation: ChatSession) -> None:
         self.conversation = conversation
         self.screen = conversation.screen
         self.commands = ChatCommands(conversation)
@@ -99,21 +99,21 @@ class Chat:
         try:
             return self.conversation.say(message)
         except StoreError as e:
-            self.screen.failed(e)
+            self.screen.show_error(e)
             return 1
 
     def messages(self) -> Generator[str, None, None]:
         """The user's messages, until the input ends."""
         if not sys.stdin.isatty():
-            yield from self.piped()
+            yield from self.piped_lines()
         elif capable(self.screen.out) and installed():
-            with unechoed(by_line=False):  # the editor reads key by key, also what was typed between two messages
-                yield from typed_messages(self.edited(), self.screen)
+            with disable_echo(by_line=False):  # the editor reads key by key, also what was typed between two messages
+                yield from typed_messages(self.editor_prompt(), self.screen)
         else:
-            edited_lines()
-            yield from typed_messages(lambda: typed(PROMPT), self.screen)
+            enable_line_editing()
+            yield from typed_messages(lambda: read_line(PROMPT), self.screen)
 
-    def piped(self) -> Iterator[str]:
+    def piped_lines(self) -> Iterator[str]:
         """The lines of standard input."""
         lines = (line.strip() for line in map(as_text, sys.stdin) if line.strip())
         for number, line in enumerate(lines):
@@ -121,9 +121,9 @@ class Chat:
                 self.screen.note("each line of standard input is one message; `agentkit run -` sends all of it as one")
             yield line
 
-    def edited(self) -> Callable[[], str | None]:
-        """Asks for a message in the line editor."""
-        from agentkit.cli.prompting import LineEditor, history_file
+    def editor_prompt(self) -> Callable[[], str | None]:
+        """Return a function that asks for a message in the line editor."""
+        from agentkit.cli.line_editor import LineEditor, history_file
 
         try:
             file = history_file()
@@ -133,7 +133,7 @@ class Chat:
         editor = LineEditor(PROMPT, self.commands.choices, file)
 
         def ask() -> str | None:
-            with unsignalled():  # else what it interrupts may be the editor's own beginning or end
+            with disable_signals():  # else what it interrupts may be the editor's own beginning or end
                 message = self.conversation.loop.run(editor.ask())
             return None if message is None else as_text(message)
 

@@ -1,4 +1,4 @@
-"""Does what the slash words of a chat say."""
+"""The commands of a chat's slash words."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from agentkit.checks.spelling import did_you_mean, then
-from agentkit.cli.conversing import Conversing
+from agentkit.cli.chat_session import ChatSession
 from agentkit.cli.flag_words import APPROVALS
 from agentkit.cli.slash_words import WORDS, SlashWord, unknown
-from agentkit.cli.terminal import block, cut, plain, visible, width
+from agentkit.cli.terminal import block, plain, truncate, visible, width
 from agentkit.errors import AgentkitError, ConfigError
 
 NATIVE: Final = "native"
@@ -20,13 +20,13 @@ KEYS: Final = (
 
 
 class ChatCommands:
-    """Does what a user says to the program.
+    """Runs a user's slash words.
 
     Args:
         conversation: the conversation that it concerns.
     """
 
-    def __init__(self, conversation: Conversing) -> None:
+    def __init__(self, conversation: ChatSession) -> None:
         self.conversation = conversation
         self.screen = conversation.screen
         self._models = [conversation.agent.model.name]  # those that answered in this session, to be completed
@@ -40,11 +40,11 @@ class ChatCommands:
         try:
             return act(word.rest) or 0
         except AgentkitError as e:
-            self.screen.failed(e)
+            self.screen.show_error(e)
             return 0
 
     def choices(self) -> Mapping[str, Sequence[str]]:
-        """Each word, with what may follow it."""
+        """Return each word, with the words that may follow it."""
         from agentkit import formats
         from agentkit.models.model_strings import PROVIDERS
 
@@ -64,30 +64,30 @@ class ChatCommands:
             self.screen.line(line)
 
     def _tools(self, rest: str) -> None:
-        from agentkit.cli.inspect import described
+        from agentkit.cli.inspect import describe_tool
 
         specs = {spec.name: spec for spec in self.conversation.agent.registry.specs()}
         if rest and rest not in specs:
             raise ConfigError(f"there is no tool {rest!r}{then(did_you_mean(rest, specs), '/tools lists them')}")
         if rest:
-            for line in described(specs[rest]):
+            for line in describe_tool(specs[rest]):
                 self.screen.line(plain(line))
             return
         for name, spec in specs.items():
-            about = cut(spec.description, max(width() - len(name) - 2, 10))
+            about = truncate(spec.description, max(width() - len(name) - 2, 10))
             self.screen.line(f"{self.screen.style(plain(name), 'bold')}  {about}")
         if not specs:
             self.screen.line("the model has no tools: start the chat with --tools module:Class")
 
     def _model(self, rest: str) -> None:
         if rest:
-            self.conversation.answer_with(self.conversation.choice.renamed(rest))
+            self.conversation.answer_with(self.conversation.choice.with_model(rest))
             self._models = list(dict.fromkeys([*self._models, rest]))
         self._tell()
 
     def _format(self, rest: str) -> None:
         if rest:
-            self.conversation.answer_with(self.conversation.choice.rewritten(None if rest == NATIVE else rest))
+            self.conversation.answer_with(self.conversation.choice.with_format(None if rest == NATIVE else rest))
         self._tell()
 
     def _tell(self) -> None:

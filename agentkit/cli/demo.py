@@ -29,7 +29,7 @@ PACE = 0.005  # seconds between two events, for a human viewer; otherwise none
 
 
 class Way(NamedTuple):
-    """One way for a model to call: the recording's name, what it shows, and the text format, if any."""
+    """One way for a model to call: the recording's name, its heading, and the text format, if any."""
 
     name: str
     title: str
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
             reached[way.name], failed = asyncio.run(work(way, registry, screen))
             failures += failed
         met = meeting(registry, reached)
-        same = compared(Path(folder))
+        same = compare_files(Path(folder))
     screen.line(f"\n{screen.style('Both called the same methods of the same object', 'bold')}\n")
     for row in table(("method", "function name", "XML tag", "one BoundTool", "JSON calls", "XML calls"), met):
         screen.line(row)
@@ -117,8 +117,8 @@ def meeting(registry: ToolRegistry, reached: dict[str, Counter[str]]) -> list[tu
     return rows
 
 
-def compared(folder: Path) -> list[tuple[str, ...]]:
-    """The files of both models, side by side."""
+def compare_files(folder: Path) -> list[tuple[str, ...]]:
+    """Return rows that compare the files of both models."""
     rows = []
     for file in sorted((folder / "json").rglob("*")):
         other = folder / "xml" / file.relative_to(folder / "json")

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class EventLines(Screen):
-    """Writes each event as one line of JSON, and all else to where complaints go.
+    """Writes each event as one line of JSON.
 
     Args:
-        lines: where the events go.
-        out: where all else goes.
+        lines: the output for events.
+        out: the output for all other text.
     """
 
     def __init__(self, lines: TextIO, out: TextIO) -> None:
@@ -32,19 +32,19 @@ class EventLines(Screen):
         self._others()
         self._json(event_as_json(event))
 
-    def ended(self, result: RunResult) -> None:
+    def show_end(self, result: RunResult) -> None:
         """Write why the run ended, its answer and its tokens."""
         usage = result.usage._asdict()
         self._json({"event": "run_ended", "finish": result.finish, "text": result.text, "usage": usage})
 
-    broken_off = ended
+    show_break = show_end
 
-    def failed(self, error: Exception) -> None:
-        """Write what went wrong, here and as a complaint."""
+    def show_error(self, error: Exception) -> None:
+        """Write an error, here and as a complaint."""
         self._json({"event": "error", "message": str(error)})
-        super().failed(error)
+        super().show_error(error)
 
-    def retrying(self, why: str, seconds: float) -> None:
+    def show_retry(self, why: str, seconds: float) -> None:
         """Write that a request is made again."""
         self._json({"event": "retry", "message": why, "seconds": seconds})
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agentkit.cli.flag_words import TOOLS, temperature, whole
 from agentkit.cli.model_choice import ModelChoice, add_model, add_server, is_reference
 from agentkit.cli.progress_line import ProgressLine
-from agentkit.cli.terminal import block, cut, plain, table, width
+from agentkit.cli.terminal import block, plain, table, truncate, width
 from agentkit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Try, and print what was found. Exit status 1 if nothing works."""
+    """Try the modes, and print the findings. Exit status 1 if nothing works."""
     choice = ModelChoice(
         arguments.model, base_url=arguments.base_url, server=arguments.server, api_key_env=arguments.api_key_env
     )
@@ -131,7 +131,7 @@ def lines(report: FitReport, own: int = 0) -> Iterator[str]:
     yield ""
     for row in report.rows:
         if row.error:
-            yield cut(f"{row.mode} cannot be used: {row.error}", 4 * width())
+            yield truncate(f"{row.mode} cannot be used: {row.error}", 4 * width())
     yield from block(_remarks(report, own), width())
     yield ""
     if report.best is None:
@@ -140,7 +140,7 @@ def lines(report: FitReport, own: int = 0) -> Iterator[str]:
     wrong = [one for one in report.best.outcomes if not one.right]
     if wrong:
         yield f"What {report.best.mode} got wrong:"
-        yield from (f"  {cut(f'{one.task}: {one.mistake}', width() - 2)}" for one in wrong)
+        yield from (f"  {truncate(f'{one.task}: {one.mistake}', width() - 2)}" for one in wrong)
         yield ""
     if 2 * report.best.right < report.best.tried:
         yield "No mode did half of the tasks right: this model is hardly able to use tools."
@@ -155,7 +155,7 @@ def _pasteable(line: str, goes_on: str) -> Iterator[str]:
 
     Args:
         line: the line; empty for none.
-        goes_on: what a line ends with that is not the last.
+        goes_on: the end of each line but the last.
     """
     pieces = wrap(line, width() - 8, break_long_words=False, break_on_hyphens=False)
     for number, piece in enumerate(pieces):

@@ -46,27 +46,16 @@ def add(commands: Any) -> None:
     tools.set_defaults(run=run_tools)
 
 
-def registered(references: list[str]) -> ToolRegistry:
-    """A registry of the named tools.
-
-    Raises:
-        ConfigError: a reference does not resolve to a tool.
-        SchemaError: a tool is defined incorrectly.
-    """
-    from agentkit.tool.registry import ToolRegistry
-
-    return ToolRegistry(*references)
-
-
 # ---------------------------------------------------------------- parse
 
 
 def run_parse(arguments: argparse.Namespace) -> int:
     """Print the calls in a text."""
     from agentkit import formats
+    from agentkit.tool.registry import ToolRegistry
 
     chosen = [formats.get(name) for name in arguments.format or formats.names()]
-    registry = registered(arguments.tools)
+    registry = ToolRegistry(*arguments.tools)
     if sys.stdin.isatty():
         print("(type or paste the text, then press Ctrl-D)", file=sys.stderr)
     text = whole_input()
@@ -98,11 +87,11 @@ def read(event: CallEnd | CallError, registry: ToolRegistry) -> dict[str, Any]:
         case CallEnd(repairs=repairs):
             if repairs:
                 entry["repairs"] = list(repairs)
-            problem = judged(event, registry)
+            problem = find_problem(event, registry)
             return {**entry, "error": problem} if problem else entry
 
 
-def judged(event: CallEnd, registry: ToolRegistry) -> dict[str, str] | None:
+def find_problem(event: CallEnd, registry: ToolRegistry) -> dict[str, str] | None:
     """Find the error in a readable call; unknown tools are reported only if tools were passed."""
     from agentkit import formats
     from agentkit.schemas.words import InvalidArguments
@@ -125,6 +114,7 @@ def judged(event: CallEnd, registry: ToolRegistry) -> dict[str, str] | None:
 def run_formats(arguments: argparse.Namespace) -> int:
     """List the formats, or show how a model is taught one."""
     from agentkit import formats
+    from agentkit.tool.registry import ToolRegistry
 
     if arguments.name is None:
         rows = [
@@ -133,7 +123,7 @@ def run_formats(arguments: argparse.Namespace) -> int:
         ]
         print("\n".join(table(("format", "also called", "body", "written by"), rows)))
         return 0
-    specs = registered(arguments.tools).specs() or (sample(),)
+    specs = ToolRegistry(*arguments.tools).specs() or (sample(),)
     print(plain(formats.render_prompt(arguments.name, specs)))
     return 0
 
@@ -153,7 +143,9 @@ def sample() -> ToolSpec:
 
 def run_tools(arguments: argparse.Namespace) -> int:
     """List tools in readable form, or print their schemas."""
-    registry = registered(arguments.tools)
+    from agentkit.tool.registry import ToolRegistry
+
+    registry = ToolRegistry(*arguments.tools)
     if arguments.json is not None:
         print(as_json(registry.get_openapi_schemas(arguments.json), indent=2))
         return 0
@@ -163,13 +155,13 @@ def run_tools(arguments: argparse.Namespace) -> int:
     for tool in dict.fromkeys([*registry.tools.values(), *registry.xml_tools.values()]):
         tag = f"  <{tool.tag}>" if tool.tag else ""
         screen.line(f"{screen.style(plain(tool.name), 'bold')}{plain(tag)}  {screen.style(plain(tool.where), 'dim')}")
-        for line in described(tool.spec):
+        for line in describe_tool(tool.spec):
             screen.line(f"    {plain(line)}")
     return 0
 
 
-def described(spec: ToolSpec) -> Iterator[str]:
-    """A tool as lines: what it does, then each parameter with its type, place in XML, and description."""
+def describe_tool(spec: ToolSpec) -> Iterator[str]:
+    """Return a tool as lines: its description, then each parameter with its type, place in XML, and description."""
     from agentkit.schemas.words import describe
 
     yield from spec.description.splitlines()

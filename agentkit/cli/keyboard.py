@@ -13,8 +13,8 @@ from agentkit.errors import ConfigError
 from agentkit.unicode import has_surrogate
 
 
-def typed(prompt: str) -> str:
-    """One line from the terminal, after a prompt.
+def read_line(prompt: str) -> str:
+    """Read one line from the terminal, after a prompt.
 
     Raises:
         ConfigError: it is not valid text.
@@ -30,8 +30,8 @@ def typed(prompt: str) -> str:
     return as_text(line.rstrip("\n"))
 
 
-def edited_lines() -> None:
-    """Give `input` line editing and history, where readline is installed; what is pasted is one input."""
+def enable_line_editing() -> None:
+    """Give `input` line editing and history, where readline is installed; a pasted text is one input."""
     with suppress(ImportError):
         import readline
 
@@ -79,7 +79,7 @@ def read_object(text: str, what: str, example: str) -> dict[str, Any]:
 
     Args:
         text: as it was written.
-        what: what it is, for messages.
+        what: its name, for messages.
         example: such an object.
 
     Raises:
@@ -99,7 +99,7 @@ def read_object(text: str, what: str, example: str) -> dict[str, Any]:
 
 
 def whole_input() -> str:
-    """All of standard input, each character and line end as it is: UTF-8, or what the environment says.
+    """Read all of standard input, each character and line end as it is: UTF-8, or the environment's encoding.
 
     Raises:
         ConfigError: it is neither.
@@ -114,14 +114,14 @@ def whole_input() -> str:
 
 
 @contextmanager
-def unechoed(*, by_line: bool = True) -> Iterator[None]:
-    """Keys that are typed while something is drawn do not appear in it; they are read afterwards.
+def disable_echo(*, by_line: bool = True) -> Iterator[None]:
+    """Hide keys that are typed while something is drawn; they are read afterwards.
 
-    Nor does Ctrl-C discard what was written but not yet shown: the next drawing would remove other lines.
+    Nor does Ctrl-C discard output that is not yet shown: the next drawing would remove other lines.
 
     Args:
-        by_line: whether what reads these keys expects whole lines. False if it reads key by key: a terminal that
-            collects lines makes a zero byte of Ctrl-D and a line's end of Enter.
+        by_line: whether the reader expects whole lines. False if it reads key by key: a terminal that collects lines
+            makes a zero byte of Ctrl-D and a line's end of Enter.
     """
     with _terminal(lambda mode: _unechoed(mode, by_line)):
         yield
@@ -138,8 +138,8 @@ def _unechoed(mode: list[Any], by_line: bool) -> None:
 
 
 @contextmanager
-def unsignalled() -> Iterator[None]:
-    """Ctrl-C is a key like the others, for what reads key by key, also before it reads and after it has read."""
+def disable_signals() -> Iterator[None]:
+    """Make Ctrl-C a key like the others, for a reader of keys, also before and after it reads."""
     with _terminal(_unsignalled):
         yield
 

@@ -1,7 +1,7 @@
 """Events drawn on a terminal: Markdown as it streams, calls as panels, and a line with the state of the run.
 
-What is complete is printed once and for good; only what may still change is drawn again, in the lines below it. So
-nothing flickers, and what has scrolled away is never touched. Loads rich.
+Complete parts are printed once and for good; only the part that may still change is drawn again, in the lines below.
+So nothing flickers, and scrolled lines are never touched. Loads rich.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from rich.live import Live
 from rich.text import Text as Styled
 
 from agentkit.cli.call_panels import CallPanel
-from agentkit.cli.drawing import THEME, MarkdownLines, Safe
-from agentkit.cli.keyboard import unechoed
+from agentkit.cli.keyboard import disable_echo
 from agentkit.cli.markdown_blocks import MarkdownBlocks
+from agentkit.cli.markdown_lines import THEME, MarkdownLines, Safe
 from agentkit.cli.screen import OF_CALLS, PrintedLines, Screen
-from agentkit.cli.terminal import cut, plain, visible
+from agentkit.cli.terminal import plain, truncate, visible
 from agentkit.events import (
     ApprovalRequired,
     ArgumentDelta,
@@ -76,17 +76,17 @@ class LiveScreen(Screen):
             self._said()
         match event:
             case Text(text):
-                self._status.streamed("writing", text)
+                self._status.add_text("writing", text)
                 self._blocks.feed(plain(text))
                 self._answer += text
             case Thinking(text):
-                self._status.streamed("thinking", text)
+                self._status.add_text("thinking", text)
                 began, said = self._thought or (self._clock(), "")
                 self._thought = (began, (said + text)[:THOUGHT])
             case Usage() | Finish():
                 self._invented = False
                 if isinstance(event, Usage):
-                    self._status.counted(event)
+                    self._status.add_usage(event)
             case InventedResult() | UnreadCall():
                 self._no_answer(event)
             case _:
@@ -98,16 +98,16 @@ class LiveScreen(Screen):
                 self._status.doing("calling", plain(name))
                 self._panels[index] = CallPanel(name, self._clock())
             case ArgumentDelta(index, text, key):
-                self._status.streamed("", text)
+                self._status.add_text("", text)
                 self._panel(index).write(text, key)
             case CallEnd(index, call):
-                self._panel(index).called(call)
+                self._panel(index).show_call(call)
             case ToolStarted(index, call):
                 self._status.doing("running", plain(call.name))
                 panel = self._panel(index, call)
                 panel.began, panel.seconds = self._clock(), 0.0
             case ToolCompleted() | ToolFailed() | ToolSkipped():
-                self._panel(event.index, event.call).answered(event)
+                self._panel(event.index, event.call).show_result(event)
                 self._print(self._panels.pop(event.index))
                 self._status.doing("running", "") if self._panels else self._status.waiting()
             case ApprovalRequired(index, call, reason):
@@ -120,19 +120,19 @@ class LiveScreen(Screen):
         if index not in self._panels:
             self._panels[index] = CallPanel(call.name if call is not None else "", self._clock())
             if call is not None:
-                self._panels[index].called(call)
+                self._panels[index].show_call(call)
         return self._panels[index]
 
     @contextmanager
     def answering(self, who: str) -> Iterator[None]:
-        """While a run is shown, draw the region below what is complete; what tools print appears above it."""
+        """While a run is shown, draw the region below the complete parts; the tools' output appears above it."""
         self._status = Status(self._clock, plain(who))
         self.printed = PrintedLines()
         live = Live(
             get_renderable=self._region, console=self._console, auto_refresh=False, transient=True,
             redirect_stdout=False, redirect_stderr=False,
         )  # fmt: skip
-        with unechoed(), redirect_stdout(self.printed), redirect_stderr(self.printed):
+        with disable_echo(), redirect_stdout(self.printed), redirect_stderr(self.printed):
             live.start(refresh=True)
             self._live = live
             try:
@@ -146,15 +146,15 @@ class LiveScreen(Screen):
                 self._panels.clear()
                 self._live = None
                 live.stop()
-                self.answered()
+                self.write_answer()
 
     def tick(self) -> None:
-        """Draw what has come since the last time."""
+        """Draw the changes since the last tick."""
         if self._live is None:
             return
         self._others()
         if self.answers is None:
-            self._blocks_done(self._blocks.finished())
+            self._blocks_done(self._blocks.take_finished())
         for panel in self._panels.values():
             if panel.seconds is not None:
                 panel.seconds = self._clock() - panel.began
@@ -166,25 +166,25 @@ class LiveScreen(Screen):
         self._print(Styled.from_ansi(text))
 
     def fresh(self) -> None:
-        """Print what is left of the text."""
+        """Print the rest of the text."""
         self._folded()
         self._said()
 
-    def retrying(self, why: str, seconds: float) -> None:
-        """Say that a request failed, and is made again."""
-        super().retrying(why, seconds)
+    def show_retry(self, why: str, seconds: float) -> None:
+        """Write that a failed request is made again."""
+        super().show_retry(why, seconds)
         self._status.doing(f"waiting {seconds:.0f} s before the next attempt", "")
 
     def _folded(self) -> None:
-        """Fold what was thought into a line."""
+        """Print the thinking as one line."""
         if self._thought is None:
             return
         (began, said), self._thought = self._thought, None
         head = f"thought for {self._clock() - began:.0f} s: "
-        self._print(Styled(cut(head + said, self._console.width), "dim italic"))
+        self._print(Styled(truncate(head + said, self._console.width), "dim italic"))
 
     def _said(self, whole: bool = False) -> None:
-        """Print the text that came. With `answers` it is an answer only if it is the last."""
+        """Print the rest of the text. With `answers` it is an answer only if it is the last."""
         blocks = self._blocks.close()
         if self.answers is None or not whole:
             self._blocks_done(blocks)
@@ -198,7 +198,6 @@ class LiveScreen(Screen):
             self._after_text = True
 
     def _others(self, *, rest: bool = False) -> None:
-        """Print what tools and warnings printed."""
         for line in self.printed.lines(rest=rest):
             self._print(Styled(line))
 
@@ -207,14 +206,14 @@ class LiveScreen(Screen):
         self._after_text = False
 
     def _region(self) -> RenderableType:
-        """Return what may still change: never more than the terminal has, or what scrolls away could not be removed."""
+        """Return the part that may still change: never higher than the terminal, whose scrolled lines stay."""
         height = max(self._console.height - 2, 1)
-        status = Styled(cut(self._status.line(), self._console.width - 1), "dim")
+        status = Styled(truncate(self._status.line(), self._console.width - 1), "dim")
         return Group(Safe(*self._unfinished(height), last=height), Safe(status))
 
     def _unfinished(self, height: int) -> Iterator[RenderableType]:
         if self._thought is not None:
-            words = cut(" ".join(self._thought[1].split())[-self._console.width :], self._console.width - 2)
+            words = truncate(" ".join(self._thought[1].split())[-self._console.width :], self._console.width - 2)
             yield Safe(Styled(f"… {words}", "dim italic"))
         elif self._blocks.open.strip() and self.answers is None:
             yield Safe(*([""] if self._after_text else []), _growing(self._blocks.open, height), last=height)
@@ -237,20 +236,20 @@ class Status:
         self.waiting()
 
     def waiting(self) -> None:
-        """Say that the model is asked."""
+        """Set the activity to waiting for the model."""
         self.doing("waiting for", self._who)
 
     def doing(self, what: str, name: str) -> None:
-        """Say that something else is done: such as `running`, and a tool's name."""
+        """Set the activity: such as `running`, and a tool's name."""
         self._doing = f"{what} {name}".strip()
 
-    def streamed(self, what: str, text: str) -> None:
-        """Count some more of a response; `what` is such as `writing`, or empty to keep what is shown."""
+    def add_text(self, what: str, text: str) -> None:
+        """Count some more of a response; `what` is such as `writing`, or empty to keep it."""
         self._doing = what or self._doing
         self._streamed += text_tokens(text)
 
-    def counted(self, usage: Usage) -> None:
-        """Take over what the provider has counted."""
+    def add_usage(self, usage: Usage) -> None:
+        """Take over the provider's count."""
         self._spent = self._spent.plus(usage)
         self._streamed = 0.0
 
@@ -268,7 +267,7 @@ class Status:
 
 
 def _growing(source: str, height: int) -> RenderableType:
-    """A block that is still being written; of a long one its end, since no more is seen."""
+    """Return a block that is still being written; of a long one its visible end."""
     if len(source) <= LONG:
         return MarkdownLines(source)
     lines = source.split("\n")

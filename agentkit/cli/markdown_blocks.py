@@ -1,6 +1,6 @@
 """Markdown that is still being written, as blocks: those that can no longer change, and the one that can.
 
-Knows only text. A block is what stands at the top level of CommonMark: a paragraph, a list, a fence of code, ….
+Knows only text. A block is an element at CommonMark's top level: a paragraph, a list, a fence of code, ….
 Loads markdown-it, which comes with rich; imported only by what draws on a terminal.
 """
 
@@ -32,15 +32,15 @@ class MarkdownBlocks:
     """A streamed text as blocks. They do not depend on how the text was cut."""
 
     def __init__(self) -> None:
-        self.open = ""  # the text of what may still change
+        self.open = ""  # the text that may still change
         self._looked = 0  # how many characters of `open`, up to a line's end, are known to hold no finished block
 
     def feed(self, text: str) -> None:
         """Add more text."""
         self.open += text
 
-    def finished(self) -> list[str]:
-        """The blocks that nothing can change any more; each is returned once."""
+    def take_finished(self) -> list[str]:
+        """Take out the blocks that nothing can change any more."""
         end = self.open.rfind("\n") + 1  # an incomplete line may still become anything
         if end == self._looked:
             return []
@@ -53,7 +53,7 @@ class MarkdownBlocks:
         return _without_blank_lines(blocks)
 
     def close(self) -> list[str]:
-        """All that is left, as blocks."""
+        """Take out the rest, as blocks."""
         text, self.open, self._looked = self.open, "", 0
         return _without_blank_lines(_cut(text, _starts(text)[0]))
 

@@ -1,6 +1,6 @@
 """The options that select a model, and the model that they select: a provider's, or an object of a Python module.
 
-What `model(…)` refuses is told in the words of the command line.
+Errors of `model(…)` name the command line's flags.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class ModelChoice:
         """
         if is_reference(self.model):
             self._refuse_beside_object()
-            return loaded(self.model)
+            return load_model(self.model)
         from agentkit.models import model
 
         if (wrong := _wrong_string(self.model)) is not None:
@@ -113,8 +113,8 @@ class ModelChoice:
         except ConfigError as e:
             raise ConfigError(in_flags(str(e))) from e
 
-    def renamed(self, model: str) -> ModelChoice:
-        """Choose another model. Another provider's has none of this one's server; an object has options itself.
+    def with_model(self, model: str) -> ModelChoice:
+        """Return the choice of another model; another provider's drops the server, an object all options.
 
         Args:
             model: a model string, or `module:name`.
@@ -125,8 +125,8 @@ class ModelChoice:
             return replace(self, model=model)
         return ModelChoice(model, self.format)
 
-    def rewritten(self, format: str | None) -> ModelChoice:
-        """Choose another format of the calls; None for native ones."""
+    def with_format(self, format: str | None) -> ModelChoice:
+        """Return the choice with another format of the calls; None for native ones."""
         return replace(self, format=format, constrained=self.constrained and format is not None)
 
     def _refuse_beside_object(self) -> None:
@@ -154,8 +154,8 @@ def is_reference(name: str) -> bool:
     return find_spec(found[1]) is not None or nearest(prefix, PROVIDERS) is None
 
 
-def loaded(reference: str) -> Model:
-    """The model object of a Python module, or the one that a function there returns.
+def load_model(reference: str) -> Model:
+    """Return the model object of a Python module, or the one that a function there returns.
 
     Raises:
         ConfigError: there is none.
@@ -183,7 +183,7 @@ def key_in(variable: str) -> str:
     """The key in an environment variable.
 
     Raises:
-        ConfigError: there is none. The message never quotes what may be a key itself.
+        ConfigError: there is none. The message never quotes a text that may be a key.
     """
     if not _VARIABLE.fullmatch(variable):
         raise ConfigError(

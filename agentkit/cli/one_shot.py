@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from agentkit.cli.chat import add_conversation
-from agentkit.cli.conversing import conversing
+from agentkit.cli.chat_session import open_session
 from agentkit.cli.keyboard import as_argument, as_text
 from agentkit.cli.screen import Screen
 from agentkit.cli.which_screen import alone, screen
@@ -35,7 +35,7 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Say it, and show the answer."""
     text = message(arguments.message)
-    with conversing(arguments, _json_screen() if arguments.json else screen(), greeting=False) as conversation:
+    with open_session(arguments, _json_screen() if arguments.json else screen(), greeting=False) as conversation:
         return conversation.ask(text)
 
 

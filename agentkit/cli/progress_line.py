@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 from typing import Final, Self
 
-from agentkit.cli.terminal import cut, width
+from agentkit.cli.terminal import truncate, width
 
 AFTER: Final = 1.0  # seconds until anything is shown: shorter work needs no words
 AT_A_TERMINAL: Final = 0.2  # seconds between two states that are shown
@@ -18,7 +18,7 @@ class ProgressLine:
     """Shows the state of some work while it runs.
 
     Args:
-        what: what the work is.
+        what: the work's name.
     """
 
     def __init__(self, what: str) -> None:
@@ -35,7 +35,7 @@ class ProgressLine:
             return
         self._shown = True
         seconds = int(now - self._started)
-        line = cut(f"{self._what}: {state} ({seconds // 60}:{seconds % 60:02} min)", width())
+        line = truncate(f"{self._what}: {state} ({seconds // 60}:{seconds % 60:02} min)", width())
         self._next = now + (AT_A_TERMINAL if self._terminal else IN_A_LOG)
         if self._terminal:
             print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)

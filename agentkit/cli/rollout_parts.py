@@ -113,7 +113,7 @@ def _in_module(word: str) -> Any:
 
 
 def _is_tool(found: Any) -> bool:
-    from agentkit.rollout.tools.decorated import shape_of
+    from agentkit.rollout.tools.decorated_tool import shape_of
     from agentkit.tool.declare import declared, schemas_of
 
     if isinstance(found, type):

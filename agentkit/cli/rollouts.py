@@ -81,7 +81,7 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Roll out what is not in the file yet. Exit status 1 if all trajectories ended by an error."""
+    """Roll out the samples that are not in the file yet. Exit status 1 if all trajectories ended by an error."""
     from agentkit.agent import OwnLoop
     from agentkit.rollout import RecordFile
 
@@ -122,7 +122,7 @@ class RolloutCommand:
         self.ran = 0
 
     async def run(self) -> int:
-        """Run what is left, and print the figures of the whole file, also after Ctrl-C."""
+        """Run the remaining samples, and print the figures of the whole file, also after Ctrl-C."""
         self.read()
         work = asyncio.ensure_future(self.follow())
         loop = asyncio.get_running_loop()

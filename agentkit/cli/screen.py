@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, TextIO
 
 from agentkit.cli.flag_words import in_flags
-from agentkit.cli.terminal import arguments, block, cut, duration, first_lines, plain, visible, width
+from agentkit.cli.terminal import arguments, block, duration, first_lines, plain, truncate, visible, width
 from agentkit.events import (
     ApprovalRequired,
     CallEnd,
@@ -118,7 +118,7 @@ class Screen:
                 self._no_answer(event)
             case Text(text) if self.answers is not None:
                 if self._over:  # this is the answer to what somebody else has written in the meantime
-                    self.answered()
+                    self.write_answer()
                 self._answer += text
             case Text(text):
                 self._say("text", text)
@@ -129,7 +129,7 @@ class Screen:
         self.out.flush()
 
     def _no_answer(self, event: InventedResult | UnreadCall) -> None:
-        """Say why what was said is not an answer; once for a made-up result, which streams."""
+        """Write why the text is not an answer; once for a made-up result, which streams."""
         if isinstance(event, UnreadCall):
             self.note(f"↻ this call of {event.name} could not be read" if event.name else "↻ a call could not be read")
         elif not self._invented:
@@ -141,7 +141,7 @@ class Screen:
             case CallEnd(_, call):
                 self.line(f"→ {self.style(plain(call.name), 'cyan', 'bold')}")
                 given = list(arguments(call.arguments, width(), "    "))
-                written = [f"    ({plain(call.format)}: {cut(call.raw, width() - 20)})"] if call.format else []
+                written = [f"    ({plain(call.format)}: {truncate(call.raw, width() - 20)})"] if call.format else []
                 for line in (*first_lines(given, LINES, indent="    "), *written):
                     self.line(self.style(line, "dim"))
             case ToolCompleted() | ToolFailed() | ToolSkipped():
@@ -158,7 +158,7 @@ class Screen:
 
     @contextmanager
     def answering(self, who: str) -> Iterator[None]:
-        """While a run is shown: what the tools print is not part of the answer.
+        """Show a run; the tools' output is not part of the answer.
 
         Args:
             who: the model's name.
@@ -169,16 +169,16 @@ class Screen:
                 yield
         finally:
             self._others(rest=True)
-            self.answered()
+            self.write_answer()
 
-    def answered(self) -> None:
-        """The run is over: write its answer."""
+    def write_answer(self) -> None:
+        """Write the run's answer."""
         if self.answers is not None and self._answer.strip():
             self.answers.write(plain(self._answer).strip("\n") + "\n")
             self.answers.flush()
         self._answer, self._over = "", False
 
-    def ended(self, result: RunResult) -> None:
+    def show_end(self, result: RunResult) -> None:
         """Show the tokens of a run, if the server reports them, and why it ended, if that is unusual."""
         notes = []
         if any(result.usage):
@@ -189,27 +189,27 @@ class Screen:
         if notes:
             self.note(f"({', '.join(notes)})")
 
-    def broken_off(self, result: RunResult) -> None:
-        """A run ended before its end, and why was shown; for a program, its result is still to be written."""
+    def show_break(self, result: RunResult) -> None:
+        """Write the result of an interrupted run, for a program; a person has seen why."""
 
     def note(self, text: str) -> None:
-        """Say something about the session, on a line."""
+        """Write a line about the session."""
         self.line(self.style(visible(text), "dim"))
 
     def problem(self, text: str) -> None:
-        """Say what the user should not miss, on a line."""
+        """Write an important line."""
         self.line(self.style(plain(text), "red"))
 
-    def failed(self, error: Exception) -> None:
-        """Say what went wrong."""
+    def show_error(self, error: Exception) -> None:
+        """Write an error message."""
         self.problem(f"error: {in_flags(str(error))}")
 
-    def retrying(self, why: str, seconds: float) -> None:
-        """Say that a request failed, and is made again.
+    def show_retry(self, why: str, seconds: float) -> None:
+        """Write that a failed request is made again.
 
         Args:
-            why: what happened, and what follows.
-            seconds: until then.
+            why: the failure and the next step.
+            seconds: the delay.
         """
         self.note(f"↻ {why}")
 
@@ -218,7 +218,6 @@ class Screen:
         self._others()
 
     def _others(self, *, rest: bool = False) -> None:
-        """Write what tools printed."""
         for line in self.printed.lines(rest=rest):
             self.line(line)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentkit.cli.flag_words import TOOLS, port
-from agentkit.cli.keyboard import typed
+from agentkit.cli.keyboard import read_line
 from agentkit.cli.terminal import plain
 from agentkit.errors import ConfigError
 
@@ -129,7 +129,7 @@ def asked(command: str, who: str, otherwise: str = "") -> bool:
 
     Args:
         command: as it would be run.
-        who: what is to be started in a terminal instead.
+        who: the program to start in a terminal instead.
         otherwise: what else would do.
 
     Raises:
@@ -141,6 +141,6 @@ def asked(command: str, who: str, otherwise: str = "") -> bool:
             f"a terminal{otherwise}"
         )
     print(plain(f"starts the MCP server: {command}"))
-    while (answer := typed("start it? (y/n) ").strip().lower()) not in ("y", "yes", "n", "no"):
+    while (answer := read_line("start it? (y/n) ").strip().lower()) not in ("y", "yes", "n", "no"):
         pass
     return answer in ("y", "yes")

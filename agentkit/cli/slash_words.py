@@ -17,7 +17,7 @@ WORDS: Final[Mapping[str, str]] = {
     "thread": "where the chat is kept; /thread NAME: there, or continue that one",
     "approve": "what is done with calls that wait: /approve ask, always or never",
 }
-"""Each word, and what it does."""
+"""Each word, and its effect."""
 
 ALIKE: Final[Mapping[str, str]] = {"quit": "exit", "q": "exit", "bye": "exit", "?": "help", "h": "help"}
 """Words of other programs, with our word for each."""
@@ -39,7 +39,7 @@ class SlashWord(NamedTuple):
 def slash_word(message: str) -> SlashWord | None:
     """The word that a message is; None if it is for the model.
 
-    Only a single line can be one; what is pasted is for the model.
+    Only a single line can be one; a pasted text is for the model.
 
     >>> slash_word("/model openai:gpt-5")
     SlashWord(name='model', rest='openai:gpt-5', found='model')

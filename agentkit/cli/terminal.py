@@ -64,7 +64,7 @@ def plain(text: str) -> str:
 
 
 def complain(text: str) -> None:
-    """Print what went wrong, if standard error is open."""
+    """Print an error message, if standard error is open."""
     with suppress(OSError):
         print(plain(text), file=sys.stderr, flush=True)
 
@@ -117,8 +117,8 @@ def width() -> int:
     return max(20, min(shutil.get_terminal_size((80, 24)).columns, 100))
 
 
-def folded(line: str, width: int) -> Iterator[str]:
-    """A line in pieces of at most `width` columns, broken at a space if one is near the end.
+def fold(line: str, width: int) -> Iterator[str]:
+    """Yield a line in pieces of at most `width` columns, broken at a space if one is near the end.
 
     >>> list(folded("one two three", 8))
     ['one two ', 'three']
@@ -136,8 +136,8 @@ def folded(line: str, width: int) -> Iterator[str]:
     yield line
 
 
-def cut(text: str, width: int) -> str:
-    """A text as one line of at most `width` columns."""
+def truncate(text: str, width: int) -> str:
+    """Return a text as one line of at most `width` columns."""
     line = " ".join(plain(text[: width * 8]).split())
     if cells(line) <= width and len(text) <= width * 8:
         return line
@@ -149,7 +149,7 @@ def cut(text: str, width: int) -> str:
 def block(text: str, width: int, indent: str = "") -> Iterator[str]:
     """A text as indented lines of at most `width` columns."""
     for line in plain(text).expandtabs(4).split("\n"):
-        yield from (f"{indent}{piece}".rstrip() for piece in folded(line, max(width - len(indent), 1)))
+        yield from (f"{indent}{piece}".rstrip() for piece in fold(line, max(width - len(indent), 1)))
 
 
 def first_lines(lines: list[str], most: int, total: int | None = None, indent: str = "") -> list[str]:
@@ -201,5 +201,5 @@ def arguments(given: Mapping[str, Any], width: int, indent: str = "") -> Iterato
 
 
 def _marked(line: str, width: int, first: str, others: str) -> Iterator[str]:
-    for n, piece in enumerate(folded(line, max(width - len(others), 1))):
+    for n, piece in enumerate(fold(line, max(width - len(others), 1))):
         yield f"{others if n else first}{piece}"

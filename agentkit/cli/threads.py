@@ -16,7 +16,7 @@ from agentkit.checks.spelling import did_you_mean
 from agentkit.cli.flag_words import TOOLS, whole
 from agentkit.cli.keyboard import as_argument
 from agentkit.cli.screen import Screen
-from agentkit.cli.terminal import as_json, cut, folded, table, visible, width
+from agentkit.cli.terminal import as_json, fold, table, truncate, visible, width
 from agentkit.errors import ConfigError, StoreError, ThreadNotFound
 
 if TYPE_CHECKING:
@@ -123,14 +123,14 @@ async def list_threads(manager: ThreadManager, arguments: argparse.Namespace) ->
         except ThreadNotFound:  # deleted in the meantime
             continue
         except StoreError as e:  # a damaged thread must not hide the others
-            summary = ("damaged", cut(str(e), 60))
+            summary = ("damaged", truncate(str(e), 60))
         else:
             summary = (state(log), words(log, 40))
         if thread.damage is not None:
-            summary = ("damaged", cut(thread.damage, 60))
+            summary = ("damaged", truncate(thread.damage, 60))
         rows.append((visible(thread.id), str(thread.entries), age(now - thread.updated), *summary))
     for line in table(("thread", "entries", "changed", "state", "first words"), rows):
-        first, *rest = folded(line, width()) if sys.stdout.isatty() else (line,)
+        first, *rest = fold(line, width()) if sys.stdout.isatty() else (line,)
         print(f"{first[: width() - 1].rstrip()}…" if rest else first)
     return 0
 
@@ -144,7 +144,7 @@ async def show(manager: ThreadManager, arguments: argparse.Namespace) -> int:
     for line in transcript(log, width(), screen.style, full=arguments.full):
         screen.line(line)
     for line in (totals(log), state(log)):
-        screen.line(screen.style(cut(line, width()), "dim"))
+        screen.line(screen.style(truncate(line, width()), "dim"))
     return 0
 
 
@@ -154,13 +154,13 @@ async def export(manager: ThreadManager, arguments: argparse.Namespace) -> int:
 
     log = await manager.get_log(arguments.thread)
     whole = replace(log, entries=tuple(e for e in log.entries if e.kind != "compaction"))
-    for message in rendered(messages_of(whole), arguments.wire, arguments.tools):
+    for message in render(messages_of(whole), arguments.wire, arguments.tools):
         print(as_json(message))
     return 0
 
 
-def rendered(messages: Sequence[Message], wire: str, tools: Sequence[str]) -> Sequence[Mapping[str, Any]]:
-    """A conversation in a provider's wire format, or with its calls as text.
+def render(messages: Sequence[Message], wire: str, tools: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+    """Return a conversation in a provider's wire format, or with its calls as text.
 
     Raises:
         ConfigError: neither a wire nor a format has this name.
@@ -217,7 +217,7 @@ async def _entries(manager: ThreadManager, arguments: argparse.Namespace) -> str
 
 async def approve(manager: ThreadManager, arguments: argparse.Namespace) -> int:
     """Let a call run when the thread continues."""
-    from agentkit.cli.asking import read_arguments, who
+    from agentkit.cli.approval_prompt import read_arguments, who
 
     given = None if arguments.arguments is None else read_arguments(arguments.arguments)
     if arguments.tools:
@@ -232,7 +232,7 @@ async def approve(manager: ThreadManager, arguments: argparse.Namespace) -> int:
 
 async def deny(manager: ThreadManager, arguments: argparse.Namespace) -> int:
     """Deny a call."""
-    from agentkit.cli.asking import who
+    from agentkit.cli.approval_prompt import who
 
     await manager.deny(arguments.thread, arguments.call, arguments.reason, by=who())
     print(f"denied {visible(arguments.call)}; {goes_on(arguments.thread, arguments.store)}")

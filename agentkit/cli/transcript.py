@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from agentkit.cli.terminal import arguments, block, cells, cut, duration, first_lines, plain, visible
+from agentkit.cli.terminal import arguments, block, cells, duration, first_lines, plain, truncate, visible
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage, ImagePart, TextPart, ThinkingPart, ToolCall, ToolMessage, UserMessage
 from agentkit.processor.approval import STARTED_BEFORE
@@ -25,7 +25,7 @@ Style = Callable[..., str]
 
 
 def state(log: Log) -> str:
-    """Say in words what a thread is waiting for.
+    """Return the state of a thread in words.
 
     A run in progress, in this or another process, looks the same as an interrupted one: only its lease differs.
     """
@@ -42,7 +42,7 @@ def words(log: Log, width: int) -> str:
     """The user's first words, in one line."""
     for entry in log.entries:
         if entry.kind == "message" and isinstance(message := from_json(entry.body["message"]), UserMessage):
-            return cut(" ".join(p.text for p in message.content if isinstance(p, TextPart)) or "(image)", width)
+            return truncate(" ".join(p.text for p in message.content if isinstance(p, TextPart)) or "(image)", width)
     return ""
 
 
@@ -156,7 +156,7 @@ class _Page(NamedTuple):
         elif room >= 2:
             yield f"{left}{' ' * room}{self.style(right, colour)}"
         else:
-            yield left if cells_left <= self.width else cut(plain(left), self.width)
+            yield left if cells_left <= self.width else truncate(plain(left), self.width)
             yield from (self.style(line, colour) for line in block(right, self.width, "    "))
 
     def _text(self, text: str, indent: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Which screen fits where the output goes: one that draws, or plain lines."""
+"""Choose the screen for the output: one that draws, or plain lines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def screen() -> Screen:
 
 
 def alone() -> TextIO:
-    """Standard output for the answers alone: what the programs that tools start write there goes to standard error."""
+    """Return standard output for the answers alone: that of programs that tools start goes to standard error."""
     out = sys.stdout
     try:
         if out.fileno() != 1:

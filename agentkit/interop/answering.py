@@ -14,7 +14,7 @@ from agentkit.events import CallEnd, ToolCompleted, ToolFailed, ToolSkipped
 from agentkit.messages import ResultContent, TextPart, ToolCall
 from agentkit.processor import ProcessorConfig, ResponseProcessor
 from agentkit.processor.processor import call_id as new_call_id
-from agentkit.rollout.records.scoring import reward_of, scored
+from agentkit.rollout.records.scoring import replace_reward, reward_of
 from agentkit.tool import ToolRegistry, ToolResult
 from agentkit.tool.result import NO_CONTEXT
 from agentkit.toolspec import ToolSpec
@@ -104,5 +104,5 @@ def _with_number(name: str, result: ToolResult) -> ToolResult:
         reward = reward_of(result.reward)
     except ValueError as e:
         _LOG.warning("%s: %s", name, e)
-        return scored(result, None, {"refused_reward": str(e)})
-    return result if reward is result.reward else scored(result, reward)
+        return replace_reward(result, None, {"refused_reward": str(e)})
+    return result if reward is result.reward else replace_reward(result, reward)

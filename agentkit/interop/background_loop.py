@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own: what runs there outlives the loops of the runs that use it.
+"""An event loop in a thread of its own: its tasks outlive the loops of the runs that use it.
 
 `Agent.run_sync` makes a new loop for each run, and an MCP session belongs to one loop for its whole life. So does the
 tool instance of a trajectory that another system's loop runs. A thread does not survive a fork: in the child of one the
@@ -24,7 +24,7 @@ T = TypeVar("T")
 _Work = Coroutine[Any, Any, Any]
 
 LEAVE: Final = 6.0
-"""Seconds that what runs there has to end: a local MCP server gets 2 to exit by itself and 1 after SIGTERM."""
+"""Seconds that its tasks have to end: a local MCP server gets 2 to exit by itself and 1 after SIGTERM."""
 
 
 class BackgroundLoop:
@@ -50,7 +50,7 @@ class BackgroundLoop:
             return self._loop
 
     def leave_to_parent(self) -> None:
-        """In the child of a fork: begin anew. What the parent's loop holds is the parent's; it is not touched."""
+        """In the child of a fork: begin anew. The parent's loop and tasks are not touched."""
         if self._loop is not None:
             _PARENTS.append(self._loop)  # closed by nobody: that would change what the parent's loop waits for
         if self._stop is not None:

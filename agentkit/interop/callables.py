@@ -21,9 +21,6 @@ _HINTS: Final[Mapping[str, Any]] = {
     "null": type(None),
 }
 
-HIDDEN: Final = "state"
-"""The parameter by which verifiers hands over the trajectory's state; not shown to the model."""
-
 
 def function_like(
     spec: ToolSpec, parameters: Mapping[str, Any], function: Callable[..., Any], *, hidden: str | None = None
@@ -33,7 +30,7 @@ def function_like(
     Args:
         spec: the tool.
         parameters: its schema, in the part that hints can say.
-        function: what is called with the arguments; changed in place. `async` if it is to look so.
+        function: called with the arguments; changed in place. `async` if it is to look so.
         hidden: a further parameter, without a description.
     """
     made = [parameter_of(name, schema, name in parameters["required"]) for name, schema in _ordered(parameters)]
@@ -90,8 +87,8 @@ def docstring(description: str, parameters: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def sent(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """What the model sent: without the Nones that stand for parameters that it left out."""
+def drop_omitted(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments without the Nones that stand for parameters that the model left out."""
     return {
         name: value
         for name, value in arguments.items()
@@ -100,5 +97,5 @@ def sent(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[st
 
 
 def _meant(schema: Mapping[str, Any] | None, required: bool) -> bool:
-    """Whether a None is a value of the parameter."""
+    """Return True if None is a value of the parameter."""
     return schema is None or required or _nullable(schema)

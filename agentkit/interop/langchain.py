@@ -55,7 +55,6 @@ def _structured(module: Any, tool: CallableTool) -> Any:
 
 
 def _block(part: Any) -> dict[str, Any]:
-    """A part as a content block of LangChain's."""
     if not isinstance(part, ImagePart):
         return {"type": "text", "text": part.text}
     if part.data is None:

@@ -19,9 +19,9 @@ from agentkit.checks.keys import words
 from agentkit.interop.answering import Answered, answered
 from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.processor import ProcessorConfig
-from agentkit.rollout.records.scoring import reward_of, scored
+from agentkit.rollout.records.scoring import replace_reward, reward_of
 from agentkit.rollout.samples.sample import PHASES, ToolKwargs
-from agentkit.rollout.tools.offered import hidden_arguments
+from agentkit.rollout.tools.offered_tools import hidden_arguments
 from agentkit.rollout.tools.per_trajectory import RolloutTool
 from agentkit.tool import BoundTool, ToolRegistry, ToolResult
 from agentkit.tool.result import NO_CONTEXT
@@ -144,7 +144,7 @@ class Owned:
         except Exception as e:  # noqa: BLE001 - the boundary: the tool's own code, which may know its reward only later
             _warn_unscored(self._tool.name, words(e))
             result = answer.result
-            return answer._replace(result=scored(result, result.reward, {"unscored": words(e)})), reward
+            return answer._replace(result=replace_reward(result, result.reward, {"unscored": words(e)})), reward
 
     async def _gained(self) -> float:
         """How much the final reward has changed since this was last asked. Asked one at a time: the last is newest."""

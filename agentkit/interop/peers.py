@@ -30,7 +30,7 @@ class Peer:
     Args:
         name: as its users write it.
         install: what to install.
-        module: what must be importable.
+        module: the module that must be importable.
         reserved: names that its loop gives a meaning of its own.
         dialect: the part of JSON Schema that it passes on; None for all of it.
     """
@@ -110,8 +110,8 @@ def parameters_for(peer: Peer, spec: ToolSpec) -> tuple[dict[str, Any], tuple[st
     return parameters, tuple(map(str, losses))
 
 
-def reported(peer: Peer, spec: ToolSpec) -> dict[str, Any]:
-    """The same schema; what it loses is logged, once for each peer and tool."""
+def export_parameters(peer: Peer, spec: ToolSpec) -> dict[str, Any]:
+    """Return the tool's schema as the peer takes it; losses are logged, once for each peer and tool."""
     parameters, losses = parameters_for(peer, spec)
     if losses:
         _warn(peer.name, spec.name, losses)
@@ -124,7 +124,7 @@ def _warn(peer: str, tool: str, losses: tuple[str, ...]) -> None:
 
 
 def export_report(tools: Any, peer: str) -> dict[str, tuple[str, ...]]:
-    """What a peer cannot express of tools' schemas, so that the model reads it in descriptions; empty if nothing.
+    """Return, by tool, the rules of schemas that a peer cannot express; the model reads them in descriptions.
 
     Args:
         tools: what `ToolRegistry` accepts: one tool, or a list.

@@ -15,7 +15,7 @@ from agentkit.interop.owned import Owned
 from agentkit.interop.peers import SKYRL, refuse_reserved, require
 from agentkit.processor import ProcessorConfig
 from agentkit.rollout.samples.sample import ToolKwargs
-from agentkit.rollout.tools.decorated import as_rollout_tool
+from agentkit.rollout.tools.decorated_tool import as_rollout_tool
 from agentkit.rollout.tools.per_trajectory import RolloutTool
 
 _LOOP: Final = BackgroundLoop("agentkit tools in SkyRL")
@@ -78,7 +78,7 @@ def _method(source: RolloutTool, name: str) -> Callable[..., Any]:
 
 
 def _misplaced(names: Sequence[str], values: Sequence[Any], twice: Collection[str]) -> str:
-    """What is wrong with values by position, in words; empty if nothing is."""
+    """Return an error message for values by position; empty if they are right."""
     if len(values) > len(names):
         return f"it takes {len(names)} values ({', '.join(names)}), found {len(values)}"
     return f"{min(twice)} was given by position and by name" if twice else ""

@@ -13,13 +13,13 @@ from typing import Any, Final
 from agentkit.errors import ConfigError
 from agentkit.interop.answering import LONGEST, Answered, answered
 from agentkit.interop.background_loop import BackgroundLoop
-from agentkit.interop.callables import function_like, sent
+from agentkit.interop.callables import drop_omitted, function_like
 from agentkit.interop.owned import Owned, kwargs_by_tool
-from agentkit.interop.peers import TRL, refuse_reserved, reported, require
+from agentkit.interop.peers import TRL, export_parameters, refuse_reserved, require
 from agentkit.interop.pil_images import picture
 from agentkit.messages import ImagePart, TextPart
 from agentkit.processor import ProcessorConfig
-from agentkit.rollout.tools.decorated import as_rollout_tool
+from agentkit.rollout.tools.decorated_tool import as_rollout_tool
 from agentkit.rollout.tools.per_trajectory import RolloutTool
 from agentkit.tool import ToolRegistry
 
@@ -45,10 +45,10 @@ def to_trl(tools: Any, *, config: ProcessorConfig | None = None) -> list[Callabl
     refuse_reserved(TRL, registry.tools.values())
     functions = []
     for spec in registry.offered(None):
-        parameters = reported(TRL, spec)
+        parameters = export_parameters(TRL, spec)
 
         async def call(_name: str = spec.name, _parameters: Any = parameters, /, **arguments: Any) -> Any:
-            return _told(await answered(registry, _name, sent(arguments, _parameters), config=config))
+            return _told(await answered(registry, _name, drop_omitted(arguments, _parameters), config=config))
 
         functions.append(function_like(spec, parameters, call))
     return functions
@@ -94,16 +94,16 @@ def to_trl_environment(
 def _method(source: RolloutTool, name: str) -> Callable[..., Any]:
     """A public method of the environment: async if ours is, so that TRL runs several at a time."""
     spec = source.tools[name].spec
-    parameters = reported(TRL, spec)
+    parameters = export_parameters(TRL, spec)
     call: Callable[..., Any]
     if source.tools[name].is_async:
 
         async def call(self: Any, **arguments: Any) -> Any:
-            return _told(await _LOOP.wait(_owned(self, name).call(name, sent(arguments, parameters))))
+            return _told(await _LOOP.wait(_owned(self, name).call(name, drop_omitted(arguments, parameters))))
     else:
 
         def call(self: Any, **arguments: Any) -> Any:
-            return _told(_LOOP.run(_owned(self, name).call(name, sent(arguments, parameters)), LONGEST))
+            return _told(_LOOP.run(_owned(self, name).call(name, drop_omitted(arguments, parameters)), LONGEST))
 
     made: Any = function_like(spec, parameters, call)
     first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
@@ -133,7 +133,6 @@ def _resetting(source: RolloutTool, columns: tuple[str, ...], config: ProcessorC
 
 
 def _owned(self: Any, name: str) -> Owned:
-    """The instance of the rollout under way."""
     owned: Owned | None = self._owned
     if owned is None:
         raise ConfigError(f"{type(self).__name__}: {name} was called before reset, with which a rollout begins")
@@ -146,7 +145,7 @@ def _get_reward(self: Any) -> float:
 
 
 def _told(answer: Answered) -> Any:
-    """What the model reads: text, or content blocks if there are images."""
+    """Return the answer as text, or as content blocks if there are images."""
     if not any(isinstance(part, ImagePart) for part in answer.parts):
         return answer.text
     return [

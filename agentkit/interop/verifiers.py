@@ -13,12 +13,12 @@ from types import FrameType
 from typing import Any, Final, NoReturn
 
 from agentkit.interop.answering import Answered
-from agentkit.interop.callables import function_like, sent
+from agentkit.interop.callables import drop_omitted, function_like
 from agentkit.interop.owned import Kwargs, Owned, Trajectories, kwargs_by_tool
 from agentkit.interop.peers import TRL, VERIFIERS, parameters_for, refuse_reserved, require
 from agentkit.messages import ImagePart
 from agentkit.processor import ProcessorConfig
-from agentkit.rollout.tools.decorated import as_rollout_tool
+from agentkit.rollout.tools.decorated_tool import as_rollout_tool
 from agentkit.tool import BoundTool
 
 REWARD: Final = "tool_reward"
@@ -153,7 +153,7 @@ def to_toolset(
             parameters, _ = parameters_for(TRL, bound.spec)  # by type hints: the server reads signatures
 
             async def call(_name: str = name, _parameters: Any = parameters, /, **arguments: Any) -> str:
-                answer: Answered = await self.owned.call(_name, sent(arguments, _parameters))
+                answer: Answered = await self.owned.call(_name, drop_omitted(arguments, _parameters))
                 if not answer.result.ok:
                     raise ValueError(answer.text)
                 return answer.text

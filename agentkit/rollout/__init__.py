@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from agentkit.rollout.tokens.chat_template import ChatTemplate
     from agentkit.rollout.tokens.token_history import TokenHistory
     from agentkit.rollout.tokens.tool_parsers import FunctionCall, ToolParser, get_tool_parser
-    from agentkit.rollout.tools.decorated import as_rollout_tool
+    from agentkit.rollout.tools.decorated_tool import as_rollout_tool
     from agentkit.rollout.tools.per_trajectory import RolloutInstance, RolloutTool
 
 __all__ = [
@@ -87,7 +87,7 @@ explained_module(
         "agentkit.rollout.tokens.chat_template": "ChatTemplate",
         "agentkit.rollout.tokens.token_history": "TokenHistory",
         "agentkit.rollout.tokens.tool_parsers": "FunctionCall ToolParser get_tool_parser",
-        "agentkit.rollout.tools.decorated": "as_rollout_tool",
+        "agentkit.rollout.tools.decorated_tool": "as_rollout_tool",
         "agentkit.interop.open_instruct.open_instruct_shape": "InstructShaped",
         "agentkit.rollout.tools.per_trajectory": "RolloutInstance RolloutTool",
         "agentkit.interop.verl.verl_shape": "VerlShaped",

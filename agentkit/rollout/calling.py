@@ -23,7 +23,7 @@ from agentkit.processor.running import Outcome
 from agentkit.processor.tooltask import ToolTask
 from agentkit.processor.waiting import NeverItsTurn, place_in_line
 from agentkit.rollout.rollout_limits import RolloutLimits
-from agentkit.rollout.tools.offered import OfferedTools
+from agentkit.rollout.tools.offered_tools import OfferedTools
 from agentkit.tool.result import ToolResult
 
 _NO_ONE: Final = "not run: {} needs a person's approval, and nobody watches this rollout"

@@ -23,10 +23,10 @@ from agentkit.rollout.records.scoring import Aggregate, aggregator
 from agentkit.rollout.rollout_limits import RolloutLimits
 from agentkit.rollout.rollout_setup import RolloutSetup
 from agentkit.rollout.samples.sample import Sample
-from agentkit.rollout.samples.streamed import distinct, listed, refuse_stream
+from agentkit.rollout.samples.sample_stream import distinct, list_bound, refuse_stream
 from agentkit.rollout.tokens.chat_template import NO_PICTURES, ChatTemplate, has_image
 from agentkit.rollout.tokens.tool_parsers import ToolParser
-from agentkit.rollout.tools.decorated import as_rollout_tool
+from agentkit.rollout.tools.decorated_tool import as_rollout_tool
 from agentkit.rollout.tools.per_trajectory import RolloutTool
 from agentkit.rollout.tools.sample_kwargs import check_sample
 from agentkit.rollout.trajectory_run import TrajectoryRun
@@ -37,7 +37,7 @@ from agentkit.toolspec import ToolSpec
 _NO_LIMITS: Final = RolloutLimits()
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _BOUNDS: Final[Bounds] = {
-    "tools": listed("a list of tools, such as [Shop]"),
+    "tools": list_bound("a list of tools, such as [Shop]"),
     "tokenizer": Bound(lambda one: not isinstance(one, str), "a tokenizer: AutoTokenizer.from_pretrained(…)"),
     "limits": instance(RolloutLimits, "RolloutLimits(…)"),
     "concurrency": whole(1, "trajectories at once"),
@@ -159,7 +159,7 @@ class Rollout:
         """One trajectory, from its prompt to its reward.
 
         Args:
-            sample: what it begins with.
+            sample: the sample that it begins with.
             repeat: which of the sample's trajectories it is.
 
         Raises:

@@ -35,7 +35,7 @@ class RolloutLimits:
         turn_timeout: seconds for all calls of one response together.
         trajectory_timeout: seconds from the first generation to the end of the last turn. Rewards and `release` come
             after that.
-        max_response_tokens: how many tokens follow the prompt: what the policy writes and what it is answered.
+        max_response_tokens: how many tokens follow the prompt: the policy's turns and the answers to them.
         max_context_tokens: how many tokens the prompt and all that follows have together: the engine's context. A
             trajectory whose prompt leaves no room ends before its first generation.
         max_tool_response: characters of one result that the model reads; a tool's own smaller limit counts.

@@ -1,4 +1,4 @@
-"""What all trajectories of a rollout share, and what has happened in one of them so far. Values; runs nothing."""
+"""The settings that all trajectories of a rollout share, and the state of one trajectory. Values; runs nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentkit.rollout.records.trajectory import TrajectoryEnd
 from agentkit.rollout.rollout_limits import RolloutLimits
 from agentkit.rollout.samples.sample import Sample
 from agentkit.rollout.tokens.chat_template import ChatTemplate
-from agentkit.rollout.tokens.stopping import stop_strings
+from agentkit.rollout.tokens.stop_strings import stop_strings
 from agentkit.rollout.tools.per_trajectory import RolloutTool
 from agentkit.toolspec import ToolSpec
 
@@ -26,11 +26,11 @@ _LOG: Final = logging.getLogger("agentkit.rollout")
 
 @dataclass(frozen=True, slots=True)
 class RolloutSetup:
-    """What all trajectories of a rollout share.
+    """The settings that all trajectories of a rollout share.
 
     Args:
         sources: the tools.
-        specs: what the model is shown of them, by function name.
+        specs: the tools as the model sees them, by function name.
         policy: the model.
         format: how it writes calls; None for native ones.
         config: which calls run, and how.
@@ -39,7 +39,7 @@ class RolloutSetup:
         stop: the user's stop strings, in place of those of the format; None if there are none.
         score: adds up a trajectory's rewards.
         template: how the conversation becomes token ids; None without a tokenizer.
-        faults: logs what the tools' authors must fix.
+        faults: logs errors that the tools' authors must fix.
     """
 
     sources: tuple[RolloutTool, ...]
@@ -66,15 +66,15 @@ class RolloutSetup:
             hint = f"; it can be in {other}: Rollout(format={other!r})" if other else ""
             _LOG.warning("the policy wrote a call that cannot be read in the format %s%s", self.format.name, hint)
 
-    def shown(self, sample: Sample) -> tuple[ToolSpec, ...]:
-        """The tools that the model may call."""
+    def tools_for(self, sample: Sample) -> tuple[ToolSpec, ...]:
+        """Return the tools that the model may call."""
         names = sample.tool_selection
         return tuple(spec for name, spec in self.specs.items() if names is None or name in names)
 
 
 @dataclass(slots=True)
 class SoFar:
-    """What has happened in a trajectory.
+    """The state of a trajectory.
 
     Args:
         messages: the conversation.

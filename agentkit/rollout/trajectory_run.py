@@ -1,4 +1,4 @@
-"""One trajectory: its turns, its rewards and its end. Every way through it releases what it created.
+"""One trajectory: its turns, its rewards and its end. Every way through it releases its instances.
 
 Knows the states as a table (`trajectory.NEXT`), the policy by its protocol and the tools by theirs.
 """
@@ -22,25 +22,25 @@ from agentkit.processor.intake import CallIds, Intake, OpenCalls
 from agentkit.processor.lost_attempts import attempted
 from agentkit.processor.starting import Breath
 from agentkit.rollout.calling import CallAnswer, TurnCalls
-from agentkit.rollout.policy.generation import Generation, GenerationRequest, checked, ended_by
+from agentkit.rollout.policy.generation import Generation, GenerationRequest, check_generation, ended_by
 from agentkit.rollout.policy.native_turn import native
 from agentkit.rollout.records.record import CallRecord, TrajectoryRecord
 from agentkit.rollout.records.scoring import reward_of
 from agentkit.rollout.records.trajectory import ERROR_ENDS, NEXT, TrajectoryEnd, TrajectoryState
 from agentkit.rollout.rollout_setup import RolloutSetup, SoFar
 from agentkit.rollout.samples.sample import Sample
-from agentkit.rollout.tokens.stopping import whole
+from agentkit.rollout.tokens.stop_strings import whole
 from agentkit.rollout.tokens.token_history import TokenHistory
 from agentkit.rollout.tokens.turn_reading import events_of, with_attempts, without_made_up
-from agentkit.rollout.tools.bounded import undisturbed
+from agentkit.rollout.tools.foreign_tasks import undisturbed
 from agentkit.rollout.tools.instances import Instances, ToolNotCreated
-from agentkit.rollout.tools.offered import OfferedTools
+from agentkit.rollout.tools.offered_tools import OfferedTools
 
 _OF_OURS: Final = frozenset(("traceback", "problems", "position"))
-"""What the processor adds to the metadata of an error; no metric."""
+"""The keys that the processor adds to the metadata of an error; no metrics."""
 
 _PARTIAL: Final = frozenset((CallStart, ArgumentDelta))
-"""What the end of a call says once more; nobody watches it while it is read."""
+"""Events that the end of a call repeats; nobody reads them here."""
 _CALLS: Final = (CallEnd, CallError)
 _WHOLE: Final = frozenset(("stop", "tool_calls", "unknown"))
 """The finishes after which nothing more would have come."""
@@ -59,7 +59,7 @@ _WORDS: Final[Mapping[TrajectoryEnd, str]] = {
     "cancelled": "the policy gave the response up: its engine aborted the request",
     "policy_error": "the policy finished with an error",
 }
-"""What a record says of a response that is not the policy's own."""
+"""The words of a record for a response that is not the policy's own."""
 
 WhyEnded = tuple[TrajectoryEnd, str | None]
 """Why the turns ended, and the words of the error."""
@@ -79,7 +79,7 @@ class TrajectoryRun:
 
     Args:
         setup: of the rollout.
-        sample: what it begins with.
+        sample: the sample that it begins with.
         repeat: which of the sample's trajectories it is.
     """
 
@@ -88,7 +88,7 @@ class TrajectoryRun:
         self.state = TrajectoryState.PENDING
         self.so_far = SoFar(list(sample.prompt))
         self._setup, self._sample, self._repeat = setup, sample, repeat
-        self._specs = setup.shown(sample)
+        self._specs = setup.tools_for(sample)
         self._instances = Instances(setup.sources, sample, setup.limits.call_timeout, setup.faults)
         self._tools = OfferedTools(self._instances.by_name, self._specs, sample.tools_kwargs)
         numbers = count()
@@ -100,7 +100,7 @@ class TrajectoryRun:
         """Run it to its end.
 
         Args:
-            ended: called with the record, also if this is cancelled. What it raises is the error on the record.
+            ended: called with the record, also if this is cancelled. Its exception is the error on the record.
 
         Raises:
             asyncio.CancelledError: this was cancelled; its tools are released.
@@ -143,7 +143,7 @@ class TrajectoryRun:
     # -------------------------------------------------------------- the beginning and the end
 
     async def _begin(self) -> WhyEnded | None:
-        """Create the instances; what they say is read before the first turn."""
+        """Create the instances; their messages are read before the first turn."""
         try:
             said = await self._instances.create(self.id)
         except ToolNotCreated as e:
@@ -158,7 +158,7 @@ class TrajectoryRun:
                 self._tokens = TokenHistory(setup.template, self.so_far.messages, self._specs, *limits)
             except ConfigError as e:
                 return "policy_error", f"the prompt cannot be tokenized: {e}"
-            if self._tokens.left == 0:
+            if self._tokens.budget == 0:
                 return "response_length", None
         seconds = setup.limits.trajectory_timeout
         self._deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
@@ -169,7 +169,7 @@ class TrajectoryRun:
             return part
         format, template = self._setup.format, self._setup.template
         text = part.text if format is None else quarantine(part.text, format, self._specs)
-        return TextPart(text if template is None else template.encoder.broken(text))
+        return TextPart(text if template is None else template.encoder.break_tokens(text))
 
     async def _finish(self, scored: bool) -> None:
         if scored:
@@ -261,7 +261,7 @@ class TrajectoryRun:
     def _room(self) -> int | None:
         """How many tokens the next turn may have."""
         most = self._setup.limits.max_tokens
-        left = None if self._tokens is None else self._tokens.left
+        left = None if self._tokens is None else self._tokens.budget
         return most if left is None else left if most is None else min(most, left)
 
     def _written(self, generation: Generation, format: Format) -> str:
@@ -284,7 +284,7 @@ class TrajectoryRun:
 
     def _read(self, generation: Generation) -> ReadCalls:
         """Read a response: it becomes a message; returns its calls, good and bad."""
-        checked(generation)
+        check_generation(generation)
         intake, format = Intake(self._ids), self._setup.format
         kept = native(generation, intake) if format is None else self._parsed(generation, intake, format)
         calls: ReadCalls = [event for event in kept if isinstance(event, (CallEnd, CallError))]
@@ -335,7 +335,7 @@ class TrajectoryRun:
         return self._told(begun)
 
     def _told(self, begun: int) -> WhyEnded | None:
-        """Append what the model was answered, from this message on, to its tokens; says so if it has no room."""
+        """Append the answers, from this message on, to the tokens; returns the trajectory's end if there is no room."""
         if self._tokens is None:
             return None
         answers = [message for message in self.so_far.messages[begun:] if isinstance(message, ToolMessage)]
@@ -350,7 +350,7 @@ class TrajectoryRun:
         limits = self._setup.limits
         if (end := ended_by(generation)) is not None:
             return end
-        if self._tokens is not None and self._tokens.left == 0:
+        if self._tokens is not None and self._tokens.budget == 0:
             return "response_length"
         if limits.max_assistant_turns is not None and self.so_far.turns >= limits.max_assistant_turns:
             return "max_assistant_turns"
@@ -362,7 +362,7 @@ class TrajectoryRun:
         """How a trajectory ends whose last response has no calls."""
         if (end := ended_by(generation)) in ("cancelled", "policy_error"):
             return end, _WORDS[end]
-        full = generation.finish == "length" or (self._tokens is not None and self._tokens.left == 0)
+        full = generation.finish == "length" or (self._tokens is not None and self._tokens.budget == 0)
         return ("response_length" if full else self.so_far.lacks), None
 
     def _keep(self, index: int, answer: CallAnswer) -> None:

@@ -9,10 +9,10 @@ from agentkit.foreign.absent_imports import explained_module
 if TYPE_CHECKING:
     from agentkit.threads.compaction import Compaction
     from agentkit.threads.manager import ThreadManager
-    from agentkit.threads.opening import open_store
     from agentkit.threads.results import StoredResults
     from agentkit.threads.sql.sqlite import SQLiteStore
     from agentkit.threads.store import Append, Call, Entry, Lease, Log, Move, NewCall, Revise, Store, Thread
+    from agentkit.threads.store_url import open_store
 
 __all__ = [
     "Append",
@@ -38,7 +38,7 @@ explained_module(
     homes={
         "agentkit.threads.compaction": "Compaction",
         "agentkit.threads.manager": "ThreadManager",
-        "agentkit.threads.opening": "open_store",
+        "agentkit.threads.store_url": "open_store",
         "agentkit.threads.results": "StoredResults",
         "agentkit.threads.sql.sqlite": "SQLiteStore",
         "agentkit.threads.store": "Append Call Entry Lease Log Move NewCall Revise Store Thread",

@@ -32,7 +32,7 @@ def child_id(thread_id: str, key: str) -> str:
 async def all_waiting(known: KnownThreads, thread_id: str) -> tuple[tuple[ToolCall, Call], ...]:
     """The calls that a person can still approve or deny, oldest first; for one that waits inside, the calls in there.
 
-    Each is followed by what is stored of it.
+    Each with its stored record.
 
     Raises:
         ThreadNotFound: there is no such thread.
@@ -51,13 +51,13 @@ async def all_waiting(known: KnownThreads, thread_id: str) -> tuple[tuple[ToolCa
     return tuple(found)
 
 
-async def located(known: KnownThreads, thread_id: str, call_id: str) -> tuple[str, str, Log]:
-    """The thread in which a waiting call is, its id there, and what may still change in that thread."""
+async def locate_call(known: KnownThreads, thread_id: str, call_id: str) -> tuple[str, str, Log]:
+    """Return the thread of a waiting call, its id there, and the part of that thread that may still change."""
     log = await known.changeable(thread_id)
     for call in waiting(log):
         if waits_inside(call) and call_id.startswith(f"{call.id}/"):
             inner = child_id(thread_id, call_key(thread_id, call))
-            return await located(known, inner, call_id.removeprefix(f"{call.id}/"))
+            return await locate_call(known, inner, call_id.removeprefix(f"{call.id}/"))
     return thread_id, call_id, log
 
 

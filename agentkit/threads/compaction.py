@@ -1,4 +1,4 @@
-"""When a conversation becomes too long for its model, and what is then removed from it. Pure.
+"""When a conversation becomes too long for its model, and which parts are then removed. Pure.
 
 First old tool outputs are shortened, oldest first; each says how to read it again. If that is not enough, as many of
 the oldest turns as necessary are replaced by a summary. The boundary is between entries, and an answer is kept with its
@@ -31,7 +31,7 @@ from agentkit.messages import AssistantMessage, UserMessage
 from agentkit.models.base import Model
 from agentkit.models.tokens import message_tokens
 from agentkit.threads.conversation import Said, answer_of, key_of, said_in
-from agentkit.threads.shortening import shortened
+from agentkit.threads.excerpts import shorten_answer
 from agentkit.threads.store import Log
 
 PROMPT: Final = """\
@@ -126,7 +126,7 @@ class Compaction:
 
 
 class CompactionPlan(NamedTuple):
-    """What is to be removed.
+    """The entries and tool outputs that a compaction removes.
 
     Attributes:
         tokens: the tokens of the conversation after it.
@@ -154,7 +154,7 @@ class _Step(NamedTuple):
 def plan(
     log: Log, policy: Compaction, tokens: int, *, summary: bool = True, readable: bool = True
 ) -> CompactionPlan | None:
-    """What to remove from a conversation to reduce it to the policy's target; None to leave it unchanged.
+    """Choose what a compaction removes to reach the policy's target; None to leave the conversation unchanged.
 
     The plan is the gentlest step that reaches the target; if none does, the gentlest one that gets below the threshold;
     if none does, the one that frees the most.
@@ -237,7 +237,7 @@ def _gains(conversation: Sequence[Said], step: _Step, readable: bool) -> list[tu
     outputs = [(at, call, answer) for at, said in enumerate(conversation) for call, answer in said.answers]
     gains: list[tuple[int, int, str, str]] = []
     for at, call, answer in outputs[: max(len(outputs) - step.results, 0)]:
-        short = shortened(answer_of(call), step.result_tokens, key_of(call) if readable else None)
+        short = shorten_answer(answer_of(call), step.result_tokens, key_of(call) if readable else None)
         gain = message_tokens(answer) - message_tokens(replace(answer, content=short))
         if gain > 0 and call.answer is not None:
             gains.append((at, gain, key_of(call), short[0].text))
@@ -283,7 +283,7 @@ def entry_body(plan: CompactionPlan, tokens: int, summary: str | None, made: Map
     """The compaction as it is stored.
 
     Args:
-        plan: what is removed.
+        plan: the parts to remove.
         tokens: the tokens of the conversation before.
         summary: the text that replaces the dropped turns.
         made: the model and the usage of the summary.

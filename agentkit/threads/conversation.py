@@ -108,7 +108,7 @@ def role_of(entry: Entry) -> str | None:
 
 
 def is_broken_off(entry: Entry) -> bool:
-    """Whether a response is incomplete."""
+    """Return True if a response is incomplete."""
     return entry.kind == "partial" or entry.body.get("response", {}).get("finish") in BROKEN_OFF
 
 
@@ -133,7 +133,7 @@ def untold(log: Log) -> list[Call]:
 
 
 def is_denied(call: Call) -> bool:
-    """Whether a person denied it."""
+    """Return True if a person denied the call."""
     return "by" in call.note and "hash" not in call.note  # `deny` leaves this note
 
 
@@ -172,7 +172,7 @@ def _compacted(log: Log) -> _Past:
 
 
 def put_in(log: Log) -> list[Message]:
-    """What the compactions of a thread put into the conversation, in their order: summaries, and shortened answers."""
+    """Return the summaries and shortened answers that a thread's compactions put into it, in their order."""
     calls = {key_of(call): call for call in log.calls}
     put: list[Message] = []
     for entry in _kinds(log.entries, "compaction"):

@@ -38,11 +38,11 @@ _CALL_KEYS: Final = ("before", "key", IDEMPOTENT, TOOL)  # what is in a call's b
 
 def planned_call(call: ToolCall, *, idempotent: bool = False) -> dict[str, Any]:
     """A call that is to be run, as a JSON object, with a unique idempotency `key`, so that its effect happens once."""
-    return declared({**call_to_json(call), "key": secrets.token_hex(16)}, idempotent)
+    return mark_idempotent({**call_to_json(call), "key": secrets.token_hex(16)}, idempotent)
 
 
-def declared(body: Body, idempotent: bool) -> dict[str, Any]:
-    """A stored call, to be started as one whose tool is `idempotent` or not."""
+def mark_idempotent(body: Body, idempotent: bool) -> dict[str, Any]:
+    """Return a stored call's body that says if its tool is `idempotent`."""
     rest = {name: value for name, value in body.items() if name != IDEMPOTENT}
     return {**rest, IDEMPOTENT: True} if idempotent else rest
 
@@ -54,7 +54,7 @@ def waits_for(body: Body, tool: BoundTool | None) -> dict[str, Any]:
 
 
 def edited_call(body: Body, call: ToolCall) -> dict[str, Any]:
-    """A stored call with what a person made of it; what the model wrote is kept while its response grows."""
+    """A stored call with a person's changes; the model's own text is kept while its response grows."""
     return {"written": body, **body, **call_to_json(call)} if "before" in body else {**body, **call_to_json(call)}
 
 
@@ -72,8 +72,8 @@ class PartialBody:
         self._begin: dict[str, Any] | None = None
         self._parts: tuple[MessagePart, ...] = ()  # those that are in the store, the last one a call
 
-    def grown(self, said: AssistantMessage, read: int, written: int) -> tuple[Body, dict[str, list[dict[str, Any]]]]:
-        """The entry's body now, and what is `before` each of the calls that are not in it, by their ids.
+    def build(self, said: AssistantMessage, read: int, written: int) -> tuple[Body, dict[str, list[dict[str, Any]]]]:
+        """Return the entry's body, and the parts `before` each of the calls that are not in it, by their ids.
 
         Args:
             said: the response so far.
@@ -98,8 +98,8 @@ class PartialBody:
         return {**self._begin, "after": [part_to_json(part) for part in said.content[last:]]}, before
 
 
-def joined(entry: Entry, calls: Sequence[Call]) -> Entry:
-    """A partial response's entry with its whole message; `calls` are all of its own."""
+def whole_entry(entry: Entry, calls: Sequence[Call]) -> Entry:
+    """Return a partial response's entry with its whole message; `calls` are all of its own."""
     if "calls" not in entry.body:
         return entry
     body = dict(entry.body)
@@ -112,7 +112,6 @@ def joined(entry: Entry, calls: Sequence[Call]) -> Entry:
 
 
 def _as_written(body: Body) -> dict[str, Any]:
-    """The call's part in its response."""
     body = body.get("written", body)
     return {name: value for name, value in body.items() if name not in _CALL_KEYS}
 

@@ -16,8 +16,8 @@ _RUNNING = (
 )
 
 
-def copied(log: Log, until: int | None) -> list[Append]:
-    """The entries up to `until`, with every call answered; keys are not copied, they belong to the original thread."""
+def copy_entries(log: Log, until: int | None) -> list[Append]:
+    """Copy the entries up to `until`, with every call answered; keys stay with the original thread."""
     calls: dict[int, list[Call]] = defaultdict(list)
     for call in log.calls:
         calls[call.seq].append(call)

@@ -21,14 +21,14 @@ from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadExists
 from agentkit.foreign import renamed
 from agentkit.messages import Message, ToolCall, ToolMessage
 from agentkit.schemas.words import InvalidArguments
-from agentkit.threads.children import all_waiting, child_id, located
+from agentkit.threads.children import all_waiting, child_id, locate_call
 from agentkit.threads.entries import edited_call, entries_of, one_message
-from agentkit.threads.fork import copied
+from agentkit.threads.fork import copy_entries
 from agentkit.threads.known_threads import KnownThreads
+from agentkit.threads.log_reader import read_log, readable
 from agentkit.threads.open_response import UNANSWERED
-from agentkit.threads.reading import read_log, readable
 from agentkit.threads.resume import may_have_run, not_again, waiting, waits_inside
-from agentkit.threads.store import Call, Log, Move, Store, Thread, asked
+from agentkit.threads.store import Call, Log, Move, Store, Thread, ask_store
 from agentkit.tool.codec import call_from_json, to_json
 from agentkit.tool.registry import ToolRegistry
 
@@ -87,7 +87,7 @@ class KeptThreads:
         refuse("create_thread", {"thread_id": thread_id, "metadata": metadata, "exist_ok": exist_ok}, _NEW)
         id = secrets.token_hex(8) if thread_id is None else thread_id
         with suppress(*(ThreadExists,) * exist_ok):
-            await asked(self.store.create, id, metadata, readable(entries_of(messages_from(messages)), id))
+            await ask_store(self.store.create, id, metadata, readable(entries_of(messages_from(messages)), id))
         return id
 
     async def get_thread(self, thread_id: str) -> Thread:
@@ -97,7 +97,7 @@ class KeptThreads:
             ThreadNotFound: there is none with this id.
         """
         refuse("get_thread", {"thread_id": thread_id}, _THREAD)
-        return await asked(self.store.get, thread_id)
+        return await ask_store(self.store.get, thread_id)
 
     async def list_threads(self, *, limit: int = 100, before: Thread | None = None) -> tuple[Thread, ...]:
         """Threads, the last changed first, including threads whose data is damaged, with their `damage`.
@@ -107,7 +107,7 @@ class KeptThreads:
             before: the last thread of the previous page; None for the first page.
         """
         refuse("list_threads", {"limit": limit, "before": before}, _PAGE)
-        return await asked(self.store.list, limit=limit, before=before)
+        return await ask_store(self.store.list, limit=limit, before=before)
 
     async def delete_thread(self, thread_id: str) -> None:
         """Remove a thread and everything that belongs to it, including the threads of its sub-agents.
@@ -121,12 +121,12 @@ class KeptThreads:
         refuse("delete_thread", {"thread_id": thread_id}, _THREAD)
         keys: list[Any] = []
         try:
-            keys = [call.body.get("key") for call in (await asked(self.store.load, thread_id)).calls]
+            keys = [call.body.get("key") for call in (await ask_store(self.store.load, thread_id)).calls]
         except ThreadNotFound:
             raise
         except StoreError as e:
             _LOG.warning("thread %s is deleted without the threads of its sub-agents: %s", thread_id, e)
-        await asked(self.store.delete, thread_id)
+        await ask_store(self.store.delete, thread_id)
         self._known.forget(thread_id)
         for key in keys:
             if isinstance(key, str) and key:
@@ -159,14 +159,14 @@ class KeptThreads:
         """
         refuse("fork_thread", {"thread_id": thread_id, "until": until}, _THREAD)
         refuse("fork_thread", {"new_id": new_id, "metadata": {} if metadata is None else metadata}, _NEW)
-        thread, log = await asked(self.store.get, thread_id), await read_log(self.store, thread_id)
+        thread, log = await ask_store(self.store.get, thread_id), await read_log(self.store, thread_id)
         if until is not None and until not in (entry.seq for entry in log.entries):
             raise ConfigError(
                 f"fork_thread(until={until!r}): thread {thread_id!r} has {len(log.entries)} entries, from 0"
             )
         id = new_id or secrets.token_hex(8)
         said = {**(thread.metadata if metadata is None else metadata), "forked_from": thread_id}
-        await asked(self.store.create, id, said, readable(copied(log, until), id))
+        await ask_store(self.store.create, id, said, readable(copy_entries(log, until), id))
         return id
 
     # -------------------------------------------------------------- messages
@@ -195,7 +195,7 @@ class KeptThreads:
         if isinstance(one, ToolMessage):
             return await self._answer(thread_id, one)
         (entry,) = entries_of([one])
-        (seq,) = await asked(self.store.commit, thread_id, readable([replace(entry, key=client_id)], thread_id))
+        (seq,) = await ask_store(self.store.commit, thread_id, readable([replace(entry, key=client_id)], thread_id))
         return seq
 
     async def get_llm_messages(self, thread_id: str) -> list[Message]:
@@ -207,7 +207,7 @@ class KeptThreads:
         """Everything in the thread, as stored.
 
         Raises:
-            StoreError: an entry is damaged; the message names it. `store.load` shows what can be read of it.
+            StoreError: an entry is damaged; the message names it. `store.load` shows its readable part.
         """
         refuse("get_log", {"thread_id": thread_id}, _THREAD)
         return await read_log(self.store, thread_id)
@@ -297,13 +297,13 @@ class KeptThreads:
 
     async def _decide(self, thread_id: str, move: Move) -> None:
         try:
-            await asked(self.store.commit, thread_id, readable([move], thread_id))
+            await ask_store(self.store.commit, thread_id, readable([move], thread_id))
         except StoreConflict as e:
             raise ConfigError("this call was already approved, denied or answered in the meantime") from e
 
     async def _waiting(self, thread_id: str, call_id: str) -> tuple[str, Call]:
         """A waiting call, and the thread that it is in: that of a sub-agent, for an id with a `/`."""
-        inner, id, log = await located(self._known, thread_id, call_id)
+        inner, id, log = await locate_call(self._known, thread_id, call_id)
         for call in waiting(log):
             if call.id == id and not waits_inside(call):  # that one waits for others, which are decided
                 return inner, call
@@ -326,7 +326,7 @@ class KeptThreads:
             call = await self._open_call(thread_id, answer.call_id)
             move = Move(call.seq, call.ordinal, "answered", UNANSWERED, answer=to_json(answer))
             try:
-                await asked(self.store.commit, thread_id, readable([move], thread_id))
+                await ask_store(self.store.commit, thread_id, readable([move], thread_id))
                 return call.seq
             except StoreConflict:  # it was answered; an older one with its id may not be
                 continue

@@ -13,9 +13,9 @@ from typing import Final
 
 from agentkit.agent.cancelling import uncancelled
 from agentkit.errors import StoreConflict, StoreError, ThreadBusy
+from agentkit.threads.log_reader import readable
 from agentkit.threads.owner import is_dead, this_process
-from agentkit.threads.reading import readable
-from agentkit.threads.store import Change, Lease, Store, asked
+from agentkit.threads.store import Change, Lease, Store, ask_store
 
 LEASE: Final = 30.0
 """Seconds; renewed three times in this period. A holder that died on this machine is detected immediately."""
@@ -53,7 +53,7 @@ class HeldLease:
         return self._lease.fence
 
     def holds(self, thread_id: str, fence: int) -> bool:
-        """Whether it is this lease, or may be about to become it, on an event loop that is still open."""
+        """Return True if this lease has that fence, or is being acquired, on an event loop that is still open."""
         if thread_id != self._thread_id or self._loop is None or self._loop.is_closed():
             return False
         return self._taking or (self._lease is not None and self._lease.fence == fence)
@@ -81,7 +81,7 @@ class HeldLease:
     async def _acquire(self) -> Lease:
         owner = this_process()
         try:
-            return await asked(self._store.acquire, self._thread_id, owner, LEASE)
+            return await ask_store(self._store.acquire, self._thread_id, owner, LEASE)
         except ThreadBusy as e:
             others = (held for held in tuple(_HOLDING) if held is not self)
             if e.owner == owner and any(other.holds(self._thread_id, e.fence) for other in others):
@@ -89,13 +89,13 @@ class HeldLease:
                 raise ThreadBusy(f"{e}. {hint}", owner=e.owner, fence=e.fence) from None
             if e.owner != owner and not is_dead(e.owner):
                 raise
-            return await asked(self._store.acquire, self._thread_id, owner, LEASE, dead=e.fence)
+            return await ask_store(self._store.acquire, self._thread_id, owner, LEASE, dead=e.fence)
 
     async def _renew(self) -> None:
         while self._lease is not None:
             await asyncio.sleep(LEASE / 3)
             try:
-                self._lease = await asked(self._store.renew, self._lease, LEASE)
+                self._lease = await ask_store(self._store.renew, self._lease, LEASE)
             except ThreadBusy as e:
                 self.void = e
                 return
@@ -109,7 +109,7 @@ class HeldLease:
         if self._lease is None:
             return
         try:
-            await asked(self._store.release, self._lease)
+            await ask_store(self._store.release, self._lease)
         except StoreError as e:
             _LOG.warning("thread %s: the lease was not released: %s", self._thread_id, e)
         self._lease = None  # only now: a caller that is cancelled before that releases it again
@@ -128,7 +128,7 @@ class HeldLease:
             return ()
         try:
             changes = readable(changes, self._thread_id)
-            return await asked(self._store.commit, self._thread_id, changes, fence=self.fence)
+            return await ask_store(self._store.commit, self._thread_id, changes, fence=self.fence)
         except StoreConflict:
             raise
         except (StoreError, asyncio.CancelledError) as e:
@@ -141,7 +141,9 @@ class HeldLease:
         """Make changes one by one although the lease is void, as far as the store accepts them."""
         for change in changes:
             try:
-                await asked(self._store.commit, self._thread_id, readable([change], self._thread_id), fence=self.fence)
+                await ask_store(
+                    self._store.commit, self._thread_id, readable([change], self._thread_id), fence=self.fence
+                )
             except StoreConflict:  # it exists: the write was done, and then failed
                 continue
             except StoreError:

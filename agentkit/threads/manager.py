@@ -24,11 +24,11 @@ from agentkit.models.base import Model
 from agentkit.processor import ProcessorConfig
 from agentkit.threads.compaction import Compaction
 from agentkit.threads.entries import one_message
-from agentkit.threads.opening import open_store
+from agentkit.threads.excerpts import READ_RESULT
 from agentkit.threads.results import StoredResults
 from agentkit.threads.saying_threads import SayingThreads
-from agentkit.threads.shortening import READ_RESULT
 from agentkit.threads.store import Store
+from agentkit.threads.store_url import open_store
 from agentkit.threads.summary import Writer
 from agentkit.threads.thread_journal import ThreadJournal
 from agentkit.tool.binding import BoundTool, FunctionNames
@@ -186,7 +186,7 @@ class ThreadManager(SayingThreads, EnteredAsync):
             system_prompt: instructions for this run, as the `system` of `Agent`; not stored in the thread.
             model: a `Model`, or a model string such as `openai:gpt-5`. It can differ from that of earlier runs, also in
                 its format.
-            processor_config: what the calls of a response may do.
+            processor_config: the limits of the calls of a response.
             temporary_message: put before the last user message in this run, or after the reply to it; not stored in the
                 thread.
             compaction: used in place of the manager's.

@@ -10,8 +10,8 @@ from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolMess
 from agentkit.models.render_cache import Rendered
 from agentkit.models.tokens import json_tokens, message_tokens, messages_tokens, text_tokens
 from agentkit.threads.conversation import messages_of, put_in
-from agentkit.threads.settled_part import ThreadContent
 from agentkit.threads.sizes import thread_tokens
+from agentkit.threads.stable_prefix import ThreadContent
 from agentkit.threads.store import Entry, Log
 from agentkit.tool.registry import ToolRegistry
 
@@ -26,11 +26,11 @@ class ModelView:
 
     def __init__(self, temporary: Message | None, *, counts: bool) -> None:
         self.messages: list[Message] = []
-        """What the model reads."""
+        """The conversation as the model reads it."""
         self.taken: set[str] = set()
         """The ids of all calls of the thread, the compacted ones included."""
         self.rendered = Rendered()
-        """What was made of these messages for requests."""
+        """The cache of these messages as rendered for requests."""
         self.tokens = 0
         """The size, as far as it is known."""
         self._temporary = temporary
@@ -39,8 +39,7 @@ class ModelView:
         self._extra = 0  # tokens of the system prompt and the tools
         self._whole: list[Message] = []  # `messages` without the compactions of this run
         self._put: list[Message] = []  # what the compactions put into `messages`
-        self._past: ThreadContent | None = None  # what earlier runs compacted, until it is needed; then in `_earlier`
-        self._earlier: list[Message] = []
+        self._earlier: list[Message] = []  # the conversation without the compactions of earlier runs
 
     def instruct(self, system: str) -> None:
         """Put the instructions before the conversation."""
@@ -55,7 +54,7 @@ class ModelView:
 
     @property
     def answerable(self) -> bool:
-        """Whether there is a message that could be answered."""
+        """True if the conversation has a user message."""
         return any(isinstance(message, UserMessage) for message in self.messages)
 
     # -------------------------------------------------------------- its content
@@ -65,9 +64,9 @@ class ModelView:
         if self._counts:
             self.tokens = content.size().tokens(self._extra)
         self.messages = self._framed(content.messages(sending=True))
-        self.rendered = content.settled.rendered
+        self.rendered = content.prefix.rendered
         self._whole = list(self.messages)
-        self._past = content if content.compacted else None
+        self._earlier = content.full_history() if content.compacted else []
         self.taken = content.ids()
 
     def shorten(self, log: Log, late: tuple[Entry, ...]) -> None:
@@ -94,13 +93,8 @@ class ModelView:
         """The conversation, as it was before the compactions of this run."""
         return tuple(self._whole)
 
-    def heard(self) -> Sequence[Message]:
-        """The same, with what the compactions of earlier runs removed, and all that was put into it instead.
-
-        What earlier runs compacted is decoded when needed.
-        """
-        if self._past is not None:
-            self._earlier, self._past = self._past.heard(), None
+    def full_history(self) -> Sequence[Message]:
+        """Return the conversation before all compactions, and the messages that these put into it."""
         return (*self._earlier, *self._whole, *self._put)
 
     def _framed(self, messages: list[Message]) -> list[Message]:

@@ -17,8 +17,8 @@ from agentkit.agent.journal import Response
 from agentkit.events import ApprovalRequired, ToolEvent, ToolSkipped, ToolStarted
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.threads.conversation import answer_of, is_denied
-from agentkit.threads.entries import IDEMPOTENT, PartialBody, declared, planned_call, waits_for
-from agentkit.threads.resume import may_go_on, may_have_run, not_again, undecided, waits_inside
+from agentkit.threads.entries import IDEMPOTENT, PartialBody, mark_idempotent, planned_call, waits_for
+from agentkit.threads.resume import may_go_on, may_have_run, not_again, open_note, waits_inside
 from agentkit.threads.store import Append, Body, Call, CallStatus, Change, EntryKind, Move, NewCall, Revise
 from agentkit.tool.codec import call_from_json, to_json
 from agentkit.tool.result import ToolContext
@@ -86,12 +86,12 @@ class OpenResponse:
         return reopened
 
     def _is_edited(self, id: str) -> bool:
-        """Whether a person has changed the arguments of a reopened call."""
+        """Return True if a person has changed the arguments of a reopened call."""
         return id in self._reopened and bool(self._reopened[id].note.get("edited"))
 
     def _kept_note(self, id: str) -> Body:
-        """What of a call's note still counts when it waits for a person."""
-        return undecided(self._reopened[id]) if id in self._reopened else {}
+        """Return a reopened call's note without a person's decision."""
+        return open_note(self._reopened[id]) if id in self._reopened else {}
 
     def _tool(self, name: str) -> BoundTool | None:
         return None if self.tools is None else self.tools.get_tool(name)
@@ -105,7 +105,7 @@ class OpenResponse:
         stored, idempotent = self._reopened.get(call.id), self._is_idempotent(call.name)
         if stored is None or bool(stored.body.get(IDEMPOTENT)) == idempotent:
             return None
-        return declared(stored.body, idempotent)
+        return mark_idempotent(stored.body, idempotent)
 
     def begin_inside(self, id: str) -> None:
         """The sub-agent of a call begins; if it continues, it has open calls until it says something else."""
@@ -196,8 +196,8 @@ class OpenResponse:
             changes.insert(0, self._whole(said, read, response=response))
         return changes
 
-    def saved(self, answers: Sequence[ToolMessage], skipped: Container[str] = ()) -> Iterator[Change]:
-        """The answers of started tools, one change each: these are still written after a failed write."""
+    def unsaved_answers(self, answers: Sequence[ToolMessage], skipped: Container[str] = ()) -> Iterator[Change]:
+        """Yield the answers of started tools, one change each: these are still written after a failed write."""
         for answer in answers:
             if self._answers(answer) and self._open[answer.call_id][0] != _NEWEST:
                 yield self._answer(answer.call_id, answer, skipped=answer.call_id in skipped)
@@ -226,14 +226,14 @@ class OpenResponse:
 
     # -------------------------------------------------------------- changes written
 
-    def written(self, changes: Sequence[Change], places: Sequence[int]) -> None:
-        """Its changes are in the store, at these positions."""
+    def set_places(self, changes: Sequence[Change], places: Sequence[int]) -> None:
+        """Take over the positions of written changes."""
         if self._partial.seq is None and changes and isinstance(changes[0], Append):
             seq = self._partial.seq = places[0]
             self._open = {id: (seq if at == _NEWEST else at, n) for id, (at, n) in self._open.items()}
 
-    def answered(self, id: str, *, complete: bool) -> None:
-        """The answer to a call is in the store."""
+    def close_call(self, id: str, *, complete: bool) -> None:
+        """Remove a call whose answer is in the store."""
         self._open.pop(id, None)
         self.complete = complete
 
@@ -263,7 +263,7 @@ class OpenResponse:
         content: Body = {"message": to_json(said), "read": read} if kind == "message" else {}
         before: Mapping[str, Any] = {}
         if kind == "partial":
-            content, before = self._partial.grown(said, read, len(self._written.keys() | {c.id for c in said.calls}))
+            content, before = self._partial.build(said, read, len(self._written.keys() | {c.id for c in said.calls}))
         if response is not None:
             content = {**content, "response": response._asdict() | {"usage": list(response.usage)}}
         new: list[NewCall] = []
@@ -285,7 +285,7 @@ class OpenResponse:
         return Append(content, kind, calls=new) if self._partial.seq is None else Revise(seq, content, kind, new)
 
     def _answers(self, answer: ToolMessage) -> bool:
-        """Whether this is to be written as the answer to its call: not if the call stays as it is."""
+        """Return True if the answer is to be written to its call: not if the call stays as it is."""
         id = answer.call_id
         if id in self.stays and answer.error not in ("cancelled", "limit"):
             self.stays.discard(id)

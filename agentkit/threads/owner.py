@@ -37,7 +37,7 @@ def in_words(owner: str) -> str:
 
 
 def is_dead(owner: str) -> bool:
-    """Whether an owner is known to be gone: a process of this machine that has ended.
+    """Return True if an owner is a process of this machine that has ended.
 
     The processes of other machines and containers are unknown, and on Windows a process cannot be checked (there signal
     0 is Ctrl+C): their leases expire.

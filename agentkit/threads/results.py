@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from agentkit.messages import ImagePart, ToolMessage
 from agentkit.threads.conversation import answer_of, key_of
-from agentkit.threads.reading import read_log
+from agentkit.threads.log_reader import read_log
 from agentkit.threads.store import Call, Log, Store
 from agentkit.tool.declare import openapi_schema
 from agentkit.tool.result import ToolContext, ToolResult

@@ -1,4 +1,4 @@
-"""What to do with the calls that an interrupted run left open. Pure: a function of the log and of the tools' policies.
+"""Decide on the calls that an interrupted run left open. Pure: a function of the log and of the tools' policies.
 
 | the call is | then it is |
 |---|---|
@@ -14,8 +14,8 @@ A run that lacks the tool of a call that would be run because it is `approved`, 
 is refused, and changes nothing: otherwise the approval would be spent. If the user has written again since, the call is
 answered as above.
 
-A call that a tool without `idempotent=True` was asked for is not run again because its tool has it now: what the first
-attempt did does not know of any key. An older agentkit did not store what the declaration was; its calls count as such.
+A call of a tool that was not `idempotent=True` then is not run again because it is now: the first attempt knew no key.
+An older agentkit did not store the declaration; its calls count as not idempotent.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MOVED_ON = "not run: the user wrote again before this call started"
 
 @dataclass(slots=True)
 class Settlement:
-    """What to do, in this order.
+    """The steps that finish an interrupted run, in their order.
 
     Args:
         close: partial entries, now known to be all that exists of their responses.
@@ -115,7 +115,7 @@ def _tool(call: Call, registry: ToolRegistry) -> BoundTool | None:
 
 
 def _is_approved(call: Call, registry: ToolRegistry) -> bool:
-    """Whether it is still the call that was approved, of the same tool; a tool that is missing is refused elsewhere."""
+    """Return True if call and tool are those that were approved; a missing tool is refused elsewhere."""
     tool, seen = _tool(call, registry), call.body.get(TOOL)
     same = tool is None or seen is None or tool.digest == seen
     return call.status == "approved" and same and call.note.get("hash") == call_hash(call_from_json(call.body))
@@ -129,17 +129,17 @@ def _passed_over(call: Call) -> ToolMessage:
 
 
 def waits_inside(call: Call) -> bool:
-    """Whether a waiting call has started an agent, in whose thread calls wait."""
+    """Return True if a waiting call has started an agent in whose thread calls wait."""
     return call.status == "waiting" and bool(call.note.get("inside"))
 
 
 def may_go_on(call: Call) -> bool:
-    """Whether a person approved it, or may have decided on what waits inside it."""
+    """Return True if a person approved the call, or may have decided on the calls that wait inside it."""
     return "hash" in call.note or bool(call.note.get("inside"))
 
 
 def may_have_run(call: Call) -> bool:
-    """Whether its tool may have taken a step, in any of its attempts."""
+    """Return True if any attempt of the call may have had an effect."""
     return call.attempts > 0 and (call.status == "started" or not call.note.get("untouched"))
 
 
@@ -156,7 +156,7 @@ def waiting(log: Log) -> list[Call]:
 
 
 def has_open(log: Log) -> bool:
-    """Whether a later run has calls to act on, or to leave waiting."""
+    """Return True if a later run has calls to act on, or to leave waiting."""
     last_said = _last_said(log)
     return any(call.status != "answered" and (call.seq >= last_said or call.status == "started") for call in log.calls)
 
@@ -175,8 +175,8 @@ def _settle_started(plan: Settlement, call: Call, registry: ToolRegistry) -> Non
         plan.answer.append((call, answer(call, "interrupted", INTERRUPTED)))
 
 
-def undecided(call: Call) -> Body:
-    """The note of a call that waits again: it has no approval, but a person's edit still counts."""
+def open_note(call: Call) -> Body:
+    """Return the note of a call that waits again: without an approval; a person's edit still counts."""
     kept = {"edited": bool(call.note.get("edited")), "untouched": call.attempts > 0 and not may_have_run(call)}
     return {name: True for name, holds in kept.items() if holds}
 

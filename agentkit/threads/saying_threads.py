@@ -1,6 +1,6 @@
 """Messages to threads, and the runs that answer them: whole, streamed, and without an event loop.
 
-Knows what is said and answered; how a run begins is `ThreadManager`'s.
+How a run begins is `ThreadManager`'s.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from agentkit.foreign import renamed
 from agentkit.foreign.elsewhere import at
 from agentkit.models.base import Model
 from agentkit.threads.kept_threads import KeptThreads
-from agentkit.threads.saying import answered_before, put
 from agentkit.threads.store import Store
+from agentkit.threads.stored_answer import answered_before, put
 from agentkit.tool.registry import ToolRegistry
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _ANSWERING: Final[Bounds] = {
 
 
 class _Options(ThreadRunOptions[Any], total=False):
-    """What `run_thread` and `run_agent` take by name."""
+    """The keyword arguments of `run_thread` and `run_agent`."""
 
     temporary_message: Any
     compaction: Any
@@ -293,7 +293,7 @@ class SayingThreads(KeptThreads, ABC):
         client_id: str | None,
         options: dict[str, Any],
     ) -> RunStream[Any]:
-        """The run that answers a message, and stores it first."""
+        """Return the run that stores a message and answers it."""
         _one_answers(door, message, model, agent)
         run = self._start_run(door, thread_id, model, agent, system_prompt, options)
 

@@ -18,7 +18,7 @@ class ThreadSize(NamedTuple):
 
     Attributes:
         estimate: of the messages.
-        counted: the provider's count for the newest response, with an estimate of what came after it and of what was
+        counted: the provider's count for the newest response, with an estimate of the messages after it and of those
             removed since; None without any count. It includes parts that are in no message: the system prompt, the
             tools, the framing of each call.
         shortened: whether a compaction came after that response.
@@ -49,17 +49,17 @@ NOTHING: Final = ThreadSize(0)
 def size_of(log: Log) -> ThreadSize:
     """The size of a thread's conversation, as of its newest compaction, or of a part of it without one.
 
-    A provider's count remains valid after a compaction if the estimate of what was removed is subtracted.
+    A provider's count remains valid after a compaction if the estimate of the removed messages is subtracted.
     """
     now = messages_tokens(messages_of(log, sending=True))
-    newest = next((e for e in reversed(log.entries) if counted(e) is not None), None)
+    newest = next((e for e in reversed(log.entries) if provider_count(e) is not None), None)
     if newest is None:
         return ThreadSize(now)
     entries = tuple(e for e in log.entries if e.seq <= newest.seq)
     calls = tuple(call for call in log.calls if call.seq < newest.seq)  # the response came before its own answers
     then = messages_tokens(messages_of(replace(log, entries=entries, calls=calls)))
     compacted = any(e.kind == "compaction" and e.seq > newest.seq for e in log.entries)
-    return ThreadSize(now, (counted(newest) or 0) + now - then, compacted)
+    return ThreadSize(now, (provider_count(newest) or 0) + now - then, compacted)
 
 
 def thread_tokens(log: Log, extra: int = 0) -> int:
@@ -67,7 +67,7 @@ def thread_tokens(log: Log, extra: int = 0) -> int:
     return size_of(log).tokens(extra)
 
 
-def counted(entry: Entry) -> int | None:
-    """The provider's count for a response and the prompt before it; None if it reported none."""
+def provider_count(entry: Entry) -> int | None:
+    """Return the provider's count for a response and the prompt before it; None if it reported none."""
     usage = entry.body.get("response", {}).get("usage", ())
     return usage[0] + usage[1] if usage and usage[0] else None

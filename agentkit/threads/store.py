@@ -1,4 +1,4 @@
-"""What a store keeps of a thread, and what it guarantees. Knows no message, no tool and no model: a body is JSON.
+"""The interface of a store and its guarantees. Knows no message, no tool and no model: a body is JSON.
 
 A thread is a sequence of entries, and of the calls that belong to an entry. All changes are made in one transaction
 (`commit`), either all of them or none. A run on a thread holds its lease; the lease's fence, a number that increases
@@ -40,7 +40,7 @@ class Thread(ByAttribute):
         created: seconds since the epoch.
         updated: the time of the last commit, in seconds since the epoch; never decreases, even if the clock does.
         version: increases with every commit that changes something; equal versions mean that nothing changed.
-        damage: what is wrong with it in the store, in words, if its data cannot be read; unknown values are then empty
+        damage: a description of the damage, if its data in the store cannot be read; unknown values are then empty
             or 0. None for an undamaged thread. Only a list has damaged ones.
     """
 
@@ -187,8 +187,8 @@ _P = ParamSpec("_P")
 _Answer = TypeVar("_Answer")
 
 
-async def asked(method: Callable[_P, Awaitable[_Answer]], *args: _P.args, **named: _P.kwargs) -> _Answer:
-    """A store's answer; whatever else it raises than a store may, such as a driver's error, becomes a `StoreError`."""
+async def ask_store(method: Callable[_P, Awaitable[_Answer]], *args: _P.args, **named: _P.kwargs) -> _Answer:
+    """Await a store's answer; any exception that a store may not raise, such as a driver's, becomes a `StoreError`."""
     try:
         return await method(*args, **named)
     except StoreError:
@@ -215,7 +215,7 @@ class Lease:
 
 
 class Store(Protocol):
-    """Stores threads. Every method is one transaction; when it returns, what it wrote is safe.
+    """Stores threads. Every method is one transaction; when it returns, its writes are safe.
 
     All raise `StoreError` if the store cannot do its work (disk full, read-only, locked, not reachable, a body that
     JSON cannot represent), without changing anything, and `ThreadNotFound` for an unknown thread. A caller that is
@@ -314,5 +314,5 @@ class Store(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Finish what was started and close the connections."""
+        """Finish all operations and close the connections."""
         ...

@@ -20,7 +20,7 @@ from agentkit.models.base import Model, ModelRequest
 from agentkit.models.tokens import text_tokens
 from agentkit.threads.compaction import Compaction, CompactionPlan, entry_body, plan
 from agentkit.threads.conversation import Said, answer_of, key_of
-from agentkit.threads.shortening import cut
+from agentkit.threads.excerpts import excerpt
 from agentkit.threads.store import Log
 from agentkit.tool.registry import ToolRegistry
 
@@ -61,7 +61,7 @@ class Writer:
 
 
 async def _restored(events: AsyncGenerator[SourceEvent, None]) -> AsyncGenerator[SourceEvent, None]:
-    """The events of a model that reads its material quarantined: what it passes on is whole again."""
+    """Yield a model's events with the quarantined texts that it passes on restored."""
     async with aclosing(events):
         async for event in events:
             yield Text(restore(event.text)) if isinstance(event, Text) else event
@@ -71,10 +71,10 @@ class NoSummary(Exception):
     """A model was asked for a summary, but did not write one."""
 
 
-async def compacted(
+async def compaction_body(
     log: Log, policy: Compaction, tokens: int, *, write: AskSummary | None = None, readable: bool = True
 ) -> dict[str, Any] | None:
-    """The compaction that a thread needs now, as the body of its entry; None if there is nothing to do or to gain.
+    """Return the compaction that a thread needs now, as the body of its entry; None if there is nothing to gain.
 
     If a summary fails (it raised, took too long, was refused, cut off or empty), only the summary is lost: the oldest
     turns are then dropped, and a note says so. If the run's budget has nothing left for it, nothing is done: no further
@@ -108,13 +108,13 @@ async def compacted(
 
 
 def _is_cancelled() -> bool:
-    """Whether the current task is cancelled, and not only something that it waits for."""
+    """Return True if the current task itself is cancelled, not only a task that it waits for."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 async def _summarised(chosen: CompactionPlan, policy: Compaction, write: AskSummary) -> tuple[str, dict[str, Any]]:
-    """The summary of what is dropped, in several steps if it does not fit in one request, and its model and usage."""
+    """Return a summary of the dropped messages, in several requests if one is too small, and its model and usage."""
     spent, summary, name = Usage(), _before(chosen), ""
     async with asyncio.timeout(policy.summary_timeout):
         for part in _parts(_transcript(chosen.dropped, policy), policy.window // 2):
@@ -122,7 +122,7 @@ async def _summarised(chosen: CompactionPlan, policy: Compaction, write: AskSumm
             spent = spent.plus(usage)
     if not summary:
         raise NoSummary("there was nothing to summarize")
-    return cut(summary, 2 * policy.summary_tokens), {"model": name, "usage": list(spent)}
+    return excerpt(summary, 2 * policy.summary_tokens), {"model": name, "usage": list(spent)}
 
 
 async def _asked(summary: str, part: str, policy: Compaction, write: AskSummary) -> tuple[str, str, Usage]:
@@ -153,7 +153,7 @@ async def _asked(summary: str, part: str, policy: Compaction, write: AskSummary)
 
 
 def _before(chosen: CompactionPlan) -> str:
-    """The summary of an earlier compaction, if what is dropped begins with one."""
+    """Return the summary of an earlier compaction, if the dropped messages begin with one."""
     first = chosen.dropped[0]
     if first.entry is not None:
         return ""
@@ -169,7 +169,7 @@ def _noted(chosen: CompactionPlan, policy: Compaction) -> str | None:
     if chosen.start is None:
         return None
     before = _before(chosen).removesuffix(LEFT_OUT).strip()
-    kept = [cut(before, 2 * policy.summary_tokens)] if before and policy.summary_tokens else []
+    kept = [excerpt(before, 2 * policy.summary_tokens)] if before and policy.summary_tokens else []
     return "\n\n".join([*kept, LEFT_OUT])
 
 
@@ -177,7 +177,7 @@ def _noted(chosen: CompactionPlan, policy: Compaction) -> str | None:
 
 
 def _transcript(dropped: Sequence[Said], policy: Compaction) -> Iterator[str]:
-    """What is dropped, message by message; tool outputs shortened, each text at most an eighth of the window."""
+    """Yield the dropped messages as text; tool outputs shortened, each text at most an eighth of the window."""
     for said in dropped:
         if said.entry is None:
             continue
@@ -185,15 +185,15 @@ def _transcript(dropped: Sequence[Said], policy: Compaction) -> Iterator[str]:
         for part in said.message.content:
             match part:
                 case TextPart(text) if text.strip():
-                    yield f"{role}: {cut(text, policy.window // 8)}"
+                    yield f"{role}: {excerpt(text, policy.window // 8)}"
                 case ImagePart():
                     yield f"{role}: (an image)"
                 case ToolCall(_, name, arguments):
                     written = json.dumps(dict(arguments), ensure_ascii=False, default=str)
-                    yield f"Assistant calls {name}: {cut(written, policy.result_tokens)}"
+                    yield f"Assistant calls {name}: {excerpt(written, policy.result_tokens)}"
         for call, answer in said.answers:
             words = "failed" if answer.error else "returned"
-            yield f"{answer.name} ({key_of(call)}) {words}: {cut(answer_of(call).text, policy.result_tokens)}"
+            yield f"{answer.name} ({key_of(call)}) {words}: {excerpt(answer_of(call).text, policy.result_tokens)}"
 
 
 def _parts(lines: Iterator[str], tokens: int) -> Iterator[str]:

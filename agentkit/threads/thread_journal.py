@@ -4,7 +4,7 @@ A response and its calls are written in one transaction, a call is `started` bef
 written before anyone else sees it. In addition to the store, the conversation that the model reads is kept in memory.
 
 Only this file knows all of these four parts: the lease under which it writes (`lease`), the response that is being
-written (`open_response`), what the model reads (`model_view`), and how that is shortened (`shrinking`).
+written (`open_response`), the model's conversation (`model_view`), and how that is shortened (`run_compaction`).
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from agentkit.threads.conversation import answer_of, messages_of, untold
 from agentkit.threads.entries import OWN
 from agentkit.threads.known_threads import KnownThreads
 from agentkit.threads.lease import HeldLease
+from agentkit.threads.log_reader import read_log, readable
 from agentkit.threads.model_view import ModelView
 from agentkit.threads.open_response import UNANSWERED, OpenResponse
-from agentkit.threads.reading import read_log, readable
 from agentkit.threads.resume import (
     INTERRUPTED,
     Settlement,
     answer,
     has_open,
     may_go_on,
+    open_note,
     settle,
-    undecided,
     waits_inside,
 )
-from agentkit.threads.settled_part import ThreadContent
-from agentkit.threads.shrinking import Shrinking
-from agentkit.threads.store import Append, Body, Call, Change, Entry, Log, Move, Revise, Store, asked
+from agentkit.threads.run_compaction import RunCompaction
+from agentkit.threads.stable_prefix import ThreadContent
+from agentkit.threads.store import Append, Body, Call, Change, Entry, Log, Move, Revise, Store, ask_store
 from agentkit.threads.summary import Writer
 from agentkit.tool.codec import call_from_json, to_json
 from agentkit.tool.result import ToolContext
@@ -101,7 +101,7 @@ class ThreadJournal:
         self._store = store
         self._known = KnownThreads(store) if known is None else known
         self._temporary = temporary
-        self._shrinking = Shrinking(compaction, writer)
+        self._compaction = RunCompaction(compaction, writer)
         self._view = ModelView(temporary, counts=compaction is not None)
         self._open = OpenResponse()
         self._places = _Places()
@@ -114,14 +114,14 @@ class ThreadJournal:
 
     @property
     def rendered(self) -> Rendered:
-        """What was made of the conversation for requests."""
+        """The cache of the conversation as it was rendered for requests."""
         return self._view.rendered
 
     left_open = LeftOpen()  # the thread itself keeps what waits
 
     @property
     def settled(self) -> bool:
-        """Whether the response and all its answers are in the store."""
+        """True if the response and all its answers are in the store."""
         return self._open.complete
 
     # -------------------------------------------------------------- the beginning
@@ -150,7 +150,7 @@ class ThreadJournal:
         if changes:
             content = await self._content()
         self._open.tools = registry
-        self._shrinking.open(registry, ask)
+        self._compaction.open(registry, ask)
         self._view.weigh(registry)
         self._read(content)
         self._places.sent = self._places.last
@@ -170,7 +170,7 @@ class ThreadJournal:
     async def _settle(
         self, content: ThreadContent, registry: ToolRegistry
     ) -> tuple[Settlement, list[tuple[Call, ToolMessage]], list[tuple[ToolCall, ToolMessage]], list[Change]] | None:
-        """Settle what is open: the plan, the answers given now and since the last run, and the changes written.
+        """Answer or reopen open calls: the plan, the answers given now and since the last run, and the changes written.
 
         None if someone else was faster, so that the thread has to be read again.
         """
@@ -178,7 +178,7 @@ class ThreadJournal:
         await refuse_inside(self._known, self.thread_id, plan.run, registry)
         ended = [(call_from_json(call.body), answer_of(call)) for call in untold(content.rest)]
         answers = [*plan.answer, *[(call, await self._reconciled(call, registry)) for call in plan.ask]]
-        changes = _settled(plan, answers)
+        changes = _changes_of(plan, answers)
         try:
             await self._write(changes)
         except StoreConflict as e:
@@ -204,50 +204,48 @@ class ThreadJournal:
         return ToolMessage(call.id, tool.name, result.parts, result.code)
 
     async def _content(self) -> ThreadContent:
-        """The thread as it is in the store."""
-        return await self._known.read(self.thread_id, counts=self._shrinking.policy is not None)
+        return await self._known.read(self.thread_id)
 
     def _read(self, content: ThreadContent) -> None:
-        """Rebuild the conversation."""
         self._view.read(content)
         self._places.last = content.last
 
     # -------------------------------------------------------------- what the model reads
 
     async def messages(self) -> Sequence[Message]:
-        """The conversation, with what others added since the last request."""
+        """Return the conversation, with the messages that others added since the last request."""
         await self._write_new()
         log = await read_log(self._store, self.thread_id, after=self._places.last)
         if log.entries:
             self._view.say(messages_of(replace(log, entries=self._places.others(log))))
             self._places.last = log.entries[-1].seq
-        if (policy := self._shrinking.due(self._view.tokens)) is not None:
+        if (policy := self._compaction.due(self._view.tokens)) is not None:
             await self._compact(policy)
         self._places.sent = self._places.last
         return self._view.messages
 
     async def news(self) -> bool:
-        """Whether anyone else added a message since the last request."""
+        """Return True if anyone else added a message since the last request."""
         log = await read_log(self._store, self.thread_id, after=self._places.sent)
         return bool(self._places.others(log))
 
     async def shrink(self) -> bool:
         """Shorten the conversation: its provider refused it as too long. False if that is not possible."""
-        policy = self._shrinking.refused(self._view.tokens)
+        policy = self._compaction.after_refusal(self._view.tokens)
         return policy is not None and await self._compact(policy)
 
     async def _compact(self, policy: Compaction) -> bool:
         """Compact the thread; whether there was anything to gain."""
         view, places = self._view, self._places
         log = await read_log(self._store, self.thread_id)
-        body = await self._shrinking.compacted(log, policy, view.tokens)
+        body = await self._compaction.body(log, policy, view.tokens)
         if body is not None:
             await self._write([Append(body, "compaction")])
             log = await read_log(self._store, self.thread_id)
             late = tuple(e for e in places.others(log) if e.seq > places.last)
             view.shorten(log, late)  # these came while the summary was being written
             places.last = log.entries[-1].seq
-        self._shrinking.tried(policy, view.tokens)
+        self._compaction.note_attempt(policy, view.tokens)
         return body is not None
 
     def add(self, message: Message) -> None:
@@ -260,7 +258,7 @@ class ThreadJournal:
 
     def heard(self) -> Sequence[Message]:
         """The conversation, with everything that compactions, of this run or earlier ones, removed or put into it."""
-        return (*self._view.heard(), *self._new)
+        return (*self._view.full_history(), *self._new)
 
     # -------------------------------------------------------------- what happens
 
@@ -273,7 +271,7 @@ class ThreadJournal:
     ) -> ToolMessage | StaysWaiting | None:
         """Write the event before the consumer sees it; together with the response, once that is over.
 
-        A caller that is cancelled in the meantime still knows what was written.
+        A caller that is cancelled in the meantime still knows the changes that were written.
         """
         return await uncancelled(self._record(event, said, answer, response))
 
@@ -283,7 +281,7 @@ class ThreadJournal:
         opened, id = self._open, event.call.id
         await self._write_response(opened.changes(event, said, answer, response, self._places.sent))
         if isinstance(event, (ToolCompleted, ToolFailed, ToolSkipped)):
-            opened.answered(id, complete=response is not None)
+            opened.close_call(id, complete=response is not None)
         if id in opened.stays and (isinstance(event, ToolSkipped) or (answer is not None and id in opened.inside)):
             return STAYS_WAITING
         given = opened.given.get(id)
@@ -298,7 +296,7 @@ class ThreadJournal:
     ) -> Collection[str]:
         """Write the response, complete, and the answers that are not in the store yet, in one transaction."""
         if self.lease.void is not None:
-            await self.lease.save(self._open.saved(answers, skipped))
+            await self.lease.save(self._open.unsaved_answers(answers, skipped))
             raise self.lease.void
         await self._write_response(self._open.rest(said, answers, response, self._places.sent, skipped))
         given, stay = self._open.given, frozenset(self._open.stays)
@@ -318,20 +316,22 @@ class ThreadJournal:
         first = Append({"message": to_json(user(task))})
         try:
             with suppress(ThreadExists):
-                await asked(self._store.create, id, {"parent": self.thread_id, "call": call_id}, readable([first], id))
+                await ask_store(
+                    self._store.create, id, {"parent": self.thread_id, "call": call_id}, readable([first], id)
+                )
         except asyncio.CancelledError as e:
             if call_id in self._open.inside:
                 raise Suspended(()) from e
             raise
-        shrinking = self._shrinking
-        return ThreadJournal(self._store, id, compaction=shrinking.policy, writer=shrinking.writer, known=self._known)
+        compaction = self._compaction
+        return ThreadJournal(self._store, id, compaction=compaction.policy, writer=compaction.writer, known=self._known)
 
     def mark(self, call_id: str, *, inside: bool) -> None:
         """Remember it until the call's answer is written."""
         (self._open.inside.add if inside else self._open.inside.discard)(call_id)
 
     async def has_open_calls(self) -> bool:
-        """Whether the thread has a call that a later run of it would run, or leave waiting."""
+        """Return True if a later run of the thread has calls to act on, or to leave waiting."""
         return has_open(await self._known.changeable(self.thread_id))
 
     async def close(self) -> None:
@@ -358,21 +358,20 @@ class ThreadJournal:
                 self.lease.void = e
                 raise
             return await self._write_response(left)
-        self._open.written(changes, places)
+        self._open.set_places(changes, places)
 
     async def _write_new(self) -> None:
-        """The run's own messages."""
         new, self._new = self._new, []
         for message in new:
             await self._write([Append({"message": to_json(message), OWN: True})])
             self._view.say([message])
 
 
-def _settled(plan: Settlement, answers: Sequence[tuple[Call, ToolMessage]]) -> list[Change]:
+def _changes_of(plan: Settlement, answers: Sequence[tuple[Call, ToolMessage]]) -> list[Change]:
     """The changes that settle the calls of an interrupted run, except for those that are to be run."""
     changes: list[Change] = [Revise(e.seq, _interrupted(e.body)) for e in plan.close]
     changes += [_answered(call, said) for call, said in answers]
-    changes += [Move(c.seq, c.ordinal, "waiting", ("approved",), body=c.body, note=undecided(c)) for c in plan.wait]
+    changes += [Move(c.seq, c.ordinal, "waiting", ("approved",), body=c.body, note=open_note(c)) for c in plan.wait]
     return changes
 
 

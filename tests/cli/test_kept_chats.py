@@ -15,7 +15,7 @@ from replay_server import ReplayServer
 from terminal import Terminal
 from warm_program import PROGRAM, begin
 
-from agentkit.cli.terminal import arguments, block, cells, cut, folded, visible
+from agentkit.cli.terminal import arguments, block, cells, fold, truncate, visible
 from agentkit.cli.transcript import age, transcript
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
@@ -555,10 +555,10 @@ def test_an_argument_cannot_pass_for_another() -> None:
 
 
 def test_text_is_folded_by_columns_not_by_characters() -> None:
-    assert list(folded("漢字漢字", 5)) == ["漢字", "漢字"]
+    assert list(fold("漢字漢字", 5)) == ["漢字", "漢字"]
     assert cells("e\u0301漢") == 3
     assert list(block("a\tb\nlong line here", 12, "  ")) == ["  a   b", "  long line", "  here"]
-    assert (cut("one  two\nthree", 20), cut("one  two\nthree", 8)) == ("one two three", "one two…")
+    assert (truncate("one  two\nthree", 20), truncate("one  two\nthree", 8)) == ("one two three", "one two…")
 
 
 def test_nothing_is_invisible() -> None:

@@ -219,7 +219,7 @@ def test_a_line_tells_what_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
             shown = Shown(60)
             shown.feed(out.getvalue().replace("\n", "\r\n"))
             seen.append(shown.lines[-1])
-        screen.retrying("localhost 429: slow down; attempt 2 of 3 in 2.0 s", 2.0)
+        screen.show_retry("localhost 429: slow down; attempt 2 of 3 in 2.0 s", 2.0)
     assert seen == [
         "⠋ 1 s · waiting for openai:m",
         "⠋ 2 s · thinking · ~1 token out",

@@ -12,7 +12,7 @@ from command_line import Say, said
 from replay_server import ReplayServer
 
 from agentkit.agent import Agent, RunResult
-from agentkit.cli.keeping import InThread
+from agentkit.cli.chat_storage import InThread
 from agentkit.errors import ProviderError
 from agentkit.messages import ToolCall, UserMessage
 from agentkit.testing import ScriptedModel

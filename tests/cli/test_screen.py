@@ -140,7 +140,7 @@ def answered(*events: Event) -> tuple[str, str]:
     screen = Screen(out, answers=answers)
     for event in events:
         screen.show(event)
-    screen.answered()
+    screen.write_answer()
     return answers.getvalue(), out.getvalue()
 
 

@@ -22,7 +22,7 @@ from agentkit import ImagePart, ThreadManager, ToolRegistry, formats
 from agentkit.errors import ConfigError, FormatError, SchemaError
 from agentkit.formats import control
 from agentkit.interop.mcp import MCPTools
-from agentkit.interop.mcp.answers import mended
+from agentkit.interop.mcp.answers import repair_result
 from agentkit.interop.mcp.contents import result_of
 from agentkit.interop.mcp.declarations import Declaration, spec_of
 from agentkit.messages import ToolCall, ToolMessage
@@ -531,7 +531,7 @@ def test_no_answer_to_a_call_is_refused_for_a_part_of_it(sent: dict[str, Any], v
     from mcp_types import CallToolResult
 
     was = json.dumps(sent)
-    result = result_of(CallToolResult.model_validate(mended(sent, version)))
+    result = result_of(CallToolResult.model_validate(repair_result(sent, version)))
     assert json.dumps(sent) == was
     shown = [*result.text.split("\n"), json.dumps(result.metadata, ensure_ascii=False), result.error or ""]
     for text in said_in([sent.get("content"), sent.get("structuredContent")]):

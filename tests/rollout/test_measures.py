@@ -120,7 +120,7 @@ def test_the_summary() -> None:
 @pytest.mark.parametrize("text", NASTY, ids=range(len(NASTY)))
 def test_hostile_names_are_measured(text: str) -> None:
     measures = measured(hostile(text))
-    assert measures.tools[text].failed == 1
+    assert measures.tools[text].failed_calls == 1
     assert len(str(measures).splitlines()) == 6
 
 

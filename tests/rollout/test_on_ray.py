@@ -90,7 +90,7 @@ def test_a_pool_of_actors_has_an_instance_for_each_trajectory_and_no_place_is_lo
     async def main() -> tuple[list[TrajectoryRecord], list[int]]:
         pool = ActorPool(ray_tools.Counter, actors=2, places=3)
         try:
-            return await rolled(Rollout([pool], Adds()), samples(30)), pool.taken
+            return await rolled(Rollout([pool], Adds()), samples(30)), pool.loads
         finally:
             pool.close()
 
@@ -104,7 +104,7 @@ def test_an_actor_that_dies_costs_its_own_trajectories_and_is_replaced() -> None
         pool = ActorPool(ray_tools.Counter, actors=2, places=5)
         try:
             rollout = Rollout([pool], Adds())
-            return await rolled(rollout, samples(30, 5)), await rolled(rollout, samples(10)), pool.taken
+            return await rolled(rollout, samples(30, 5)), await rolled(rollout, samples(10)), pool.loads
         finally:
             pool.close()
 

@@ -16,7 +16,7 @@ from agentkit import ToolResult, messages
 from agentkit.messages import ProviderPart, UserMessage
 from agentkit.rollout import Sample, ToolKwargs, TrajectoryRecord
 from agentkit.rollout.distributed import packing
-from agentkit.rollout.distributed.packing import OURS, packed, packed_each, unpacked, unpacked_each
+from agentkit.rollout.distributed.packing import OURS, pack, pack_each, unpack, unpack_each
 
 pytest.importorskip("ray", reason="the extra `rollout` is not installed")
 
@@ -32,7 +32,7 @@ class Unreadable:
 
 @given(records)
 def test_any_record_is_equal_again(one: TrajectoryRecord) -> None:
-    assert unpacked(packed(one)) == one
+    assert unpack(pack(one)) == one
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_any_record_is_equal_again(one: TrajectoryRecord) -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_a_value_is_equal_again_and_of_the_same_type(value: Any) -> None:
-    again = unpacked(packed(value))
+    again = unpack(pack(value))
     assert again == value
     assert type(again) is type(value)
 
@@ -59,11 +59,11 @@ def test_what_this_process_alone_defines_is_sent_with_its_code() -> None:
         def __init__(self, n: int) -> None:
             self.n = n
 
-    assert unpacked(packed(record(extra={"own": Local(3)}))).extra["own"].n == 3
+    assert unpack(pack(record(extra={"own": Local(3)}))).extra["own"].n == 3
 
 
 def test_a_mapping_that_cannot_be_changed_arrives_as_a_dict() -> None:
-    assert unpacked(packed(record(extra=MappingProxyType({"split": "test"})))).extra == {"split": "test"}
+    assert unpack(pack(record(extra=MappingProxyType({"split": "test"})))).extra == {"split": "test"}
 
 
 def test_no_value_of_ours_goes_the_slow_way() -> None:
@@ -71,7 +71,7 @@ def test_no_value_of_ours_goes_the_slow_way() -> None:
     assert said <= set(OURS)
     for value in (record(), SAMPLE, ToolResult(3, reward=0.5)):
         blob = packing._quickly(value)  # raises for one that it does not know
-        assert unpacked(blob) == value
+        assert unpack(blob) == value
 
 
 def test_every_field_of_ours_is_packed() -> None:
@@ -83,15 +83,15 @@ def test_every_field_of_ours_is_packed() -> None:
 
 
 def test_one_that_cannot_be_sent_does_not_cost_the_others_theirs() -> None:
-    blob, unsent = packed_each([(1, "a", None), (2, threading.Lock(), None), (3, [Decimal(1)], "why")])
+    blob, unsent = pack_each([(1, "a", None), (2, threading.Lock(), None), (3, [Decimal(1)], "why")])
     assert unsent == [(2, "it cannot be sent to another process: TypeError: cannot pickle '_thread.lock' object")]
-    assert unpacked_each(blob) == ([(1, "a", None), (3, [Decimal(1)], "why")], [])
+    assert unpack_each(blob) == ([(1, "a", None), (3, [Decimal(1)], "why")], [])
 
 
 def test_one_that_cannot_be_read_does_not_cost_the_others_theirs() -> None:
-    blob, unsent = packed_each([(1, "a", None), (2, Unreadable(), None), (3, "b", None)])
+    blob, unsent = pack_each([(1, "a", None), (2, Unreadable(), None), (3, "b", None)])
     assert unsent == []
-    read, unread = unpacked_each(blob)
+    read, unread = unpack_each(blob)
     assert read == [(1, "a", None), (3, "b", None)]
     ((number, why),) = unread
     assert number == 2
@@ -102,6 +102,6 @@ def test_a_value_nested_deeper_than_pickle_goes_fails_alone() -> None:
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
-    blob, unsent = packed_each([(1, "a"), (2, deep)])
+    blob, unsent = pack_each([(1, "a"), (2, deep)])
     assert [number for number, _ in unsent] == [2]
-    assert unpacked_each(blob) == ([(1, "a")], [])
+    assert unpack_each(blob) == ([(1, "a")], [])

@@ -16,7 +16,7 @@ from agentkit.errors import ConfigError
 from agentkit.events import Finish, Text
 from agentkit.messages import ToolCall
 from agentkit.rollout import Generation, ModelPolicy, Rollout, ServerPolicy
-from agentkit.rollout.tokens.stopping import stop_strings
+from agentkit.rollout.tokens.stop_strings import stop_strings
 from agentkit.testing import ScriptedModel
 from agentkit.toolspec import ToolSpec
 

@@ -168,7 +168,7 @@ def test_answers_that_leave_no_room_are_not_appended() -> None:
     history = TokenHistory(TEMPLATES["chatml", True], [ASKED], limit=12)
     ids = TEMPLATES["chatml", True].encoder.plain("It is ")
     history.wrote(Generation(token_ids=ids))
-    assert history.left == 12 - len(ids)
+    assert history.budget == 12 - len(ids)
     assert history.answered([ToolMessage("c", "add", "three and three and three")]) is False
     assert history.record().response_ids == tuple(ids)
 
@@ -179,7 +179,7 @@ def test_an_engine_that_writes_too_much_is_cut() -> None:
     text = history.wrote(Generation(text="hello world hello world", token_ids=ids, logprobs=[-1.0] * len(ids)))
     assert history.record().response_ids == tuple(ids[:2])
     assert history.record().response_logprobs == (-1.0, -1.0)
-    assert (text, history.left) == (TEMPLATES["chatml", True].encoder.decode(ids[:2]), 0)
+    assert (text, history.budget) == (TEMPLATES["chatml", True].encoder.decode(ids[:2]), 0)
 
 
 WRONG: dict[str, tuple[list[Generation], str]] = {

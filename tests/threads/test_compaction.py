@@ -23,8 +23,8 @@ from agentkit.messages import (
 from agentkit.models.tokens import messages_tokens
 from agentkit.threads.compaction import Compaction, CompactionPlan, entry_body, plan, tighter
 from agentkit.threads.conversation import messages_of
-from agentkit.threads.fork import copied
-from agentkit.threads.shortening import cut, shortened
+from agentkit.threads.excerpts import excerpt, shorten_answer
+from agentkit.threads.fork import copy_entries
 from agentkit.threads.sizes import thread_tokens
 from agentkit.threads.store import Append, Call, Entry, Log
 from agentkit.tool.codec import call_to_json, to_json
@@ -214,7 +214,7 @@ def test_a_fork_keeps_the_compaction() -> None:
     book = looked(*["result"] * 200)
     book.compact(SMALL)
     fork = Book()
-    for entry in copied(book.log, None):
+    for entry in copy_entries(book.log, None):
         assert isinstance(entry, Append)
         seq = fork.add(dict(entry.body), entry.kind)
         fork.calls += [Call(seq, n, c.id, c.status, c.body, answer=c.answer) for n, c in enumerate(entry.calls)]
@@ -236,17 +236,17 @@ def test_a_refused_conversation_is_compacted_whatever_was_expected_of_the_window
 
 def test_a_shortened_output_names_its_images() -> None:
     answer = ToolMessage("c", "look", (TextPart("A map:"), ImagePart(data=b"png")))
-    (said,) = shortened(answer, 100, "3/1")
+    (said,) = shorten_answer(answer, 100, "3/1")
     assert said.text == 'A map:\n[… 1 image left out; read_result(call_id="3/1", offset=6) reads them …]'
 
 
 def test_a_short_text_is_not_cut() -> None:
-    assert cut("as it is", 100) == "as it is"
+    assert excerpt("as it is", 100) == "as it is"
 
 
 @given(st.text(max_size=2_000), st.integers(0, 300))
 def test_a_cut_text_is_its_beginning_a_note_and_its_end(text: str, tokens: int) -> None:
-    made = cut(text, tokens)
+    made = excerpt(text, tokens)
     if made != text:
         begin, _, rest = made.partition("\n[… ")
         end = rest.partition(f" of {len(text):,} characters left out …]\n")[2]

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from raw_rows import execute
 
-from agentkit.cli.threads import rendered
+from agentkit.cli.threads import render
 from agentkit.cli.transcript import state, totals, transcript, words
 from agentkit.errors import ConfigError, StoreError, ThreadNotFound
 from agentkit.messages import (
@@ -122,7 +122,7 @@ async def everything(store: Any, id: str) -> list[tuple[str, Exception]]:
         state(log), totals(log), words(log, 40)
         messages = await threads.get_llm_messages(id)
         for wire in ("json", "openai", "anthropic", "hermes"):
-            json.dumps(rendered(messages, wire, []))
+            json.dumps(render(messages, wire, []))
 
     class Run:
         thread_id = id

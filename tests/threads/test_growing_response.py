@@ -16,8 +16,8 @@ from agentkit.messages import AssistantMessage, MarkupPart, TextPart, ThinkingPa
 from agentkit.processor.config import ProcessorConfig
 from agentkit.testing import ScriptedModel
 from agentkit.threads import SQLiteStore, ThreadManager
+from agentkit.threads.log_reader import read_log
 from agentkit.threads.open_response import OpenResponse
-from agentkit.threads.reading import read_log
 from agentkit.threads.store import Change
 from agentkit.tool.codec import from_json, to_json
 from agentkit.tool.declare import openapi_schema
@@ -50,7 +50,7 @@ def test_at_every_moment_the_store_has_all_that_was_said(shape: list[Any], skipp
                 continue
             started |= {call.id for call in new}
             changes = one.changes(ToolStarted(0, new[-1]), said, None, None, read=-1)
-            one.written(changes, await store.commit("t", changes, fence=lease.fence))
+            one.set_places(changes, await store.commit("t", changes, fence=lease.fence))
             log = await read_log(store, "t")
             assert from_json(log.entries[0].body["message"]) == said
             assert {call.id for call in log.calls} == started
@@ -104,7 +104,7 @@ def test_twice_the_calls_are_written_in_twice_the_characters(lead: int) -> None:
         for n in range(calls):
             content += [TextPart("x" * lead), ToolCall(f"c{n}", "write", {"text": "y" * 1_000})]
             said = AssistantMessage((*content, MarkupPart("\n")))
-            one.written(one.changes(ToolStarted(n, content[-1]), said, None, None, read=-1), [0])
+            one.set_places(one.changes(ToolStarted(n, content[-1]), said, None, None, read=-1), [0])
         return one.written_size
 
     assert size(64) < 2.2 * size(32)

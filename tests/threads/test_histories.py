@@ -181,11 +181,11 @@ def test_a_thread_read_in_parts_is_the_thread_read_whole(steps: Steps, page: int
                 await store.commit("t", [change])
             log = await store.load("t")
             for read in (known, KnownThreads(store, shortest=1, page=page)):
-                content = await read.read("t", counts=True)
+                content = await read.read("t")
                 assert content.messages() == messages_of(log)
                 assert content.messages(sending=True) == messages_of(log, sending=True)
                 heard = [*messages_of(replace(log, entries=tuple(_said(log)))), *put_in(log)]
-                assert sorted(map(repr, content.heard())) == sorted(map(repr, heard))
+                assert sorted(map(repr, content.full_history())) == sorted(map(repr, heard))
                 assert (content.ids(), content.last) == (ids_of(log), len(log.entries) - 1)
                 assert content.size().tokens(7) == thread_tokens(log, 7)
                 assert _settlement(content.rest) == _settlement(log)

@@ -14,7 +14,7 @@ from agentkit.messages import AssistantMessage, Message, TextPart, ToolCall, Too
 from agentkit.processor import ProcessorConfig
 from agentkit.testing import ScriptedModel
 from agentkit.threads import Compaction, SQLiteStore, ThreadManager
-from agentkit.threads import reading as reading_module
+from agentkit.threads import log_reader as reading_module
 from agentkit.threads.known_threads import KnownThreads
 from agentkit.threads.store import Log, Move
 from agentkit.tool.codec import to_json
@@ -101,7 +101,7 @@ async def test_an_exchange_on_a_long_thread_decodes_as_much_as_on_a_short_one(
         decoded += 1
         return original(body)
 
-    monkeypatch.setattr("agentkit.threads.reading.from_json", counting)
+    monkeypatch.setattr("agentkit.threads.log_reader.from_json", counting)
     monkeypatch.setattr("agentkit.threads.conversation.from_json", counting)
     threads = ThreadManager(store, TOOLS)
     found = []
@@ -190,11 +190,11 @@ async def test_an_open_call_and_all_that_follows_are_read_again(store: Counting)
     for message in exchanges(5):
         await threads.add_message(thread, message)
     content = await known.read(thread)
-    assert (content.settled.end, content.rest.entries[0].seq) == (15, 15)
+    assert (content.prefix.end, content.rest.entries[0].seq) == (15, 15)
     answer = to_json(ToolMessage("open", "add", (TextPart("3"),)))
     await store.commit(thread, [Move(16, 0, "answered", ("waiting",), answer=answer)])
     content = await known.read(thread)
-    assert (content.settled.end, len(content.rest.entries)) == (31, 1)
+    assert (content.prefix.end, len(content.rest.entries)) == (31, 1)
 
 
 async def test_a_long_thread_is_read_in_pages_outside_the_event_loop(
@@ -202,7 +202,7 @@ async def test_a_long_thread_is_read_in_pages_outside_the_event_loop(
 ) -> None:
     loaded: list[int] = []
     here: list[int] = []
-    original = reading_module.checked
+    original = reading_module.check_log
 
     def checking(log: Log, thread_id: str) -> Log:
         loaded.append(len(log.entries))
@@ -210,7 +210,7 @@ async def test_a_long_thread_is_read_in_pages_outside_the_event_loop(
             here.append(len(log.entries))
         return original(log, thread_id)
 
-    monkeypatch.setattr("agentkit.threads.known_threads.checked", checking)
+    monkeypatch.setattr("agentkit.threads.known_threads.check_log", checking)
     threads = ThreadManager(store, TOOLS)
     thread = await threads.create_thread(messages=exchanges(1_000))
     ticks = 0

@@ -35,11 +35,11 @@ def test_a_call_is_written_with_its_response_before_it_starts_and_its_answer_wit
     one = OpenResponse()
     begin = one.changes(ToolStarted(0, PAY), AssistantMessage(PAY), None, None, read=0)
     assert told(begin) == [("partial", [("p", "started")])]
-    one.written(begin, [1])
+    one.set_places(begin, [1])
     end = one.changes(DONE, AssistantMessage(PAY), PAID, WHOLE, read=0)
     assert told(end) == [(1, "message", []), (1, 0, "answered")]
-    one.written(end, [1])
-    one.answered("p", complete=True)
+    one.set_places(end, [1])
+    one.close_call("p", complete=True)
     assert one.complete
     assert one.rest(AssistantMessage(PAY), [PAID], WHOLE, read=0) == []
 
@@ -47,10 +47,10 @@ def test_a_call_is_written_with_its_response_before_it_starts_and_its_answer_wit
 def test_a_second_call_joins_the_entry_and_waits_there_before_anyone_knows() -> None:
     one = OpenResponse()
     begin = one.changes(ToolStarted(0, PAY), AssistantMessage(PAY), None, None, read=0)
-    one.written(begin, [4])
+    one.set_places(begin, [4])
     wait = one.changes(ApprovalRequired(1, LOOK), AssistantMessage((PAY, LOOK)), None, None, read=0)
     assert told(wait) == [(4, "partial", [("l", "waiting")])]
-    one.written(wait, [4])
+    one.set_places(wait, [4])
     rest = one.rest(AssistantMessage((PAY, LOOK)), [PAID], WHOLE, read=0)
     assert told(rest) == [(4, "message", []), (4, 0, "answered")]
 
@@ -81,7 +81,7 @@ def test_an_approval_is_put_back_only_if_the_tool_has_certainly_never_run(was: C
     said = one.reopen(Call(2, 0, "c1", was, body, {"hash": "h", "by": None}, attempts=attempts), "key", set())
     one.changes(ToolStarted(0, said), None, None, None, read=0)
     not_run = ToolMessage("c1", "pay", (TextPart("not run"),), "cancelled")
-    (move,) = one.saved([not_run], {"c1"})
+    (move,) = one.unsaved_answers([not_run], {"c1"})
     assert isinstance(move, Move)
     assert move.to == ("approved" if was == "approved" and attempts == 0 else "answered")
     assert move.note == ({"hash": "h", "by": None, "untouched": True} if move.to == "approved" else None)
@@ -90,8 +90,8 @@ def test_an_approval_is_put_back_only_if_the_tool_has_certainly_never_run(was: C
 def test_after_a_write_that_failed_only_answers_of_calls_that_are_in_the_store_are_saved() -> None:
     one = OpenResponse()
     begin = one.changes(ToolStarted(0, PAY), AssistantMessage(PAY), None, None, read=0)
-    assert list(one.saved([PAID])) == []  # the write failed
-    one.written(begin, [1])
-    (move,) = one.saved([PAID, LOOKED])
+    assert list(one.unsaved_answers([PAID])) == []  # the write failed
+    one.set_places(begin, [1])
+    (move,) = one.unsaved_answers([PAID, LOOKED])
     assert isinstance(move, Move)
     assert (move.seq, move.ordinal, move.to, move.expect) == (1, 0, "answered", UNANSWERED)

@@ -13,11 +13,11 @@ import pytest
 
 from agentkit.errors import ConfigError, StoreError
 from agentkit.testing import STORE_CHECKS, StoreCheck, body_checks, lease_checks, thread_checks
-from agentkit.threads.opening import open_store
 from agentkit.threads.sql.encoding import decode, encode
 from agentkit.threads.sql.postgres import PostgresStore
 from agentkit.threads.sql.sqlite import SQLiteStore
 from agentkit.threads.store import Append, Move, NewCall, Store
+from agentkit.threads.store_url import open_store
 
 
 def nested(levels: int) -> list[object]:

@@ -20,7 +20,7 @@ _TOKENS: Final = 3 * VALUES  # a comma precedes two strings at most, a key and a
 
 
 def too_many(message: bytes | bytearray) -> str:
-    """What is wrong with the number of values in JSON text, in words; empty if nothing is.
+    """Return an error message if JSON text has too many values, else an empty text.
 
     >>> too_many(b'{"text": "' + b"," * 1_000_000 + b'"}'), too_many(b"[" + b"[]," * 100_001 + b"[]]")
     ('', 'its answer has more than 200,000 values')

@@ -18,8 +18,8 @@ from typing import Any
 from agentkit.unicode import clean
 
 
-def mended(result: Mapping[str, Any], version: str) -> dict[str, Any]:
-    """A result of `tools/call` that the SDK accepts, with everything that the server said; unchanged if it accepts it.
+def repair_result(result: Mapping[str, Any], version: str) -> dict[str, Any]:
+    """Return a result of `tools/call` that the SDK accepts, with all of the server's content; unchanged if accepted.
 
     Args:
         result: as the server sent it.
@@ -48,7 +48,7 @@ def mended(result: Mapping[str, Any], version: str) -> dict[str, Any]:
 
 
 def fits(base: Mapping[str, Any], changes: Mapping[str, Any], version: str) -> bool:
-    """Whether the SDK accepts a result: `base` with some of its keys changed."""
+    """Return True if the SDK accepts a result: `base` with some of its keys changed."""
     from mcp_types.methods import parse_server_result
 
     try:

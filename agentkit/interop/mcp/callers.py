@@ -1,7 +1,7 @@
-"""Whether a request to a local HTTP server comes from a client, and not from a page in a browser. Pure.
+"""Tell a client's request to a local HTTP server from that of a page in a browser. Pure.
 
 A page reaches a server on its own machine under a name of its own (DNS rebinding), which stands in `Host`, or under the
-server's, with the page's in `Origin`. Both are read strictly: what is not exactly a known name is refused.
+server's, with the page's in `Origin`. Both are read strictly: only exactly a known name is accepted.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, ContentBlock
 
 Shown = Callable[[str], str]
-"""Removes from a text what must not be seen."""
+"""Removes secrets from a text."""
 
 
 def result_of(answer: CallToolResult, shown: Shown = str) -> ToolResult:
@@ -105,7 +105,7 @@ def answer_of(result: ToolResult, parts: ResultContent) -> CallToolResult:
 
     Args:
         result: the result.
-        parts: what a model may read of it.
+        parts: the parts that a model may read.
     """
     from mcp_types import CallToolResult
 

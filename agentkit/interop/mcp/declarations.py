@@ -28,7 +28,7 @@ Rename = Mapping[str, str] | Callable[[str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """One tool as its server declares it: what is pinned; `shown` is how the model sees it, None if it cannot be."""
+    """One tool as its server declares it, to be pinned; `shown` is how the model sees it, None if it cannot be."""
 
     name: str
     description: str
@@ -43,7 +43,7 @@ class Declaration:
 
     def as_json(self) -> dict[str, Any]:
         """As it is kept, to show a difference."""
-        return {"name": self.name, "description": cut(self.description, MAX_KEPT), "schema": self.schema}
+        return {"name": self.name, "description": truncate(self.description, MAX_KEPT), "schema": self.schema}
 
 
 def spec_of(declared: Declaration, name: str, max_description: int) -> ToolSpec:
@@ -61,7 +61,7 @@ def spec_of(declared: Declaration, name: str, max_description: int) -> ToolSpec:
     """
     refuse_large(declared.schema, declared.name)
     schema = _plain(declared.schema, max_description)
-    return DeclarationQuarantine("xml").tool(ToolSpec(name, cut(declared.description, max_description), schema))
+    return DeclarationQuarantine("xml").tool(ToolSpec(name, truncate(declared.description, max_description), schema))
 
 
 def local_name(declared: str, prefix: str) -> str:
@@ -73,12 +73,12 @@ def local_name(declared: str, prefix: str) -> str:
 
 
 def is_literal(declared: str) -> bool:
-    """Whether `local_name` only puts the prefix before a name."""
+    """Return True if `local_name` only puts the prefix before a name."""
     return local_name(declared, "") == declared
 
 
-def cut(text: str, size: int) -> str:
-    """A text of at most about `size` characters."""
+def truncate(text: str, size: int) -> str:
+    """Return a text of at most about `size` characters."""
     return text if len(text) <= size else f"{text[:size]} [… cut: {len(text) - size:,} more characters]"
 
 
@@ -86,7 +86,7 @@ def refuse_large(schema: Mapping[str, Any], name: str) -> None:
     """Refuse a schema that would make the code that walks it slow or fail.
 
     Raises:
-        SchemaError: says what is too large.
+        SchemaError: names the part that is too large.
     """
     level: list[Any] = [schema]
     for depth in range(MAX_DEPTH + 1):
@@ -110,7 +110,7 @@ def _plain(schema: Any, size: int) -> Any:
     if not isinstance(schema, Mapping):
         return schema
     return {
-        keyword: cut(value, size)
+        keyword: truncate(value, size)
         if keyword in ("description", "title") and isinstance(value, str)
         else map_schemas(keyword, value, lambda inner, _: _plain(inner, size))
         for keyword, value in schema.items()

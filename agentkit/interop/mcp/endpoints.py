@@ -1,4 +1,4 @@
-"""Where an MCP server is: a command to start, or a URL; with what must not be seen kept apart from what may be.
+"""Where an MCP server is: a command to start, or a URL; with its secrets kept apart.
 
 Starts and connects to nothing.
 """
@@ -59,18 +59,18 @@ class LocalServer:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not be seen."""
+        """The values that no message may show."""
         hidden = set(self.argv) - set(self.shown or self.argv)
         return _spelled([*(v for name, v in self.env.items() if _hides(name, v)), *(h for h in hidden if len(h) > 7)])
 
     @property
     def identity(self) -> bytes:
-        """What is started: the program as it is found, its arguments, folder and variables, with their values."""
+        """The program as it is found, its arguments, folder and variables, with their values."""
         return self._identified(self.argv, self.env).encode()
 
     @property
     def origin(self) -> str:
-        """The same without what must not be seen."""
+        """The identity as text, without its secrets."""
         seen = {name: None if _hides(name, value) else value for name, value in self.env.items()}
         return self._identified(self.shown or self.argv, seen)
 
@@ -111,7 +111,7 @@ class RemoteServer:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not be seen."""
+        """The values that no message may show."""
         given = (v for name, v in self.headers.items() if name.lower() not in _ORDINARY)
         tokens = [part for value in given for part in (value, value.rpartition(" ")[2])]
         return _spelled([*self.address.secrets, *tokens])
@@ -124,7 +124,7 @@ class RemoteServer:
 
     @property
     def origin(self) -> str:
-        """The URL without what must not be seen."""
+        """The URL without its secrets."""
         return self.address.url
 
     def __str__(self) -> str:
@@ -215,7 +215,7 @@ def _checked(headers: dict[str, str]) -> dict[str, str]:
 
 
 def _hides(name: str, value: str) -> bool:
-    """Whether the value of an environment variable must not be seen."""
+    """Return True if no message may show the value of an environment variable."""
     return is_secret(name) or (_OPAQUE.match(value) is not None and not _DIRECTS.match(name))
 
 

@@ -1,4 +1,4 @@
-"""What a server may ask in return: the user's input (elicitation), a model's text (sampling). Refused by default."""
+"""A server's own requests: the user's input (elicitation), a model's text (sampling). Refused by default."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def elicitation_callback(elicit: Elicit | None) -> Any:
 
 
 def sampling_callback(sample: SamplingHandler | None) -> Any:
-    """The same for sampling."""
+    """Return the SDK's callback for a server's request for a model's text; None without a handler."""
     if sample is None:
         return None
 

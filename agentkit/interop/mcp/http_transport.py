@@ -115,7 +115,7 @@ class GuardedTransport(EnteredAsync, httpx2.AsyncBaseTransport):
         return response
 
     async def _refused(self, request: httpx2.Request, response: httpx2.Response, forgotten: bool) -> httpx2.Response:
-        """The error that a body holds, or one that says the status and what the body says."""
+        """Return the error in a body, or one with the status and the body's text."""
         read, body = _Capped(response.stream, _SAID), b""
         with suppress(httpx2.StreamError):
             async for chunk in read:
@@ -170,7 +170,7 @@ class _Events(httpx2.AsyncByteStream):
     Args:
         stream: the body.
         cap: bytes of an event; the rest of a longer one is passed on at once, and the SDK refuses it.
-        refused: the JSON-RPC message in place of an event, by what is wrong with it.
+        refused: makes the JSON-RPC message in place of an event from the reason.
     """
 
     def __init__(self, stream: Any, cap: int, refused: Callable[[str], bytes]) -> None:
@@ -199,7 +199,7 @@ class _Events(httpx2.AsyncByteStream):
 
 
 class _Capped(httpx2.AsyncByteStream):
-    """A body that raises what the SDK takes as damage of this one answer: if it is too large, or cut."""
+    """A body that raises an error that the SDK takes as damage of this one answer: if it is too large, or cut."""
 
     def __init__(self, stream: Any, cap: int) -> None:
         self._stream = stream

@@ -57,7 +57,7 @@ class LocalProcess:
         self._process: asyncio.subprocess.Process | None = None
 
     async def fate(self) -> str:
-        """How it ended and what it said last, for a message; empty while it runs."""
+        """Return how it ended, and its last words, for a message; empty while it runs."""
         process = self._process
         if process is None:
             return ""
@@ -188,7 +188,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def _end_started(mark: bytes) -> None:
-    """Kill what it has started and what has left its group: in `/proc`, where there is one, by its environment."""
+    """Kill the server's processes that have left its group: found by their environment in `/proc`, if there is one."""
     for _ in range(_PASSES):
         found = 0
         for process in Path("/proc").glob("[0-9]*"):

@@ -35,7 +35,7 @@ class MCPProgress:
         call_id: the call.
         progress: so far.
         total: of how much; None if the server does not know.
-        message: what it is doing; None without one.
+        message: the server's text; None without one.
     """
 
     server: str
@@ -75,7 +75,7 @@ class MCPKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class MCPOptions:
-    """The same settings with their defaults.
+    """The settings of an MCP server with their defaults.
 
     Raises:
         ConfigError: a value is wrong.

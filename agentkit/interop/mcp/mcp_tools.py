@@ -49,7 +49,7 @@ class ServerTool(ReadyMadeTool):
 
     @property
     def digest(self) -> str:
-        """What the approval of a call is bound to: the server, its own name for the tool, and the declaration."""
+        """The digest to which a call's approval is bound: of the server, its name for the tool, and the declaration."""
         server, tool = self.method.func.__self__, self.method.args[0]  # type: ignore[attr-defined]
         return digest_of(self.spec, self.method, repr((server.origin, tool)))
 
@@ -297,7 +297,6 @@ class MCPTools:
     # -------------------------------------------------------------- calls
 
     async def _answer(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-        """Answer one call."""
         try:
             json.dumps(arguments, allow_nan=False)
         except ValueError as e:
@@ -307,7 +306,7 @@ class MCPTools:
         return await self._loop.wait(self._call(tool, arguments, report))
 
     async def _call(self, tool: str, arguments: Mapping[str, Any], report: Reporter | None) -> ToolResult:
-        """The same, in the session's loop."""
+        """Answer one call in the session's loop."""
         if self._closed:
             return ToolResult(error=f"the MCP server {self.name!r} was closed")
         try:
@@ -357,7 +356,7 @@ class MCPTools:
         self._slots = asyncio.Semaphore(self._options.max_in_flight)  # the old one belongs to the loop that has ended
 
     async def aclose(self) -> None:
-        """The same, without blocking the event loop."""
+        """End the session without blocking the event loop."""
         await asyncio.to_thread(self.close)
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""What a server declared when it was first used: a later change is found, and shown as a difference.
+"""A server's declarations at its first use: a later change is found, and shown as a difference.
 
 In memory, or in a JSON file that is shared by the runs of a program.
 """
@@ -44,7 +44,7 @@ class Pins:
         return tuple(self._kept.get("tools", ()))
 
     def approved(self, identity: bytes) -> bool:
-        """Whether exactly this command was approved before, see `LocalServer.identity`."""
+        """Return True if exactly this command was approved before, see `LocalServer.identity`."""
         kept = self._kept.get("command")
         return isinstance(kept, Mapping) and bool(kept["digest"] == _digest(identity, kept["salt"]))
 
@@ -105,7 +105,7 @@ def _digest(identity: bytes, salt: str) -> str:
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """What has changed, line by line; anything that could control a terminal is escaped."""
+    """Return the difference line by line; anything that could control a terminal is escaped."""
     old, new = (_lines({k: v for k, v in one.items() if k != "digest"}) for one in (before, after))
     lines = [escaped(line[:500]) for line in difflib.unified_diff(old, new, "pinned", "now", lineterm="", n=1)]
     more = [f"… and {len(lines) - LINES} more lines"] if len(lines) > LINES else []

@@ -1,4 +1,4 @@
-"""Whether the official SDK is installed, in a version that this adapter knows."""
+"""Check that the official SDK is installed, in a version that this adapter knows."""
 
 from __future__ import annotations
 

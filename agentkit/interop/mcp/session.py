@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from agentkit.interop.mcp.endpoints import Endpoint, LocalServer, safe_words
 from agentkit.interop.mcp.http_transport import LOST, UNSENT, http_streams
 from agentkit.interop.mcp.local_transport import LocalProcess
-from agentkit.interop.mcp.screening import LISTED, Unfit, fault, screened
+from agentkit.interop.mcp.message_filter import LISTED, Unfit, fault, filter_messages
 from agentkit.unicode import clean_json
 
 if TYPE_CHECKING:
@@ -81,8 +81,8 @@ class Connection:
         self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._live(), name=f"MCP session with {where.name}")
 
-    async def opened(self) -> Client:
-        """The SDK's client, once the handshake is done.
+    async def client(self) -> Client:
+        """Return the SDK's client, once the handshake is done.
 
         Raises:
             CallFailed: there is no such server, it is not an MCP server, or it is too slow.
@@ -95,7 +95,6 @@ class Connection:
         return self._ready.result()
 
     async def _live(self) -> None:
-        """The whole life of the session."""
         from mcp import Client
         from mcp_types import ToolListChangedNotification
 
@@ -105,7 +104,7 @@ class Connection:
 
         try:
             client = Client(
-                screened(self._transport(), self._unfit),
+                filter_messages(self._transport(), self._unfit),
                 message_handler=heard,
                 elicitation_callback=self._options.elicitation,
                 sampling_callback=self._options.sampling,
@@ -157,7 +156,7 @@ class Connection:
             raise CallFailed(f"the session with the MCP server has ended ({self._where})", sent=False)
         self._calls += 1  # before it waits: another call may break the session in the meantime
         try:
-            return await work(await self.opened())
+            return await work(await self.client())
         finally:
             self._calls -= 1
             if self.broken and not self._calls:
@@ -176,7 +175,7 @@ class Connection:
             self._task.cancel()  # once: a second time would interrupt the end of the process
         self._leave.set()
 
-    async def ended(self) -> None:
+    async def wait_closed(self) -> None:
         """Wait for its end."""
         with suppress(asyncio.CancelledError):
             await asyncio.wait({self._task})
@@ -221,7 +220,7 @@ class Session:
             self._now = Connection(self._where, self._options, self._changed, self._unfit)
         connection = self._now
         try:
-            await connection.opened()
+            await connection.client()
             async with asyncio.timeout(self._options.connect_timeout):
                 self._stale = False
                 self._listed(await connection.use(_all_tools))
@@ -274,7 +273,7 @@ class Session:
         return result
 
     async def _judged(self, error: Any, connection: Connection) -> CallFailed:
-        """What an error answer means for the session and for the call."""
+        """Return the failure of a call that an error answered; a lost connection is retired."""
         from mcp_types import CONNECTION_CLOSED
 
         if error.code in (CONNECTION_CLOSED, LOST):
@@ -298,11 +297,10 @@ class Session:
         connection, self._now = self._now, None
         if connection is not None:
             connection.close()
-            await connection.ended()
+            await connection.wait_closed()
 
 
 async def _all_tools(client: Client) -> list[Tool]:
-    """Every page of the list."""
     found: list[Tool] = []
     cursor: str | None = None
     for _ in range(PAGES):

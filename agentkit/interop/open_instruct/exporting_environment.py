@@ -16,7 +16,7 @@ from agentkit.interop.owned import Owned
 from agentkit.interop.peers import OPEN_INSTRUCT, refuse_reserved, require
 from agentkit.processor import ProcessorConfig
 from agentkit.rollout.samples.sample import ToolKwargs
-from agentkit.rollout.tools.decorated import as_rollout_tool
+from agentkit.rollout.tools.decorated_tool import as_rollout_tool
 from agentkit.schemas.flavours import FLAVOURS
 
 
@@ -31,7 +31,7 @@ def to_open_instruct(
     """A class with decorated methods as the configuration of an environment, to be put into open-instruct's registry.
 
     `TOOL_REGISTRY["adder"] = to_open_instruct(Adder, name="adder")`, then `--tools adder`. `reset` releases the last
-    rollout's instance and creates the next, with what the data set's `env_config` says.
+    rollout's instance and creates the next, with the arguments of the data set's `env_config`.
 
     Args:
         tool: a class with decorated methods, or whatever a rollout takes as a tool.
@@ -124,7 +124,6 @@ def _state(self: Any) -> Any:
 
 
 async def _leave(self: Any) -> None:
-    """Release the instance of the rollout that is over."""
     owned, self._owned = self._owned, None
     if owned is not None:
         await owned.release()

@@ -26,7 +26,7 @@ class ToolOutput:
     """The answer of a tool.
 
     Args:
-        output: what the model reads.
+        output: the text for the model.
         called: whether the tool ran.
         error: what went wrong; empty if nothing did.
         timeout: whether it took too long.

@@ -16,7 +16,7 @@ from typing import Any, Final, NoReturn
 from agentkit.checks.spelling import did_you_mean, then, unknown
 from agentkit.errors import AgentkitError, ConfigError
 from agentkit.interop.open_instruct.open_instruct_shape import InstructShaped, fields_of
-from agentkit.rollout.tools.decorated import as_rollout_tool
+from agentkit.rollout.tools.decorated_tool import as_rollout_tool
 from agentkit.schemas.typed.values import DuplicateKey, load
 
 Registry = Mapping[str, type[Any]]
@@ -234,7 +234,6 @@ def _settings(name: str, cls: type[Any], given: Any, new_name: str | None, where
 
 
 def _object(given: Any, where: str) -> dict[str, Any]:
-    """The JSON object of one tool."""
     if isinstance(given, str):
         try:
             given = load(given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentkit.interop.response_template.exporting import to_response_template
-from agentkit.interop.response_template.importing import from_response_template
+from agentkit.interop.response_template.template_export import to_response_template
+from agentkit.interop.response_template.template_import import from_response_template
 
 __all__ = ["from_response_template", "to_response_template"]

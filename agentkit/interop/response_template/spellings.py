@@ -40,7 +40,7 @@ def spellings(pattern: str) -> tuple[Spelling, ...]:
     Optional white space becomes one newline, or a space in JSON: a format reads literals with any or no white space.
 
     Raises:
-        FormatError: it contains what no format's parts can express (a repeated group, a reference, …).
+        FormatError: it has elements that no format's parts can express (a repeated group, a reference, …).
     """
     reader = _Pattern(pattern)
     found = reader.alternatives()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from agentkit.interop.verl.exporting_functions import to_verl_functions
     from agentkit.interop.verl.exporting_parsers import register_formats
     from agentkit.interop.verl.exporting_tools import to_verl
-    from agentkit.interop.verl.summing import compute_score
+    from agentkit.interop.verl.reward_sum import compute_score
     from agentkit.interop.verl.verl_config import ToolType
     from agentkit.interop.verl.verl_registry import initialize_tools_from_config, mcp_tools
     from agentkit.interop.verl.verl_tools import (
@@ -47,7 +47,7 @@ explained_module(
         "agentkit.interop.verl.exporting_functions": "to_verl_functions",
         "agentkit.interop.verl.exporting_parsers": "register_formats",
         "agentkit.interop.verl.exporting_tools": "to_verl",
-        "agentkit.interop.verl.summing": "compute_score",
+        "agentkit.interop.verl.reward_sum": "compute_score",
         "agentkit.interop.verl.verl_config": "ToolType",
         "agentkit.interop.verl.verl_registry": "initialize_tools_from_config mcp_tools",
         "agentkit.interop.verl.verl_tools": (

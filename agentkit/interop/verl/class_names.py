@@ -33,7 +33,7 @@ def get_tool_class(cls_name: str, allow: Iterable[str] = ()) -> type:
 
     Args:
         cls_name: `package.module.Class`, such as `verl.tools.geo3k_tool.Geo3kTool`.
-        allow: what may be loaded besides `agentkit_tools`: modules, packages (with all inside) and classes.
+        allow: names that may be loaded besides `agentkit_tools`: modules, packages (with all inside) and classes.
 
     Raises:
         ConfigError: it may not be loaded, cannot be imported, or is not a class.

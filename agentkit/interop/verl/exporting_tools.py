@@ -1,4 +1,4 @@
-"""Ours as verl's tool classes, with what verl's loop does not have: an instance that lasts for the whole trajectory.
+"""Ours as verl's tool classes, with an instance that lasts for the whole trajectory, unlike those of verl's loop.
 
 verl creates and releases a tool for every call, passes on only `create_kwargs`, and never asks for `calc_reward`. Its
 `execute` receives the trajectory's `agent_data`, though: the instance is kept by that. Loops up to 0.7 that hand all
@@ -17,11 +17,11 @@ from uuid import uuid4
 from agentkit.errors import ConfigError
 from agentkit.interop.answering import Answered
 from agentkit.interop.owned import Trajectories, kwargs_by_tool
-from agentkit.interop.peers import EARLY_VERL_PEER, VERL_PEER, refuse_reserved, reported, require
+from agentkit.interop.peers import EARLY_VERL_PEER, VERL_PEER, export_parameters, refuse_reserved, require
 from agentkit.interop.pil_images import picture
 from agentkit.messages import ImagePart
 from agentkit.processor import ProcessorConfig
-from agentkit.rollout.tools.decorated import as_rollout_tool
+from agentkit.rollout.tools.decorated_tool import as_rollout_tool
 from agentkit.tool import ToolResult
 from agentkit.toolspec import ToolSpec
 
@@ -76,7 +76,7 @@ def verl_schema(spec: ToolSpec) -> Any:
     """A tool's schema as verl's own type, with all that verl drops told in descriptions."""
     schemas = require(VERL_PEER, "verl.tools.schemas")
     early = schemas.OpenAIFunctionPropertySchema.model_fields["type"].annotation is str
-    parameters = reported(EARLY_VERL_PEER if early else VERL_PEER, spec)
+    parameters = export_parameters(EARLY_VERL_PEER if early else VERL_PEER, spec)
     function = {"name": spec.name, "description": spec.description, "parameters": parameters}
     return schemas.OpenAIFunctionToolSchema.model_validate({"type": "function", "function": function})
 
@@ -156,7 +156,7 @@ async def _execute(self: Any, instance_id: str, parameters: Any, agent_data: Any
 
 
 async def _calc_reward(self: Any, instance_id: str, **kwargs: Any) -> float:
-    """The final reward, given to the class's first function alone; with what the calls gave, which these loops drop."""
+    """Return the final reward, only for the class's first function; with the calls' rewards, which these loops drop."""
     owned = self._trajectories.named(instance_id)
     if owned is None:
         return 0.0

@@ -18,7 +18,7 @@ from agentkit.checks.spelling import did_you_mean, then
 from agentkit.errors import AgentkitError, ConfigError
 from agentkit.interop.verl.class_names import get_tool_class
 from agentkit.interop.verl.verl_shape import VerlShaped
-from agentkit.rollout.tools.decorated import as_rollout_tool
+from agentkit.rollout.tools.decorated_tool import as_rollout_tool
 from agentkit.schemas.walk import map_strings
 
 _KEYS: Final = ("class_name", "config", "tool_schema", "mcp")
@@ -223,7 +223,7 @@ def _tool(entry: ToolEntry, allow: Sequence[str]) -> Any:
 
 
 def _as_declared(made: Any, name: str, cls: type, config: Mapping[str, Any], entry: ToolEntry) -> Any:
-    """The class's one tool, under the name that the file gives it. Its own schema stays: it is what it checks."""
+    """Return the class's one tool, under the name that the file gives it. Its own schema stays: that is checked."""
     if list(made.tools) == [name]:
         return made
     if len(made.tools) != 1:

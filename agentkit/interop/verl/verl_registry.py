@@ -37,8 +37,8 @@ def mcp_tools(
     """The tools of an MCP entry: the selected ones of all servers in its file, under their own names.
 
     Args:
-        entry: what the YAML says.
-        pins: a file that keeps what the tools declared and which commands were approved, as for `MCPTools`.
+        entry: the YAML's entry.
+        pins: a file that keeps the tools' declarations and the approved commands, as for `MCPTools`.
         approve: called with the exact command before a local server first starts; by default the command is logged as a
             warning.
 

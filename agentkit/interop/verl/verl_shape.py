@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from agentkit.errors import ConfigError
 from agentkit.messages import ImagePart, shown
-from agentkit.rollout.records.scoring import reward_of, scored
+from agentkit.rollout.records.scoring import replace_reward, reward_of
 from agentkit.rollout.samples.pictures import image_parts
 from agentkit.rollout.samples.sample import PHASES
 from agentkit.rollout.tools.call_signatures import refuse_misfit, signature_of, takes_any
@@ -32,7 +32,7 @@ _THEIRS: Final = "agent_data"
 """The argument by which verl's own loop passes its state of the trajectory to `execute`; there is none here."""
 
 
-def constructed(cls: type, config: Mapping[str, Any], schema: Mapping[str, Any] | None, where: str) -> Any:
+def construct(cls: type, config: Mapping[str, Any], schema: Mapping[str, Any] | None, where: str) -> Any:
     """Construct a class of verl's shape, as verl does: `cls(config=…, tool_schema=…)`.
 
     Args:
@@ -77,7 +77,7 @@ class VerlShaped:
         where: for messages; by default the class's name.
 
     Raises:
-        ConfigError: it cannot be constructed, has no schema or a wrong one, or its methods need what no sample gives.
+        ConfigError: it cannot be constructed, has no schema or a wrong one, or its methods need more than samples have.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class VerlShaped:
         cls = tool if isinstance(tool, type) else type(tool)
         self._where = where or cls.__name__
         refuse_config(tool, config)
-        self.tool = constructed(tool, config or {}, schema, self._where) if tool is cls else tool
+        self.tool = construct(tool, config or {}, schema, self._where) if tool is cls else tool
         declared = _function(schema if schema is not None else _own_schema(self.tool), self._where)
         self._signatures = {
             phase: signature_of(getattr(self.tool, phase), f"{self._where}.{phase}")
@@ -234,7 +234,7 @@ def result_of(value: Any, where: str) -> ToolResult:
         raise TypeError(f"{where} returned metrics that are not a dict: {shown(metrics)}")
     result = _response(value, where)
     score = result.reward if reward is None else reward  # the code that counts it refuses what is not a number
-    return scored(result, score, metrics)
+    return replace_reward(result, score, metrics)
 
 
 def _response(value: Any, where: str) -> ToolResult:

@@ -62,8 +62,8 @@ class BaseTool:
     Override `execute`, and whichever of the others are needed.
 
     Args:
-        config: what the YAML says under `config`.
-        tool_schema: what it says under `tool_schema`; None takes that of `get_openai_tool_schema`.
+        config: the YAML's `config`.
+        tool_schema: its `tool_schema`; None takes that of `get_openai_tool_schema`.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class BaseTool:
             kwargs: the sample's `create_kwargs`.
 
         Returns:
-            The id, and what the model reads before its first turn.
+            The id, and the text for the model before its first turn.
         """
         return instance_id or str(uuid4()), ToolResponse()
 
@@ -102,7 +102,7 @@ class BaseTool:
 
         Args:
             instance_id: the trajectory's.
-            parameters: what the model wrote.
+            parameters: the model's arguments.
             kwargs: the sample's `execute_kwargs`.
 
         Returns:

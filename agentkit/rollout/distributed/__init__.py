@@ -1,4 +1,4 @@
-"""The same rollout on Ray: workers that roll out, and actors that own what a tool needs. Needs the extra `rollout`."""
+"""A rollout on Ray: workers that roll out, and actors that own a tool's resources. Needs the extra `rollout`."""
 
 from __future__ import annotations
 

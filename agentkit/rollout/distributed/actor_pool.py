@@ -13,7 +13,7 @@ from agentkit.checks.bounds import SECONDS, Bounds, refuse, whole
 from agentkit.rollout.distributed.actors import HostActor, HostWork
 from agentkit.rollout.distributed.exchange import HostLost
 from agentkit.rollout.distributed.tool_host import ToolHost
-from agentkit.rollout.tools.decorated import as_rollout_tool
+from agentkit.rollout.tools.decorated_tool import as_rollout_tool
 from agentkit.rollout.tools.per_trajectory import RolloutTool
 from agentkit.tool.binding import BoundTool
 from agentkit.tool.result import ToolContext, ToolResult
@@ -81,9 +81,9 @@ class ActorPool:
         return PooledInstance(self, trajectory_id)
 
     @property
-    def taken(self) -> list[int]:
-        """Places that are taken, by living actor."""
-        return [actor.taken for actor in self._actors if actor.host.alive]
+    def loads(self) -> list[int]:
+        """The number of occupied places of each living actor."""
+        return [actor.load for actor in self._actors if actor.host.alive]
 
     def close(self) -> None:
         """End the actors."""
@@ -107,7 +107,7 @@ class ActorPool:
                     f"{self.name}: no place became free in {self._wait:g} seconds; {self._count} actors have "
                     f"{self._places} places each"
                 ) from None
-            actor.taken += 1
+            actor.load += 1
             return actor
 
     async def _with_room(self) -> _Actor | None:
@@ -117,20 +117,20 @@ class ActorPool:
             new = [_Actor(HostActor(partial(_host, self._build, self._idle), self._options)) for _ in range(missing)]
             self._actors += new
             await asyncio.gather(*(actor.host.begin() for actor in new))
-        emptiest = min(self._actors, key=lambda actor: actor.taken)
-        return emptiest if emptiest.taken < self._places else None
+        emptiest = min(self._actors, key=lambda actor: actor.load)
+        return emptiest if emptiest.load < self._places else None
 
     async def give_back(self, actor: _Actor) -> None:
         """A place is free again."""
         async with self._changed:
-            actor.taken -= 1
+            actor.load -= 1
             self._changed.notify()
 
 
 class _Actor:
     def __init__(self, host: HostActor) -> None:
         self.host = host
-        self.taken = 0
+        self.load = 0
 
 
 class PooledInstance:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agentkit.errors import ConfigError
 from agentkit.rollout.distributed.exchange import POLL, Client, Host, OrderAnswer
-from agentkit.rollout.distributed.packing import packed_each, unpacked_each
+from agentkit.rollout.distributed.packing import pack_each, unpack_each
 
 SILENCE: Final = POLL + 25.0
 """Seconds without any answer after which an actor counts as dead. Whatever it runs, it answers every `POLL` seconds."""
@@ -39,7 +39,7 @@ def ray_module() -> Any:
 
 
 def light_environment(ray: Any, own: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A `runtime_env` whose worker begins as `light_worker`; None where that may not be what is wanted.
+    """A `runtime_env` whose worker begins as `light_worker`; None where that may be unwanted.
 
     Only on this machine, where the driver's Python is there for the worker, too; and not if the environment, or that of
     the driver's job, says itself how a worker starts.
@@ -52,23 +52,23 @@ def light_environment(ray: Any, own: Mapping[str, Any]) -> dict[str, Any] | None
 
 
 class _Hosting:
-    """What runs in the actor: builds the work there, so that nothing but its recipe is pickled."""
+    """The code in the actor: it builds the work there, so that nothing but its recipe is pickled."""
 
     def __init__(self, build: Callable[[], HostWork], linger: float) -> None:
         self._build, self._linger = build, linger
         self._host: Host | None = None
 
     async def begin(self) -> None:
-        """Build; an exception tells the driver what is wrong."""
+        """Build the work; an exception goes to the driver."""
         self._host = Host(self._build(), self._linger)
 
     async def exchange(self, package: bytes, dropped: Sequence[int] = ()) -> bytes:
         """One message, as bytes: lists and tuples would be looked at one by one by Ray."""
         assert self._host is not None
-        orders, unread = unpacked_each(package)
+        orders, unread = unpack_each(package)
         for number, why in unread:
             self._host.refuse(number, why)
-        answered, unsent = packed_each(await self._host.exchange(orders, dropped))
+        answered, unsent = pack_each(await self._host.exchange(orders, dropped))
         for number, why in unsent:
             self._host.refuse(number, why)
         return answered
@@ -106,11 +106,11 @@ class HostActor:
 
     @property
     def alive(self) -> bool:
-        """Whether it is not known to be dead."""
+        """True unless the actor is known to be dead."""
         return self.client.lost is None
 
     async def _send(self, orders: list[tuple[int, Any]], dropped: list[int]) -> list[OrderAnswer]:
-        package, unsent = packed_each(orders)
+        package, unsent = pack_each(orders)
         for number, why in unsent:
             self.client.refuse(number, why)
         sent = self._actor.exchange.remote(package, dropped) if dropped else self._actor.exchange.remote(package)
@@ -120,7 +120,7 @@ class HostActor:
         except TimeoutError as e:
             self._ray.kill(self._actor)
             raise TimeoutError(f"the actor did not answer for {SILENCE:g} seconds and was killed") from e
-        answers, unread = unpacked_each(answered)
+        answers, unread = unpack_each(answered)
         for number, why in unread:
             self.client.refuse(number, why)
         return answers

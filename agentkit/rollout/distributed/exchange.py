@@ -1,8 +1,8 @@
-"""Work sent to another process in few messages: what is asked for at the same time goes in one, and so do the answers.
+"""Work sent to another process in few messages: orders of the same time go in one message, and so do the answers.
 
 `Host` runs in the other process, `Client` here; one message is one call of `Host.exchange`. A message costs up to a
 millisecond on Ray, whatever it carries, so a message per call would cost more than most tools do. Nothing waits for a
-message to fill up: it carries what was asked for since the last pass of the event loop. An answer never waits for a
+message to fill up: it carries the orders since the last pass of the event loop. An answer never waits for a
 slower one of the same message. Knows nothing of Ray.
 """
 
@@ -24,7 +24,7 @@ PASSES: Final = 3
 
 
 OrderAnswer = tuple[int, Any, str | None]
-"""What became of one order: its number, its value or the words of the exception. Named tuples pickle slower."""
+"""The outcome of an order: its number, its value or the words of the exception. Named tuples pickle slower."""
 
 
 class Host:
@@ -81,7 +81,7 @@ class Host:
         self._news.set()
 
     async def _settle(self) -> None:
-        """Let what ends at once end, so that its answers go together."""
+        """Give fast orders time to end, so that their answers go together."""
         for _ in range(PASSES):
             await asyncio.sleep(0)
 
@@ -152,7 +152,7 @@ class Client:
             raise
 
     def _soon(self) -> None:
-        """Send what has gathered at the end of this pass of the event loop."""
+        """Send the new orders at the end of this pass of the event loop."""
         if not self._due:
             self._due = True
             asyncio.get_running_loop().call_soon(self._message)

@@ -63,11 +63,11 @@ OURS: Final[tuple[type, ...]] = (
 """The values that are packed as their fields. A field more is packed, too; a class that is missing here only costs."""
 
 
-def packed(value: Any) -> bytes:
-    """A value as bytes.
+def pack(value: Any) -> bytes:
+    """Return a value as bytes.
 
     Raises:
-        Exception: no other process can have it; whatever pickle, or something in it, raises for that.
+        Exception: it cannot be pickled; any exception that pickle, or a part of it, raises.
     """
     try:
         return _quickly(value)
@@ -78,8 +78,8 @@ def packed(value: Any) -> bytes:
         return whole
 
 
-def unpacked(blob: bytes) -> Any:
-    """The value again: equal, of the same types, except that a read-only mapping is a dict.
+def unpack(blob: bytes) -> Any:
+    """Return the value again: equal, of the same types, except that a read-only mapping is a dict.
 
     Raises:
         Exception: something in it cannot be made here, such as an object of a module that this process does not have.
@@ -87,18 +87,18 @@ def unpacked(blob: bytes) -> Any:
     return pickle.loads(blob)
 
 
-def packed_each(items: Sequence[Numbered]) -> tuple[bytes, NotSent]:
+def pack_each(items: Sequence[Numbered]) -> tuple[bytes, NotSent]:
     """Numbered values in one package; one that cannot be sent is left out, and does not cost the others theirs."""
     with contextlib.suppress(Exception):  # looked for below: whose it is
         return _quickly((True, items)), []
-    apart, refused = _each(items, packed, "sent to")
+    apart, refused = _each(items, pack, "sent to")
     return _quickly((False, apart)), refused
 
 
-def unpacked_each(blob: bytes) -> tuple[list[Any], NotSent]:
-    """Read the values that `packed_each` packed; one that cannot be read does not cost the others theirs."""
+def unpack_each(blob: bytes) -> tuple[list[Any], NotSent]:
+    """Read the values that `pack_each` packed; one that cannot be read does not cost the others theirs."""
     together, items = pickle.loads(blob)
-    return (items, []) if together else _each(items, unpacked, "read in")
+    return (items, []) if together else _each(items, unpack, "read in")
 
 
 def _each(items: Sequence[Numbered], change: Callable[[Any], Any], verb: str) -> tuple[list[Any], NotSent]:

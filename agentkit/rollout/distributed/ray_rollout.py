@@ -16,12 +16,12 @@ from agentkit.checks.keys import words
 from agentkit.errors import ConfigError
 from agentkit.rollout.distributed.actors import HostActor, HostWork
 from agentkit.rollout.distributed.exchange import HostLost, OrderFailed
-from agentkit.rollout.distributed.packing import packed, unpacked
+from agentkit.rollout.distributed.packing import pack, unpack
 from agentkit.rollout.records.record import TrajectoryRecord
 from agentkit.rollout.records.record_json import record_from_json, record_to_json
 from agentkit.rollout.records.trajectory import TrajectoryEnd
 from agentkit.rollout.samples.sample import Sample
-from agentkit.rollout.samples.streamed import distinct, refuse_stream
+from agentkit.rollout.samples.sample_stream import distinct, refuse_stream
 
 if TYPE_CHECKING:
     from agentkit.rollout.rollout import Rollout
@@ -72,19 +72,19 @@ def _work(build: Callable[[], Rollout]) -> HostWork:
 def _to_bytes(record: TrajectoryRecord) -> bytes:
     """A record as it is or, with a metric that no other process can have, as a `RecordFile` would keep it."""
     try:
-        return packed(record)
+        return pack(record)
     except Exception:  # noqa: BLE001 - whatever pickling an object of a tool's own raises
-        return packed(record_from_json(record_to_json(record)))
+        return pack(record_from_json(record_to_json(record)))
 
 
 class RayRollout(EnteredAsync):
-    """The same rollout, on several processes or machines.
+    """A `Rollout` on several processes or machines.
 
     Tools live where the trajectory is rolled out, so a call costs what it costs without Ray. A worker that dies costs
     its own trajectories only: each is tried again on another, up to `retries` times, then recorded with the end `lost`.
 
     Args:
-        build: makes the `Rollout`; called in each worker, so what it builds is never pickled.
+        build: makes the `Rollout`; called in each worker, so the `Rollout` is never pickled.
         workers: how many processes.
         in_flight: trajectories that one worker rolls out at a time.
         retries: how often a trajectory is started again that died with its worker. Last attempts run one at a time, so
@@ -131,7 +131,6 @@ class RayRollout(EnteredAsync):
         self._workers.clear()
 
     async def _fill(self) -> None:
-        """Start the workers that are missing."""
         self._workers = [worker for worker in self._workers if worker.alive]
         missing = self._count - len(self._workers)
         new = [HostActor(partial(_work, self._build), self._options, LINGER) for _ in range(missing)]
@@ -201,7 +200,7 @@ class RayRollout(EnteredAsync):
                 await asyncio.gather(*running, return_exceptions=True)
 
     def _take(self, todo: Iterator[_Order], running: set[asyncio.Task[TrajectoryRecord]]) -> bool:
-        """Begin what has room; whether anything runs."""
+        """Begin trajectories where there is room; returns True if any runs."""
         while len(running) < self._count * self._in_flight and (order := next(todo, None)) is not None:
             running.add(asyncio.create_task(self._one(order)))
         return bool(running)
@@ -217,7 +216,7 @@ class RayRollout(EnteredAsync):
                     told: bytes | str = await worker.client.order(order)
                 if isinstance(told, str):
                     raise ConfigError(told)
-                record: TrajectoryRecord = unpacked(told)
+                record: TrajectoryRecord = unpack(told)
             except HostLost as e:
                 why = str(e)
                 continue

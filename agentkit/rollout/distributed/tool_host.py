@@ -22,7 +22,7 @@ PLAIN: Final = (str, int, float, bool, type(None), dict, list)
 
 
 class ToolOrder(NamedTuple):
-    """What a trajectory asks of its instance: `create`, `call`, `calc_reward` or `release`.
+    """A trajectory's request to its instance: `create`, `call`, `calc_reward` or `release`.
 
     Args:
         phase: one of these.
@@ -63,7 +63,7 @@ class ToolHost:
         self._reaper: asyncio.Task[None] | None = None
 
     async def __call__(self, sent: tuple[Any, ...]) -> Any:
-        """Carry out one `ToolOrder`, sent as a plain tuple; what it raises goes to whoever ordered it."""
+        """Carry out one `ToolOrder`, sent as a plain tuple; its exception goes to the sender."""
         order = ToolOrder(*sent)
         if order.phase == "create":
             return await self._create(order)

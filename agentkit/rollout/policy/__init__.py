@@ -1,1 +1,1 @@
-"""What a rollout asks of the model that is trained, and engines that answer: a server, an agentkit model, a script."""
+"""The interface to the model that is trained, and engines behind it: a server, an agentkit model, a script."""

@@ -1,4 +1,4 @@
-"""What a rollout asks of a policy: the model that is trained, on any engine."""
+"""The interface of a policy: the model that is trained, on any engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agentkit.toolspec import ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """What a policy sees before it writes.
+    """A request to a policy for one turn.
 
     Args:
         trajectory_id: the same for all requests of one trajectory, so that an engine can keep its prefix cached.
@@ -41,7 +41,7 @@ class GenerationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What a policy wrote.
+    """A policy's answer to a request.
 
     Args:
         text: as text; None if the engine returns token ids only, which the rollout's tokenizer then decodes.
@@ -85,8 +85,8 @@ def ended_by(generation: Generation) -> Ending | None:
 _FINISHES: Final = frozenset(get_args(FinishReason))
 
 
-def checked(generation: Generation) -> None:
-    """Refuse what no policy can mean.
+def check_generation(generation: Generation) -> None:
+    """Refuse an invalid generation.
 
     Raises:
         ConfigError: it is no `Generation`, or ended for a reason that there is not; or its log-probabilities are not

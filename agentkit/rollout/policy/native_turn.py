@@ -11,14 +11,14 @@ from agentkit.processor.response import ResponseReader
 from agentkit.rollout.policy.generation import Generation
 
 _ABOUT = (Usage, Finish)
-"""What is about the whole response: `Generation.finish` says why it ended."""
+"""Events about the whole response: `Generation.finish` says why it ended."""
 
 
 def native(generation: Generation, intake: Intake) -> Iterator[SourceEvent]:
     """The response, event by event, as the intake keeps it. A call that did not end is an error.
 
     Raises:
-        ConfigError: the policy told no events, but what this rollout cannot read.
+        ConfigError: the policy returned no events, but values that this rollout cannot read.
     """
     reader = ResponseReader(intake)
     for event in _told(generation):

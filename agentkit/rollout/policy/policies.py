@@ -165,7 +165,7 @@ def _ids_in(tokens: Any) -> list[int] | None:
 
 
 class ModelPolicy(Closing):
-    """Any agentkit model: what an API, or a server's chat completions, can roll out. There are no token ids.
+    """Any agentkit model, of an API or of a server's chat completions. There are no token ids.
 
     In a text format the tools are taught in the system message, and results are quarantined user messages. With
     `format=None` the model calls natively, and its calls are answered so.
@@ -243,7 +243,7 @@ class ScriptedPolicy:
     Args:
         script: the turns; or a function that makes a turn for each request.
         tokenizer: answer with token ids as well, those of the text, each with the log-probability `logprob`.
-        end: what is written after each text, such as `<|im_end|>`; it needs a tokenizer.
+        end: a text written after each text, such as `<|im_end|>`; it needs a tokenizer.
         logprob: the log-probability told for each token.
 
     Raises:

@@ -1,1 +1,1 @@
-"""What is kept of a trajectory: its states, rewards and calls; the file of records, and figures over them."""
+"""Records of trajectories: states, rewards and calls; the file of records, and figures over them."""

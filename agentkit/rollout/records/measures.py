@@ -1,4 +1,4 @@
-"""What a rollout was like, tool by tool, in little memory: it holds no record, and no list that grows with the records.
+"""Figures of a rollout by tool, in little memory: no record is kept, and no list that grows with the records.
 
 Counts and sums are exact; times and rewards are kept as a `Distribution`. Two `Measures`, such as those of two workers,
 can be merged. The same figures are given under three kinds of names:
@@ -47,9 +47,9 @@ class ToolMeasures:
         failures: failed calls by the error's code.
         queued: seconds from the end of the generation to the start of the tool, of the calls that ran.
         ran: seconds that the tool ran, of the calls that ran.
-        rewards: what it gave for single calls.
+        rewards: its rewards for single calls.
         final_rewards: what its `calc_reward` gave.
-        metrics: what it measured itself, for those of its metrics that are numbers.
+        metrics: its own metrics that are numbers.
     """
 
     calls: int = 0
@@ -62,13 +62,13 @@ class ToolMeasures:
     metrics: dict[str, Distribution] = field(default_factory=dict)
 
     @property
-    def failed(self) -> int:
-        """How many calls failed."""
+    def failed_calls(self) -> int:
+        """The number of calls that failed."""
         return self.failures.total()
 
     @property
     def timeouts(self) -> int:
-        """How many calls took too long."""
+        """The number of calls that took too long."""
         return self.failures["timeout"]
 
     def add(self, call: CallRecord) -> None:
@@ -196,22 +196,22 @@ class Measures:
 
     @property
     def own_tokens(self) -> Distribution:
-        """Those of them that the policy wrote itself."""
+        """Tokens after the prompt that the policy wrote itself."""
         return self._tokens[1]
 
     @property
     def unread_calls(self) -> int:
-        """How many calls could not be read."""
+        """The number of calls that could not be read."""
         return sum(tool.failures[code] for tool in self.tools.values() for code in UNREAD)
 
     @property
-    def unscored(self) -> int:
-        """How many rewards could not be computed."""
+    def failed_rewards(self) -> int:
+        """The number of rewards that could not be computed."""
         return self.failed_hooks["calc_reward"]
 
     @property
-    def unreleased(self) -> int:
-        """How many tool instances could not be released."""
+    def failed_releases(self) -> int:
+        """The number of tool instances that could not be released."""
         return self.failed_hooks["release"]
 
     def merge(self, other: Measures) -> None:
@@ -243,8 +243,8 @@ class Measures:
             yield f"val/tool_{name}_call_rate", tool.trajectories / n
             yield f"val/tool_{name}_total_calls", tool.calls
             yield f"val/tool_{name}_calls_per_sample", tool.calls / n
-            yield from _of_calls(f"tools/{name}", n, tool.calls, tool.failed, tool.ran.total)
-            calls, failed, runtime = calls + tool.calls, failed + tool.failed, runtime + tool.ran.total
+            yield from _of_calls(f"tools/{name}", n, tool.calls, tool.failed_calls, tool.ran.total)
+            calls, failed, runtime = calls + tool.calls, failed + tool.failed_calls, runtime + tool.ran.total
         yield from _of_calls("tools/aggregate", n, calls, failed, runtime)
 
     def _verl(self) -> Iterator[tuple[str, float]]:
@@ -261,8 +261,8 @@ class Measures:
     def _own(self) -> Iterator[tuple[str, float]]:
         yield "rollout/trajectories", self.trajectories
         yield "rollout/unread_calls", self.unread_calls
-        yield "rollout/unscored", self.unscored
-        yield "rollout/unreleased", self.unreleased
+        yield "rollout/unscored", self.failed_rewards
+        yield "rollout/unreleased", self.failed_releases
         yield from _spread("rollout/reward", self.rewards)
         yield from _spread("rollout/seconds", self.seconds)
         yield from _spread("rollout/own_tokens", self.own_tokens)
@@ -290,10 +290,10 @@ class Measures:
                 if unread == self.calls.total
                 else f"unread calls: {unread:,}"
             )
-        if self.unscored:
-            lines.append(f"NOT SCORED: {_counted(self.unscored, 'reward', 'rewards')}")
-        if self.unreleased:
-            lines.append(f"NOT RELEASED: {_counted(self.unreleased, 'tool instance', 'tool instances')}")
+        if self.failed_rewards:
+            lines.append(f"NOT SCORED: {_counted(self.failed_rewards, 'reward', 'rewards')}")
+        if self.failed_releases:
+            lines.append(f"NOT RELEASED: {_counted(self.failed_releases, 'tool instance', 'tool instances')}")
         return "\n".join([*lines, *(["", *_aligned([TABLE_HEAD, *self.rows()])] if self.tools else [])])
 
     def rows(self) -> list[tuple[str, ...]]:
@@ -319,7 +319,7 @@ def waiting_of(record: TrajectoryRecord) -> float:
 
 
 def verl_fields(record: TrajectoryRecord) -> dict[str, Any]:
-    """What verl's agent loop reports of one trajectory, under verl's names."""
+    """Return the fields that verl's agent loop reports of one trajectory, under verl's names."""
     return {
         "num_turns": turns_of(record),
         "metrics": {"generate_sequences": record.generating, "tool_calls": waiting_of(record)},
@@ -367,7 +367,7 @@ def _row(name: str, tool: ToolMeasures, trajectories: int) -> tuple[str, ...]:
         f"{tool.calls:,}",
         f"{100 * tool.trajectories / max(trajectories, 1):.1f} %",
         f"{tool.calls / max(trajectories, 1):.2f}",
-        f"{tool.failed:,}",
+        f"{tool.failed_calls:,}",
         f"{tool.timeouts:,}",
         *(
             duration(times.quantile(q)) if times.count else "-"

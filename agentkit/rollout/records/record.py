@@ -1,4 +1,4 @@
-"""What is kept of a trajectory: frozen values. Their JSON is in `record_json`, their file in `record_file`."""
+"""The record of a trajectory: frozen values. Their JSON is in `record_json`, their file in `record_file`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class CallRecord:
         id: the call's id.
         name: the function name; as the model wrote it if there is no such tool.
         arguments: as the model wrote them.
-        result: what the model read, as text.
+        result: the answer that the model read, as text.
         error: the error's code (`agentkit.errors.ErrorCode`); None if the call succeeded.
-        reward: what the tool gave for this call; None if it gave none.
-        metrics: what the tool measured of this call.
+        reward: the tool's reward for this call; None if it gave none.
+        metrics: the tool's metrics of this call.
         queued: seconds from the end of the generation to the start of the tool.
         ran: seconds that the tool ran; 0 if it did not.
         span: the first token of the response that the call's turn wrote, and the one after its last; None without ids.
@@ -45,14 +45,14 @@ class CallRecord:
 
 @dataclass(frozen=True, slots=True)
 class TokenRecord:
-    """What the policy saw and wrote, token by token. `response_*` have one entry for each token after the prompt.
+    """A trajectory's tokens. `response_*` have one entry for each token after the prompt.
 
     Args:
         prompt_ids: the first prompt.
-        response_ids: all that followed: what the model wrote, and what it was answered.
+        response_ids: all tokens after it: the model's turns and the answers to them.
         response_mask: 1 for each token that the model wrote, 0 for all others.
         response_logprobs: log-probabilities, 0.0 where the mask is 0; None if the engine tells none.
-        exact: False if the engine told some turn as text only, so that its ids are what the tokenizer makes of that.
+        exact: False if the engine returned some turn as text only, so that the tokenizer made its ids.
     """
 
     prompt_ids: tuple[int, ...]
@@ -104,5 +104,5 @@ class TrajectoryRecord:
 
     @property
     def failed(self) -> bool:
-        """Whether it ended by no outcome: `cancelled`, `policy_error`, `tool_error`, `rollout_error` or `lost`."""
+        """True if it ended without an outcome: `cancelled`, `policy_error`, `tool_error`, `rollout_error` or `lost`."""
         return self.end in ERROR_ENDS

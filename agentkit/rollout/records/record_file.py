@@ -77,7 +77,7 @@ class RecordFile:
         self._synced = time.monotonic()
 
     def __contains__(self, id: object) -> bool:
-        """Whether a trajectory is in the file, by its id."""
+        """Return True if a trajectory with this id is in the file."""
         return id in self._ids
 
     def __len__(self) -> int:
@@ -191,7 +191,7 @@ def _copied(path: Path, to: int, drop: Callable[[TrajectoryRecord], bool]) -> se
 
 
 def _is_torn(line: bytes) -> bool:
-    """Whether agentkit could have started this line; any other file is left unchanged."""
+    """Return True if agentkit could have started this line; any other file is left unchanged."""
     head = f'{{"v":{VERSION},"id":"'.encode()
     return line.startswith(head[: len(line)]) or not line.strip(b"\0")
 

@@ -17,7 +17,7 @@ from agentkit.tool.codec import UNREADABLE, from_json, to_json
 from agentkit.tool.output import plain
 
 VERSION: Final = 1
-"""Increased when an older agentkit could not read what a newer one writes."""
+"""Increased when an older agentkit could not read a newer one's records."""
 
 _STRICT: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _ASCII: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
@@ -25,7 +25,7 @@ _LENIENT: Final = json.JSONEncoder()
 
 
 def record_to_json(record: TrajectoryRecord) -> dict[str, Any]:
-    """A record as a JSON object. Values that JSON does not know become what a model would read of them."""
+    """Return a record as a JSON object. Values that JSON does not have become the text that a model would read."""
     tokens = record.tokens
     return {
         "v": VERSION,

@@ -1,4 +1,4 @@
-"""What a trajectory is worth: its rewards, checked, and added up. Pure."""
+"""A trajectory's rewards, checked and added up. Pure."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def _as_text(value: Any) -> str:
         return ", which cannot be printed"
 
 
-def scored(result: ToolResult, reward: Any, more: Mapping[str, Any] | None = None) -> ToolResult:
-    """A result with another reward.
+def replace_reward(result: ToolResult, reward: Any, more: Mapping[str, Any] | None = None) -> ToolResult:
+    """Return a result with another reward.
 
     Args:
         result: the result.

@@ -170,9 +170,9 @@ def _turns(axes: Axes, found: Findings) -> None:
 def _calls(axes: Axes, found: Findings) -> None:
     tools = _most_called(found)
     parts = (
-        ("succeeded", GREEN, [tool.calls - tool.failed for _, tool in tools]),
+        ("succeeded", GREEN, [tool.calls - tool.failed_calls for _, tool in tools]),
         ("timed out", AMBER, [tool.timeouts for _, tool in tools]),
-        ("failed", RED, [tool.failed - tool.timeouts for _, tool in tools]),
+        ("failed", RED, [tool.failed_calls - tool.timeouts for _, tool in tools]),
     )
     axes.set_title("Calls per tool")
     left = [0] * len(tools)
@@ -215,7 +215,6 @@ def _seconds(value: float, _: float) -> str:
 
 
 def _horizontal(axes: Axes, names: list[str]) -> None:
-    """One row for each name."""
     axes.set_yticks(range(len(names)), [_label(name) for name in names])
     axes.set_ylim(-0.6, max(len(names), 3) - 0.4)
     axes.tick_params(axis="y", length=0, labelcolor=INK)
@@ -230,7 +229,6 @@ def _most_called(found: Findings) -> list[tuple[str, ToolMeasures]]:
 
 
 def _label(name: str) -> str:
-    """A name on one short line."""
     line = escaped(" ".join(clean(name[:200]).split()))
     return line if len(line) <= 28 else f"{line[:27]}…"
 

@@ -1,4 +1,4 @@
-"""What a report shows of a rollout, gathered record by record in little memory. Draws nothing."""
+"""The content of a rollout's report, gathered record by record in little memory. Draws nothing."""
 
 from __future__ import annotations
 
@@ -106,9 +106,9 @@ class Picked:
         if rank is None or rank != rank:  # NaN
             return
         if len(self._heap) < self._most:
-            heapq.heappush(self._heap, (rank, -number, shown(record)))
+            heapq.heappush(self._heap, (rank, -number, shorten_record(record)))
         elif (rank, -number) > self._heap[0][:2]:
-            heapq.heapreplace(self._heap, (rank, -number, shown(record)))
+            heapq.heapreplace(self._heap, (rank, -number, shorten_record(record)))
 
     @property
     def trajectories(self) -> list[ShownTrajectory]:
@@ -152,7 +152,7 @@ class Findings:
 
 
 def findings(records: Iterable[TrajectoryRecord]) -> Findings:
-    """What is in these records."""
+    """Return the findings of all records."""
     found = Findings()
     for record in records:
         found.add(record)
@@ -162,23 +162,23 @@ def findings(records: Iterable[TrajectoryRecord]) -> Findings:
 # ---------------------------------------------------------------- one trajectory
 
 
-def shown(record: TrajectoryRecord) -> ShownTrajectory:
-    """A trajectory with its long texts cut."""
+def shorten_record(record: TrajectoryRecord) -> ShownTrajectory:
+    """Return a trajectory with its long texts cut."""
     messages = [_message(message) for message in record.messages[:MESSAGES]]
     if (left := len(record.messages) - MESSAGES) > 0:
         messages.append(ShownMessage("note", "", None, (Piece("note", f"{left} more messages"),)))
     return ShownTrajectory(
-        cut(record.id, 200),
+        shorten(record.id, 200),
         record.end,
-        None if record.error is None else cut(record.error),
+        None if record.error is None else shorten(record.error),
         record.reward,
         record.seconds,
         tuple(messages),
         tuple(_call(call) for call in record.calls[:MESSAGES]),
         len(record.calls),
-        tuple((cut(name, 100), reward) for name, reward in list(record.final_rewards.items())[:MESSAGES]),
+        tuple((shorten(name, 100), reward) for name, reward in list(record.final_rewards.items())[:MESSAGES]),
         tuple(
-            f"{cut(name, 100)} {what}: {cut(why, 500)}"
+            f"{shorten(name, 100)} {what}: {shorten(why, 500)}"
             for what, reasons in (("was not scored", record.unscored), ("was not released", record.unreleased))
             for name, why in list(reasons.items())[:MESSAGES]
         ),
@@ -186,43 +186,44 @@ def shown(record: TrajectoryRecord) -> ShownTrajectory:
 
 
 def _call(call: CallRecord) -> ShownCall:
-    arguments = cut(json_text(call.arguments), 400)
-    return ShownCall(call.turn, cut(call.name, 100), arguments, call.error, call.reward, call.queued, call.ran)
+    arguments = shorten(json_text(call.arguments), 400)
+    return ShownCall(call.turn, shorten(call.name, 100), arguments, call.error, call.reward, call.queued, call.ran)
 
 
 def _message(message: Message) -> ShownMessage:
     match message:
         case SystemMessage(content):
-            return ShownMessage("system", "", None, (Piece("text", cut(content)),))
+            return ShownMessage("system", "", None, (Piece("text", shorten(content)),))
         case _:
             role = type(message).__name__.removesuffix("Message").lower()
             pieces = tuple(_piece(part) for part in message.content[:MESSAGES] if not _is_blank(part))
-            return ShownMessage(role, cut(getattr(message, "name", ""), 100), getattr(message, "error", None), pieces)
+            name = shorten(getattr(message, "name", ""), 100)
+            return ShownMessage(role, name, getattr(message, "error", None), pieces)
 
 
 def _is_blank(part: object) -> bool:
-    """Whether nothing is there to be seen."""
+    """Return True if a part has no visible text."""
     return isinstance(part, (TextPart, MarkupPart)) and not part.text.strip()
 
 
 def _piece(part: object) -> Piece:
     match part:
         case TextPart(text):
-            return Piece("text", cut(text))
+            return Piece("text", shorten(text))
         case ThinkingPart(text) | MarkupPart(text):
-            return Piece("thinking", cut(text))
+            return Piece("thinking", shorten(text))
         case ToolCall(name=name, arguments=arguments, raw=raw):
-            return Piece("call", cut(raw or f"{name} {json_text(arguments)}"))
+            return Piece("call", shorten(raw or f"{name} {json_text(arguments)}"))
         case ImagePart(data=bytes(data)) if len(data) <= IMAGE:
             return Piece("image", part.data_url)
         case ImagePart(data=bytes(data)):
             return Piece("note", f"an image of {len(data):,} bytes")
         case ImagePart():
-            return Piece("note", f"an image at {cut(part.url or '', 200)}")
+            return Piece("note", f"an image at {shorten(part.url or '', 200)}")
         case _:
             return Piece("note", f"a part of type {type(part).__name__}")
 
 
-def cut(text: str, most: int = TEXT) -> str:
-    """A text of at most `most` characters, with a note of how many follow."""
+def shorten(text: str, most: int = TEXT) -> str:
+    """Return the first `most` characters of a text, with a note of how many follow."""
     return text if len(text) <= most else f"{text[:most]}… ({len(text) - most:,} more characters)"

@@ -67,7 +67,7 @@ def page(found: Findings, *, title: str = "Rollout") -> str:
 def _tiles(found: Findings) -> list[tuple[str, str, str]]:
     """The figures at the top: what, how much, and its kind."""
     m = found.measures
-    failed = sum(tool.failed for tool in m.tools.values())
+    failed = sum(tool.failed_calls for tool in m.tools.values())
     calls = sum(tool.calls for tool in m.tools.values())
     errors = sum(m.ends[end] for end in ERROR_ENDS)
     tiles = [
@@ -78,10 +78,10 @@ def _tiles(found: Findings) -> list[tuple[str, str, str]]:
         ("ended by an error", f"{errors:,}", "bad" if errors else ""),
         ("time per trajectory, p50", duration(m.seconds.quantile(0.5)), ""),
     ]
-    if m.unscored:
-        tiles.append(("rewards that failed", f"{m.unscored:,}", "bad"))
-    if m.unreleased:
-        tiles.append(("tool instances not released", f"{m.unreleased:,}", "bad"))
+    if m.failed_rewards:
+        tiles.append(("rewards that failed", f"{m.failed_rewards:,}", "bad"))
+    if m.failed_releases:
+        tiles.append(("tool instances not released", f"{m.failed_releases:,}", "bad"))
     if m.rewards.not_finite:
         tiles.append(("infinite or undefined rewards", f"{m.rewards.not_finite:,}", "bad"))
     return tiles

@@ -1,1 +1,1 @@
-"""The data set: what a trajectory begins with, and how a row in verl's or open-instruct's form becomes that."""
+"""The data set: samples, with which trajectories begin, made from rows of verl's or open-instruct's form."""

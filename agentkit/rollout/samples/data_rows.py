@@ -99,7 +99,7 @@ class _Row:
         self._taken.discard(key)
 
     def left(self) -> dict[str, Any]:
-        """What was not taken."""
+        """Return the keys that were not taken, with their values."""
         return {key: value for key, value in self._values.items() if key not in self._taken}
 
 
@@ -203,7 +203,6 @@ def _marked(message: UserMessage, supply: Any) -> UserMessage:
 
 
 def _tools_kwargs(extra_info: _Row, row: _Row) -> dict[str, ToolKwargs]:
-    """What each tool is told."""
     owner = extra_info if extra_info.take("tools_kwargs", None) is not None else row
     found = owner.mapping("tools_kwargs")
     needed = extra_info.take("need_tools_kwargs", row.take("need_tools_kwargs", False))
@@ -232,7 +231,7 @@ def _kwargs(found: Any, where: str) -> ToolKwargs:
 
 
 def _environments(row: _Row) -> dict[str, Mapping[str, Any]]:
-    """What open-instruct's `env_config` says to each environment's `reset`: here to `create`."""
+    """Return the arguments of each environment's `create`: those of `reset` in open-instruct's `env_config`."""
     found = from_json(row.take("env_config", {}), f"{row.where}: env_config")
     if not isinstance(found, Mapping):
         raise ConfigError(f"{row.where}: env_config: expected an object, found {shown(found)}")

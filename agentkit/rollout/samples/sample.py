@@ -1,4 +1,4 @@
-"""One sample of a data set: what a trajectory begins with, and what its tools are told about it."""
+"""One sample of a data set: the prompt of a trajectory, and the arguments of its tools."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentkit.messages import Message
 @takes()
 @dataclass(frozen=True, slots=True)
 class ToolKwargs:
-    """What one tool is told about a sample, by phase: the keys of verl's `tools_kwargs` entries, without `_kwargs`.
+    """A sample's arguments for one tool, by phase: the keys of verl's `tools_kwargs` entries, without `_kwargs`.
 
     Args:
         create: keyword arguments of its `create`; of its constructor if it has no `create`.
@@ -45,7 +45,7 @@ class Sample:
     """One sample.
 
     Args:
-        id: unique in the data set; a resumed rollout knows by it what it has done.
+        id: unique in the data set; by it a resumed rollout skips finished samples.
         prompt: the messages that the trajectory begins with.
         tools_kwargs: what each tool is told, by function name.
         tool_selection: the function names that the model may call; None allows all.

@@ -1,6 +1,6 @@
 """Data sets as samples: parquet and JSON lines, one row at a time, in verl's and open-instruct's forms.
 
-Every error names the file, the row and the key. Nothing of a row is lost: what is not understood is in `Sample.extra`.
+Every error names the file, the row and the key. Nothing of a row is lost: unknown keys are in `Sample.extra`.
 """
 
 from __future__ import annotations

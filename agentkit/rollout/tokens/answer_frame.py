@@ -1,4 +1,4 @@
-"""What a chat template writes between two turns, with places for what the answers contain. Pure text; no tokenizer.
+"""A chat template's text between two turns, with slots for the answers. Pure text; no tokenizer.
 
 It is read off a rendering of an invented conversation, in which every name, id and content is a word that occurs
 nowhere else.
@@ -31,8 +31,8 @@ class Slot:
     index: int
     as_: SlotForm = "as it is"
 
-    def written(self, text: str, *, first: bool = True, last: bool = True) -> str:
-        """A piece of a text as the template writes it: the first, the last, both, or one between."""
+    def render(self, text: str, *, first: bool = True, last: bool = True) -> str:
+        """Return a piece of a text as the template writes it: the first, the last, both, or one between."""
         match self.as_:
             case "as it is":
                 return text
@@ -45,11 +45,11 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class AnswerFrame:
-    """What follows the model's last word.
+    """The template's text after a turn of the model's.
 
     Args:
         end: the token that ends its turn.
-        pieces: what follows that: the template's text, and slots.
+        pieces: the parts after it: the template's text, and slots.
     """
 
     end: str
@@ -107,12 +107,12 @@ class Wording:
             answers.append(self._answer(role, number, number, f"{_AROUND[0]}{_word(_CONTENT + at)}{_AROUND[1]}"))
         return [*begun, turn, *answers]
 
-    def called(self, name: str, key: str, value: str) -> list[dict[str, Any]]:
-        """A conversation that ends with one call."""
+    def call_messages(self, name: str, key: str, value: str) -> list[dict[str, Any]]:
+        """Return a conversation that ends with one call."""
         return [{"role": "user", "content": "."}, self._message([self._call(_word(_ID), name, {key: value})])]
 
     def saying(self, text: str) -> list[dict[str, Any]]:
-        """The conversation, with this text before the call."""
+        """Return the conversation with this text before the call."""
         return [m | {"content": text} if "tool_calls" in m else m for m in self.messages]
 
     def _turn(self, numbers: Sequence[int], last: int) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def frame_of(text: str, wording: Wording, ends: Collection[str]) -> AnswerFrame:
     """The frame in a rendering.
 
     Raises:
-        ConfigError: it does not contain the turn's end, or an answer; says what was found instead.
+        ConfigError: it does not contain the turn's end, or an answer; shows the text that was found instead.
     """
     words = list(_WORD.finditer(text))
     if not (own := [w.end() for w in words if int(w[1]) == _LAST]):

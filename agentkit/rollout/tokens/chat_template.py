@@ -1,6 +1,6 @@
-"""What a tokenizer's chat template writes before a trajectory's first turn, and between two turns.
+"""A tokenizer's chat template: its text before a trajectory's first turn, and between two turns.
 
-Knows a tokenizer and a text format. Renders no turn of the model's: what it wrote stays as it wrote it.
+Knows a tokenizer and a text format. Renders no turn of the model's: its text stays as it wrote it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agentkit.messages import AssistantMessage, ImagePart, Message, SystemMessag
 from agentkit.models import valid_history
 from agentkit.models.text import text_messages
 from agentkit.rollout.tokens.answer_frame import AnswerFrame, Slot, frame_of, wordings
-from agentkit.rollout.tokens.opened_thinking import PROBE, opener_of, written
+from agentkit.rollout.tokens.opened_thinking import PROBE, opener_of, render_probe
 from agentkit.rollout.tokens.token_encoding import Outside, TokenEncoder
 from agentkit.schemas import flavours
 from agentkit.toolspec import ToolSpec
@@ -51,7 +51,7 @@ NEXT_ROLES: Final = frozenset(("<|observation|>", "<|user|>"))
 class ChatTemplate:
     """A tokenizer's chat template, for conversations that only grow.
 
-    The first prompt is rendered once. What follows a turn is taken from a rendering of an invented conversation, so
+    The first prompt is rendered once. The text after a turn is taken from a rendering of an invented conversation, so
     that no turn is ever rendered or tokenized again: the rest of the template's end of the turn (the line break after
     `<|im_end|>`), the results, and the beginning of the next turn.
 
@@ -66,7 +66,7 @@ class ChatTemplate:
         settings: further arguments of the template, such as `{"enable_thinking": False}`.
 
     Raises:
-        ConfigError: the tokenizer has no chat template, or one that cannot be continued; says what was found.
+        ConfigError: the tokenizer has no chat template, or one that cannot be continued; shows the text that was found.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class ChatTemplate:
         self._ends = self._find_ends(end_of_turn)
         self.end_ids = frozenset(self._ends.values())
         """The tokens with which a turn of the model's may end."""
-        own = "" if self._format is None else written(self._format)
+        own = "" if self._format is None else render_probe(self._format)
         self.ends = {text: id for text, id in self._ends.items() if text not in own}
         """Those of them that are not part of a call, by their spelling: a reader of the turn need not see them."""
         declared = DeclarationQuarantine("hermes" if self._format is None else self._format, self.tools)
@@ -118,9 +118,9 @@ class ChatTemplate:
         return self.encoder.plain(self._text_of_prompt(messages, chosen))
 
     def opens_thinking(self, ids: Sequence[int]) -> bool:
-        """Whether a prompt ends by opening thinking, as those of DeepSeek R1 and Qwen 3.5 do.
+        """Return True if a prompt ends by opening thinking, as those of DeepSeek R1 and Qwen 3.5 do.
 
-        What the model writes next is thought, up to the end of that: no call in it counts.
+        The model's text up to the end of thinking is thought: no call in it counts.
         """
         opener = opener_of(self._format)
         return opener is not None and self.encoder.decode(ids[-_OPENING:]).rstrip().endswith(opener)
@@ -146,9 +146,9 @@ class ChatTemplate:
         """The token ids between a turn of the model's and its next.
 
         Args:
-            messages: the answers to its calls, in order, and what a user said.
+            messages: the answers to its calls, in order, and a user's messages.
             turn: the token ids of its turn. If they contain no end of it, because the engine omits the end or a stop
-                string came first, the end comes first here. What they contain from the end on is not repeated.
+                string came first, the end comes first here. Tokens from the end on are not repeated.
         """
         if not messages:
             return []
@@ -243,7 +243,7 @@ class ChatTemplate:
         )
 
     def _is_native(self) -> bool:
-        """Whether the template shows tools, and its own calls are in the format, and it writes results."""
+        """Return True if the template shows tools, writes its calls in the format, and writes results."""
         if not self.tools:
             return self._format is None or self._writes_calls(self._format)
         self.native = True  # while it is tried
@@ -257,10 +257,10 @@ class ChatTemplate:
         return shown.count(named) > plain.count(named) and (self._format is None or self._writes_calls(self._format))
 
     def _writes_calls(self, format: Format) -> bool:
-        """Whether the template's own calls are in this format."""
+        """Return True if the template writes its calls in this format."""
         for wording in wordings(("tool",), earlier=False):
             try:
-                text = self._render(wording.called("probe", "word", "apple"), [])
+                text = self._render(wording.call_messages("probe", "word", "apple"), [])
             except ConfigError:
                 continue
             events = formats.parse(text, format, [PROBE], in_code="execute")  # also in what is said to be others' turns
@@ -269,7 +269,7 @@ class ChatTemplate:
         return False
 
     def _check_frames(self) -> None:
-        """What follows a turn must not depend on what came before it, or it could not be appended."""
+        """Check that the text after a turn does not depend on earlier turns: else it could not be appended."""
         role: Role = "tool" if self.native and self.tools else "user"
         first, later = self._new_frame((role,)), self._new_frame((role,), earlier=True)
         if first.shape != later.shape:
@@ -280,7 +280,7 @@ class ChatTemplate:
 
     @property
     def rewrites(self) -> tuple[str, ...]:
-        """What the template would change in earlier turns if it rendered the conversation again, in words.
+        """The changes, in words, that the template would make in earlier turns if it rendered the conversation again.
 
         A rollout never does, so that the model keeps reading what it wrote. A server that is sent messages instead of
         token ids does: there the model reads another text than it was trained on.
@@ -319,7 +319,7 @@ NO_PICTURES: Final = (
 
 
 def has_image(message: Message) -> bool:
-    """Whether there is a picture in a message."""
+    """Return True if a message has an image."""
     return any(isinstance(part, ImagePart) for part in getattr(message, "content", ()))
 
 
@@ -328,7 +328,7 @@ def _fitted(parts: Sequence[str | Outside], slot: Slot) -> list[str | Outside]:
     fitted: list[str | Outside] = []
     for at, part in enumerate(parts):
         text = part if isinstance(part, str) else part.text
-        text = slot.written(text, first=at == 0, last=at == len(parts) - 1)
+        text = slot.render(text, first=at == 0, last=at == len(parts) - 1)
         fitted.append(text if isinstance(part, str) else Outside(text))
     return fitted
 

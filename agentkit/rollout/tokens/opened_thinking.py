@@ -29,8 +29,8 @@ _IN_SENTENCE_AFTER: Final = re.compile(r"[ \t]+[^\W\d_A-Z]").match
 _QUOTES: Final = ("`", "'", '"', "\u2018", "\u2019", "\u201c", "\u201d", "\u00ab", "\u00bb")
 
 
-def written(format: Format) -> str:
-    """A call as the format writes it."""
+def render_probe(format: Format) -> str:
+    """Return a call as the format writes it."""
     return formats.render_calls(format, [ToolCall("functions.probe:0", "probe", {"word": "apple"})], [PROBE])
 
 
@@ -45,7 +45,7 @@ def closer_of(format: Format) -> str | None:
 
 
 def can_open(tokenizer: Any, format: Format) -> bool | None:
-    """Whether the tokenizer's chat template can end a prompt by opening thinking; None if it cannot be asked."""
+    """Return True if the tokenizer's chat template can end a prompt by opening thinking; None if it has none."""
     opener, asked = opener_of(format), False
     for switches in _SWITCHES:
         try:
@@ -59,10 +59,10 @@ def can_open(tokenizer: Any, format: Format) -> bool | None:
 
 
 def began_inside(events: Sequence[Event], format: Format, can_open: Callable[[], bool | None]) -> bool:
-    """Whether a response began inside thinking, by what was read of it as if it did not.
+    """Return True if a response began inside thinking, from its events as read without that.
 
     Args:
-        events: what was read, merged.
+        events: the response as read, merged.
         format: in which format.
         can_open: tells whether prompts can open thinking; None if that is not known.
     """
@@ -79,19 +79,19 @@ def began_inside(events: Sequence[Event], format: Format, can_open: Callable[[],
 
 
 def _ends_more(closer: str, format: Format) -> bool:
-    """Whether other things than thinking end with this: `<|end|>` ends each of harmony's messages."""
-    others = [*format.markup, *(end for _, end in format.answer), written(format)]
+    """Return True if `closer` ends not only thinking: `<|end|>` ends each of harmony's messages."""
+    others = [*format.markup, *(end for _, end in format.answer), render_probe(format)]
     return any(closer in other for other in others)
 
 
 def _ends(closer: str, event: Text | Markup) -> bool:
-    """Whether the closing stands in a text as an end, rather than being spoken of."""
+    """Return True if the closer occurs in a text unquoted, so that it ends thinking."""
     pieces = event.text.split(closer)
     return any(not _spoken_of(closer.join(pieces[:at]), closer.join(pieces[at:])) for at in range(1, len(pieces)))
 
 
 def _spoken_of(before: str, after: str) -> bool:
-    """Whether what stands between the two is a word of a sentence, quoted as code, or in a comment of HTML."""
+    """Return True if the text between the two is a word of a sentence, quoted as code, or in an HTML comment."""
     line, rest = before.rpartition("\n")[2], after.partition("\n")[0]
     if line.endswith(_QUOTES) and rest.startswith(_QUOTES):
         return True

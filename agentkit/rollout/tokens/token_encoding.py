@@ -56,8 +56,8 @@ class TokenEncoder:
             return ids
         return [id for p in pieces for id in (self.plain(p) if isinstance(p, str) else self._without_control(p.text))]
 
-    def broken(self, text: str) -> str:
-        """A text whose control tokens stay text even where it is encoded with others, as in a prompt."""
+    def break_tokens(self, text: str) -> str:
+        """Return a text whose control tokens stay text even where it is encoded with others, as in a prompt."""
         return self._spelt.sub(lambda found: f"{found[0][0]}{MARK}{found[0][1:]}", text)
 
     def plain(self, text: str) -> list[int]:

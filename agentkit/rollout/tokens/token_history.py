@@ -1,4 +1,4 @@
-"""One trajectory as token ids: the prompt, what the model wrote, what it was answered. It only grows."""
+"""One trajectory as token ids: the prompt, the model's turns, the answers to them. It only grows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _whole_numbers(ids: Sequence[int]) -> list[int]:
 class TokenHistory:
     """The tokens of one trajectory, exactly as the policy saw and wrote them.
 
-    What the model wrote is kept as the ids that it wrote, whatever their text would be tokenized to.
+    The model's turns are kept as the ids that it wrote, even if their text would be tokenized to others.
 
     Args:
         template: the chat template, shared by all trajectories.
@@ -60,17 +60,17 @@ class TokenHistory:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """All tokens: what the policy sees before its next turn."""
+        """All tokens: the policy's input for its next turn."""
         return tuple(self._ids)
 
     @property
-    def left(self) -> int | None:
-        """How many tokens may follow; None for no bound."""
+    def budget(self) -> int | None:
+        """The number of tokens that may follow; None for no bound."""
         return None if self.limit is None else max(0, self.limit - len(self._mask))
 
     @property
     def thinking(self) -> bool:
-        """Whether the last turn began inside thinking, because the template opens it: `<think>` ends its prompt."""
+        """True if the last turn began inside thinking, because the template opens it: `<think>` ends its prompt."""
         return self._thinking
 
     def wrote(self, generation: Generation) -> str:
@@ -92,7 +92,7 @@ class TokenHistory:
                 raise ConfigError("the policy told neither the text nor the token ids of what it wrote")
             ids, logprobs, self._exact = encoder.following(self._ids, text), None, False
         ids = _whole_numbers(ids)
-        left = self.left
+        left = self.budget
         if left is not None and len(ids) > left:  # an engine that does not keep to max_tokens
             ids, logprobs = ids[:left], None if logprobs is None else logprobs[:left]
         self._told(logprobs, ids)
@@ -107,7 +107,7 @@ class TokenHistory:
         """Append answers, and the beginning of the next turn. False if they do not fit: then nothing is appended."""
         begin, end = self.span
         ids = self.template.answers(messages, self._ids[self._prompt + begin : self._prompt + end])
-        left = self.left
+        left = self.budget
         if left is not None and len(ids) >= left:  # not one token would be left for the model
             return False
         self._ids += ids

@@ -16,7 +16,7 @@ from agentkit.errors import ConfigError, FormatError
 from agentkit.events import CallEnd, CallError, Event, Text
 from agentkit.formats.format import Format, Tag, edge
 from agentkit.rollout.tokens.opened_thinking import can_open
-from agentkit.rollout.tokens.stopping import stop_strings
+from agentkit.rollout.tokens.stop_strings import stop_strings
 from agentkit.rollout.tokens.token_encoding import TokenEncoder
 from agentkit.rollout.tokens.turn_reading import events_of
 from agentkit.toolspec import ToolSpec
@@ -156,7 +156,7 @@ class ToolParser:
         """The text without its calls, and the calls: `content, calls`.
 
         Args:
-            responses_ids: what the model wrote. Special tokens are read, padding and the end of the turn are not.
+            responses_ids: the model's turn. Special tokens are read, padding and the end of the turn are not.
             tools: the tools, as `ToolSpec`, OpenAI's JSON or verl's schemas. Formats that write values as text need
                 them for the types: without, every value is a string.
             thinking: whether the prompt opened thinking; None: decided by the text and the tokenizer's chat template.
@@ -166,10 +166,10 @@ class ToolParser:
     def extract(
         self, text: str, tools: Sequence[Any] | None = None, *, thinking: bool | None = None
     ) -> tuple[str, list[FunctionCall]]:
-        """The same for a text.
+        """Return a text without its calls, and the calls.
 
-        Where `thinking` is None, a response began inside thinking if the end of that stands in it as an end, without a
-        beginning. Not where it is a word of a sentence or quoted, nor where the chat template never opens thinking.
+        Where `thinking` is None, a response began inside thinking if it has the end of thinking without a beginning,
+        not as a word of a sentence or quoted, unless the chat template never opens thinking.
         """
         specs = self.tools if tools is None else as_specs(tools)
         events = events_of(text, self.format, specs, thinking=thinking, can_open=lambda: self._can_open)
@@ -177,7 +177,7 @@ class ToolParser:
 
     @cached_property
     def _can_open(self) -> bool | None:
-        """Whether prompts can open thinking; None without a chat template to ask."""
+        """True if prompts can open thinking; None without a chat template."""
         return can_open(self.tokenizer, self.format)
 
     def text(self, ids: Sequence[int]) -> str:

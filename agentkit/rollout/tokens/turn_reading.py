@@ -1,7 +1,7 @@
-"""A response of the policy's as events: its calls, and what only looks like one, so that nothing in it is unanswered.
+"""A response of the policy's as events: its calls, and text that only looks like a call, so that all are answered.
 
-Pure text. Thinking that the prompt opened is no call; nor is what follows a result that the model made up. What plainly
-is a call, and cannot be read, is a `CallError`: the model is told, as of any other bad call.
+Pure text. Thinking that the prompt opened is no call; nor is the text after a result that the model made up. A text
+that plainly is a call, and cannot be read, is a `CallError`: the model reads its error, as of any other bad call.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def without_made_up(events: Sequence[SourceEvent]) -> Sequence[SourceEvent]:
 def with_attempts(
     events: Sequence[SourceEvent], format: Format, tools: Sequence[ToolSpec]
 ) -> tuple[Sequence[SourceEvent], str | None]:
-    """The events of a response without calls, with what was meant as one as a `CallError`.
+    """Return the events of a response without calls, with an attempt at a call as a `CallError`.
 
     That is a call of a tool in a form that cannot be read, or the format's own marks of a call with none between them:
     nothing, `null`, a list, prose, code.
@@ -119,7 +119,7 @@ _HEAD: Final = 16
 
 
 def _marked(said: str, format: Format) -> str | None:
-    """From the format's own mark of a call on, where that begins a line, or what follows it ends the response."""
+    """Return the text from the format's own mark of a call on, if that begins a line, or the call ends the response."""
     for opening, closing in _marks(format):
         if not (_MARK.match(opening) and _MARK.match(closing)) or opening not in said:
             continue
@@ -134,7 +134,7 @@ def _marked(said: str, format: Format) -> str | None:
 
 @cache
 def _marks(format: Format) -> tuple[tuple[str, str], ...]:
-    """What begins and what ends each of a format's shapes; empty where that depends on the call."""
+    """Return the opening and closing of each of a format's shapes; empty where they depend on the call."""
     ends = ((s.opening, s.section.close if s.section is not None else s.call[-1]) for s in format.shapes)
     return tuple((_literal(opening), _literal(closing)) for opening, closing in ends)
 

@@ -1,1 +1,1 @@
-"""Tools with a life: what counts as one, in any system's shape; what a sample tells it; from creation to release."""
+"""Tools with a life, from creation to release: of any system's shape, with a sample's arguments."""

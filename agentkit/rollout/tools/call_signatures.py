@@ -32,8 +32,8 @@ def refuse_misfit(signature: inspect.Signature | None, where: str, *args: Any, *
     Args:
         signature: the function's; None if Python cannot tell it, so that only the call will show.
         where: the function, for messages.
-        args: what it gets by position, whatever it is told.
-        kwargs: what it is told.
+        args: the arguments by position.
+        kwargs: the arguments by name.
 
     Raises:
         ConfigError: says which argument is missing or unknown, and what the function takes.

@@ -1,4 +1,4 @@
-"""Tools of other systems' shapes: what the model sends stays apart from what the sample adds to every call.
+"""Tools of other systems' shapes: the model's arguments stay apart from those that the sample adds to every call.
 
 Knows bound tools; knows no such system and no loop.
 """
@@ -39,7 +39,7 @@ class ForeignTool(ReadyMadeTool):
 def foreign_tool(function: Callable[..., Any], declared: Mapping[str, Any], where: str) -> ForeignTool:
     """A tool from a function `(arguments, context, **execute)` and OpenAI's declaration of it.
 
-    Its systems do not check what a model writes: a number for a string is passed on as it is. So it is here; only that
+    Its systems do not check a model's arguments: a number for a string is passed on as it is. So it is here; only that
     the required arguments are there, and no others where the declaration allows none.
 
     Args:

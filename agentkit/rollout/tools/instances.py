@@ -12,7 +12,7 @@ from agentkit.checks.keys import words
 from agentkit.processor.faults import Faults
 from agentkit.rollout.records.scoring import reward_of
 from agentkit.rollout.samples.sample import Sample
-from agentkit.rollout.tools.bounded import alone, bounded
+from agentkit.rollout.tools.foreign_tasks import alone, await_within
 from agentkit.rollout.tools.per_trajectory import HOOKS, RolloutInstance, RolloutTool
 from agentkit.rollout.tools.sample_kwargs import needed, phase_of
 from agentkit.tool.result import ToolResult
@@ -26,9 +26,9 @@ class Instances:
 
     Args:
         sources: the tools of the rollout.
-        sample: says which of them are needed, and what they are told.
+        sample: names the tools that are needed, with their arguments.
         timeout: seconds for each `create`, `calc_reward` and `release`.
-        faults: logs what the tools' authors must fix.
+        faults: logs errors that the tools' authors must fix.
     """
 
     def __init__(self, sources: Sequence[RolloutTool], sample: Sample, timeout: float | None, faults: Faults) -> None:
@@ -41,7 +41,7 @@ class Instances:
         self._begun: list[tuple[RolloutTool, RolloutInstance]] = []
 
     async def create(self, trajectory_id: str) -> tuple[ToolResult, ...]:
-        """Create them in order; returns what they say before the first turn.
+        """Create them in order; returns their messages before the first turn.
 
         Raises:
             ToolNotCreated: one could not be; those after it were not begun.
@@ -105,7 +105,7 @@ class Instances:
     async def _step(self, source: RolloutTool, instance: RolloutInstance, phase: str) -> Any:
         work = getattr(instance, phase)(**phase_of(self._sample, source, phase))
         if phase in _hooks(source):
-            return await bounded(work, self._timeout)
+            return await await_within(work, self._timeout)
         return await alone(work)  # does nothing, or only constructs: a task for it would cost more than all the rest
 
 

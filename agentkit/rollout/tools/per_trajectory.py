@@ -23,7 +23,7 @@ class RolloutInstance(Protocol):
     """By function name; bound to this instance alone."""
 
     async def create(self, **kwargs: Any) -> ToolResult | None:
-        """Begin, with what the sample says. A result with content is shown to the model before its first turn."""
+        """Begin, with the sample's arguments. A result with content is shown to the model before its first turn."""
         ...
 
     async def calc_reward(self, **kwargs: Any) -> float | None:

@@ -1,4 +1,4 @@
-"""A sample's arguments for a tool, phase by phase, checked against what the tool takes. Pure."""
+"""A sample's arguments for a tool, phase by phase, checked against the tool's parameters. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ConfigError
 from agentkit.rollout.samples.sample import PHASES, Sample
-from agentkit.rollout.tools.offered import hidden_parameters
+from agentkit.rollout.tools.offered_tools import hidden_parameters
 from agentkit.rollout.tools.per_trajectory import HOOKS, RolloutTool
 from agentkit.tool.binding import BoundTool
 
@@ -35,7 +35,7 @@ def phase_of(sample: Sample, source: RolloutTool, phase: str) -> Mapping[str, An
 
 
 def check_sample(sample: Sample, sources: Mapping[str, RolloutTool]) -> None:
-    """Refuse a sample that names an unknown tool, or tells a tool what it cannot take.
+    """Refuse a sample that names an unknown tool, or arguments that a tool cannot take.
 
     Args:
         sample: the sample.
@@ -84,7 +84,7 @@ def _refuse_contradiction(sample: Sample, source: RolloutTool, phase: str) -> No
 
 
 def _check_execute(tool: BoundTool, execute: Mapping[str, Any]) -> None:
-    """Refuse what the model writes itself, and what the method has no place for."""
+    """Refuse arguments that the model writes itself, and those that the method does not have."""
     if not execute:
         return
     properties = tool.spec.parameters.get("properties", {})

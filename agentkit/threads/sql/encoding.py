@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from itertools import chain
 from json.encoder import encode_basestring_ascii
 from typing import Any, Final
 
@@ -18,6 +17,9 @@ from agentkit.threads.store import Body
 
 MAX_DEPTH: Final = 400
 """Levels of nesting in a body. Python's JSON reader fails when these and the call stack together approach 1,000."""
+
+
+_SCALARS: Final = (str, int, float, type(None))
 
 
 def _plain(value: object) -> object:
@@ -41,15 +43,18 @@ def encode(body: Body, name: str) -> str:
         raise StoreError(f"cannot store {name}: expected a JSON object, found {body!r:.100}")
     try:
         text = _ENCODER.encode(body)
-    except RecursionError as e:
-        raise StoreError(f"cannot store {_too_deep(body, name)}: nested deeper than {MAX_DEPTH} levels") from e
+        levels, named = _shape(body)
+    except RecursionError:
+        text, levels, named = "", MAX_DEPTH + 1, True
     except (TypeError, ValueError) as e:
-        raise StoreError(f"cannot store {_bad_value(body, name) or name}: {e}") from e
-    if not _has_text_keys(body):  # Python would write 1 as "1" and None as "null", which changes them
+        raise StoreError(f"cannot store {_bad_value(body, name)}: {e}") from e
+    if not named:  # Python would write 1 as "1" and None as "null", which changes them
         raise StoreError(f"cannot store {_odd_key(body, name)}: a key must be a string")
-    # The nesting cannot exceed the number of brackets; those in strings also count, hence the second check.
-    if text.count("{") + text.count("[") > MAX_DEPTH and _levels(body) > MAX_DEPTH:
-        raise StoreError(f"cannot store {_too_deep(body, name)}: nested deeper than {MAX_DEPTH} levels")
+    if levels > MAX_DEPTH:
+        places = (
+            place for place, value, depth in _walk(body, name) if depth > MAX_DEPTH and not isinstance(value, _SCALARS)
+        )
+        raise StoreError(f"cannot store {next(places, name)[:80]}…: nested deeper than {MAX_DEPTH} levels")
     return text
 
 
@@ -94,53 +99,32 @@ def _walk(body: Body, name: str) -> Iterator[tuple[str, object, int]]:
             waiting.extend((place + step, child, depth + 1) for step, child in _children(value))
 
 
-def _levels(body: Body) -> int:
-    """The levels of nesting in a body without cycles, without the positions that only an error needs."""
-    levels = 0
+def _shape(body: Body) -> tuple[int, bool]:
+    """Return the levels of nesting in a body that JSON can represent, and True if every key in it is a string."""
+    levels, named = 0, True
     level: list[Any] = [body]
     while level:
         levels += 1
-        inside = chain.from_iterable(value.values() if isinstance(value, Mapping) else value for value in level)
-        level = [value for value in inside if isinstance(value, (Mapping, list, tuple))]
-    return levels
-
-
-def _has_text_keys(body: Body) -> bool:
-    """Whether every key in a body without cycles is a string."""
-    waiting: list[object] = [body]
-    for value in waiting:
-        if isinstance(value, Mapping):
-            if not all(isinstance(key, str) for key in value):
-                return False
-            waiting.extend(value.values())
-        elif isinstance(value, (list, tuple)):
-            waiting.extend(value)
-    return True
+        inside: list[Any] = []
+        for value in level:
+            if isinstance(value, Mapping):
+                named = named and all(isinstance(key, str) for key in value)
+            inside += value.values() if isinstance(value, Mapping) else value
+        level = [value for value in inside if not isinstance(value, _SCALARS)]
+    return levels, named
 
 
 def _odd_key(body: Body, name: str) -> str:
-    """The position of a key that is not a string; empty if there is none."""
-    for place, value, _ in _walk(body, name):
-        if isinstance(value, Mapping):
-            for key in value:
-                if not isinstance(key, str):
-                    return f"{place}[{key!r:.60}]"
-    return ""
+    """Return the position of a key that is not a string."""
+    odd = ((place, key) for place, value, _ in _walk(body, name) if isinstance(value, Mapping) for key in value)
+    return next(f"{place}[{key!r:.60}]" for place, key in odd if not isinstance(key, str))
 
 
 def _bad_value(body: Body, name: str) -> str:
-    """The position of a value that JSON cannot represent; empty if none is found."""
+    """Return the position of a value that JSON cannot represent; the body's name if none is found."""
     for place, value, _ in _walk(body, name):
         if isinstance(value, float) and not math.isfinite(value):
             return f"{place} = {value}"
-        if not isinstance(value, (str, int, float, bool, Mapping, list, tuple, type(None))):
+        if not isinstance(value, (*_SCALARS, Mapping, list, tuple)):
             return place
-    return ""
-
-
-def _too_deep(body: Body, name: str) -> str:
-    """The position where the nesting exceeds the limit, shortened; empty if it does not."""
-    for place, value, depth in _walk(body, name):
-        if depth > MAX_DEPTH and isinstance(value, (Mapping, list, tuple)):
-            return f"{place[:80]}…"
-    return ""
+    return name

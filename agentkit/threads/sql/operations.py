@@ -1,6 +1,6 @@
 """Every operation of a SQL store, shared by all databases. Knows SQL and JSON; does no I/O and has no clock.
 
-An operation is a generator: it yields a statement with its parameters and is sent the rows; what it returns is the
+An operation is a generator: it yields a statement with its parameters and is sent the rows; its return value is the
 operation's result, and an exception makes the driver roll back. A driver runs each operation in one transaction,
 defines its database's SQL (`SqlDialect`), and throws `Duplicate` into it if a row violated a uniqueness rule.
 
@@ -24,10 +24,10 @@ from agentkit.threads.sql.rows import (
     MOST,
     THREAD,
     Head,
-    damaged,
+    damage,
     decode_or_unchanged,
     head_of,
-    listed,
+    listed_thread,
     log_of,
     thread_of,
 )
@@ -43,7 +43,7 @@ SCHEMA_VERSION: Final = 2
 with a lower version is upgraded. 2: a lease has its length, `lease_seconds`."""
 
 OLD_LEASE: Final = 30.0
-"""The seconds of a lease that was acquired before its length was stored: what runs have always used."""
+"""The seconds of a lease that was acquired before its length was stored: all had this one."""
 
 CALLS_PER_INSERT: Final = 50
 """The number of calls in one statement: 550 parameters, below the 999 that an old SQLite allows."""
@@ -98,7 +98,7 @@ class Operations:
     # the tables
 
     def ready(self, reads: bool = False) -> Steps[bool]:
-        """Whether the tables exist, in the current version. With `reads`, any table of another program is refused.
+        """Return True if the tables have the current version. With `reads`, any table of another program is refused.
 
         Raises:
             StoreError: they belong to a newer agentkit, or to another program.
@@ -111,7 +111,6 @@ class Operations:
         return (yield from self._version()) == SCHEMA_VERSION
 
     def _version(self) -> Steps[int]:
-        """The version of the existing tables."""
         rows = yield f"SELECT value FROM {self.facts} WHERE name = ?", ("schema",)
         found = rows[0][0] if rows else None
         if not isinstance(found, int) or found < 1:
@@ -226,7 +225,7 @@ class Operations:
             f"SELECT {THREAD} FROM {self.threads} {after} ORDER BY updated DESC, id LIMIT ?",
             (*values, min(max(limit, 0), LARGEST)),
         )
-        return tuple(map(listed, rows))
+        return tuple(map(listed_thread, rows))
 
     def delete(self, thread_id: str) -> Steps[None]:
         """See `Store.delete`."""
@@ -349,7 +348,7 @@ class Operations:
         except Duplicate as e:
             where = f"thread {decode_or_unchanged(key)!r}, entry {seq}"
             what = "a row already exists, or the one before it is missing; nothing was added"
-            raise damaged(where, f"{what} ({e})") from e
+            raise damage(where, f"{what} ({e})") from e
 
     def _move(self, key: str, now: float, change: Move) -> Steps[None]:
         where = (key, change.seq, change.ordinal)
@@ -431,7 +430,7 @@ class Operations:
         missing = f"NOT EXISTS (SELECT 1 FROM {self.threads} WHERE id = ?)"  # still: it may just have been created
         ((left,),) = yield f"SELECT count(*) FROM {self.entries} WHERE thread = ? AND {missing}", (key, key)
         if left:
-            raise damaged(f"thread {thread_id!r}", f"its row is missing, but {left} of its entries exist")
+            raise damage(f"thread {thread_id!r}", f"its row is missing, but {left} of its entries exist")
         raise ThreadNotFound(
             f"there is no thread {thread_id!r}; `await threads.create_thread({thread_id!r})` creates one, as does say"
         )

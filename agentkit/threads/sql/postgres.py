@@ -1,9 +1,9 @@
-"""Threads in PostgreSQL: when transactions start and end, and what a lost connection means.
+"""Threads in PostgreSQL: when transactions start and end, and the effects of a lost connection.
 
 The operations are those of `sql.py`. Loads asyncpg on first use.
 
 The connections belong to a separate event loop in a separate thread: a connection belongs to one loop, while a store
-outlives loops (`asyncio.run` twice), and what was started is finished regardless of what happens to the waiting task.
+outlives loops (`asyncio.run` twice), and an operation that was started is finished even if the waiting task ends.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ class PoolThread:
         return rows
 
     def _is_lost(self, e: BaseException) -> bool:
-        """Whether an error means that the connection was lost or never made, and not that something was refused."""
+        """Return True if an error means that the connection was lost or never made; False if a request was refused."""
         d = self._driver
         refused = (d.QueryCanceledError, d.DataError, d.ClientConfigurationError)
         ended = (d.PostgresConnectionError, d.OperatorInterventionError)  # as reported by the server
@@ -240,7 +240,7 @@ class PoolThread:
         return isinstance(e, (*ended, *met, *unreachable)) and not isinstance(e, refused)
 
     def _was_there(self, e: BaseException) -> bool:
-        """Whether a lost connection had been made; one that is ended while it is made counts as made."""
+        """Return True if a lost connection had been made; one that ends while it is made counts as made."""
         d = self._driver
         ended = (d.AdminShutdownError, d.CrashShutdownError, d.DatabaseDroppedError)
         broken = (d.ConnectionDoesNotExistError, d.ConnectionFailureError, d.InterfaceError, d.InternalClientError)

@@ -64,7 +64,7 @@ class Head:
 
     @property
     def held(self) -> bool:
-        """Whether the lease is held now.
+        """True if the lease is held now.
 
         A lease that ends later than its own length from now was acquired before the clock was set back: it would last
         for as long as that clock was wrong. It is void; a living holder soon renews it.
@@ -100,8 +100,8 @@ def thread_of(row: Sequence[Any]) -> Thread:
     return Thread(id, _body(where, "metadata", metadata), entries, created, updated, version)
 
 
-def listed(row: Sequence[Any]) -> Thread:
-    """A thread's data for a list, which a damaged row must not break: then with the damage and the valid values.
+def listed_thread(row: Sequence[Any]) -> Thread:
+    """Return a thread's data for a list, which a damaged row must not break: then the damage and the valid values.
 
     An `updated` that is not a number sorts before all numbers in a database, as infinity does.
     """
@@ -135,16 +135,16 @@ def log_of(
     version, count = head
     for name, value in (("version", version), ("entries", count)):
         if not isinstance(value, int) or not 0 <= value <= MOST:
-            raise damaged(f"thread {thread_id!r}", f"{name} is {value!r:.60}")
+            raise damage(f"thread {thread_id!r}", f"{name} is {value!r:.60}")
     read = tuple(entry_of(thread_id, row) for row in entries)
     expected = first = max(after + 1, 0)
     for entry in read:
         if entry.seq != expected:
-            raise damaged(f"thread {thread_id!r}, entry {expected}", f"it is missing, but entry {entry.seq} follows")
+            raise damage(f"thread {thread_id!r}, entry {expected}", f"it is missing, but entry {entry.seq} follows")
         expected += 1
     if expected != max(min(count, last + 1), first):
         found = f"{expected} exist" if expected > count else "it is missing"
-        raise damaged(f"thread {thread_id!r}, entry {min(expected, count)}", f"{found}, but the thread counts {count}")
+        raise damage(f"thread {thread_id!r}, entry {min(expected, count)}", f"{found}, but the thread counts {count}")
     return Log(read, tuple(_calls(thread_id, calls, count)), version)
 
 
@@ -156,9 +156,9 @@ def _calls(thread_id: str, rows: Sequence[Sequence[Any]], count: int) -> Iterato
         ordinal = ordinal + 1 if call.seq == before else 0
         before = call.seq
         if before >= count:
-            raise damaged(f"thread {thread_id!r}, entry {before}", f"it is missing, but its call {call.ordinal} exists")
+            raise damage(f"thread {thread_id!r}, entry {before}", f"it is missing, but its call {call.ordinal} exists")
         if call.ordinal != ordinal:
-            raise damaged(f"thread {thread_id!r}, entry {before}, call {ordinal}", "it is missing")
+            raise damage(f"thread {thread_id!r}, entry {before}, call {ordinal}", "it is missing")
         yield call
 
 
@@ -168,7 +168,7 @@ def entry_of(thread_id: str, row: Sequence[Any]) -> Entry:
     _check(where, ENTRY, row)
     seq, kind, body, key, created = row
     if kind not in _KINDS:
-        raise damaged(where, f"kind is {kind!r:.60}")
+        raise damage(where, f"kind is {kind!r:.60}")
     return Entry(seq, kind, _body(where, "body", body), None if key is None else _id(where, "key", key), created)
 
 
@@ -178,9 +178,9 @@ def call_of(thread_id: str, row: Sequence[Any]) -> Call:
     _check(where, CALL, row)
     seq, ordinal, key, status, body, note, answer, *times = row
     if status not in _STATUSES or (status == "answered") != (answer is not None):
-        raise damaged(where, f"status is {status!r:.60}, with{'out' if answer is None else ''} an answer")
+        raise damage(where, f"status is {status!r:.60}, with{'out' if answer is None else ''} an answer")
     if status == "started" and (times[0] < 1 or times[1] is None):
-        raise damaged(where, f"status is 'started', with {times[0]} attempts and started {times[1]!r}")
+        raise damage(where, f"status is 'started', with {times[0]} attempts and started {times[1]!r}")
     said = None if answer is None else _body(where, "answer", answer)
     id = _id(where, "id", key)
     return Call(seq, ordinal, id, status, _body(where, "body", body), _body(where, "note", note), said, *times)
@@ -199,22 +199,22 @@ def _check(where: str, columns: str, row: Sequence[Any]) -> None:
     if not all(map(isinstance, row, _TYPES[columns])):
         for name, value, types in zip(columns.split(", "), row, _TYPES[columns], strict=True):
             if not isinstance(value, types):
-                raise damaged(where, f"{name} is {value!r:.60}")
+                raise damage(where, f"{name} is {value!r:.60}")
     for place in _COUNTS[columns]:
         if not 0 <= row[place] <= MOST:
-            raise damaged(where, f"{columns.split(', ')[place]} is {row[place]}")
+            raise damage(where, f"{columns.split(', ')[place]} is {row[place]}")
     for place in _TIMES[columns]:
         if not (row[place] is None or -_LATEST < row[place] < _LATEST):
-            raise damaged(where, f"{columns.split(', ')[place]} is {row[place]!r}")
+            raise damage(where, f"{columns.split(', ')[place]} is {row[place]!r}")
 
 
 def _body(where: str, column: str, text: str) -> dict[str, Any]:
     try:
         body = decode(text)
     except (ValueError, RecursionError) as e:
-        raise damaged(where, f"{column} is not JSON ({type(e).__name__}: {e}): {text[:60]!r}") from e
+        raise damage(where, f"{column} is not JSON ({type(e).__name__}: {e}): {text[:60]!r}") from e
     if not isinstance(body, dict):
-        raise damaged(where, f"{column} is not a JSON object: {text[:60]!r}")
+        raise damage(where, f"{column} is not a JSON object: {text[:60]!r}")
     return body
 
 
@@ -222,9 +222,9 @@ def _id(where: str, column: str, text: str) -> str:
     try:
         return decode_id(text)
     except ValueError as e:
-        raise damaged(where, f"{column} is {text[:60]!r}") from e
+        raise damage(where, f"{column} is {text[:60]!r}") from e
 
 
-def damaged(where: str, what: str) -> StoreError:
-    """The error for data that agentkit did not write."""
+def damage(where: str, what: str) -> StoreError:
+    """Return the error for data that agentkit did not write."""
     return StoreError(f"{where} is damaged in the store: {what}")

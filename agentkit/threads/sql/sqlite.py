@@ -26,7 +26,7 @@ SYNCHRONOUS: Final = {"power": "FULL", "process": "NORMAL"}
 
 
 def _names_a_file(path: object) -> bool:
-    """Whether the system accepts such a path: no NUL, no lone surrogate."""
+    """Return True if the system accepts such a path: no NUL, no lone surrogate."""
     if not isinstance(path, (str, Path)):
         return False
     try:

@@ -32,7 +32,7 @@ REASONS: Final = {
     sqlite3.SQLITE_NOTADB: "the file is not a SQLite database",
     sqlite3.SQLITE_CORRUPT: "the file is damaged",
 }
-"""What an error of SQLite means, by its primary code."""
+"""The meaning of SQLite's errors, by their primary codes."""
 
 NO_ROOM: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM}
 """Errors that make SQLite abort a whole transaction although only one of its jobs may have been too large."""
@@ -80,7 +80,7 @@ class DatabaseFile:
 
     @property
     def absent(self) -> bool:
-        """Whether there is no file, or an empty one, where one can be created: for readers, a store without threads."""
+        """True if there is no file, or an empty one, where one can be created: for readers, a store without threads."""
         if not os.path.exists(self.path):
             return os.access(os.path.dirname(self.path), os.W_OK)
         return os.path.isfile(self.path) and os.path.getsize(self.path) == 0
@@ -112,7 +112,7 @@ class DatabaseFile:
 
     @property
     def read_only(self) -> bool:
-        """Whether the file is there, and it or its folder cannot be written, as on a read-only file system."""
+        """True if the file or its folder cannot be written, as on a read-only file system."""
         places = (self.path, os.path.dirname(self.path))
         return os.path.isfile(self.path) and not all(os.access(place, os.W_OK) for place in places)
 
@@ -148,7 +148,7 @@ class DatabaseFile:
             raise StoreError(f"no write-ahead log is possible here (journal mode {mode!r}): a network file system?")
 
     def explain(self, e: BaseException) -> BaseException:
-        """An error with agentkit's message, which says what was found and where. Only SQLite's errors are changed."""
+        """Return an error with agentkit's message and the file's path. Only SQLite's errors are changed."""
         if isinstance(e, StoreError):
             return type(e)(f"thread store {self.path}: {e}") if type(e) is StoreError else e
         if isinstance(e, OverflowError):
@@ -195,7 +195,7 @@ class Worker:
     """A thread with its connection, opened with the first job and again after a failure to open.
 
     During a fork there is no connection: SQLite would use it in the child although the file's locks are the parent's,
-    and what the child writes would be lost when the parent closes the file.
+    and the child's writes would be lost when the parent closes the file.
 
     Args:
         place: the file.

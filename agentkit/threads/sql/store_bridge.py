@@ -20,7 +20,7 @@ from agentkit.threads.store import Append, Body, Change, Lease, Log, Thread
 T = TypeVar("T")
 
 Kind = Literal["write", "read", "statement"]
-"""What an operation needs: a transaction that writes, one with a consistent snapshot, or one statement that reads."""
+"""The kinds of operations: a transaction that writes, one with a consistent snapshot, or one statement that reads."""
 
 OnStatement = Callable[[Literal["before", "after"], str], None]
 """Called around each SQL statement, in the thread that runs it."""
@@ -62,7 +62,6 @@ class SqlStore(EnteredAsync):
         return f"{type(self).__name__}({self.name!r})"
 
     def _drivers(self) -> Mapping[Kind, Driver]:
-        """New drivers, for each kind of operation."""
         raise NotImplementedError
 
     def leave_to_parent(self) -> None:

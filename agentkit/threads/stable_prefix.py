@@ -1,10 +1,9 @@
 """The part of a thread that can no longer change, read once; and how much of a log belongs to it. Pure.
 
-A message is final, and so is an answer. What can still change in a thread is a partial response, and a call without an
-answer; a call that a person denied must be found until a run has told of it. The settled part ends before the first of
-these, with a response that the rest does not move or omit: the
-conversation is then that of the settled part followed by that of the rest. A compaction in the rest changes how the
-settled part is read; the thread is then read as a whole.
+Messages and answers are final. A partial response and a call without an answer can still change, and a call that a
+person denied must be found until a run has reported it. The prefix ends before the first of these, with a response that
+the rest does not move or omit: the conversation is then that of the prefix followed by that of the rest. A compaction
+in the rest changes how the prefix is read; the thread is then read as a whole.
 """
 
 from __future__ import annotations
@@ -13,35 +12,38 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from agentkit.messages import ImagePart, Message, ProviderPart, SystemMessage, ThinkingPart, ToolCall
+from agentkit.messages import Message
 from agentkit.models.render_cache import Rendered
 from agentkit.threads.conversation import ids_of, is_broken_off, messages_of, place_of, put_in, role_of, untold
 from agentkit.threads.sizes import NOTHING, ThreadSize, size_of
 from agentkit.threads.store import Entry, Log
 
+_OVERHEAD: Final = 300
+"""About how many bytes a message takes in addition to its text."""
+
 SHORTEST: Final = 32
-"""The number of entries that a settled part has at least: reading fewer again costs less than remembering them."""
+"""The fewest entries of a prefix: to read fewer again costs less than to remember them."""
 
 
 @dataclass(frozen=True, slots=True)
-class SettledPart:
+class StablePrefix:
     """The first entries of a thread, as a model reads them.
 
     Args:
         messages: the conversation, after the compactions in it.
-        whole: the same without the compactions, and what these put into it; None if there are none.
+        whole: the conversation without its compactions, and their messages; None without compactions.
         ids: the ids of all calls, the compacted ones included.
         last: its last entry; None if it has no entries.
-        size: the tokens of the conversation; None if they were not counted.
+        size: the tokens of the conversation.
         weight: about how many bytes of memory it takes.
-        rendered: what was made of the conversation for requests.
+        rendered: the cache of the conversation as rendered for requests.
     """
 
     messages: Sequence[Message] = ()
     whole: Sequence[Message] | None = None
     ids: frozenset[str] = frozenset()
     last: Entry | None = None
-    size: ThreadSize | None = NOTHING
+    size: ThreadSize = NOTHING
     weight: int = 0
     rendered: Rendered = field(default_factory=Rendered)
 
@@ -52,55 +54,54 @@ class SettledPart:
 
 
 class ThreadContent(NamedTuple):
-    """A thread: its settled part, and the log of the rest.
+    """A thread: its stable prefix, and the log of the rest.
 
     Attributes:
-        settled: what can no longer change.
+        prefix: the entries that can no longer change.
         rest: the entries after it, with their calls.
     """
 
-    settled: SettledPart
+    prefix: StablePrefix
     rest: Log
 
     def messages(self, *, sending: bool = False) -> list[Message]:
         """The conversation; see `messages_of`."""
-        return [*self.settled.messages, *messages_of(self.rest, sending=sending)]
+        return [*self.prefix.messages, *messages_of(self.rest, sending=sending)]
 
-    def heard(self) -> list[Message]:
-        """The conversation without its compactions, and what these put into it."""
-        before = self.settled.messages if self.settled.whole is None else self.settled.whole
+    def full_history(self) -> list[Message]:
+        """Return the conversation without its compactions, and the messages that these put into it."""
+        before = self.prefix.messages if self.prefix.whole is None else self.prefix.whole
         return [*before, *_read(self.rest)]
 
     @property
     def last(self) -> int:
         """The `seq` of its last entry; -1 without one."""
-        return self.rest.entries[-1].seq if self.rest.entries else self.settled.end - 1
+        return self.rest.entries[-1].seq if self.rest.entries else self.prefix.end - 1
 
     @property
     def compacted(self) -> bool:
-        """Whether there is a compaction in it."""
-        return self.settled.whole is not None or _has_compaction(self.rest.entries)
+        """True if the thread has a compaction."""
+        return self.prefix.whole is not None or _has_compaction(self.rest.entries)
 
     def ids(self) -> set[str]:
         """The ids of all calls, the compacted ones included."""
-        return {*self.settled.ids, *ids_of(self.rest)}
+        return {*self.prefix.ids, *ids_of(self.rest)}
 
     def size(self) -> ThreadSize:
-        """The tokens of its next request, without what is in no message."""
-        assert self.settled.size is not None, "the settled part was read without counting"
-        return self.settled.size.then(size_of(self.rest))
+        """Return the tokens of its next request, without system prompt and tools."""
+        return self.prefix.size.then(size_of(self.rest))
 
 
-def advanced(content: ThreadContent, *, least: int = SHORTEST) -> ThreadContent:
-    """The same content, with as much of it as possible in the settled part.
+def extend_prefix(content: ThreadContent, *, least: int = SHORTEST) -> ThreadContent:
+    """Return the content with the longest possible stable prefix.
 
     Args:
-        content: no compaction is in its rest, unless it has no settled part.
-        least: the number of entries below which nothing is settled.
+        content: no compaction is in its rest, unless it has no stable prefix.
+        least: the fewest entries of a prefix.
     """
-    settled, rest = content
-    end = _settled_end(rest, settled.end)
-    if end < max(least, settled.end + 1):
+    prefix, rest = content
+    end = _prefix_end(rest, prefix.end)
+    if end < max(least, prefix.end + 1):
         return content
     now = replace(
         rest,
@@ -108,27 +109,26 @@ def advanced(content: ThreadContent, *, least: int = SHORTEST) -> ThreadContent:
         calls=tuple(call for call in rest.calls if call.seq < end),
     )
     messages = messages_of(now)
-    whole = settled.whole
+    whole = prefix.whole
     if _has_compaction(now.entries):
         whole = _read(now)
     elif whole is not None:
         whole = [*whole, *messages]
-    size = settled.size.then(size_of(now)) if settled.size is not None else None
-    part = SettledPart(
-        [*settled.messages, *messages],
+    part = StablePrefix(
+        [*prefix.messages, *messages],
         whole,
-        settled.ids | ids_of(now),
+        prefix.ids | ids_of(now),
         now.entries[-1],
-        size,
-        settled.weight + sum(map(_weight, messages)),
-        settled.rendered,
+        prefix.size.then(size_of(now)),
+        prefix.weight + _weight(now),
+        prefix.rendered,
     )
     later = tuple(e for e in rest.entries if e.seq >= end)
     return ThreadContent(part, replace(rest, entries=later, calls=tuple(c for c in rest.calls if c.seq >= end)))
 
 
-def _settled_end(log: Log, start: int) -> int:
-    """How many of a thread's entries are settled, if those before `start` are; the last entry never is."""
+def _prefix_end(log: Log, start: int) -> int:
+    """Return the length of the longest stable prefix, at least `start`; the last entry is never in it."""
     last = max((e.seq for e in log.entries), default=start)
     open_calls = (call.seq for call in (*untold(log), *(c for c in log.calls if c.status != "answered")))
     limit = min((last, *open_calls, *(e.seq for e in log.entries if e.kind == "partial")))
@@ -148,7 +148,7 @@ def _messages(log: Log, limit: int) -> Iterator[Entry]:
 
 
 def _may_be_omitted(entry: Entry) -> bool:
-    """Whether it depends on what follows if a response is part of the conversation."""
+    """Return True if a response without calls is incomplete: the next one replaces it."""
     return is_broken_off(entry) and not any(part["type"] == "call" for part in entry.body["message"]["content"])
 
 
@@ -161,25 +161,10 @@ def _uncompacted(log: Log) -> Log:
 
 
 def _read(log: Log) -> list[Message]:
-    """All that a model has read of a log, before its compactions and after each of them."""
+    """Return all messages of a log, before its compactions and after each of them."""
     return [*messages_of(_uncompacted(log)), *put_in(log)]
 
 
-_OVERHEAD: Final = 400  # bytes of a message and its first part, besides their text
-
-
-def _weight(message: Message) -> int:
-    if isinstance(message, SystemMessage):
-        return _OVERHEAD + len(message.content)
-    return _OVERHEAD + sum(map(_part_weight, message.content))
-
-
-def _part_weight(part: object) -> int:
-    match part:
-        case ImagePart(data, _, url):
-            return len(data or url or "")
-        case ToolCall():
-            return 600 + 3 * len(part.raw)  # the arguments, and their text
-        case ThinkingPart() | ProviderPart():
-            return 600 + 2 * len(str(part.data))
-    return len(getattr(part, "text", ""))
+def _weight(log: Log) -> int:
+    answers = (body for call in log.calls for body in (call.body, call.answer))
+    return sum(_OVERHEAD + len(str(body)) for body in (*(entry.body for entry in log.entries), *answers))

@@ -137,7 +137,7 @@ class _Calls:
         return opening | _closing(self._closing()) | repeats | self._content()
 
     def _array(self) -> Section | None:
-        """What surrounds the brackets, if a section is one JSON array of calls."""
+        """Return the section without its brackets if it is one JSON array of calls."""
         section = self.section
         if section is None or self.before or self.after or not isinstance(self.body, Envelope):
             return None
@@ -151,7 +151,7 @@ class _Calls:
         return Section(opened[:-1], closed[1:])
 
     def _opening(self) -> str:
-        """What opens a region, after white space and the section's opening, which would otherwise count as content."""
+        """Return the pattern that opens a region, after white space and the section's opening (else content)."""
         if self.array is not None:
             return self._guarded(_literal(str(self.array.open).rstrip()), str(self.array.open), "[")
         first = self.before[0] if self.before else self.section.open if self.section else ""
@@ -174,7 +174,7 @@ class _Calls:
         return rf'(?={re.escape(bracket)}\s*\{{\s*"{self.body.name}"\s*:)'
 
     def _closing(self) -> str:
-        """What ends a region: the closing literals, else the next call or control token, else the end of the text."""
+        """Return the pattern that ends a region: closing literals, the next call or control token, or the end."""
         if self.array is not None:
             own, rest = _literal(str(self.array.close).strip()), ""
         else:

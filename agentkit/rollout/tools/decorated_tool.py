@@ -228,7 +228,7 @@ class StatelessTool(SharedByAll):
         self.name = next(iter(self.tools), _called(tool))
 
     def check(self, kwargs: Mapping[str, Any]) -> None:
-        """Refuse what only an instance for each trajectory could take.
+        """Refuse arguments that only an instance for each trajectory could take.
 
         Raises:
             ConfigError: says what.

@@ -1,4 +1,4 @@
-"""Waiting for code of others, which may hang, or ignore that it is cancelled. Knows tasks only."""
+"""Await code of others, which may hang, or ignore its cancellation. Knows tasks only."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ T = TypeVar("T")
 _ABANDONED: set[asyncio.Task[Any]] = set()  # kept so that the loop can end them
 
 
-async def bounded(work: Coroutine[Any, Any, T], seconds: float | None) -> T:
+async def await_within(work: Coroutine[Any, Any, T], seconds: float | None) -> T:
     """Await a coroutine for a limited time. One that ignores its cancellation runs on unobserved.
 
     Raises:
-        TimeoutError: it did not.
-        RuntimeError: it raised what is for its caller to raise: that it was cancelled, closed, or is to exit.
+        TimeoutError: it took too long.
+        RuntimeError: it raised an exception that only its caller may raise: cancelled, closed, exit.
         Exception: what else it raised.
     """
     task = started(staying(work), asyncio.get_running_loop())
@@ -59,7 +59,7 @@ async def alone(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine that waits for nothing, so that nobody can have cancelled it while it ran.
 
     Raises:
-        RuntimeError: it raised what is for its caller to raise.
+        RuntimeError: it raised an exception that only its caller may raise.
         Exception: what else it raised.
     """
     try:
@@ -86,7 +86,7 @@ def _gone(task: asyncio.Task[Any]) -> None:
 
 
 async def undisturbed(work: Coroutine[Any, Any, None]) -> bool:
-    """Run a coroutine to its end, even if the caller is cancelled meanwhile; returns whether it was."""
+    """Run a coroutine to its end; returns True if the caller was cancelled meanwhile."""
     task = started(work, asyncio.get_running_loop())
     disturbed = False
     while not task.done():

@@ -160,7 +160,6 @@ def _openings(scope: str, field: Template) -> tuple[list[Spelling], list[str]]:
 
 
 def _regions(scope: str, field: Template, anchors: Iterable[Spelling]) -> list[tuple[str, str]]:
-    """The literals around reasoning."""
     closes = _closings(scope, field)[0]
     opens = [_literal(way) for way in _openings(scope, field)[0]]
     if len(opens) == len(closes) > 1:
@@ -213,7 +212,7 @@ def _behind_anchors(way: Spelling, anchors: Iterable[Spelling]) -> Iterator[str]
 
 
 def _ends(way: Spelling, body: FormatPart, closes: list[str], behind: list[str]) -> tuple[str, ...]:
-    """What follows a body. If a body determines its own end, further closings are control tokens."""
+    """Return the closings that follow a body; if it determines its own end, further ones are control tokens."""
     if not isinstance(body, Pairs):
         return tuple(closes[:1])
     if len(closes) != 1:
@@ -225,7 +224,7 @@ def _ends(way: Spelling, body: FormatPart, closes: list[str], behind: list[str])
 
 
 def _parts(way: Spelling, named: str, lead: str) -> Iterator[FormatPart]:
-    """An opening as parts: literals, the slot of the name, and what is skipped before and after it."""
+    """Yield an opening as parts: literals, the slot of the name, and the text skipped before and after it."""
     if not isinstance(way[0], str):
         raise FormatError("'tool_calls': a call does not open with a literal")
     seen = False

@@ -1,7 +1,7 @@
-"""A thread as it is in its store, checked against what agentkit writes: the only place where bodies are read.
+"""Read a thread from its store and check every body: the only place where bodies are read.
 
-What is written is checked by the same rules (`readable`). Code that uses bodies does not check again. One of another
-program, for example an older or newer agentkit, or a damaged one raises a `StoreError` that names thread and entry.
+Bodies are checked by the same rules (`readable`) before they are written; code that uses them does not check again. A
+damaged body, or one of another program or version, raises a `StoreError` that names thread and entry.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 from agentkit.errors import StoreError
 from agentkit.events import Usage
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
-from agentkit.threads.entries import IDEMPOTENT, OWN, TOOL, joined
-from agentkit.threads.store import Append, Body, Call, CallStatus, Change, Entry, Log, Move, Store, asked
+from agentkit.threads.entries import IDEMPOTENT, OWN, TOOL, whole_entry
+from agentkit.threads.store import Append, Body, Call, CallStatus, Change, Entry, Log, Move, Store, ask_store
 from agentkit.tool.codec import UNREADABLE, call_from_json, from_json
 
 T = TypeVar("T")
@@ -29,14 +29,14 @@ LONG: Final = 200
 
 
 async def read_log(store: Store, thread_id: str, *, after: int = -1) -> Log:
-    """`Store.load`, with every body checked.
+    """Load a log and check every body.
 
     Raises:
         ThreadNotFound: there is no such thread.
         StoreError: an entry or a call is not in the form that agentkit writes.
     """
-    log = await asked(store.load, thread_id, after=after)
-    return await apart(len(log.entries), lambda: checked(log, thread_id))
+    log = await ask_store(store.load, thread_id, after=after)
+    return await apart(len(log.entries), lambda: check_log(log, thread_id))
 
 
 async def apart(entries: int, work: Callable[[], T]) -> T:
@@ -44,8 +44,8 @@ async def apart(entries: int, work: Callable[[], T]) -> T:
     return await asyncio.to_thread(work) if entries >= LONG else work()
 
 
-def checked(log: Log, thread_id: str) -> Log:
-    """The log with partial responses joined.
+def check_log(log: Log, thread_id: str) -> Log:
+    """Return the log with partial responses joined.
 
     Raises:
         StoreError: for the first body that agentkit would not write like this, or that contradicts another.
@@ -62,7 +62,7 @@ def checked(log: Log, thread_id: str) -> Log:
     for entry in log.entries:
         kept = calls.get(entry.seq, ())
         try:
-            entries.append(whole := joined(entry, kept) if entry.kind == "partial" else entry)
+            entries.append(whole := whole_entry(entry, kept) if entry.kind == "partial" else entry)
             _match(_check_entry(whole), kept)
         except (*UNREADABLE, StoreError) as e:
             raise StoreError(f"thread {thread_id!r}, entry {entry.seq} is damaged in the store: {e}") from e
@@ -70,7 +70,7 @@ def checked(log: Log, thread_id: str) -> Log:
 
 
 def readable(changes: Sequence[_C], thread_id: str) -> Sequence[_C]:
-    """The changes, if reading accepts what they write.
+    """Return the changes if reading accepts the bodies that they write.
 
     Raises:
         StoreError: for the first body that reading would refuse; it must not be written.
@@ -84,14 +84,14 @@ def readable(changes: Sequence[_C], thread_id: str) -> Sequence[_C]:
             for call in change.calls:
                 _check_call(call.status, call.body, None, call.answer)
             grown = [Call(0, sys.maxsize, new.id, new.status, new.body) for new in change.calls if "before" in new.body]
-            _check_entry(joined(Entry(sys.maxsize, change.kind, change.body, None, 0.0), grown))
+            _check_entry(whole_entry(Entry(sys.maxsize, change.kind, change.body, None, 0.0), grown))
         except (*UNREADABLE, StoreError) as e:
             raise StoreError(f"thread {thread_id!r}, {where} cannot be written: {e}; nothing was changed") from e
     return changes
 
 
 def _check_entry(entry: Entry) -> tuple[ToolCall, ...]:
-    """Check an entry; the calls that its message makes."""
+    """Check an entry; returns the calls of its message."""
     body = entry.body
     if entry.kind == "compaction":
         _check_fields(body, _COMPACTION)
@@ -133,7 +133,7 @@ def _match(asked: Sequence[ToolCall], kept: Sequence[Call]) -> None:
 
 
 def _written(call: ToolCall) -> str:
-    """Arguments as a string, in which NaN is equal to itself."""
+    """Return arguments as a string, in which NaN is equal to itself."""
     return json.dumps(dict(call.arguments), sort_keys=True)
 
 
@@ -160,7 +160,6 @@ _Fields = Mapping[str, _Field]
 
 
 def _check_fields(body: Body, fields: _Fields) -> None:
-    """Raise ValueError for a value that is not allowed."""
     for name, field in fields.items():
         if name not in body:
             if field.needed:

@@ -1,4 +1,4 @@
-"""Where a chat keeps its conversation: in memory, or in a thread that outlives it. Never writes to the terminal."""
+"""The storage of a chat's conversation: in memory, or in a thread that outlives it. Never writes to the terminal."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable
 
 from agentkit.agent import Agent, Approved, Decision, RunResult, RunStream, call_hash
 from agentkit.agent.lifecycle import TurnStarted
-from agentkit.cli.asking import who
+from agentkit.cli.approval_prompt import who
 from agentkit.errors import ThreadNotFound
 from agentkit.messages import Message, TextPart, ToolCall, UserMessage, user
 from agentkit.threads import Log, ThreadManager
 from agentkit.threads.conversation import role_of
-from agentkit.threads.reading import read_log
+from agentkit.threads.log_reader import read_log
 from agentkit.threads.resume import settle
-from agentkit.threads.saying import put
+from agentkit.threads.stored_answer import put
 from agentkit.tool.codec import from_json
 
 
@@ -44,7 +44,7 @@ class InMemory:
         return self.agent.stream(self._messages, decisions=decisions)
 
     def keep(self, result: RunResult) -> None:
-        """Continue from what the run added."""
+        """Continue from the run's messages."""
         self._messages = self._before = result.messages if result.new_messages else self._before
         self._last = result
 
@@ -53,7 +53,7 @@ class InMemory:
         return () if self._last is None else self._last.pending
 
     async def started_before(self) -> frozenset[str]:
-        """None: what is interrupted in memory is gone."""
+        """Return no calls: an interrupted run in memory is gone."""
         return frozenset()
 
     async def decide(self, call: ToolCall, decision: Decision) -> None:
@@ -77,7 +77,7 @@ class InThread:
         manager: the manager of the store.
         id: the thread's id.
         agent: who answers.
-        others: called with what others add to the thread while it is answered here.
+        others: called with the texts that others add to the thread while it is answered here.
     """
 
     def __init__(self, manager: ThreadManager, id: str, agent: Agent, others: Callable[[str], None]) -> None:
@@ -109,7 +109,7 @@ class InThread:
         self._own.add(entry)
 
     def watch(self, event: object) -> Awaitable[None] | None:
-        """A hook: before each request, show what others have written."""
+        """Show the messages of others before each request: a hook."""
         return self._tell_of_others() if isinstance(event, TurnStarted) else None
 
     async def _tell_of_others(self) -> None:

@@ -24,7 +24,7 @@ from agentkit.errors import ConfigError, ProviderError, StoreError, ThreadBusy
 
 if TYPE_CHECKING:
     from agentkit.agent import Agent, OwnLoop, RunStream
-    from agentkit.cli.keeping import InThread, KeptChat
+    from agentkit.cli.chat_storage import InThread, KeptChat
     from agentkit.messages import ToolCall
     from agentkit.threads import Log, ThreadManager
 
@@ -35,13 +35,13 @@ TICK: Final = 0.08  # seconds between two drawings
 
 
 @contextmanager
-def conversing(arguments: argparse.Namespace, screen: Screen, *, greeting: bool = True) -> Iterator[Conversing]:
-    """A conversation with the model and the tools that the arguments name.
+def open_session(arguments: argparse.Namespace, screen: Screen, *, greeting: bool = True) -> Iterator[ChatSession]:
+    """Open a conversation with the model and the tools that the arguments name.
 
     Args:
         arguments: those of `agentkit.cli.chat.add_conversation`.
         screen: where it is shown.
-        greeting: whether to show who answers, and what was said in a thread before.
+        greeting: whether to show who answers, and a thread's last entries.
 
     Raises:
         ConfigError: the arguments contradict each other, or the model or a tool cannot be had.
@@ -63,20 +63,20 @@ def conversing(arguments: argparse.Namespace, screen: Screen, *, greeting: bool 
             screen.note(f"starting the MCP server {plain(server.name)} …")
             started.enter_context(server)
         agent = Agent(model, [*arguments.tools, *mcp], system=arguments.system, config=config, **given)
-        conversation = Conversing(agent, arguments, loop, screen, greeting=greeting)
+        conversation = ChatSession(agent, arguments, loop, screen, greeting=greeting)
         try:
             yield conversation
         finally:
             conversation.close()
 
 
-class Conversing:
+class ChatSession:
     """One conversation."""
 
     def __init__(
         self, agent: Agent, arguments: argparse.Namespace, loop: OwnLoop, screen: Screen, *, greeting: bool
     ) -> None:
-        from agentkit.cli.keeping import InMemory
+        from agentkit.cli.chat_storage import InMemory
 
         self.agent = agent
         self.loop = loop
@@ -119,8 +119,8 @@ class Conversing:
         return thread, log
 
     def move(self, name: str) -> int:
-        """Continue in a thread; a new one begins with what was said in memory so far. Returns the status."""
-        from agentkit.cli.keeping import InMemory
+        """Continue in a thread; a new one begins with the messages in memory. Returns the status."""
+        from agentkit.cli.chat_storage import InMemory
 
         before, thread = self.kept, self.in_thread(name)
         if isinstance(before, InMemory) and before.messages and self.loop.run(thread.log()) is None:
@@ -129,7 +129,7 @@ class Conversing:
 
     def in_thread(self, name: str) -> InThread:
         """The conversation in a thread of the store."""
-        from agentkit.cli.keeping import InThread
+        from agentkit.cli.chat_storage import InThread
         from agentkit.threads import ThreadManager
 
         if self.manager is None:
@@ -181,7 +181,7 @@ class Conversing:
 
     def answer(self) -> int:
         """Let the model answer; ask about waiting calls and continue until only postponed ones are left."""
-        from agentkit.cli.asking import decider
+        from agentkit.cli.approval_prompt import decider
         from agentkit.processor.approval import STARTED_BEFORE
 
         decide = decider(self.approve, self.agent.registry, self.screen, later=self.thread is not None)
@@ -211,7 +211,7 @@ class Conversing:
         try:
             self.loop.run(self.kept.decide(call, decision))
         except (ConfigError, StoreError) as e:  # for example, someone else has decided in the meantime
-            self.screen.failed(e)
+            self.screen.show_error(e)
         return True
 
     def follow(self) -> int:
@@ -228,16 +228,16 @@ class Conversing:
             self.tell_busy(e)
             return 1
         except (ProviderError, StoreError) as e:
-            self.screen.failed(e)
-            self.screen.broken_off(stream.result)
+            self.screen.show_error(e)
+            self.screen.show_break(stream.result)
             self.kept.keep(stream.result)
             return 1
         self.kept.keep(stream.result)
         if not stopped:
-            self.screen.ended(stream.result)
+            self.screen.show_end(stream.result)
             return int(stream.result.finish not in ("stop", "approval"))
         self.screen.note("(stopped)")
-        self.screen.broken_off(stream.result)
+        self.screen.show_break(stream.result)
         if not sys.stdin.isatty():
             raise KeyboardInterrupt
         return STOPPED
@@ -252,7 +252,7 @@ class Conversing:
         self.screen.line(f"{kept}, or by the next run on this thread; open it again to read the answer.")
 
     def tell_of_others(self, text: str) -> None:
-        """Show what was added to this thread elsewhere, before it is answered here."""
+        """Show a message that was added to this thread elsewhere, before it is answered here."""
         self.screen.line(f"{self.screen.style('from elsewhere>', 'bold')} {plain(text)}")
 
     def tell_waiting(self, waiting: tuple[ToolCall, ...]) -> None:
@@ -309,7 +309,6 @@ async def shown(stream: RunStream, screen: Screen, sdk: str) -> bool:
 
 @contextmanager
 def _retries(screen: Screen) -> Iterator[None]:
-    """Show each retry of a request, which the models log."""
     log, handler = logging.getLogger("agentkit.models"), _Retries(screen)
     before = log.level
     log.addHandler(handler)
@@ -328,4 +327,4 @@ class _Retries(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if (wait := getattr(record, "retry_in", None)) is not None:
-            self._screen.retrying(record.getMessage(), wait)
+            self._screen.show_retry(record.getMessage(), wait)

@@ -1,4 +1,4 @@
-"""What a server sends, before the official SDK sees it: one bad tool costs that tool, not the list.
+"""Filter a server's messages before the official SDK sees them: one bad tool costs that tool, not the list.
 
 The SDK refuses a whole list for one malformed tool, and a whole result for one item of an unknown type. It takes the
 error code -32000, which many servers send for any fault, for its own notice that the connection was closed.
@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from agentkit.checks.awaiting import EnteredAsync
 from agentkit.interop.mcp.amount import ITEMS
-from agentkit.interop.mcp.answers import mended
+from agentkit.interop.mcp.answers import repair_result
 
 Unfit = Callable[[str, str], None]
-"""Receives the name of a malformed tool, and what is wrong with it."""
+"""Receives the name of a malformed tool, and the error."""
 
 LISTED: Final = 5_000
 """Tools of a list that are read."""
@@ -26,28 +26,28 @@ _VERSION: Final = "2025-11-25"  # the SDK's own assumption before the handshake
 
 
 @asynccontextmanager
-async def screened(streams: Any, unfit: Unfit) -> AsyncIterator[tuple[Any, Any]]:
-    """A transport's two streams, the first one screened.
+async def filter_messages(streams: Any, unfit: Unfit) -> AsyncIterator[tuple[Any, Any]]:
+    """Open a transport's two streams, the first one filtered.
 
     Args:
         streams: a context manager that yields them.
-        unfit: told about each tool that is left out.
+        unfit: called with each tool that is left out.
     """
     async with streams as (heard, sent):
         under_way = UnderWay()
-        yield Screened(heard, unfit, under_way), _Noted(sent, under_way)
+        yield FilteredStream(heard, unfit, under_way), _Noted(sent, under_way)
 
 
 @dataclass(slots=True)
 class UnderWay:
-    """What a client has asked a server for: the ids of calls without an answer, and how many tools it has listed."""
+    """A client's open requests: the ids of calls without an answer, and how many tools the server has listed."""
 
     calls: set[Any] = field(default_factory=set)
     listed: int = 0
 
 
 class _Noted(EnteredAsync):
-    """A stream of messages to a server that notes what is asked for.
+    """A stream of messages to a server that notes its open requests.
 
     Args:
         sent: the transport's stream.
@@ -81,13 +81,13 @@ class _Noted(EnteredAsync):
         await self._sent.__aexit__(kind, error, trace)
 
 
-class Screened(EnteredAsync):
+class FilteredStream(EnteredAsync):
     """A stream of messages from a server.
 
     Args:
         heard: the transport's stream.
-        unfit: told about each tool that is left out.
-        under_way: what was asked for; the ids of calls that get an answer are removed.
+        unfit: called with each tool that is left out.
+        under_way: the open requests; the ids of calls that get an answer are removed.
     """
 
     def __init__(self, heard: Any, unfit: Unfit, under_way: UnderWay) -> None:
@@ -96,7 +96,7 @@ class Screened(EnteredAsync):
         self._under_way = under_way
         self._version = _VERSION
 
-    async def __aenter__(self) -> Screened:
+    async def __aenter__(self) -> FilteredStream:
         await self._heard.__aenter__()
         return self
 
@@ -131,7 +131,7 @@ class Screened(EnteredAsync):
                     said = f"its answer has {len(content):,} content items; at most {ITEMS:,} are read"
                     message.result = {"content": [{"type": "text", "text": said}], "isError": True}
                 with suppress(RecursionError):  # the SDK refuses it, too
-                    message.result = mended(message.result, self._version)
+                    message.result = repair_result(message.result, self._version)
                 return
             self._version = str(message.result.get("protocolVersion", self._version))
             if isinstance(tools := message.result.get("tools"), list):
@@ -139,7 +139,6 @@ class Screened(EnteredAsync):
                 message.result["tools"] = [_read(tool) for tool in tools if self._fits(_read(tool))]
 
     def _fits(self, tool: object) -> bool:
-        """Whether the SDK accepts it."""
         from mcp_types.methods import validate_server_result
 
         self._under_way.listed += 1

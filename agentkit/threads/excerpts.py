@@ -1,4 +1,4 @@
-"""Shortening of a text, with a note of what was omitted and how to read it. Pure."""
+"""Excerpts of texts, with a note of the omitted part and how to read it. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ READ_RESULT = "read_result"
 """The name of the tool that reads a stored result; see `agentkit.threads.results`."""
 
 
-def shortened(answer: ToolMessage, tokens: int, key: str | None) -> tuple[TextPart]:
-    """A tool output as its beginning, a note, and its end. Images are omitted.
+def shorten_answer(answer: ToolMessage, tokens: int, key: str | None) -> tuple[TextPart]:
+    """Return a tool output as its beginning, a note, and its end. Images are omitted.
 
     Args:
         answer: the whole output.
@@ -28,14 +28,14 @@ def shortened(answer: ToolMessage, tokens: int, key: str | None) -> tuple[TextPa
     return (TextPart(cut_out(text, begin, end, also=also, read_by=read_by).strip()),)
 
 
-def cut(text: str, tokens: int) -> str:
-    """A text as its beginning and its end, with a note between them."""
+def excerpt(text: str, tokens: int) -> str:
+    """Return a text as its beginning and its end, with a note between them."""
     begin, end = bounds(text, tokens)
     return text if begin >= end else cut_out(text, begin, end)
 
 
 def bounds(text: str, tokens: int) -> tuple[int, int]:
-    """The start and end of what is omitted from a text, so that about `tokens` stay: two thirds of them before it."""
+    """Return start and end of the part of a text to omit so that about `tokens` stay, two thirds before it."""
     whole = text_tokens(text)
     if whole <= tokens:
         return len(text), len(text)

@@ -1,4 +1,4 @@
-"""What a rollout is asked to run: samples with ids of their own, how often, and without which. Pure."""
+"""A rollout's samples as a stream: each with its own id, repeated, without those already done. Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from agentkit.rollout.samples.sample import Sample
 _NO_LIST: Final = (str, bytes, Mapping, type)
 
 
-def listed(words: str) -> Bound:
-    """Anything that can be gone through one by one, but text."""
+def list_bound(words: str) -> Bound:
+    """Return the bound of any iterable but text."""
     return Bound(lambda value: isinstance(value, Iterable) and not isinstance(value, _NO_LIST), words)
 
 
 _BOUNDS: Final[Bounds] = {
-    "samples": listed("a list of samples"),
+    "samples": list_bound("a list of samples"),
     "repeats": whole(1, "trajectories of each sample"),
     "skip": Bound(
         lambda value: hasattr(value, "__contains__") and not isinstance(value, (str, bytes)),

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from agentkit.agent import Approved, Decision, Denied
-from agentkit.cli.keyboard import read_object, typed
+from agentkit.cli.keyboard import read_line, read_object
 from agentkit.cli.screen import Screen
 from agentkit.cli.terminal import arguments, visible, width
 from agentkit.errors import ConfigError
@@ -58,11 +58,11 @@ def ask(call: ToolCall, registry: ToolRegistry, screen: Screen, *, later: bool) 
     question = f"[y]es [n]o [e]dit{' [l]ater' if later else ''}? "
     try:
         while True:
-            match typed(question).strip().lower():
+            match read_line(question).strip().lower():
                 case "y" | "yes":
                     return Approved()
                 case "n" | "no":
-                    return Denied(typed("reason (may be empty): ").strip())
+                    return Denied(read_line("reason (may be empty): ").strip())
                 case "e" | "edit":
                     if (changed := _edited(call, registry, screen)) is not None:
                         return Approved(changed)
@@ -89,7 +89,7 @@ def _edited(call: ToolCall, registry: ToolRegistry, screen: Screen) -> Mapping[s
 
         readline.add_history(json.dumps(dict(call.arguments), default=str))
     screen.note("Enter all arguments as one line of JSON. Arrow up: edit the current ones; empty: keep them.")
-    while text := typed("json> ").strip():
+    while text := read_line("json> ").strip():
         try:
             given = read_arguments(text)
             if (tool := registry.get_tool(call.name)) is not None:
@@ -103,7 +103,7 @@ def _edited(call: ToolCall, registry: ToolRegistry, screen: Screen) -> Mapping[s
 
 
 def _forget_typed() -> None:
-    """Discard what was typed before the question was shown: it cannot be an answer to it."""
+    """Discard keys that were typed before the question was shown: they cannot answer it."""
     with suppress(ImportError):  # not on Windows
         import termios
 

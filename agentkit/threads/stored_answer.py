@@ -1,4 +1,4 @@
-"""What is said in a thread: the message is stored before anything else, and a stored answer is not asked for again.
+"""A user's message to a thread: it is stored before anything else, and a stored answer is not asked for again.
 
 Runs nothing, and writes nothing but the message.
 """
@@ -17,7 +17,7 @@ from agentkit.events import Usage
 from agentkit.messages import AssistantMessage
 from agentkit.threads.conversation import in_order, messages_of, role_of
 from agentkit.threads.entries import OWN, entries_of, one_message
-from agentkit.threads.reading import read_log, readable
+from agentkit.threads.log_reader import read_log, readable
 from agentkit.threads.resume import finish_of
 from agentkit.threads.store import Entry, Log
 from agentkit.tool.codec import from_json
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 async def put(threads: KeptThreads, thread_id: str, message: Prompt, *, client_id: str | None = None) -> int:
-    """`add_message` of what a model is to answer, to a thread that may be new; returns the message's `seq`."""
+    """Add a message for a model to a thread that may be new; returns the message's `seq`."""
     if isinstance(one := one_message(message, {}), AssistantMessage):
         raise ConfigError("a model answers a user's message or a result, found a model's message: use add_message")
     try:

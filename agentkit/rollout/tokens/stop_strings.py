@@ -54,12 +54,12 @@ def _good(text: str, format: Format, tools: Sequence[ToolSpec]) -> list[ToolCall
 
 
 def _inside(raw: str, own: str, ends: Sequence[str]) -> bool:
-    """Whether another of the strings may have ended the text: what it closes is open inside the call."""
+    """Return True if another stop string may have ended the text: the call has an open tag that it closes."""
     return any(raw.count(f"<{end[2:-1]}>") > raw.count(end) for end in ends if end != own)
 
 
 def _spoken_of(text: str, opened: str) -> bool:
-    """Whether the text, which ends with a call that is open, is a sentence with the name of its tag in it."""
+    """Return True if the open call at the text's end is a tag's name in a sentence."""
     before, value = text.removesuffix(opened), opened.partition(">")[2]
     if not value.strip():
         return True

@@ -21,8 +21,8 @@ class OfferedTools:
 
     Args:
         instances: by function name; those that the sample selects.
-        specs: what the model is shown.
-        kwargs: what the sample tells each tool, by function name.
+        specs: the tools as the model sees them.
+        kwargs: the sample's arguments of each tool, by function name.
     """
 
     __slots__ = ("_instances", "_kwargs", "_specs")

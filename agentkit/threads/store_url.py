@@ -17,7 +17,7 @@ _NO_PATH: Final = re.compile(
     r"|^[^/\\]*:[^/\\]*@"  # user and password
     r"|(?:^|\s)(?:host|hostaddr|port|dbname|user|password|passfile|service|sslmode)\s*="  # libpq's keywords
 )
-"""What is not a path, although it has no `://`. It may contain a password, which would become a file's name."""
+"""Texts that are not paths, although they have no `://`; with a password, it would become a file's name."""
 
 
 def open_store(where: Store | str | Path) -> Store:

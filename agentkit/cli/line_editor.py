@@ -21,7 +21,7 @@ from prompt_toolkit.shortcuts import CompleteStyle
 from agentkit.unicode import clean
 
 Choices = Callable[[], Mapping[str, Sequence[str]]]
-"""The slash words, each with what may follow it."""
+"""The slash words, each with the words that may follow it."""
 
 
 class _Interrupted(Exception):
@@ -33,7 +33,7 @@ class LineEditor:
 
     Args:
         prompt: what stands before a message.
-        choices: what can be completed.
+        choices: the words that can be completed.
         history: the file with earlier messages; None keeps them in memory.
     """
 
@@ -113,7 +113,7 @@ def _keys() -> KeyBindings:
 
 
 class _Words(Completer):
-    """Completes slash words, and what follows them."""
+    """Completes slash words, and the words after them."""
 
     def __init__(self, choices: Choices) -> None:
         self._choices = choices
