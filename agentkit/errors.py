@@ -124,7 +124,7 @@ class ProviderError(AgentkitError):
 
     @property
     def retryable(self) -> bool:
-        """Whether the same request may succeed later."""
+        """True if the same request may succeed later."""
         return self.kind in ("rate_limit", "overloaded", "server", "timeout", "connection")
 
 

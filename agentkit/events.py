@@ -1,4 +1,4 @@
-"""What a source yields and what a run reports: one vocabulary for native calls and for calls written as text.
+"""Events of a source and of a run: one vocabulary for native calls and for calls written as text.
 
 Events are named tuples: one is made per streamed delta, and a frozen dataclass of three fields costs twice as much to
 make (0.54 against 0.29 µs on the machine where `benchmarks/formats.py` was written). Unlike bare tuples they are
@@ -98,7 +98,7 @@ class Markup(NamedTuple):
 
 @event
 class InventedResult(NamedTuple):
-    """What the model wrote as a tool's result or as another role's turn, as it streams: no part of its reply.
+    """A delta of text that the model wrote as a tool's result or as another role's turn: no part of its reply.
 
     Only its tools and its user say such things, so it is neither displayed nor kept, and no call in it is read. It
     extends to the end of the text; a reply that is read as text ends with it.
@@ -378,7 +378,7 @@ _STREAMED: Final = frozenset((Text, Thinking, Markup, InventedResult, ArgumentDe
 
 
 def _same_value(last: Event, event: Event) -> bool:
-    """Whether two events of the same kind, if they are of a call's arguments, are of the same ones."""
+    """Return True unless two events of one kind belong to the arguments of different calls or parameters."""
     if not isinstance(event, ArgumentDelta) or not isinstance(last, ArgumentDelta):
         return True
     return event.key == last.key and event.index == last.index

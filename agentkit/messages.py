@@ -28,7 +28,7 @@ class TextPart:
     """Text that a person, a model or a tool wrote.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: the content is of another type.
     """
 
     text: str
@@ -74,7 +74,7 @@ class ImagePart:
 
     @property
     def fault(self) -> str | None:
-        """What keeps a provider from reading `data`, in words for a model; None for a URL, and if nothing was found.
+        """Return why a provider cannot read `data`, in words for a model; None for a URL, and if no fault was found.
 
         A provider refuses the whole conversation because of an image that is damaged or too large, so a tool that
         gets images from elsewhere should return a note instead. Headers and structure are read, no pixels.
@@ -116,7 +116,7 @@ _FILE: Final = "for a file write ImagePart(Path('chart.png').read_bytes())"
 
 
 def _wrong_image(data: Any, media_type: Any) -> str | None:
-    """What is wrong with the bytes of an image, and what to write instead; None if they are valid."""
+    """Return the fault of an image's bytes, and what to write instead; None if they are valid."""
     if not isinstance(data, bytes):
         hint = f"{_FILE}, for a URL ImagePart(url='https://…')"
         if isinstance(data, str) and (data.startswith("data:") or "://" in data[:20]):
@@ -137,7 +137,7 @@ def _wrong_image(data: Any, media_type: Any) -> str | None:
 
 
 def _wrong_address(url: Any) -> str | None:
-    """The same check for an image's URL."""
+    """Return the fault of an image's URL; None if it is valid."""
     if isinstance(url, str) and re.match(_ADDRESS, url):
         return None
     return (
@@ -149,7 +149,7 @@ def _wrong_address(url: Any) -> str | None:
 @explained
 @dataclass(frozen=True, slots=True)
 class ThinkingPart:
-    """What a model thought. `data` is the provider's own block (signature, encrypted item), sent back unchanged.
+    """A model's thinking. `data` is the provider's own block (signature, encrypted item), sent back unchanged.
 
     Args:
         text: the readable thinking; empty when the provider sent only an encrypted block.
@@ -212,9 +212,9 @@ class ToolCall(ByAttribute):
             _refuse_call(self.id, self.name, self.arguments)
 
     def copied(self) -> ToolCall:
-        """The same call with arguments of its own: a change in them changes no other call.
+        """Return a copy of the call with its own arguments: a change in them changes no other call.
 
-        Itself if they are nested too deeply to be copied: no tool accepts such arguments.
+        Returns the call itself if they are nested too deeply to be copied: no tool accepts such arguments.
         """
         try:
             return replace(self, arguments=deepcopy(self.arguments))
@@ -309,7 +309,7 @@ class SystemMessage(ByAttribute):
 @takes(others=renamed.MESSAGE)
 @dataclass(frozen=True, slots=True, init=False)
 class UserMessage(ByAttribute):
-    """What the user said: text and images.
+    """A message of the user: text and images.
 
     >>> UserMessage("Hello").text
     'Hello'
@@ -318,7 +318,7 @@ class UserMessage(ByAttribute):
         content: a string, a part, or several of them in order.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: the content is of another type.
     """
 
     content: UserContent
@@ -343,7 +343,7 @@ class AssistantMessage(ByAttribute):
         content: a string, a part, or several of them.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: the content is of another type.
     """
 
     content: AssistantContent

@@ -83,7 +83,7 @@ class ToolSpec:
     element: Element | None = None
 
     def declares(self, parameter: str) -> bool:
-        """Whether the tool's schema covers a parameter of this name."""
+        """Return True if the tool's schema covers a parameter of this name."""
         return parameter in self.parameters.get("properties", {}) or bool(self.parameters.get("additionalProperties"))
 
     def schema_of(self, parameter: str) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ _SHOWN = 100  # characters quoted of a wrong value
 
 
 class Bound(NamedTuple):
-    """What a value must be, as a predicate and in words.
+    """A condition that a value must meet, as a predicate and in words.
 
     Attributes:
         holds: whether a value satisfies the bound.
@@ -130,7 +130,7 @@ def each(bound: Bound, words: str) -> Bound:
 
 
 def or_none(bound: Bound, means: str = "") -> Bound:
-    """The same bound, or None; `means` says what None stands for."""
+    """Return a bound that allows None, too; `means` says what None stands for."""
     return Bound(
         lambda value: value is None or bound.holds(value),
         f"{bound.words}, or None{means and ' '}{means}",

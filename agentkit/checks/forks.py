@@ -1,8 +1,8 @@
-"""What has to be done around a fork. Knows no thread, no loop and no file: what is done is the object's.
+"""Hooks around a fork. Knows no thread, no loop and no file: the objects do the work.
 
-A child has the memory of its parent, but of its threads only the one that forked: a lock that another one held is held
-forever, and what waits for another one waits forever. So such objects are told in the child, before any of its code
-runs. To ask for the process id at the next use would be too late: then several threads may ask at the same time.
+A child has the memory of its parent, but only the thread that forked: a lock that another thread held stays locked, and
+a wait for another thread never ends. So a hook of such an object runs in the child before any other code.
+Comparing the process id at the next use would be too late: several threads may then compare at the same time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Whether the bytes of an image are a file that providers accept. Reads headers and structure; decodes no pixels.
+"""Checks that image bytes are a file that providers accept. Reads headers and structure; decodes no pixels.
 
 A provider refuses a whole request because of one image that it cannot read, and so every later request of the
-conversation. What a tool got from a stranger is therefore looked at before it becomes part of one.
+conversation. A tool's image is therefore checked before it becomes part of one.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ class Damaged(ValueError):
 
 
 def fault(data: bytes, media_type: str) -> str | None:
-    """What keeps a provider from reading these bytes, in words for a model; None if nothing was found.
+    """Return why a provider cannot read these bytes, in words for a model; None if no fault was found.
 
     >>> fault(b"<html>", "image/png"), fault(b"", "image/tiff")
     ('no PNG file', 'of a type that models do not read')
 
     Args:
         data: the file.
-        media_type: the type that it is said to be of.
+        media_type: the declared type.
     """
     if media_type not in READERS:
         return "of a type that models do not read"

@@ -32,7 +32,7 @@ def without_keys(text: str) -> str:
 
 
 def without_credentials(text: str) -> str:
-    """The same, also without the credentials in URLs.
+    """Remove API keys, and the credentials in URLs.
 
     >>> without_credentials("GET https://ada:secret@example.org/v1?api_key=abcdef&q=tea")
     'GET https://[key]@example.org/v1?api_key=[key]&q=tea'

@@ -43,9 +43,9 @@ def nearest(found: str, names: Iterable[str], others: Mapping[str, str] = _NONE)
 
 
 def did_you_mean(found: str, names: Iterable[str], others: Mapping[str, str] = _NONE) -> str:
-    """The same as the end of a message, `; did you mean 'x'?`; empty if none is close.
+    """Return the suggestion as the end of a message, `; did you mean 'x'?`; empty if none is close.
 
-    If `others` has an explanation instead of a name, that: `: pass it to the run`.
+    An explanation in `others` is returned instead: `: pass it to the run`.
     """
     known = list(names)
     near = _near(found, known, others)
@@ -72,12 +72,12 @@ def _near(found: str, known: list[str], others: Mapping[str, str]) -> str | None
 
 
 def _mistyped(found: str, name: str) -> bool:
-    """Whether one may be a typo of the other: at most one edit per three characters, but always one."""
+    """Return True if one may be a typo of the other: at most one edit per three characters, but always one."""
     return edits(found, name) <= max(1, max(len(found), len(name)) // 3)
 
 
 def _shortened(found: str, name: str) -> bool:
-    """Whether one consists only of words of the other: `file` and `read_file`."""
+    """Return True if one consists only of words of the other: `file` and `read_file`."""
     words, others = (set(_plain(one).split("_")) for one in (found, name))
     return words <= others or others <= words
 
@@ -117,7 +117,7 @@ def unknown(what: str, found: str, names: Iterable[str], others: Mapping[str, st
 
 
 def then(hint: str, sentence: str) -> str:
-    """What `did_you_mean` returned, followed by a sentence.
+    """Append a sentence to the hint of `did_you_mean`.
 
     >>> then("; did you mean 'x'?", "it takes x"), then("", "it takes x")
     ("; did you mean 'x'? It takes x", '; it takes x')
@@ -195,7 +195,7 @@ def _checked(function: Any, misuse: Callable[[tuple[Any, ...], Mapping[str, Any]
 
 
 class _Arguments:
-    """What a function takes, for `takes`, whose arguments its own are."""
+    """The parameters of a function that `takes` decorates."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class _Arguments:
         self.least = code.co_argcount - len(function.__defaults__ or ())
 
     def misuse(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> AgentkitError | None:
-        """What is wrong with the arguments of a call; None if it takes them."""
+        """Return the error for a call with these arguments; None if the function takes them."""
         if len(args) > self.most or not self.known.issuperset(kwargs):
             shown = [name for name in self.names if not self.bound or name != "self"]
             others = self.others() if callable(self.others) else self.others

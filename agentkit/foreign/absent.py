@@ -51,7 +51,7 @@ def explained(cls: C) -> C:
 
 
 def explain_with(names: Words) -> Callable[[C], C]:
-    """The same with a separate table: by name, one of our attributes or an explanation to follow a colon."""
+    """Return the decorator for a separate table: by name, one of our attributes or an explanation to follow a colon."""
     return lambda cls: _explain(cls, names)
 
 

@@ -74,7 +74,7 @@ def absent(module: ModuleType, name: str, asker: FrameType) -> Exception:
 
 
 def _imports(code: bytes, at: int) -> bool:
-    """Whether the instruction belongs to `from … import …`."""
+    """Return True if the instruction belongs to `from … import …`."""
     from opcode import opmap
 
     return code[at] == opmap["IMPORT_FROM"]

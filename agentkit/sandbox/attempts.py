@@ -26,7 +26,7 @@ ARM: Final = platform.machine() == "aarch64"
 
 
 def reached(path: str) -> str | None:
-    """What a file holds, if it can be read and holds anything."""
+    """Return the text of a file; None if it is empty or cannot be read."""
     with open(path, "rb") as file:
         return f"read {path}" if file.read(100) else None
 

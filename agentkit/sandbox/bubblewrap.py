@@ -55,10 +55,10 @@ def program() -> tuple[str, frozenset[str]]:
 
 @cache
 def kernel_settings() -> list[str]:
-    """What lies in /proc besides the processes and has anything that root may write.
+    """Return the entries of /proc, other than processes, that root can write to.
 
-    Root may do so by ownership, without capabilities, and so may what root starts in a user namespace: /proc/sys names
-    a program that the kernel runs as root outside. bubblewrap (0.8) covers only a part of it.
+    Root can by ownership, without capabilities, and so can a process that root starts in a user namespace: /proc/sys
+    names a program that the kernel runs as root outside. bubblewrap (0.8) covers only some of the entries.
     """
 
     def writable(folder: str, files: list[str]) -> bool:

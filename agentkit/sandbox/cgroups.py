@@ -94,7 +94,7 @@ def _parent(controller: str) -> Parent | None:
 
 
 def _usable(place: Path, controller: str, version: int) -> bool:
-    """Whether a group created here has the controller. Tried, because permissions and delegation say too little."""
+    """Return True if a group created here has the controller. Tested, as permissions and delegation say too little."""
     trial = place / _new_name()
     try:
         wanted = version == 2 and controller in ENABLED
@@ -149,7 +149,7 @@ class ControlGroup:
 
     @property
     def out_of_memory(self) -> bool:
-        """Whether the kernel killed a process inside for want of memory."""
+        """Return True if the kernel killed a process of the group because memory ran out."""
         return self._count("memory", "oom_kill") > 0
 
     @property

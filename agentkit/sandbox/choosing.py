@@ -121,9 +121,9 @@ MAKERS: Final[dict[str, tuple[Callable[[Setup], Confined], ...]]] = {
 
 @cache
 def found_wrong(make: Callable[[Setup], Confined]) -> str:
-    """What is wrong with a backend on this machine, in words; empty if all attempts to escape were contained.
+    """Return the backend's fault on this machine, in words; empty if all attempts to escape were contained.
 
-    Found out once per process. Runs in a thread, because the caller may be inside an event loop.
+    Tested once per process, in a thread, because the caller may be inside an event loop.
     """
     with ThreadPoolExecutor(1) as thread:
         try:

@@ -1,4 +1,4 @@
-"""What the backends share: a folder, an environment, one way to run. A backend only says how a command is started."""
+"""The base of the backends: a folder, an environment, one way to run. A backend defines how a command is started."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Confined(EnteredAsync):
 
     @property
     def readable(self) -> list[Path]:
-        """What commands may read besides their folder: the system, this Python, what the caller listed."""
+        """Return the paths that commands may read besides their folder: the system, this Python, the caller's list."""
         paths = dict.fromkeys([*map(Path, (*SYSTEM, *SETTINGS, *this_python())), *self._setup.read])
         return [path for path in paths if path.exists()]
 

@@ -45,13 +45,13 @@ class Gathered:
             self._dropped += excess
 
     def has(self, mark: bytes) -> bool:
-        """Whether the mark is in what is kept. A mark across the cut is not found: the bytes between are gone."""
+        """Return True if the kept bytes contain the mark. A mark across the cut is not found."""
         if not self._dropped and len(self._tail) <= self._tail_most:
             return mark in self._head + self._tail
         return mark in self._tail or mark in self._head
 
     def take(self, *, more: bool = False) -> StreamOutput:
-        """What was kept since the last time; starts anew. With `more` to come, its last character may be unfinished."""
+        """Return and clear the bytes kept since the last call. With `more`, the last character may be incomplete."""
         self._shorten()
         kept = StreamOutput(bytes(self._head), self._dropped, bytes(self._tail), self._started, more)
         output = kept.whole_characters()

@@ -51,7 +51,7 @@ class Unconfined(Confined):
         return launch(self._plan(order))
 
     def _plan(self, order: Order) -> dict[str, Any]:
-        """What the launcher is told."""
+        """Return the launcher's instructions."""
         return {
             "do": "main",
             "command": order.command,

@@ -1,4 +1,4 @@
-"""What a running command writes: its two output pipes, read as it writes. Knows no process."""
+"""The two output pipes of a running command, read as it writes. Knows no process."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Outputs:
             closing.cancel()
 
     def take(self, *, more: bool) -> tuple[StreamOutput, StreamOutput]:
-        """What both have brought since the last time; whether there may be `more`."""
+        """Return the output of both pipes since the last call; `more` says if there may be more to come."""
         return self._out.gathered.take(more=more), self._err.gathered.take(more=more)
 
 

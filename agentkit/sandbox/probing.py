@@ -1,4 +1,4 @@
-"""Whether a sandbox holds: attempts to escape, run inside and verified from outside. No harm is done if it does not."""
+"""A test of a sandbox: attempts to escape, run inside and verified from outside. They do no harm if they succeed."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class Scene:
         self._opened.close()
 
     def seen(self) -> dict[str, str | None]:
-        """What happened outside, by attempt."""
+        """Return the effects outside the sandbox, by attempt."""
         status = self._outside.stat()
         names = ("tcp", "unix_path", "unix_abstract")
         return {
@@ -165,7 +165,7 @@ class Scene:
         }
 
     def _signalled(self) -> bool:
-        """Whether the bystander got the harmless signal."""
+        """Return True if the bystander received the harmless signal."""
         assert self._victim.stdout is not None
         os.set_blocking(self._victim.stdout.fileno(), False)
         return bool(self._victim.stdout.read())
@@ -183,7 +183,7 @@ def listening(family: int, kind: int, address: Any) -> Iterator[socket.socket]:
 
 
 def arrived(listener: socket.socket) -> bool:
-    """Whether anything came."""
+    """Return True if a connection or a datagram arrived."""
     with suppress(BlockingIOError):
         if listener.type == socket.SOCK_DGRAM:
             return bool(listener.recv(100))

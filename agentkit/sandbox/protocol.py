@@ -1,4 +1,4 @@
-"""What every sandbox offers, and what its callers rely on."""
+"""The protocol of every sandbox, and the promises that callers rely on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Running(Protocol):
 
     @property
     def running(self) -> bool:
-        """Whether the command has not ended."""
+        """True until the command ends."""
 
     async def write(self, data: bytes) -> None:
         """Write to its stdin; returns when all is written.
@@ -31,14 +31,14 @@ class Running(Protocol):
         """Tell the command that no more input follows."""
 
     async def read(self, *, until: bytes | None = None, timeout: float | None = None) -> SandboxProgress:
-        """What it has written since the previous read; waits until there is something.
+        """Return the output since the previous read; wait until there is some.
 
         At most `limits.output` bytes of each stream are kept between two reads.
 
         Args:
             until: wait until stdout contains these bytes; by default any output suffices. They count as found only in
-                what was written since the previous read.
-            timeout: seconds after which whatever there is, perhaps nothing, is returned. None: until something arrives
+                the output since the previous read.
+            timeout: seconds after which the output so far, perhaps none, is returned. None: until some output arrives
                 or the command ends.
         """
 

@@ -1,4 +1,4 @@
-"""What a sandboxed process may use, and how it ended. Values; knows no process."""
+"""Limits, output and outcome of a sandboxed command. Values; knows no process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BOUNDS: Final[Bounds] = {
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """What one command in a sandbox may use. There is always a limit: None is refused.
+    """The limits of one command in a sandbox. There is always a limit: None is refused.
 
     Args:
         cpu: seconds of processor time per process, rounded up to whole seconds by the system.
@@ -55,14 +55,14 @@ class SandboxLimits:
 
 @dataclass(frozen=True, slots=True)
 class StreamOutput:
-    """What was kept of the bytes of one stream: all of them, or the first and the last.
+    """The bytes kept of one stream: all of them, or the first and the last.
 
     Args:
         head: the first bytes.
         left_out: how many bytes after the head were dropped.
         tail: the last bytes.
         started: the bytes of a character with which the previous read ended; it belongs to this text.
-        more: whether more may follow, so that a character with which the bytes end may be unfinished.
+        more: whether more may follow, so that the last character may be incomplete.
     """
 
     head: bytes = b""
@@ -91,7 +91,7 @@ class StreamOutput:
 
     @property
     def mark(self) -> str:
-        """What stands for the bytes that were dropped."""
+        """The text in place of the bytes that were dropped."""
         return f"\n[… {self.left_out:,} bytes left out …]\n"
 
     @property
@@ -105,7 +105,7 @@ class StreamOutput:
         return (head, self.tail) if self.left_out else (head + self.tail,)
 
     def whole_characters(self) -> StreamOutput:
-        """The same without what a cut has left of the characters around it."""
+        """Return a copy without the incomplete characters at the cut."""
         if not self.left_out:
             return self
         head = self.head[: max(0, len(self.head) - len(unfinished(self.started + self.head)))]
@@ -157,18 +157,18 @@ class SandboxOutcome:
 
     @property
     def ok(self) -> bool:
-        """Whether the command returned 0."""
+        """True if the command returned 0."""
         return self.exit_code == 0
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxProgress:
-    """What a running command has written since the previous read.
+    """The output of a running command since the previous read.
 
     Args:
         stdout: new bytes of stdout.
         stderr: new bytes of stderr.
-        ended: whether the command has ended and everything it wrote has been read.
+        ended: whether the command has ended and all its output has been read.
     """
 
     stdout: StreamOutput

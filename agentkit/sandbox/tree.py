@@ -112,7 +112,7 @@ class ProcessTree(EnteredAsync):
 
     @property
     def running(self) -> bool:
-        """Whether the command has not ended."""
+        """True until the command ends."""
         return not self._gone.is_set()
 
     async def write(self, data: bytes) -> None:
@@ -154,12 +154,12 @@ class ProcessTree(EnteredAsync):
             stdin.close()
 
     async def read(self, *, until: bytes | None = None, timeout: float | None = None) -> SandboxProgress:
-        """What it has written since the previous read; waits until there is something.
+        """Return the output since the previous read; wait until there is some.
 
         Args:
             until: wait until stdout contains these bytes; by default any output suffices. They count as found only in
-                what was written since the previous read.
-            timeout: seconds after which whatever there is, perhaps nothing, is returned. None: until something arrives
+                the output since the previous read.
+            timeout: seconds after which the output so far, perhaps none, is returned. None: until some output arrives
                 or the command ends.
         """
         with suppress(TimeoutError):  # the caller asked for what has arrived by then

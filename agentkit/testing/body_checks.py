@@ -1,4 +1,4 @@
-"""What a store must keep, and how it must behave under concurrency. A check's name says what it checks."""
+"""Checks of the bodies that a store keeps, and of concurrency. A check's name says what it checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a store must do with leases. No check sleeps: a lease of 0 seconds has expired.
+"""Checks of a store's leases. No check sleeps: a lease of 0 seconds has expired.
 
 A check's name says what it checks.
 """

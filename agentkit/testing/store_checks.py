@@ -1,4 +1,4 @@
-"""What every thread store must do, as checks that its author runs.
+"""The checks that every thread store must pass, for its author to run.
 
     import asyncio, pytest
     from agentkit.testing import STORE_CHECKS

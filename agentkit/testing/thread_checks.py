@@ -1,4 +1,4 @@
-"""What a store must do with threads, entries and calls. A check's name says what it checks."""
+"""Checks of a store's threads, entries and calls. A check's name says what it checks."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What a tool accepts.
+    """The arguments that a tool accepts.
 
     Args:
         schema: JSON Schema 2020-12 of the arguments object, as the model sees it.
@@ -195,7 +195,7 @@ def offer(signature: Signature, declared: OpenAPISchema) -> Offer:
 
 
 def arguments_of_schema(schema: Mapping[str, Any], checked: Mapping[str, Any], where: str) -> Arguments:
-    """What a tool accepts that has a schema but no signature.
+    """Return the arguments of a tool that has a schema but no signature.
 
     Args:
         schema: JSON Schema of the arguments object, as the model sees it.
@@ -203,7 +203,7 @@ def arguments_of_schema(schema: Mapping[str, Any], checked: Mapping[str, Any], w
         where: for messages.
 
     Raises:
-        SchemaError: the schema is invalid, or refers to something outside itself.
+        SchemaError: the schema is invalid, or refers to another document.
     """
     from pydantic_core import from_json, to_json
 

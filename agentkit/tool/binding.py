@@ -75,7 +75,7 @@ class BoundTool:
 
     @property
     def description(self) -> str:
-        """What it does, for the model."""
+        """The tool's description for the model."""
         return self.spec.description
 
     @property
@@ -109,7 +109,7 @@ class BoundTool:
 
     @property
     def digest(self) -> str:
-        """What the approval of a call is bound to, besides its name and its arguments: see `agentkit.tool.identity`."""
+        """The digest that a call's approval is bound to, besides name and arguments: see `agentkit.tool.identity`."""
         return digest_of(self.spec, self.method)
 
     @property
@@ -121,7 +121,7 @@ class BoundTool:
         )
 
     def renamed(self, name: str) -> BoundTool:
-        """The same tool under another name; only for a tool without a tag.
+        """Return the tool under another name; only for a tool without a tag.
 
         Raises:
             SchemaError: providers would refuse the name.
@@ -157,7 +157,7 @@ class BoundTool:
 
     @property
     def takes_context(self) -> bool:
-        """Whether a call needs a `ToolContext`; most methods have no parameter for it."""
+        """True if the method has a parameter for the `ToolContext`."""
         return bool(self.context)
 
     def invoke(self, kwargs: Mapping[str, Any], context: ToolContext | None) -> Any:
@@ -173,7 +173,7 @@ class BoundTool:
 
 
 def looks_like_tool(tool: Any) -> bool:
-    """Whether this is a class or an instance with methods, rather than a function."""
+    """Return True for a class or an instance with methods, False for a function."""
     return isinstance(tool, type) or not (callable(tool) and (hasattr(tool, "__name__") or not declared(type(tool))))
 
 
@@ -407,7 +407,7 @@ def _only(kind: type[Any], schemas: Schemas, where: str) -> Any:
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Whether the function itself is async: a sync wrapper around an async function may run it on its own."""
+    """Return True if the function itself is async: a sync wrapper around an async function may run it on its own."""
     call = getattr(function, "__call__", None)  # noqa: B004 (of a callable object; it may be async)
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 

@@ -41,14 +41,14 @@ _AROUND: Final = ("default", "definitions", "nullable")
 
 
 class _Constraint(NamedTuple):
-    """What was put after a type: its options as written, the type, and the function that applies it to a value."""
+    """A constraint after a type: its options as written, the type, and the function that applies it to a value."""
 
     options: Mapping[str, Any]
     at: Core
     apply: Callable[[Any], Any]
 
     def applies(self, value: Any) -> bool:
-        """Whether it can be applied to a value, or to the instances of a class."""
+        """Return True if the constraint can be applied to a value, or to the instances of a class."""
         if isinstance(value, type):
             methods = map(_METHODS.__getitem__, self.options)
             return all(getattr(value, name, None) is not getattr(object, name, None) for name in methods)
@@ -91,7 +91,7 @@ def _constraint(node: Core) -> _Constraint | None:
 
 
 def _as_text(value: Any) -> None:
-    """What a pattern does with a value that is not a string.
+    """Refuse a value that a pattern cannot match.
 
     Raises:
         TypeError: it is not a string.

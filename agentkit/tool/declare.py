@@ -80,7 +80,7 @@ class ToolSchema:
 
     @property
     def xml_schema(self) -> XMLSchema | None:
-        """Itself if it comes from `@xml_schema`, else None."""
+        """The schema itself if it comes from `@xml_schema`, else None."""
         return self if isinstance(self, XMLSchema) else None
 
     def __getitem__(self, key: str) -> Any:
@@ -96,7 +96,7 @@ class ToolSchema:
 @explained
 @dataclass(frozen=True, slots=True, repr=False)
 class OpenAPISchema(ToolSchema):
-    """What `@openapi_schema` declares; whatever is omitted comes from the signature and the docstring.
+    """The declaration of `@openapi_schema`; all that it omits comes from the signature and the docstring.
 
     Args:
         description: what the tool does, for the model.
@@ -142,7 +142,7 @@ class XMLMapping:
 @explained
 @dataclass(frozen=True, slots=True, repr=False)
 class XMLSchema(ToolSchema):
-    """What `@xml_schema` declares.
+    """The declaration of `@xml_schema`.
 
     Args:
         tag_name: None derives it from the function's name, in kebab-case.
@@ -378,7 +378,7 @@ def _mapping(entry: Any) -> XMLMapping:
 
 
 def _suggestion(entry: Any, known: tuple[str, ...]) -> str:
-    """What to write instead of an invalid entry."""
+    """Return the advice for an invalid entry."""
     if isinstance(entry, Mapping):
         wrong = next((key for key in entry if key not in known), None)
         return "" if wrong is None else did_you_mean(str(wrong), known, renamed.XML_MAPPING)
@@ -387,7 +387,7 @@ def _suggestion(entry: Any, known: tuple[str, ...]) -> str:
 
 
 def _decorates(target: Any) -> bool:
-    """Whether a decorator was written without parentheses, so that its argument is what it decorates."""
+    """Return True if the argument is the decorated method, since the decorator has no parentheses."""
     return isinstance(target, (staticmethod, classmethod)) or callable(target)
 
 

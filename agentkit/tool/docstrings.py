@@ -1,4 +1,4 @@
-"""What a docstring tells a model: a description, and one per parameter. Google, NumPy, Sphinx and Epydoc style.
+"""Descriptions from docstrings: the tool's, and one per parameter. Google, NumPy, Sphinx and Epydoc style.
 
 Knows no signature: `agentkit.tool.signature` checks that the documented parameters exist.
 """

@@ -150,7 +150,7 @@ def _path(mapping: XMLMapping, kind: str, where: str) -> tuple[str, ...]:
 
 
 def _no_path(path: str, name: str) -> str | None:
-    """What to write instead of XPath; None if the path may consist of names."""
+    """Return the advice for a path written as XPath; None if the path may consist of names."""
     if path.startswith("@"):
         return f"write {{'param_name': {name!r}, 'node_type': 'attribute', 'path': {path[1:]!r}}}"
     if path in ("text()", "./text()"):

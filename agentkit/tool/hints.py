@@ -52,7 +52,7 @@ class ArgumentType(NamedTuple):
 
 
 def argument_type(signature: Signature) -> ArgumentType:
-    """What a signature's arguments are.
+    """Return the type of a signature's arguments.
 
     Raises:
         SchemaError: a hint that has no JSON Schema.
@@ -82,7 +82,7 @@ def value_type(hint: Any) -> ArgumentType:
 
 
 def _instead_of_type(hint: Any, write: str) -> str | None:
-    """What to write instead of a value where a type is expected; None if the value may be a type.
+    """Return the advice for a value passed as a type; None if the value may be a type.
 
     Args:
         hint: the value.
@@ -310,7 +310,7 @@ def _refuse_unreadable(core: Core) -> None:
 
 
 def _not_a_name(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
-    """What a name would have to be instead of a string; empty if some string is valid."""
+    """Return the kind of value that a name must be instead of a string; empty if some string is valid."""
     kind = schema["type"]
     match kind:
         case "definition-ref":

@@ -38,10 +38,10 @@ def narrowed(adapter: TypeAdapter[Any]) -> SchemaValidator:
 
 
 def leniently(adapter: TypeAdapter[Any]) -> Callable[[bytes], Any]:
-    """What validates JSON text in lenient mode, where a number in a string is read as a format reads a value's text.
+    """Return a lenient validator of JSON text, which reads a number in a string as a format reads a value's text.
 
-    Pydantic itself takes `0644` for 644, and `1.0` with any number of digits for an integer. The validator is built
-    when it is first needed: most calls are valid in strict mode.
+    Pydantic itself reads `0644` as 644, and `1.0` with any number of digits as an integer. The validator is built
+    at its first use: most calls are valid in strict mode.
     """
 
     @cache

@@ -126,12 +126,12 @@ def _opened(value: Any, within: tuple[int, ...]) -> Any:
 
 
 def _has(value: Any, name: str) -> bool:
-    """Whether an object has an attribute, unless it answers to any name whatever."""
+    """Return True if an object has an attribute, unless it claims to have any attribute whatever."""
     return hasattr(value, name) and not hasattr(value, "no_object_has_this_attribute")
 
 
 def _endless(value: Any) -> bool:
-    """Whether the items of a value are of its own kind, and theirs again without end, as those of a text are."""
+    """Return True if the items of a value have its own type, and so have theirs, without end, as those of a text."""
     if isinstance(value, (list, tuple)):
         return False
     item = value
@@ -156,7 +156,7 @@ def _described(value: Any, within: tuple[int, ...]) -> Any:
 
 
 def is_pending(value: Any) -> bool:
-    """Whether this must still be awaited or iterated, so that a model could not read it."""
+    """Return True for a value that must still be awaited or iterated before a model can read it."""
     return isinstance(value, Iterator | AsyncIterator | Awaitable)
 
 
@@ -180,7 +180,7 @@ def pending_parts(value: Any, at: str = "", within: tuple[int, ...] = ()) -> Gen
 
 
 def shows_nothing(value: Any) -> str:
-    """What a model reads for an object without a readable value.
+    """Return the text for an object without a readable value.
 
     >>> shows_nothing(object())
     '(an object of class object, without a readable value)'

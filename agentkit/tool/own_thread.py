@@ -91,7 +91,7 @@ def thread_of(owner: object) -> OwnThread:
 
 @lru_cache(maxsize=512)
 def has_own_thread(kind: Any) -> bool:
-    """Whether a method of a class is declared with `one_thread=True`."""
+    """Return True if a method of the class is declared with `one_thread=True`."""
     return any(getattr(one, "keywords", {}).get("one_thread") is True for of in declared(kind).values() for one in of)
 
 
@@ -131,7 +131,7 @@ def _ended(key: int) -> None:
 
 
 def hint(error: BaseException, owner: object) -> str:
-    """What to write if an exception says that something was used in the wrong thread; else empty.
+    """Return the advice if the exception reports a use in the wrong thread; else an empty string.
 
     >>> hint(ValueError("no"), None)
     ''

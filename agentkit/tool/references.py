@@ -15,7 +15,7 @@ _FILE: Final = re.compile(r"[/\\]|\.py\Z")
 
 
 def _meant(reference: str) -> str:
-    """What was most likely meant, as the end of a message."""
+    """Return the most likely reference as the end of a message."""
     place, mark, name = reference.partition(":")
     if not (_FILE.search(place) or place.startswith(".")):
         module, dot, name = reference.rpartition(".")

@@ -174,7 +174,7 @@ class ToolRegistry:
         return [FLAVOURS[flavour](spec) for spec in (self.offered(None) if names is None else self.specs(names))]
 
     def strict_report(self) -> dict[str, tuple[str, ...]]:
-        """What OpenAI's strict mode cannot express, by tool name; only for tools that lose something."""
+        """Return the losses in OpenAI's strict mode, by tool name; only of tools that lose anything."""
         from agentkit.schemas.flavours import openai_strict
 
         reports = {name: openai_strict(bound.spec)[1] for name, bound in self._by_name.items()}
@@ -236,7 +236,7 @@ def _bound(tool: Any) -> tuple[BoundTool, ...]:
 
 
 def _loaded(reference: str) -> Any:
-    """What a reference names; any other string gets an error that suggests what was meant."""
+    """Import the object that a reference names; the error for any other string suggests a reference."""
     if any(map(str.isspace, reference)):
         raise ConfigError(
             f"{reference!r:.100} is not a tool: pass the function itself, tools=[add], or 'module:function'; "

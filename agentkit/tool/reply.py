@@ -141,11 +141,11 @@ class Output:
         raise InvalidOutput([str(problem) for problem in nearest.problems])
 
     def meant(self, text: str, *, whole: bool) -> bool:
-        """Whether a reply is meant as the output: JSON in it matches, if need be only the schema and no validator.
+        """Return True if a reply is an attempt at the output: JSON in it matches at least the schema.
 
         Args:
             text: the reply.
-            whole: whether it must be nothing but that JSON, maybe repeated, with or without a code fence.
+            whole: whether it must be only that JSON, maybe repeated, with or without a code fence.
         """
         text = text.strip().removeprefix("\ufeff").lstrip()
         try:
@@ -157,7 +157,7 @@ class Output:
         return any(not self._validated(value).problems or self._has_form(value) for value in found)
 
     def _has_form(self, value: Any) -> bool:
-        """Whether a value matches the schema, as a model writes it that can write nothing else."""
+        """Return True if a value matches the schema as constrained decoding writes it."""
         checker = checker_of(self._arguments.schema)
         try:
             return checker.is_valid({VALUE: value}) or (self._wrapped and checker.is_valid(value))
@@ -278,7 +278,7 @@ def _places(text: str, *, lists: bool) -> Iterator[_Found]:
 
 @cache
 def _opening(lists: bool) -> re.Pattern[str]:
-    """What may begin a value, or an aside: thinking, a made-up result, another's turn, a comment."""
+    """Return the pattern of the start of a value or an aside: thinking, an invented result or turn, a comment."""
     values = f"{_FENCE}|{_OBJECT}|{_LIST}" if lists else f"{_FENCE}|{_OBJECT}"
     return re.compile(rf"(?P<aside>{_asides().opens.whole.pattern})|{values}", re.IGNORECASE)
 
@@ -312,7 +312,7 @@ def _fence_at(text: str, start: int) -> _Found | None:
 
 
 def _nothing_beside(text: str, *, lists: bool) -> bool:
-    """Whether a reply that is no JSON says nothing other than its JSON values; a token before them may mark a call."""
+    """Return True if a reply consists of JSON values alone; a token before them may mark a call."""
     beside, at = [""], 0
     for place in _places(text, lists=lists):
         beside[-1] += text[at : place.start]

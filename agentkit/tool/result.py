@@ -1,4 +1,4 @@
-"""What a tool returns and what it can receive: `ToolResult`, `ToolContext`, and the optional base class `Tool`.
+"""A tool's return value, its context and the optional base class: `ToolResult`, `ToolContext` and `Tool`.
 
 Knows messages and errors; knows no registry, no model and no format. A tool need not inherit from anything here: any
 class with a decorated method is one.
@@ -112,23 +112,23 @@ class ToolResult(ByAttribute):
         _put_reward(self, reward)
 
     def __await__(self) -> Generator[Any, None, ToolResult]:
-        """Itself, so that code can await what a method returned without knowing whether the method is `async`."""
+        """Return the result, so that code can await a method's result without knowing whether the method is `async`."""
         yield from ()
         return self
 
     @property
     def ok(self) -> bool:
-        """Whether the call succeeded."""
+        """True if the call succeeded."""
         return self.error is None
 
     @property
     def success(self) -> bool:
-        """The same as `ok`."""
+        """True if the call succeeded, as `ok`."""
         return self.ok
 
     @property
     def parts(self) -> ResultContent:
-        """What the model reads: the error, if any, the output as text (`agentkit.tool.output`), then `content`.
+        """The content for the model: the error, if any, the output as text (`agentkit.tool.output`), then `content`.
 
         A result with neither output nor content reads `ok`, since providers refuse an empty one.
         """
@@ -241,7 +241,7 @@ def _part(value: Any) -> TextPart | ImagePart:
 
 
 def _is_picture(value: Any) -> bool:
-    """Whether it is an image of PIL, which is not imported to see."""
+    """Return True for an image of PIL, without importing PIL."""
     kind: Any = type(value)
     return _of_pil(kind)
 
@@ -308,7 +308,7 @@ def _no_state() -> Any:
 @explained
 @dataclass(frozen=True)  # no slots: with them, `ToolContext[Shop](…)` fails up to Python 3.12.1
 class ToolContext(ByAttribute, Generic[StateT]):
-    """What a method can learn about its call, by annotating a parameter.
+    """The context of a call, for a method that annotates a parameter with it.
 
     `def read(self, path: str, context: ToolContext)`: the parameter is filled in for each call and is not in the
     schema, so the model never sees it. `context: ToolContext[Shop]` tells the type checker the type of `context.state`.

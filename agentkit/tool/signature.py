@@ -42,7 +42,7 @@ class Parameter:
 
     @property
     def required(self) -> bool:
-        """Whether a call without it fails."""
+        """True if a call must pass it."""
         return self.default is NOTHING
 
 

@@ -1,4 +1,4 @@
-"""What a tool raises that cannot continue until a person has decided on calls inside it."""
+"""The exception of a tool that cannot continue until a person has decided on calls inside it."""
 
 from __future__ import annotations
 

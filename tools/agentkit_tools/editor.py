@@ -159,7 +159,7 @@ def _range(view_range: Sequence[int] | None, lines: int, path: str) -> tuple[int
 
 
 def _notes(file: Opened, lines: int, first: int, wanted: Sequence[str], shown: Sequence[str]) -> list[str]:
-    """What is missing from a view, and how to see it."""
+    """Return notes on the lines missing from a view, and how to see them."""
     notes = [] if lines else ["the file is empty"]
     last = first + len(shown) - 1
     if len(shown) < len(wanted):
@@ -196,7 +196,7 @@ def inserted(content: bytes, line: int, text: bytes, path: str) -> Edit:
 
 
 def _told(path: str, done: Edit, height: int) -> str:
-    """What was changed, with the lines around it as they are now."""
+    """Describe a change, with the lines around it as they are now."""
     line = done.lines[0]
     first = max(1, line - AROUND)
     lines = lines_of(done.content)[first - 1 : line + height - 1 + AROUND]

@@ -160,7 +160,7 @@ class Runs:
 
 
 def told(ran: Ran, timeout: float, keep_state: bool, before: str = "") -> ToolResult:
-    """What the model reads of it, and for the application the details as metadata.
+    """Return the outcome as text for the model, with the details as metadata for the application.
 
     The result is an error only if the code did not come to its end; an exception is an answer.
     """

@@ -127,7 +127,7 @@ class CodeServer:
                 self.running -= 1
 
     def state(self) -> dict[str, Any]:
-        """What `GET /` answers."""
+        """Return the answer to `GET /`."""
         return {
             "message": "Python code server: POST /execute {code, timeout}",
             "sandbox": self.sandbox,
@@ -138,7 +138,7 @@ class CodeServer:
 
 
 def answer(ran: Ran, timeout: float) -> dict[str, Any]:
-    """What `POST /execute` answers. What was printed is in `output`, whatever happened then."""
+    """Return the answer to `POST /execute`. The printed text is in `output`, whatever happened then."""
     output = ran.stdout
     if ran.value is not None:
         output += f"{'' if not output or output.endswith(chr(10)) else chr(10)}{ran.value}\n"
@@ -250,7 +250,7 @@ async def bounded(request: Request) -> bytes | None:
 
 
 async def unless_left(request: Request, work: Coroutine[Any, Any, Ran]) -> Ran | None:
-    """What the work returns, or None: it is cancelled when the client that waits for it leaves."""
+    """Return the result of the work; None if the client has left, which cancels the work."""
 
     async def left() -> None:
         while (await request.receive())["type"] != "http.disconnect":

@@ -14,7 +14,7 @@ NO_BETTER: Final = -0.05
 
 
 class Judge(Tool):
-    r"""What both tools do: keep the answer, say whether it is right, and reward an improvement.
+    r"""The base of both tools: keeps the answer, says if it is right, and rewards an improvement.
 
     Args:
         ground_truth: the right answer, as the dataset has it.

@@ -213,7 +213,7 @@ class Commands:
         return await self.look(name, FIRST_LOOK, False)
 
     async def look(self, name: str, wait: float, kill: bool) -> ToolResult:
-        """What a command wrote since the last look, and its state; wait so long for something new."""
+        """Return a command's output since the last look, and its state; wait at most so long for new output."""
         session = self.sessions.get(name)
         if session is None:
             there = ", ".join(sorted(self.sessions)) or "none"

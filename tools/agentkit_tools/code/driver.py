@@ -163,7 +163,7 @@ class Child:
 
     @property
     def said(self) -> bool:
-        """Whether a line is complete, be it the report or not."""
+        """Return True if a line is complete, whether it is the report or not."""
         return b"\n" in self.reported
 
     def reports(self) -> tuple[str | None, bool]:
@@ -324,7 +324,7 @@ class Watch:
                     child.kill(signal.SIGKILL)  # the rest of its process group
 
     def clean(self) -> bool:
-        """Whether the files are as they were; then the folders get their times back, since the code could set them."""
+        """Return True if the files are unchanged; then restore the folders' times, since the code could set them."""
         if entries(self.places, len(self.found)) != self.found:
             return False
         try:
@@ -336,7 +336,7 @@ class Watch:
         return True
 
     def settled(self) -> bool:
-        """Whether all processes are gone; those that were just killed get a moment."""
+        """Return True if all processes have ended; those just killed get a moment."""
         deadline = time.monotonic() + SETTLING
         try:
             while True:
@@ -354,14 +354,14 @@ PLACES = (".", os.environ.get("TMPDIR", "/tmp"), "/dev/shm", "/dev/pts")
 
 
 def entries(places: list[str], most: int | None = None) -> dict[str, tuple[Any, ...] | None]:
-    """What lies in these folders at any depth, they themselves included, each with what tells that it was changed.
+    """Return the entries of these folders at any depth, the folders included, each with a mark of its last change.
 
-    Of a file that is the time of its last change, which no code can set. A folder's times are left out: a file that was
+    The mark of a file is its ctime, which no code can set. A folder's times are left out: a file that was
     made and removed changes them, too.
 
     Args:
         places: the folders.
-        most: how many there may be; one more suffices to see that it is not the same.
+        most: the highest number of entries; one more suffices to see a difference.
     """
     found: dict[str, tuple[Any, ...] | None] = {}
     waiting = list(places)
@@ -379,7 +379,7 @@ def entries(places: list[str], most: int | None = None) -> dict[str, tuple[Any, 
 
 
 def own() -> tuple[object, ...]:
-    """What others could have set of this process: its limits, and how it is scheduled."""
+    """Return the settings of this process that another one could have changed: its limits and its scheduling."""
     limits = [resource.getrlimit(getattr(resource, name)) for name in dir(resource) if name.startswith("RLIMIT_")]
     if sys.platform != "linux":
         return *limits, os.getpriority(os.PRIO_PROCESS, 0)

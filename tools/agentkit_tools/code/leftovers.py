@@ -1,8 +1,8 @@
-"""What commands leave in a folder in which others work: git repositories that would run something there.
+"""Git repositories that commands leave in a folder and that would run a program for others who work there.
 
-The parts that do are set aside, under another name: settings that can name a program, hooks, and a link to the settings
-of another folder. A repository with plain settings stays as it is, and so does each that was there before, until its
-settings or hooks are changed. Links are not followed.
+Their dangerous parts are renamed: settings that can name a program, hooks, and a link to the settings of another
+folder. A repository with plain settings stays as it is, and so does one that was there before, until its settings or
+hooks are changed. Links are not followed.
 """
 
 from __future__ import annotations
@@ -139,13 +139,13 @@ def there(folder: int, name: str) -> os.stat_result | None:
 
 
 def place(folder: int) -> tuple[int, int]:
-    """What an open folder is, wherever it is moved."""
+    """Return the identity of an open folder, wherever it is moved."""
     status = os.fstat(folder)
     return status.st_dev, status.st_ino
 
 
 def parts(folder: int) -> dict[str, list[tuple[int, ...]]]:
-    """What tells whether a repository's settings or hooks were changed."""
+    """Return the state of a repository's settings and hooks, to see if they were changed."""
     names = {name: [name] for name in PARTS} | {"hooks": [f"hooks/{name}" for name in hooks(folder)]}
     return {
         part: [identity(status) for name in listed if (status := there(folder, name))] for part, listed in names.items()
@@ -164,7 +164,7 @@ def hooks(folder: int) -> list[str]:
 
 
 def runs(folder: int, name: str) -> bool:
-    """Whether git may run something because of this part."""
+    """Return True if git may run a program because of this part."""
     status = there(folder, name)
     if status is None:
         return False

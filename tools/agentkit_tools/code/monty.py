@@ -99,7 +99,7 @@ class MontyRuns:
         return Ran(wall=round(monotonic() - started, 4), **found)
 
     def _failed(self, error: MontyError, seconds: float) -> dict[str, Any]:
-        """What an exception of the code, or the end of the interpreter, says."""
+        """Return the report of an exception of the code, or of the interpreter's end."""
         if not isinstance(error, (self.made.MontyRuntimeError, self.made.MontySyntaxError)):
             late = seconds > self.limits["max_feed_duration_secs"]  # within one operation, which cannot be interrupted
             return {"lost": readable(str(error)), "alive": False, "timed_out": late}

@@ -142,9 +142,9 @@ def shortened(text: str) -> str:
 
 
 def pictures(value: Any) -> tuple[list[tuple[str, str]], int]:
-    """What there is to see, as MIME type and base64, and how many pictures were left out.
+    """Return the pictures, each as MIME type and base64, and how many were left out.
 
-    These are the value, if it is an image, and the figures of matplotlib that are still open; they are closed.
+    The pictures are the value, if it is an image, and the open figures of matplotlib, which are closed.
     """
     found = [one] if (one := picture(value)) else []
     if pyplot := sys.modules.get("matplotlib.pyplot"):

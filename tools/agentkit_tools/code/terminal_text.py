@@ -1,6 +1,6 @@
-r"""What a program wrote for a terminal, as text for reading: without control sequences. Pure.
+r"""A program's terminal output as text for reading, without control sequences. Pure.
 
-A program's output reaches a model and then perhaps a person's terminal. There it must not move the cursor, set a title,
+The output reaches a model and then perhaps a person's terminal. There it must not move the cursor, set a title,
 write to the clipboard (OSC 52) or make a link that shows one address and opens another (OSC 8).
 """
 
@@ -64,7 +64,7 @@ class Reading:
 
 
 def _unfinished(text: str) -> str:
-    """What is to be known of a control sequence that goes on after the text: how it begins, and its last character."""
+    """Return the start and the last character of a control sequence that continues after the text."""
     if not any(opener in text for opener in _OPENERS):
         return ""
     text = text[max(0, text.rfind("\x1b")) :]  # which ends any other
@@ -75,7 +75,7 @@ def _unfinished(text: str) -> str:
 
 
 def decoded(output: StreamOutput, reading: Reading | None = None) -> str:
-    r"""What was kept of a stream, for reading; a cut is marked on a line of its own.
+    r"""Return the kept output of a stream as text; a cut is marked on a line of its own.
 
     >>> decoded(StreamOutput(b"one\ntw", 3_000, b"nd\xff"))
     'one\ntw\n[… 3,000 bytes left out …]\nnd�'

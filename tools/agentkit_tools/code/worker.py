@@ -31,17 +31,17 @@ ANSWER: Final = 64 << 20  # bytes of an answer that may be unread at any time: t
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What came of a piece of code.
+    """The outcome of a piece of code.
 
     Args:
-        stdout: what it printed, without control sequences; a cut is marked inside.
-        stderr: the same for the error stream.
+        stdout: its output, without control sequences; a cut is marked inside.
+        stderr: its error stream, likewise.
         value: the `repr` of the last expression; None if there is none, or it is None.
         error: the traceback, if it raised.
         error_type: the exception's type.
         images: the pictures that it drew.
         images_left_out: how many more there were.
-        exit_code: of the process, or what was passed to `sys.exit`; None if it did not end or a signal ended it.
+        exit_code: of the process, or the argument of `sys.exit`; None if it did not end or a signal ended it.
         signal: the number of the signal that ended it.
         timed_out: whether it was stopped at the deadline.
         alive: whether its variables can be used by more code.
@@ -71,7 +71,7 @@ class Ran:
 
     @property
     def ok(self) -> bool:
-        """Whether the code ran to its end, without an exception and with exit status 0."""
+        """True if the code ran to its end, without an exception and with exit status 0."""
         return not (self.error or self.timed_out or self.lost or self.exit_code or self.signal)
 
 
@@ -229,7 +229,7 @@ class Worker:
         return line
 
     async def _lost(self, error: Exception, late: bool) -> Ran:
-        """What is known when the worker ended before it answered."""
+        """Return the outcome of code whose worker ended before it answered."""
         self.usable = False
         outcome = await self.tree.terminate()
         why = str(error) if isinstance(error, Broken) else "the interpreter answered in an unknown form"
@@ -267,7 +267,7 @@ def signal_name(number: int) -> str:
 
 
 def _report(text: str | None) -> dict[str, Any]:
-    """What the child said about its code. The code could have written it itself."""
+    """Return the child's report about its code. The code could have written the report itself."""
     with suppress(ValueError, RecursionError):
         report = json.loads(text or "{}")
         if isinstance(report, dict):

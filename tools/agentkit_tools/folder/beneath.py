@@ -51,7 +51,7 @@ def beneath(root: int, names: Sequence[str]) -> int:
 
 @functools.cache
 def works() -> bool:
-    """Whether this system has the call: Linux 5.6 or newer, unless a sandbox forbids it. Asked once."""
+    """Return True if this system has the call: Linux 5.6 or newer, unless a sandbox forbids it. Tested once."""
     if sys.platform != "linux":
         return False
     here = os.open("/", os.O_RDONLY | os.O_DIRECTORY)

@@ -82,7 +82,7 @@ class Rules:
 
     @property
     def includes(self) -> bool:
-        """Whether any pattern names what is to be included, that is, does not start with `!`: of a glob, all of it."""
+        """True if any pattern includes entries, that is, does not start with `!`; those of a glob all do."""
         return any(excludes for excludes, _ in self._verdicts)
 
     def __bool__(self) -> bool:
@@ -177,10 +177,10 @@ class Scope:
 
 
 def verdict(scopes: Sequence[Scope], names: Sequence[str], is_folder: bool) -> bool | None:
-    """Whether the ignore files exclude an entry: True, False if a pattern with `!` includes it, None without any.
+    """Return True if the ignore files exclude an entry, False if a pattern with `!` includes it, None without a match.
 
     Args:
-        scopes: those of the folders that lead to it, the outermost first.
+        scopes: of the folders on the entry's path, the outermost first.
         names: the components of its path.
         is_folder: whether it is a folder.
     """

@@ -81,7 +81,7 @@ def identity(status: os.stat_result) -> tuple[int, ...]:
 
 
 def is_draft(name: str) -> bool:
-    """Whether a file is one that is being written, or that a killed process left unfinished; models see neither."""
+    """Return True for a file that is being written, or that a killed process left unfinished; models see neither."""
     return _IS_DRAFT.fullmatch(name) is not None
 
 

@@ -77,7 +77,7 @@ class Confined:
 
     @contextmanager
     def changed(self, names: Sequence[str], *, make: bool = False) -> Iterator[int]:
-        """The same folder, locked for a change of this entry, which is in no git repository and makes none.
+        """Open the entry's folder, locked for a change of the entry, which is in no git repository and makes none.
 
         Args:
             names: the components of the entry's path.

@@ -36,7 +36,7 @@ A plain word of 20 letters may so be searched in a line of 10 MB, a pattern of 1
 
 @dataclass(frozen=True, slots=True)
 class What:
-    """What is searched for; the arguments of `Files.search_files`."""
+    """A search query: the arguments of `Files.search_files`."""
 
     pattern: str
     literal: bool = False
@@ -85,7 +85,7 @@ def _suffix(entry: Entry) -> str:
 
 
 def told(left_out: Counter[str]) -> list[str]:
-    """What a walk left out, in words."""
+    """Return the entries that a walk left out, in words."""
     return [what if what.startswith("stopped") else f"not seen: {n} {what}" for what, n in sorted(left_out.items())]
 
 

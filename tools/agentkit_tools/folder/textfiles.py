@@ -115,7 +115,7 @@ def marks(file: Opened, lines: Sequence[str], offset: int, shown: Sequence[str])
 
 
 def is_utf8(content: bytes) -> bool:
-    """Whether the bytes are UTF-8, ignoring a truncated character at the end."""
+    """Return True if the bytes are UTF-8, ignoring a truncated character at the end."""
     try:
         content.decode()
     except UnicodeDecodeError as e:

@@ -83,7 +83,7 @@ class Walk:
 
     @property
     def expired(self) -> bool:
-        """Whether the time is over; then notes it."""
+        """Return True if the time is over, and note it."""
         if time.monotonic() < self._until:
             return False
         self.left_out[f"stopped after {SECONDS:g} s"] = 1

@@ -232,7 +232,7 @@ _REFUSED: Final = {
 
 
 def _kind(address: IPAddress) -> str | None:
-    """What kind of address it is; None for one that anybody in the internet can reach."""
+    """Return the kind of an address; None for one that anybody in the internet can reach."""
     for network, kind in _REFUSED.items():
         if network.version == address.version and address in network:
             return kind

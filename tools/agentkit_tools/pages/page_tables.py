@@ -26,10 +26,10 @@ def rows(table: Element) -> Iterator[Element]:
 
 
 def is_data(table: Element) -> bool:
-    """Whether a table holds data rather than a page's layout.
+    """Return True if a table holds data rather than a page's layout.
 
     It does if it has headings or a caption; otherwise if it has two rows and columns and nothing but words in them.
-    Not if anything is outside its cells, as in broken pages: it would be lost.
+    It does not if any content is outside its cells, as in broken pages: that would be lost.
     """
     if _outside(table):
         return False
@@ -52,7 +52,7 @@ _PARTS: Final[Mapping[str, frozenset[str]]] = {
 
 
 def _outside(part: Element) -> bool:
-    """Whether a part of a table has words or elements that belong to none of its cells."""
+    """Return True if a part of a table has words or elements that belong to none of its cells."""
     allowed = _PARTS.get(part.tag)
     if allowed is None:
         return False

@@ -57,7 +57,7 @@ LITTLE: Final = 200  # characters: with less visible text than this, a page's da
 
 
 class PageText(NamedTuple):
-    """What is readable on a page.
+    """The readable content of a page.
 
     Args:
         title: of the page; may be empty.
@@ -316,7 +316,7 @@ class _Walk:
         return None, False
 
     def cell(self, element: Element) -> str:
-        """What a table's cell contains, in one line."""
+        """Return the content of a table's cell in one line."""
         out = Writer(addresses=self.out.addresses)
         text = _Walk(self.base, self.skipped, self.late, out, in_cell=True).run(element)
         lines = [line for line in text.split("\n") if line]

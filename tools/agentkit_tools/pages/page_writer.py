@@ -18,14 +18,14 @@ _SPACES = re.compile(r"[ \t\r\n\f\u00a0]+")
 
 @dataclass(slots=True)
 class Indent:
-    """What stands before the lines of a list's item or a quotation: once, and from then on."""
+    """The prefixes of the lines of a list's item or a quotation: of the first line, and of the others."""
 
     first: str
     rest: str
     used: bool = False
 
     def next(self) -> str:
-        """What stands before the next line."""
+        """Return the prefix of the next line."""
         text = self.rest if self.used else self.first
         self.used = True
         return text
@@ -33,7 +33,7 @@ class Indent:
 
 @dataclass(slots=True)
 class Addresses:
-    """What the addresses of a page's links take, however often each is written; `omitted` are those beyond."""
+    """A budget for the addresses of a page's links, each counted once; `omitted` counts those beyond it."""
 
     left: int = MAX_LINKED
     omitted: int = 0
@@ -49,7 +49,7 @@ class Addresses:
 
 @dataclass(slots=True)
 class Mark:
-    """What surrounds words: `**`, or a link, with its address as `closing`. `words` says whether any were inside."""
+    """Markup around words: `**`, or a link, with its address as `closing`. `words` says whether any were inside."""
 
     opening: str
     closing: str
