@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from agentkit.errors import SandboxError, SandboxUnavailable
-from agentkit.sandbox.choosing import sandbox
 from agentkit.sandbox.protocol import Running, Sandbox
 from agentkit.sandbox.quota import LimitName, SandboxLimits, SandboxOutcome, SandboxProgress, StreamOutput
+from agentkit.sandbox.sandbox_choice import sandbox
 from agentkit.sandbox.snippets import Snippets
 
 __all__ = [

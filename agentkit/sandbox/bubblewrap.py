@@ -16,9 +16,9 @@ from typing import Final
 
 from agentkit.errors import SandboxError, SandboxUnavailable
 from agentkit.sandbox import seccomp
+from agentkit.sandbox.base_sandbox import BaseSandbox, Order, Setup
 from agentkit.sandbox.cgroups import ControlGroup, parents
-from agentkit.sandbox.confined import Confined, Order, Setup
-from agentkit.sandbox.launching import called, ordered, rlimits
+from agentkit.sandbox.launcher_sandbox import launch_command, order_file, rlimits
 from agentkit.sandbox.outputs import readable
 from agentkit.sandbox.tree import Ended, Started
 
@@ -77,7 +77,7 @@ def kernel_settings() -> list[str]:
     ]
 
 
-class Bubblewrapped(Confined):
+class Bubblewrap(BaseSandbox):
     """bubblewrap with a filter of system calls, kernel limits, and control groups where they can be had."""
 
     name = "bwrap"
@@ -176,7 +176,7 @@ class Bubblewrapped(Confined):
             *("--json-status-fd", str(info), "--block-fd", str(block), "--", *EXEC, *order.command),
         ]
         if self._setup.protected:  # bubblewrap takes paths alone, and would follow a link that a command puts there
-            memory = ordered(
+            memory = order_file(
                 {
                     "do": "prepare",
                     "workdir": str(self._workdir),
@@ -186,7 +186,7 @@ class Bubblewrapped(Confined):
                 }
             )
             opened.callback(os.close, memory)
-            command, fds = called(memory), (*fds, memory)
+            command, fds = launch_command(memory), (*fds, memory)
         return subprocess.Popen(
             command,
             stdin=subprocess.PIPE,

@@ -1,6 +1,6 @@
 """Starts one command confined, as a program of its own. Uses little of the standard library: every start pays for it.
 
-Its order, a dictionary, is in the memory file `fd`, and its report is written there; `launching` says how it is called.
+Its order, a dictionary, is in the memory file `fd`, and its report is written there; `launcher_sandbox` calls it.
 `prepare` is the part of it that bubblewrap needs to protect names, and becomes bubblewrap.
 A program of its own, because code between fork and exec is unsafe in a process with threads. It stays as the parent of
 everything the command starts and kills all of it when the command ends, when it receives SIGTERM, or when its own
@@ -73,7 +73,7 @@ class Failed(Exception):
     """The order cannot be carried out; nothing was started."""
 
 
-def checked(result: int, what: str) -> int:
+def check(result: int, what: str) -> int:
     """The result of a C function; negative is an error."""
     if result < 0:
         number = ctypes.get_errno()
@@ -83,7 +83,7 @@ def checked(result: int, what: str) -> int:
 
 def prctl(option: int, value: Any, more: Any = 0) -> None:
     """`prctl` with two values."""
-    checked(LIBC.prctl(option, ctypes.c_ulong(value), more, 0, 0), f"prctl {option}")
+    check(LIBC.prctl(option, ctypes.c_ulong(value), more, 0, 0), f"prctl {option}")
 
 
 def main(fd: int, order: dict[str, Any]) -> NoReturn:
@@ -128,7 +128,7 @@ def supervise(order: dict[str, Any], fd: int) -> int:
             if "pid" in order["namespaces"]:
                 first(order, fd)
             run(order, fd)
-        return awaited(child, fd, stoppable=True)
+        return wait_for(child, fd, stoppable=True)
     except Stopped:
         return 128 + int(signal.SIGKILL)
     finally:
@@ -153,7 +153,7 @@ def enter(namespaces: list[str], uid_inside: int, gid_inside: int) -> None:
     """Enter new namespaces, as this user inside."""
     uid, gid = os.geteuid(), os.getegid()
     flags = sum(CLONE_NEW[name] for name in namespaces)
-    checked(LIBC.unshare(flags), f"unshare {'+'.join(namespaces)}")
+    check(LIBC.unshare(flags), f"unshare {'+'.join(namespaces)}")
     maps = (("setgroups", "deny"), ("uid_map", f"{uid_inside} {uid} 1"), ("gid_map", f"{gid_inside} {gid} 1"))
     for name, text in maps:
         with open(f"/proc/self/{name}", "w") as mapping:
@@ -165,9 +165,9 @@ def seal(writable: list[str], folder: str, names: list[str]) -> None:
 
     The protected names in a folder stay read-only.
     """
-    checked(LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount / as private")
+    check(LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount / as private")
     for path in map(os.fsencode, writable):
-        checked(LIBC.mount(path, path, None, MS_BIND, None), f"bind {path!r}")
+        check(LIBC.mount(path, path, None, MS_BIND, None), f"bind {path!r}")
     protect(folder, names)
     read_only(b"/", True, AT_RECURSIVE)
     for path in map(os.fsencode, writable):
@@ -178,7 +178,7 @@ def read_only(path: bytes, on: bool, flags: int, at: int = AT_FDCWD) -> None:
     """Set or clear a mount's read-only flag."""
     attributes = struct.pack("QQQQ", MOUNT_ATTR_RDONLY if on else 0, 0 if on else MOUNT_ATTR_RDONLY, 0, 0)
     result = LIBC.syscall(MOUNT_SETATTR, at, path, flags, attributes, ctypes.c_size_t(len(attributes)))
-    checked(result, f"mount {path!r} {'read-only' if on else 'writable'}")
+    check(result, f"mount {path!r} {'read-only' if on else 'writable'}")
 
 
 def protect(folder: str, names: list[str]) -> None:
@@ -196,9 +196,9 @@ def protect(folder: str, names: list[str]) -> None:
             continue
         if stat.S_ISLNK(os.fstat(entry).st_mode):
             raise Failed(f"{name!r} has become a link; only files and folders can be protected")
-        copy = checked(LIBC.syscall(OPEN_TREE, entry, b"", AT_EMPTY_PATH | AT_RECURSIVE | CLONE_TREE), f"copy {name!r}")
+        copy = check(LIBC.syscall(OPEN_TREE, entry, b"", AT_EMPTY_PATH | AT_RECURSIVE | CLONE_TREE), f"copy {name!r}")
         read_only(b"", True, AT_EMPTY_PATH | AT_RECURSIVE, copy)
-        checked(LIBC.syscall(MOVE_MOUNT, copy, b"", entry, b"", FROM_AND_TO_DESCRIPTOR), f"mount {name!r}")
+        check(LIBC.syscall(MOVE_MOUNT, copy, b"", entry, b"", FROM_AND_TO_DESCRIPTOR), f"mount {name!r}")
         os.close(copy)
         os.close(entry)
     os.close(here)
@@ -209,7 +209,7 @@ def prepare(fd: int, order: dict[str, Any]) -> NoReturn:
     os.set_inheritable(fd, False)
     try:
         enter(["user", "mount"], os.geteuid(), os.getegid())
-        checked(LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount / as private")
+        check(LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount / as private")
         protect(order["workdir"], order["protected"])
         os.execve(order["command"][0], order["command"], order["env"])
     except (Failed, OSError) as e:
@@ -225,12 +225,12 @@ def first(order: dict[str, Any], fd: int) -> NoReturn:
         child = os.fork()
         if child == 0:
             run(order, fd)
-        status = awaited(child, fd)
+        status = wait_for(child, fd)
     finally:
         os._exit(status)
 
 
-def awaited(child: int, fd: int, *, stoppable: bool = False) -> int:
+def wait_for(child: int, fd: int, *, stoppable: bool = False) -> int:
     """Wait for one child, collecting all others; its status as shells count it. The exact one is reported.
 
     With `stoppable`, SIGTERM ends the wait: the signals of `AWAITED` are then blocked.
@@ -319,12 +319,12 @@ def landlock(order: dict[str, Any]) -> None:
     handled = (1 << (16 if abi >= 5 else 15)) - 1
     rules = struct.pack("QQQ", handled, 0b11 if abi >= 4 else 0, 0b11 if abi >= 6 else 0)
     size = 24 if abi >= 6 else 16 if abi >= 4 else 8
-    ruleset = checked(LIBC.syscall(LANDLOCK_CREATE, rules, ctypes.c_size_t(size), 0), "landlock_create_ruleset")
+    ruleset = check(LIBC.syscall(LANDLOCK_CREATE, rules, ctypes.c_size_t(size), 0), "landlock_create_ruleset")
     writing = handled & ~(MAKE_CHAR | MAKE_BLOCK | IOCTL_DEV)
     for kind, rights in (("read", TO_READ), ("write", writing), ("devices", DEVICE)):
         for path in order[kind]:
             allow(ruleset, path, rights & handled)
-    checked(LIBC.syscall(LANDLOCK_RESTRICT, ruleset, 0), "landlock_restrict_self")
+    check(LIBC.syscall(LANDLOCK_RESTRICT, ruleset, 0), "landlock_restrict_self")
     os.close(ruleset)
 
 
@@ -335,7 +335,7 @@ def allow(ruleset: int, path: str, rights: int) -> None:
         if not os.path.isdir(path):
             rights &= OF_FILES
         rule = struct.pack("=Qi", rights, fd)
-        checked(LIBC.syscall(LANDLOCK_ADD, ruleset, 1, rule, 0), f"landlock_add_rule for {path}")
+        check(LIBC.syscall(LANDLOCK_ADD, ruleset, 1, rule, 0), f"landlock_add_rule for {path}")
     finally:
         os.close(fd)
 

@@ -86,7 +86,7 @@ class StreamOutput:
     def parts(self) -> tuple[str, ...]:
         """The text, or those before and after the cut."""
         *before, last = self._pieces
-        rest = self.unfinished if self.more else b""
+        rest = self.incomplete_end if self.more else b""
         return tuple(piece.decode("utf-8", "replace") for piece in (*before, last.removesuffix(rest)))
 
     @property
@@ -95,9 +95,9 @@ class StreamOutput:
         return f"\n[… {self.left_out:,} bytes left out …]\n"
 
     @property
-    def unfinished(self) -> bytes:
+    def incomplete_end(self) -> bytes:
         """The bytes at the end that begin a character."""
-        return unfinished(self._pieces[-1])
+        return incomplete_character(self._pieces[-1])
 
     @property
     def _pieces(self) -> tuple[bytes, ...]:
@@ -108,16 +108,16 @@ class StreamOutput:
         """Return a copy without the incomplete characters at the cut."""
         if not self.left_out:
             return self
-        head = self.head[: max(0, len(self.head) - len(unfinished(self.started + self.head)))]
+        head = self.head[: max(0, len(self.head) - len(incomplete_character(self.started + self.head)))]
         tail = self.tail[:3].lstrip(_FOLLOWING) + self.tail[3:]
         dropped = len(self.head) - len(head) + len(self.tail) - len(tail)
         return replace(self, head=head, left_out=self.left_out + dropped, tail=tail)
 
 
-def unfinished(text: bytes) -> bytes:
+def incomplete_character(text: bytes) -> bytes:
     r"""The bytes at the end of a text that begin a UTF-8 character, at most three.
 
-    >>> unfinished("a€".encode()), unfinished("a€".encode()[:-1]), unfinished(b"a\xff")
+    >>> incomplete_character("a€".encode()), incomplete_character("a€".encode()[:-1]), incomplete_character(b"a\xff")
     (b'', b'\xe2\x82', b'')
     """
     decoder = getincrementaldecoder("utf-8")("replace")

@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 
 from agentkit.checks.awaiting import EnteredAsync
 from agentkit.errors import SandboxUnavailable
-from agentkit.sandbox.gathering import Gathered
+from agentkit.sandbox.output_buffer import OutputBuffer
 from agentkit.sandbox.quota import LimitName, SandboxLimits, SandboxOutcome
 
 LIMIT_OF: dict[str, LimitName] = {"TimeoutError": "cpu", "MemoryError": "memory"}
@@ -53,7 +53,7 @@ class Snippets(EnteredAsync):
         pool = await self._entered()
         from pydantic_monty import MontyError
 
-        out, err = Gathered(limits.output), Gathered(limits.output)
+        out, err = OutputBuffer(limits.output), OutputBuffer(limits.output)
 
         def printed(stream: str, text: str) -> None:
             (out if stream == "stdout" else err).add(text.encode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""A running process tree: its output gathered, its end awaited, its deadline kept. Knows no kind of sandbox."""
+"""A running process tree: its output buffered, its end and its deadline awaited. Knows no kind of sandbox."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ class ProcessTree(EnteredAsync):
             await self._drained()
             ended = self._started.ended(self._started.popen.returncode, cpu)
             outputs = self._outputs.take(more=False)
-            self._end.outcome = judged(ended, self._end.timed_out, self._limits.cpu, wall, *outputs)
+            self._end.outcome = outcome_of(ended, self._end.timed_out, self._limits.cpu, wall, *outputs)
             if ended.failed and not self._end.killed:
                 self._end.failed = f"{ended.failed}: {self._end.outcome.stderr.strip()}".removesuffix(": ")
         except BaseException as e:
@@ -256,10 +256,10 @@ class ProcessTree(EnteredAsync):
             with suppress(TimeoutError):
                 async with asyncio.timeout(GRACE):
                     await readable(self._started.inner)
-        await self._outputs.drained(GRACE)
+        await self._outputs.drain(GRACE)
 
 
-def judged(
+def outcome_of(
     ended: Ended, timed_out: bool, most_cpu: float, wall: float, out: StreamOutput, err: StreamOutput
 ) -> SandboxOutcome:
     """How a command ended, in the words of its caller."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit.sandbox import StreamOutput
-from agentkit.sandbox.gathering import Gathered
+from agentkit.sandbox.output_buffer import OutputBuffer
 from agentkit_tools.code.terminal_text import Reading, decoded, readable
 
 BEGINNINGS = ("\x1b", "\x1b[", "\x1b]8;;", "\x1b]52;c;", "\x1bP", "\x1b(", "\x9b", "\x9d", "\x1b[38;5")
@@ -66,7 +66,7 @@ def test_any_bytes_can_be_read(head: bytes, left_out: int, tail: bytes) -> None:
 
 @given(WRITTEN, st.data())
 def test_what_is_read_piece_by_piece_is_the_whole(written: list[bytes], data: st.DataObject) -> None:
-    whole, stream, reading, told = b"".join(written), Gathered(10_000), Reading(), ""
+    whole, stream, reading, told = b"".join(written), OutputBuffer(10_000), Reading(), ""
     places = sorted(data.draw(st.lists(st.integers(0, len(whole)))))
     for start, end in pairwise([0, *places, len(whole)]):
         stream.add(whole[start:end])

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Self
 
 from agentkit.checks.awaiting import EnteredAsync
 from agentkit.errors import SandboxError
-from agentkit.sandbox.placing import place
+from agentkit.sandbox.input_files import place
 from agentkit.sandbox.private import private_folder
 from agentkit.sandbox.quota import SandboxLimits, SandboxOutcome, checked_wall
 from agentkit.sandbox.tree import ProcessTree, Started
@@ -73,7 +73,7 @@ class Order(NamedTuple):
     limits: SandboxLimits
 
 
-class Confined(EnteredAsync):
+class BaseSandbox(EnteredAsync):
     """A sandbox, except for how it starts a command."""
 
     name = ""

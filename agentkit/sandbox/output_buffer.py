@@ -5,13 +5,13 @@ from __future__ import annotations
 from agentkit.sandbox.quota import StreamOutput
 
 
-class Gathered:
+class OutputBuffer:
     """Bytes as they arrive; of more than `most`, the first and the last half are kept, cut between UTF-8 characters.
 
-    >>> gathered = Gathered(8)
+    >>> buffer = OutputBuffer(8)
     >>> for piece in (b"abc", b"defghijk", b"lm"):
-    ...     gathered.add(piece)
-    >>> gathered.take()
+    ...     buffer.add(piece)
+    >>> buffer.take()
     StreamOutput(head=b'abcd', left_out=5, tail=b'jklm', started=b'', more=False)
     """
 
@@ -55,6 +55,6 @@ class Gathered:
         self._shorten()
         kept = StreamOutput(bytes(self._head), self._dropped, bytes(self._tail), self._started, more)
         output = kept.whole_characters()
-        self._started = output.unfinished if more else b""
+        self._started = output.incomplete_end if more else b""
         self._empty()
         return output

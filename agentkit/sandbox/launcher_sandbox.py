@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from agentkit.errors import SandboxUnavailable
 from agentkit.sandbox import seccomp
+from agentkit.sandbox.base_sandbox import BaseSandbox, Order, Setup
 from agentkit.sandbox.cgroups import ControlGroup, parents
-from agentkit.sandbox.confined import Confined, Order, Setup
 from agentkit.sandbox.private import NOBODY
 from agentkit.sandbox.quota import SandboxLimits
 from agentkit.sandbox.tree import Ended, Started
@@ -39,7 +39,7 @@ def launcher() -> CodeType:
     return compile(LAUNCHER.read_bytes(), LAUNCHER, "exec", dont_inherit=True)
 
 
-class Unconfined(Confined):
+class UnconfinedSandbox(BaseSandbox):
     """No isolation: the command can do whatever this process can. Only for commands that are trusted.
 
     The limits hold, the environment is not passed on, and the whole tree dies at the end; nothing else is confined.
@@ -73,7 +73,7 @@ DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/ur
 NAMESPACES: Final = ("user", "pid", "net", "ipc", "uts", "mount")
 
 
-class Landlocked(Unconfined):
+class Landlock(UnconfinedSandbox):
     """Landlock, a filter of system calls, and namespaces where the system allows them. Needs Linux 6.2, nothing else.
 
     Weaker than bwrap in two points: a command can find out which files exist outside, and, without namespaces, which
@@ -167,14 +167,14 @@ def rlimits(limits: SandboxLimits, *, others: int) -> dict[str, tuple[int, int]]
     }
 
 
-def ordered(order: dict[str, Any]) -> int:
+def order_file(order: dict[str, Any]) -> int:
     """The launcher and its order as a memory file."""
     memory = os.memfd_create("agentkit-order")
     os.pwrite(memory, marshal.dumps((launcher(), order)), 0)
     return memory
 
 
-def called(memory: int) -> list[str]:
+def launch_command(memory: int) -> list[str]:
     """How the launcher is called with its order."""
     return [sys.executable, "-I", "-S", "-c", CALL, str(memory)]
 
@@ -184,9 +184,9 @@ def launch(order: dict[str, Any], group: ControlGroup | None = None) -> Started:
     order["cgroups"] = group.doors if group else []
     memory = -1
     try:
-        memory = ordered(order)
+        memory = order_file(order)
         popen = subprocess.Popen(
-            called(memory),
+            launch_command(memory),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

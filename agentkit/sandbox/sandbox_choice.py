@@ -11,10 +11,10 @@ from typing import Final
 
 from agentkit.checks.bounds import PATH, Bound, Bounds, each, instance, one_of, or_none, refuse
 from agentkit.errors import ConfigError, SandboxError, SandboxUnavailable
-from agentkit.sandbox.bubblewrap import Bubblewrapped
-from agentkit.sandbox.confined import Confined, Setup
-from agentkit.sandbox.launching import Landlocked, Unconfined
-from agentkit.sandbox.probing import probe
+from agentkit.sandbox.base_sandbox import BaseSandbox, Setup
+from agentkit.sandbox.bubblewrap import Bubblewrap
+from agentkit.sandbox.launcher_sandbox import Landlock, UnconfinedSandbox
+from agentkit.sandbox.probe import probe
 from agentkit.sandbox.protocol import Sandbox
 from agentkit.sandbox.quota import SandboxLimits
 
@@ -65,12 +65,12 @@ def sandbox(
         limits or SandboxLimits(),
     )
     if kind == "none":
-        return Unconfined(setup)
+        return UnconfinedSandbox(setup)
     candidates = {kind: MAKERS[kind]} if kind != "auto" else MAKERS
     missing: dict[str, str] = {}
     for name, variants in candidates.items():
         for make in variants:
-            if not (wrong := found_wrong(make)):
+            if not (wrong := fault_of(make)):
                 try:
                     return make(setup)
                 except SandboxUnavailable as e:
@@ -91,36 +91,36 @@ def protectable(workdir: str | Path | None, names: Sequence[str]) -> tuple[str, 
     return tuple(dict.fromkeys(names))
 
 
-def bubblewrapped(setup: Setup) -> Confined:
+def make_bubblewrap(setup: Setup) -> BaseSandbox:
     """By bubblewrap."""
-    return Bubblewrapped(setup)
+    return Bubblewrap(setup)
 
 
-def landlocked(setup: Setup) -> Confined:
+def make_landlock(setup: Setup) -> BaseSandbox:
     """By the launcher with namespaces."""
-    return Landlocked(setup)
+    return Landlock(setup)
 
 
-def landlocked_alone(setup: Setup) -> Confined:
+def make_landlock_alone(setup: Setup) -> BaseSandbox:
     """By the launcher where namespaces are forbidden, as they are in most containers."""
-    return Landlocked(setup, namespaces=())
+    return Landlock(setup, namespaces=())
 
 
-VARIANTS: Final[dict[str, Callable[[Setup], Confined]]] = {
-    "bwrap": bubblewrapped,
-    "landlock": landlocked,
-    "landlock without namespaces": landlocked_alone,
+VARIANTS: Final[dict[str, Callable[[Setup], BaseSandbox]]] = {
+    "bwrap": make_bubblewrap,
+    "landlock": make_landlock,
+    "landlock without namespaces": make_landlock_alone,
 }
 
-MAKERS: Final[dict[str, tuple[Callable[[Setup], Confined], ...]]] = {
-    "bwrap": (bubblewrapped,),
-    "landlock": (landlocked, landlocked_alone),
+MAKERS: Final[dict[str, tuple[Callable[[Setup], BaseSandbox], ...]]] = {
+    "bwrap": (make_bubblewrap,),
+    "landlock": (make_landlock, make_landlock_alone),
 }
 """By kind, the backends in order of strength."""
 
 
 @cache
-def found_wrong(make: Callable[[Setup], Confined]) -> str:
+def fault_of(make: Callable[[Setup], BaseSandbox]) -> str:
     """Return the backend's fault on this machine, in words; empty if all attempts to escape were contained.
 
     Tested once per process, in a thread, because the caller may be inside an event loop.
@@ -133,7 +133,7 @@ def found_wrong(make: Callable[[Setup], Confined]) -> str:
     return "; ".join(f"{name}: {reached}" for name, reached in found.items() if reached)
 
 
-async def _probed(make: Callable[[Setup], Confined], thorough: bool = False) -> dict[str, str | None]:
+async def _probed(make: Callable[[Setup], BaseSandbox], thorough: bool = False) -> dict[str, str | None]:
     async with make(Setup()) as box:
         return await probe(box, thorough=thorough)
 
