@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, get_args
 
-from agentkit.foreign.absent import explained
-from agentkit.unicode import escaped
+from agentkit.foreign.absent import suggest_attributes
+from agentkit.unicode import escape_controls
 
 ErrorCode = Literal[
     "unknown_tool",
@@ -47,7 +47,7 @@ ProviderErrorKind = Literal[
 """What went wrong at a provider, in agentkit's terms. `too_long`: the conversation exceeds the model's context."""
 
 
-@explained
+@suggest_attributes
 class AgentkitError(Exception):
     """The base of every error that agentkit raises.
 
@@ -78,7 +78,7 @@ class OutputError(AgentkitError):
     """
 
 
-@explained
+@suggest_attributes
 class ProviderError(AgentkitError):
     """A model provider refused the request, or the connection broke.
 
@@ -112,7 +112,7 @@ class ProviderError(AgentkitError):
         body: object = None,
         advice: bool | None = None,
     ) -> None:
-        super().__init__(escaped(message))
+        super().__init__(escape_controls(message))
         self.kind: ProviderErrorKind = kind
         self.provider = provider
         self.status = status

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 from agentkit import messages
 from agentkit.checks.spelling import no_item
 from agentkit.errors import ErrorCode
-from agentkit.foreign.absent import explained
+from agentkit.foreign.absent import suggest_attributes
 from agentkit.foreign.absent_imports import explained_module
 from agentkit.messages import ImagePart, ToolCall
 
@@ -69,7 +69,7 @@ def event(cls: E) -> E:
     """Make a named tuple equal only to its own type, with errors that suggest the right attribute for a wrong one."""
     cls.__eq__, cls.__ne__, cls.__hash__ = _equal, _unequal, _hash  # type: ignore[assignment]
     setattr(cls, "__getitem__", _item)  # noqa: B010 - type checkers would treat an assignment as part of the class's interface
-    return explained(cls)
+    return suggest_attributes(cls)
 
 
 @event

@@ -29,10 +29,10 @@ def commands(c: str) -> bool:
     return c not in "\n\t" and c not in _NEEDED and category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
-def escaped(text: str) -> str:
+def escape_controls(text: str) -> str:
     r"""Untrusted text with control characters escaped; its line breaks are kept.
 
-    >>> escaped("bad \x1b[31mred\r\nand \u202eback")
+    >>> escape_controls("bad \x1b[31mred\r\nand \u202eback")
     'bad \\x1b[31mred\nand \\u202eback'
     """
     if text.isprintable():

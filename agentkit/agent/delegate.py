@@ -20,10 +20,10 @@ from agentkit.checks.keys import words
 from agentkit.errors import ProviderError
 from agentkit.formats.control import restore
 from agentkit.messages import AssistantMessage, SystemMessage, ToolMessage, user
-from agentkit.tool.binding import BoundTool, bind_function
+from agentkit.tool.bound_tool import BoundTool, bind_function
 from agentkit.tool.declare import openapi_schema
 from agentkit.tool.result import ToolContext, ToolResult
-from agentkit.tool.suspended import Suspended
+from agentkit.tool.suspension import Suspended
 
 if TYPE_CHECKING:
     from agentkit.agent.agent import Agent

@@ -1,6 +1,6 @@
 """Names that a caller may have meant: the only source of "did you mean". Knows names only.
 
-What other toolkits call our arguments is in `agentkit.foreign.renamed`.
+What other toolkits call our arguments is in `agentkit.foreign.argument_names`.
 """
 
 from __future__ import annotations

@@ -42,15 +42,15 @@ class Foreign:
         return f"<not here{self._hint}>"
 
 
-def explained(cls: C) -> C:
+def suggest_attributes(cls: C) -> C:
     """Make a class suggest its own attributes for the names in its table.
 
     Subclasses can define these names, and instances can set them.
     """
-    return explain_with(ATTRIBUTES.get(cls.__name__, {}))(cls)
+    return suggest_from(ATTRIBUTES.get(cls.__name__, {}))(cls)
 
 
-def explain_with(names: Words) -> Callable[[C], C]:
+def suggest_from(names: Words) -> Callable[[C], C]:
     """Return the decorator for a separate table: by name, one of our attributes or an explanation to follow a colon."""
     return lambda cls: _explain(cls, names)
 

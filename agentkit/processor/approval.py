@@ -18,7 +18,7 @@ from agentkit.processor.running import in_a_thread
 from agentkit.tool.own_thread import hint, thread_of_method
 from agentkit.tool.policy import Predicate
 from agentkit.tool.result import ToolContext
-from agentkit.tool.suspended import Suspended
+from agentkit.tool.suspension import Suspended
 
 STARTED_BEFORE: Final = "it was started before and interrupted, and its effects may have happened"
 _ASKED: Final = "{}, asked whether a call needs approval,"
@@ -34,7 +34,7 @@ class Approval(NamedTuple):
 
 def decide(rule: Predicate, admitted: Admitted, context: ToolContext, faults: Faults) -> Approval | asyncio.Future[Any]:
     """Ask about one call; the answer, or an awaitable from which `decision_of` reads it. What is wrong is logged."""
-    call = admitted.call.copied()
+    call = admitted.call.copy()
     try:
         answer = in_a_thread(rule, call, context) if thread_of_method(rule) else rule(call, context)
         return asyncio.ensure_future(answer) if isinstance(answer, Awaitable) else _read(answer, admitted, faults)

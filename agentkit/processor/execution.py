@@ -32,7 +32,7 @@ from agentkit.processor.tooltask import NOT_BEGUN, ToolTask
 from agentkit.processor.waiting import Gate, WaitingCalls
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolContext, ToolResult
-from agentkit.tool.suspended import Suspended
+from agentkit.tool.suspension import Suspended
 
 _INTERRUPTED = "not run: the response was interrupted by an error"
 _WITHDRAWN = "cancelled while it waited for the user's approval: what it had done by then may have taken effect"

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from agentkit.checks.awaiting import EnteredAsync, never_read
+from agentkit.checks.missing_await import EnteredAsync, never_read
 
 T = TypeVar("T")
 _LOG = logging.getLogger("agentkit.processor")

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from agentkit.checks.awaiting import EnteredAsync
+from agentkit.checks.missing_await import EnteredAsync
 from agentkit.errors import SandboxError
 from agentkit.sandbox.input_files import place
 from agentkit.sandbox.private import private_folder

@@ -8,7 +8,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Final, Self
 
-from agentkit.checks.awaiting import EnteredAsync
+from agentkit.checks.missing_await import EnteredAsync
 from agentkit.errors import SandboxUnavailable
 from agentkit.sandbox.output_buffer import OutputBuffer
 from agentkit.sandbox.quota import LimitName, SandboxLimits, SandboxOutcome

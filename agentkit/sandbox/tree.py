@@ -14,7 +14,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Final, NamedTuple
 
-from agentkit.checks.awaiting import EnteredAsync
+from agentkit.checks.missing_await import EnteredAsync
 from agentkit.errors import SandboxError
 from agentkit.sandbox.outputs import Outputs, readable
 from agentkit.sandbox.quota import LimitName, SandboxLimits, SandboxOutcome, SandboxProgress, StreamOutput

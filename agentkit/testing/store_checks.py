@@ -17,7 +17,7 @@ from functools import wraps
 from typing import Final
 
 from agentkit.testing import body_checks, lease_checks, thread_checks
-from agentkit.testing.checking import StoreCheck
+from agentkit.testing.assertions import StoreCheck
 from agentkit.threads.store import Store
 
 

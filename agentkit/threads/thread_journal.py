@@ -47,7 +47,7 @@ from agentkit.threads.store import Append, Body, Call, Change, Entry, Log, Move,
 from agentkit.threads.summary import Writer
 from agentkit.tool.codec import call_from_json, to_json
 from agentkit.tool.result import ToolContext
-from agentkit.tool.suspended import Suspended
+from agentkit.tool.suspension import Suspended
 
 if TYPE_CHECKING:
     from agentkit.tool.registry import ToolRegistry

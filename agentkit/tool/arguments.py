@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from agentkit.checks.spelling import did_you_mean, then
 from agentkit.errors import SchemaError
-from agentkit.foreign import renamed
+from agentkit.foreign import argument_names
 from agentkit.schemas.validators import checker_of
 from agentkit.schemas.walk import type_of, types_of
 from agentkit.schemas.words import TOO_DEEP, InvalidArguments, Problem, of_pydantic, of_written, shown
+from agentkit.tool.coercion import has_choice, without_omitted
 from agentkit.tool.declare import OpenAPISchema
 from agentkit.tool.handwritten import compare, json_default, read_written, refuse_invalid
 from agentkit.tool.hints import argument_type
-from agentkit.tool.omitted import has_choice, without_omitted
 from agentkit.tool.policy import KEYWORDS, PolicyKeywords
 from agentkit.tool.signature import NOTHING, Parameter, Signature
 from agentkit.unicode import without_surrogates
@@ -244,7 +244,7 @@ def _unknown(name: str, value: Any, signature: Signature) -> str:
         return f"{signature.where}: @openapi_schema describes {name!r}, which is Hidden; remove it"
     known = ", ".join(map(repr, signature.names)) or "none"
     keywords = ["description", "parameters", "name", *PolicyKeywords.__annotations__]
-    hint = did_you_mean(name, [*signature.names, *keywords], renamed.OPENAPI_SCHEMA)
+    hint = did_you_mean(name, [*signature.names, *keywords], argument_names.OPENAPI_SCHEMA)
     if not isinstance(value, str | Mapping):
         return (
             f"{signature.where}: @openapi_schema has no keyword {name!r}{then(hint, 'it has ' + ', '.join(keywords))}, "
@@ -264,7 +264,7 @@ def _refuse_unhinted(signature: Signature, covered: set[str]) -> None:
                     f"{signature.where}: its first parameter is 'self', but it is not a method: remove 'self', "
                     "or move it into a class, decorate it with @openapi_schema, and pass an instance: tools=[MyTool()]"
                 )
-            if parameter.name in renamed.CONTEXTS:
+            if parameter.name in argument_names.CONTEXTS:
                 raise SchemaError(
                     f"{signature.where}: parameter {parameter.name!r} has no type; to receive what the application "
                     f"passed to the run, annotate it ({parameter.name}: ToolContext) and read {parameter.name}.state"

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from agentkit.tool.narrowed import Core, nodes
+from agentkit.tool.strict_validators import Core, nodes
 
 _SAMPLES: Final[Mapping[str, Any]] = MappingProxyType(
     {
@@ -61,7 +61,7 @@ class _Constraint(NamedTuple):
         return True
 
 
-def misapplied(core: Core) -> str:
+def misapplied_constraint(core: Core) -> str:
     """Which constraint, anywhere in a type, cannot be applied to what it is written at, in words; empty if all can."""
     found = list(nodes(core))
     definitions = {node["ref"]: node for node in found if node.get("ref")}

@@ -16,8 +16,8 @@ from typing import Any, ClassVar, Final, TypeVar, overload
 
 from agentkit.checks.spelling import did_you_mean, takes
 from agentkit.errors import SchemaError
-from agentkit.foreign import renamed
-from agentkit.foreign.absent import explained
+from agentkit.foreign import argument_names
+from agentkit.foreign.absent import suggest_attributes
 from agentkit.schemas.flavours import FLAVOURS, anthropic, mcp, openai_chat, openai_responses, openai_strict
 
 __all__ = [
@@ -28,7 +28,7 @@ __all__ = [
     "XMLMapping",
     "XMLSchema",
     "anthropic",
-    "declared",
+    "declarations_of",
     "mcp",
     "openai_chat",
     "openai_responses",
@@ -93,7 +93,7 @@ class ToolSchema:
                 raise KeyError(f"a declaration has the keys 'type' and 'data'; found {key!r}")
 
 
-@explained
+@suggest_attributes
 @dataclass(frozen=True, slots=True, repr=False)
 class OpenAPISchema(ToolSchema):
     """The declaration of `@openapi_schema`; all that it omits comes from the signature and the docstring.
@@ -139,7 +139,7 @@ class XMLMapping:
     required: bool | None = None
 
 
-@explained
+@suggest_attributes
 @dataclass(frozen=True, slots=True, repr=False)
 class XMLSchema(ToolSchema):
     """The declaration of `@xml_schema`.
@@ -168,7 +168,7 @@ class XMLSchema(ToolSchema):
         return {**keywords, "attributes": kinds["attribute"], "elements": kinds["element"], "content": content}
 
 
-@explained
+@suggest_attributes
 @dataclass(frozen=True, slots=True, repr=False)
 class BothSchemas(ToolSchema):
     """The declarations of both decorators of one method, as a single registry entry.
@@ -273,7 +273,7 @@ def xml_schema(
     example: str | None = None,
     strip: bool = False,
 ) -> Callable[[F], F]: ...
-@takes(others=renamed.XML_SCHEMA, owner="@xml_schema", error=SchemaError)
+@takes(others=argument_names.XML_SCHEMA, owner="@xml_schema", error=SchemaError)
 def xml_schema(
     name: Any = None,
     *,
@@ -381,7 +381,7 @@ def _suggestion(entry: Any, known: tuple[str, ...]) -> str:
     """Return the advice for an invalid entry."""
     if isinstance(entry, Mapping):
         wrong = next((key for key in entry if key not in known), None)
-        return "" if wrong is None else did_you_mean(str(wrong), known, renamed.XML_MAPPING)
+        return "" if wrong is None else did_you_mean(str(wrong), known, argument_names.XML_MAPPING)
     name, kind = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, "attribute")
     return f"; write {{'param_name': {str(name)!r}, 'node_type': {str(kind)!r}}}"
 
@@ -413,7 +413,7 @@ def schemas_of(attribute: Any) -> tuple[OpenAPISchema | XMLSchema, ...]:
     return tuple(stored) if isinstance(stored, (list, tuple)) and all(isinstance(s, ToolSchema) for s in stored) else ()
 
 
-def declared(owner: type) -> dict[str, tuple[OpenAPISchema | XMLSchema, ...]]:
+def declarations_of(owner: type) -> dict[str, tuple[OpenAPISchema | XMLSchema, ...]]:
     """A class's decorated methods with their declarations: base classes first, each in the order of definition.
 
     An override without a decorator inherits the declarations, per decorator; an override by something that cannot be

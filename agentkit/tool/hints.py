@@ -29,10 +29,10 @@ from typing import (
 from agentkit.errors import SchemaError
 from agentkit.schemas.typed.exact import DECIMAL
 from agentkit.schemas.walk import changed
-from agentkit.tool.constraints import misapplied
+from agentkit.tool.constraints import misapplied_constraint
 from agentkit.tool.docstrings import Docstring
-from agentkit.tool.narrowed import Core, leniently, narrowed, nodes
 from agentkit.tool.signature import NOTHING, NameScope, Parameter, Signature
+from agentkit.tool.strict_validators import Core, lenient_validator, narrow_validator, nodes
 
 if TYPE_CHECKING:
     from pydantic.json_schema import GenerateJsonSchema
@@ -46,7 +46,7 @@ class ArgumentType(NamedTuple):
     """
 
     validator: SchemaValidator
-    leniently: Callable[[bytes], Any]
+    lenient_validator: Callable[[bytes], Any]
     schema: dict[str, Any]
     precise: bool
 
@@ -123,7 +123,7 @@ def _built(parameters: tuple[Parameter, ...], signature: Signature) -> ArgumentT
     adapter: TypeAdapter[Any] = TypeAdapter(arguments)
     adapter.rebuild(force=True, _types_namespace={**signature.scope.module, **signature.scope.around})
     _refuse_unreadable(adapter.core_schema)
-    if wrong := misapplied(adapter.core_schema):
+    if wrong := misapplied_constraint(adapter.core_schema):
         raise _Unsendable(wrong)
     schema = {
         "type": "object",
@@ -134,7 +134,7 @@ def _built(parameters: tuple[Parameter, ...], signature: Signature) -> ArgumentT
     if "$ref" in schema:
         raise _Unsendable("which contains Self; write the name of the class")
     precise = any(node.get("type") == "decimal" for node in nodes(adapter.core_schema))
-    return ArgumentType(narrowed(adapter), leniently(adapter), schema, precise)
+    return ArgumentType(narrow_validator(adapter), lenient_validator(adapter), schema, precise)
 
 
 @cache

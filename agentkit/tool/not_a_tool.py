@@ -82,7 +82,7 @@ def _container(tools: Any, kind: str) -> str:
     )
 
 
-def undecorated(tool: Any, owner: type) -> str:
+def advise_decorating(tool: Any, owner: type) -> str:
     """Return the advice for a class, or an instance of one, that has no decorated method."""
     what = name_of(owner) if tool is owner else f"an instance of {name_of(owner)}"
     if tool is not owner and hasattr(tool, "name") and hasattr(tool, "description"):

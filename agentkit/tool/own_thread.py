@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 from agentkit.checks.forks import starts_anew
 from agentkit.checks.keys import words
-from agentkit.tool.declare import declared
+from agentkit.tool.declare import declarations_of
 
 T = TypeVar("T")
 
@@ -92,7 +92,8 @@ def thread_of(owner: object) -> OwnThread:
 @lru_cache(maxsize=512)
 def has_own_thread(kind: Any) -> bool:
     """Return True if a method of the class is declared with `one_thread=True`."""
-    return any(getattr(one, "keywords", {}).get("one_thread") is True for of in declared(kind).values() for one in of)
+    declarations = (one for method in declarations_of(kind).values() for one in method)
+    return any(getattr(one, "keywords", {}).get("one_thread") is True for one in declarations)
 
 
 def thread_of_method(function: Callable[..., object]) -> OwnThread | None:
@@ -101,7 +102,7 @@ def thread_of_method(function: Callable[..., object]) -> OwnThread | None:
     return thread_of(owner) if has_own_thread(kind) else None
 
 
-def constructed(kind: Any, kwargs: Mapping[str, Any]) -> Any:
+def construct(kind: Any, kwargs: Mapping[str, Any]) -> Any:
     """An instance of a class, constructed in its own thread if it has one."""
     if not has_own_thread(kind):
         return kind(**kwargs)

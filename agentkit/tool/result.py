@@ -17,10 +17,10 @@ from agentkit.checks.keys import words
 from agentkit.checks.spelling import ByAttribute, Nothing, refuse_unknown
 from agentkit.checks.type_variables import TypeVar
 from agentkit.errors import ConfigError, ErrorCode
-from agentkit.foreign import renamed
-from agentkit.foreign.absent import explained
-from agentkit.messages import ImagePart, ResultContent, TextPart, shown, text_as_made
-from agentkit.tool.declare import OpenAPISchema, XMLSchema, declared
+from agentkit.foreign import argument_names
+from agentkit.foreign.absent import suggest_attributes
+from agentkit.messages import ImagePart, ResultContent, TextPart, show_value, text_as_made
+from agentkit.tool.declare import OpenAPISchema, XMLSchema, declarations_of
 from agentkit.tool.output import is_pending, pending_parts, text_of
 from agentkit.unicode import clean
 
@@ -38,7 +38,7 @@ _PLAIN: Final = frozenset((str, int, float, bool, dict, type(None)))
 _KEYWORDS: Final = ("output", "error", "code", "content", "metadata", "reward", "success")
 
 
-@explained
+@suggest_attributes
 @dataclass(frozen=True, slots=True, init=False)
 class ToolResult(ByAttribute):
     """A tool's answer to one call: an output, or an error.
@@ -86,7 +86,7 @@ class ToolResult(ByAttribute):
         **unknown: Unpack[Nothing],  # `takes` would double the cost of constructing a result
     ) -> None:
         if len(unknown):  # not by truthiness, which type checkers would narrow
-            refuse_unknown("ToolResult", unknown, _KEYWORDS, renamed.TOOL_RESULT)
+            refuse_unknown("ToolResult", unknown, _KEYWORDS, argument_names.TOOL_RESULT)
         if error is not None:
             if type(output) is bool:  # AgentPress's order is success, output
                 raise ConfigError(
@@ -212,7 +212,7 @@ def unreadable(value: Any) -> str | None:
 def _message(error: Any) -> str:
     """An exception's message, preceded by its type."""
     if not isinstance(error, BaseException):
-        raise ValueError(f"ToolResult(error=…) expects a message or an exception, found {shown(error)}")
+        raise ValueError(f"ToolResult(error=…) expects a message or an exception, found {show_value(error)}")
     return words(error)
 
 
@@ -305,7 +305,7 @@ def _no_state() -> Any:
     return NO_CONTEXT
 
 
-@explained
+@suggest_attributes
 @dataclass(frozen=True)  # no slots: with them, `ToolContext[Shop](…)` fails up to Python 3.12.1
 class ToolContext(ByAttribute, Generic[StateT]):
     """The context of a call, for a method that annotates a parameter with it.
@@ -342,7 +342,7 @@ class Hidden:
     """
 
 
-@explained
+@suggest_attributes
 class Tool:
     """An optional base class with three convenience methods; any class with decorated methods is a tool without it."""
 
@@ -361,4 +361,4 @@ class Tool:
 
     def get_schemas(self) -> dict[str, tuple[OpenAPISchema | XMLSchema, ...]]:
         """The decorators' declarations, by method name."""
-        return declared(type(self))
+        return declarations_of(type(self))

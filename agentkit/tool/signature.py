@@ -16,7 +16,7 @@ from types import FrameType, NoneType, SimpleNamespace, UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 from agentkit.errors import SchemaError
-from agentkit.foreign import renamed
+from agentkit.foreign import argument_names
 from agentkit.tool.docstrings import Docstring, read_docstring
 from agentkit.tool.result import Hidden, ToolContext
 
@@ -245,7 +245,7 @@ def _hint(parameter: inspect.Parameter, where: str, scope: NameScope) -> Any:
     try:
         hints = typing.get_type_hints(holder, dict(scope.module), dict(scope.around), include_extras=True)
     except NameError as e:
-        if e.name in renamed.CONTEXT_TYPES:
+        if e.name in argument_names.CONTEXT_TYPES:
             raise SchemaError(
                 f"{where}: the hint of parameter {parameter.name!r} uses {e.name!r}, which belongs to another toolkit; "
                 f"write {parameter.name}: ToolContext, and read {parameter.name}.state"

@@ -231,7 +231,7 @@ def _image(response: Response, kind: str) -> ToolResult:
     if response.cut:
         raise RequestFailed(f"the image at {response.url} has more than the {len(response.body)} bytes that are read")
     said = f"Address: {response.shown_url}\n{kind}, {len(response.body)} bytes"
-    image = ImagePart(response.body, kind).repaired if response.body else None
+    image = ImagePart(response.body, kind).repaired_image if response.body else None
     if image is None or (fault := image.fault):
         raise RequestFailed(f"the image at {response.url} cannot be shown: {'it is empty' if image is None else fault}")
     return ToolResult(output=said, content=(image,))

@@ -10,8 +10,8 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Final, Literal, Protocol, Self, TypeVar
 
-from agentkit.checks.awaiting import EnteredAsync
 from agentkit.checks.forks import starts_anew
+from agentkit.checks.missing_await import EnteredAsync
 from agentkit.errors import StoreError
 from agentkit.threads.sql.jobs import Job
 from agentkit.threads.sql.operations import Operations, Steps

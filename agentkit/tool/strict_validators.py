@@ -27,7 +27,7 @@ _INSIDE: Final = frozenset((
 """The keys below which are core schemas that read JSON; every other key has data, or reads the values of Python."""
 
 
-def narrowed(adapter: TypeAdapter[Any]) -> SchemaValidator:
+def narrow_validator(adapter: TypeAdapter[Any]) -> SchemaValidator:
     """The validator of an adapter, without the readings that its JSON Schema does not allow.
 
     A date or time is read from ISO 8601 with its separators: in strict mode only in the form that the schema's `format`
@@ -37,7 +37,7 @@ def narrowed(adapter: TypeAdapter[Any]) -> SchemaValidator:
     return _validator(adapter, _NARROWED)
 
 
-def leniently(adapter: TypeAdapter[Any]) -> Callable[[bytes], Any]:
+def lenient_validator(adapter: TypeAdapter[Any]) -> Callable[[bytes], Any]:
     """Return a lenient validator of JSON text, which reads a number in a string as a format reads a value's text.
 
     Pydantic itself reads `0644` as 644, and `1.0` with any number of digits as an integer. The validator is built

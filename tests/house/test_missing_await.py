@@ -19,7 +19,7 @@ import pytest
 import agentkit
 from agentkit import Agent, ConfigError, ResponseProcessor, ThreadManager, ToolCall, ToolRegistry
 from agentkit.agent import RunStream
-from agentkit.checks.awaiting import Waits
+from agentkit.checks.missing_await import Waits
 from agentkit.events import Text
 from agentkit.interop.mcp import MCPTools
 from agentkit.testing import ScriptedModel

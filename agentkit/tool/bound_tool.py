@@ -14,16 +14,16 @@ from typing import Any, Final, Literal
 
 from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import SchemaError
-from agentkit.foreign.absent import explained
+from agentkit.foreign.absent import suggest_attributes
 from agentkit.formats import control
 from agentkit.schemas.walk import words
 from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.arguments import Arguments, offer
-from agentkit.tool.declare import BothSchemas, OpenAPISchema, XMLSchema, declared, schemas_of
+from agentkit.tool.declare import BothSchemas, OpenAPISchema, XMLSchema, declarations_of, schemas_of
 from agentkit.tool.element import element_of, kebab
 from agentkit.tool.identity import digest_of
-from agentkit.tool.not_a_tool import not_a_tool, undecorated
-from agentkit.tool.own_thread import constructed
+from agentkit.tool.not_a_tool import advise_decorating, not_a_tool
+from agentkit.tool.own_thread import construct
 from agentkit.tool.policy import ToolPolicy, policy_of
 from agentkit.tool.result import ToolContext
 from agentkit.tool.signature import name_of, read_signature
@@ -38,7 +38,7 @@ NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 """Function names that every provider accepts. Source: the API references of OpenAI and Anthropic."""
 
 
-@explained
+@suggest_attributes
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundTool:
     """One method that a model may call, bound to its instance. Equal only to itself.
@@ -120,7 +120,7 @@ class BoundTool:
             f"register_tool(..., {{{self.method_name!r}: 'new_name'}}) or register_function(..., name='new_name')"
         )
 
-    def renamed(self, name: str) -> BoundTool:
+    def with_name(self, name: str) -> BoundTool:
         """Return the tool under another name; only for a tool without a tag.
 
         Raises:
@@ -174,7 +174,9 @@ class BoundTool:
 
 def looks_like_tool(tool: Any) -> bool:
     """Return True for a class or an instance with methods, False for a function."""
-    return isinstance(tool, type) or not (callable(tool) and (hasattr(tool, "__name__") or not declared(type(tool))))
+    if isinstance(tool, type) or not callable(tool):
+        return True
+    return not hasattr(tool, "__name__") and bool(declarations_of(type(tool)))
 
 
 def bind_methods(tool: Any, function_names: FunctionNames | None, kwargs: Mapping[str, Any]) -> list[BoundTool]:
@@ -182,9 +184,9 @@ def bind_methods(tool: Any, function_names: FunctionNames | None, kwargs: Mappin
     owner = tool if isinstance(tool, type) else type(tool)
     if callable(getattr(owner, "bound_tools", None)):
         return _brought(_instance(tool, owner, kwargs), owner, function_names)
-    methods = declared(owner)
+    methods = declarations_of(owner)
     if not methods:
-        raise SchemaError(not_a_tool(tool) or undecorated(tool, owner))
+        raise SchemaError(not_a_tool(tool) or advise_decorating(tool, owner))
     chosen = _chosen(function_names, methods, owner)
     instance = _instance(tool, owner, kwargs)
     return [_bind_method(instance, owner, method, name, methods[method]) for method, name in chosen.items()]
@@ -194,7 +196,7 @@ def _brought(source: Any, owner: type, function_names: FunctionNames | None) -> 
     """The tools of a `ToolSource`, under their names or new ones."""
     tools = {bound.name: bound for bound in source.bound_tools()}
     chosen = _chosen(function_names, tools, owner, "tool")
-    return [tools[name] if new is None else tools[name].renamed(new) for name, new in chosen.items()]
+    return [tools[name] if new is None else tools[name].with_name(new) for name, new in chosen.items()]
 
 
 def bind_function(
@@ -223,7 +225,7 @@ def bind_function(
     instance = getattr(function, "__self__", None) if inspect.ismethod(function) else None
     owner = None if instance is None else instance if isinstance(instance, type) else type(instance)
     source = _Source(getattr(function, "__func__", function), own or "", owner, instance is not None)
-    schemas = declared(owner).get(source.name, ()) if owner is not None else schemas_of(function)
+    schemas = declarations_of(owner).get(source.name, ()) if owner is not None else schemas_of(function)
     return _bind(source, function, instance, name, schemas, policy)
 
 
@@ -279,7 +281,7 @@ def _instance(tool: Any, owner: type, kwargs: Mapping[str, Any]) -> Any:
         ) from e
     except ValueError:
         pass  # a C class without a signature: the call below will show
-    return constructed(owner, kwargs)
+    return construct(owner, kwargs)
 
 
 @dataclass(frozen=True, slots=True)
