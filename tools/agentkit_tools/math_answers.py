@@ -18,10 +18,10 @@ _FRACTION = re.compile(r"\\[dt]?frac\{?(-?\d+)\}?\{?(-?\d+)\}?")
 _UNITS = re.compile(r"\^\{?\\circ\}?|\\degree|°|\\%|%|\\\$|\$|€|£")
 
 
-def boxed(text: str) -> str | None:
+def boxed_answer(text: str) -> str | None:
     r"""The contents of the last `\boxed{…}`, with balanced braces; None if there is none.
 
-    >>> boxed(r"so \boxed{1}, or rather \boxed{\frac{1}{2}}.")
+    >>> boxed_answer(r"so \boxed{1}, or rather \boxed{\frac{1}{2}}.")
     '\\frac{1}{2}'
     """
     boxes = {found.end() for found in re.finditer(r"\\f?boxed\s*\{", text)}

@@ -16,8 +16,8 @@ from agentkit.sandbox import sandbox as made
 from agentkit_tools.code.background import Background
 from agentkit_tools.code.leftovers import Leftovers
 from agentkit_tools.code.monty import MontyRuns
-from agentkit_tools.code.worker import Ran, Worker, Workers, signal_name
-from agentkit_tools.protected import PROTECTED, protected_in
+from agentkit_tools.code.worker import CodeOutcome, Worker, Workers, signal_name
+from agentkit_tools.protected_names import PROTECTED, protected_in
 
 KEPT: Final = 24_000  # bytes of each output stream: with a value and a traceback still below a processor's limit
 SESSION: Final = 86_400.0  # seconds of processor time of an interpreter that is kept: the most that there can be
@@ -96,13 +96,13 @@ class Python(Tool):
             code: the code to run
         """
         try:
-            return await self._background.do(self._left.judged(self._ran, code))
+            return await self._background.do(self._left.run_with_notes(self._ran, code))
         except SandboxError as e:
             return ToolResult(error=f"the code did not run: {e}", code="tool_error")
 
     async def _ran(self, code: str) -> ToolResult:
         ran, before = await self._runs.in_session(code) if self.keep_state else (await self._runs.alone(code), "")
-        return told(ran, self.timeout, self.keep_state, before)
+        return result_of(ran, self.timeout, self.keep_state, before)
 
     def close(self) -> None:
         """Kill what still runs, and remove the private folder."""
@@ -133,12 +133,12 @@ class Runs:
         """A new interpreter."""
         return await Worker.start(self.sandbox, self.limits, self.preload)
 
-    async def alone(self, code: str) -> Ran:
+    async def alone(self, code: str) -> CodeOutcome:
         """Run code that shares nothing with other code but the folder."""
         async with self.workers.one() as worker:
             return await worker.run(code, timeout=self.timeout, output=KEPT)
 
-    async def in_session(self, code: str) -> tuple[Ran, str]:
+    async def in_session(self, code: str) -> tuple[CodeOutcome, str]:
         """Run code with the variables of earlier code; also what became of these, if they are gone."""
         async with self.one_by_one:
             before = ""
@@ -159,7 +159,7 @@ class Runs:
         await self.sandbox.close()
 
 
-def told(ran: Ran, timeout: float, keep_state: bool, before: str = "") -> ToolResult:
+def result_of(ran: CodeOutcome, timeout: float, keep_state: bool, before: str = "") -> ToolResult:
     """Return the outcome as text for the model, with the details as metadata for the application.
 
     The result is an error only if the code did not come to its end; an exception is an answer.
@@ -184,7 +184,7 @@ def told(ran: Ran, timeout: float, keep_state: bool, before: str = "") -> ToolRe
     return ToolResult(text, content=images, metadata=metadata)
 
 
-def endings(ran: Ran, timeout: float, keep_state: bool) -> list[str]:
+def endings(ran: CodeOutcome, timeout: float, keep_state: bool) -> list[str]:
     """How it ended, where that is not how code usually ends."""
     notes = []
     if ran.timed_out:

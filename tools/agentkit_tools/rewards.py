@@ -7,7 +7,7 @@ from typing import Final
 
 from agentkit import Tool, ToolResult, openapi_schema, xml_schema
 from agentkit.errors import ConfigError
-from agentkit_tools.math_answers import boxed, number, same_answer
+from agentkit_tools.math_answers import boxed_answer, number, same_answer
 
 NO_BETTER: Final = -0.05
 """The reward of a call that improves nothing: guessing must not pay."""
@@ -40,7 +40,7 @@ class Judge(Tool):
         """1.0 if the last answer is right, else 0.0."""
         return 1.0 if same_answer(self._given(self.answer), self.ground_truth) else 0.0
 
-    def judged(self, answer: str) -> ToolResult:
+    def grade(self, answer: str) -> ToolResult:
         """The reward of one more answer: 0.0 for an improvement, else `NO_BETTER`."""
         self.answer = answer
         reward = self.calc_reward()
@@ -57,10 +57,10 @@ class Geo3k(Judge):
     """
 
     def _truth(self, ground_truth: str) -> str:
-        return boxed(ground_truth) or ground_truth
+        return boxed_answer(ground_truth) or ground_truth
 
     def _given(self, answer: str) -> str:
-        return boxed(answer) or answer
+        return boxed_answer(answer) or answer
 
     @openapi_schema
     @xml_schema(name="calc-geo3k-reward", content="answer")
@@ -70,7 +70,7 @@ class Geo3k(Judge):
         Args:
             answer: the answer alone: a number, a formula, or either in LaTeX
         """
-        return self.judged(answer)
+        return self.grade(answer)
 
 
 class Gsm8k(Judge):
@@ -88,7 +88,7 @@ class Gsm8k(Judge):
 
     def _given(self, answer: str) -> str:
         found = re.findall(r"####\s*([^\s]+)", answer)
-        return found[-1] if found else boxed(answer) or answer
+        return found[-1] if found else boxed_answer(answer) or answer
 
     @openapi_schema
     @xml_schema(name="calc-gsm8k-reward", content="answer")
@@ -98,4 +98,4 @@ class Gsm8k(Judge):
         Args:
             answer: the answer alone, a number; it may also follow #### or be in a LaTeX box
         """
-        return self.judged(answer)
+        return self.grade(answer)

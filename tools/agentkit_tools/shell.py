@@ -16,8 +16,8 @@ from agentkit.sandbox import Running, Sandbox, SandboxError, SandboxLimits, Sand
 from agentkit.sandbox import sandbox as made
 from agentkit_tools.code.background import Background
 from agentkit_tools.code.leftovers import Leftovers
-from agentkit_tools.code.terminal_text import Reading, decoded, readable
-from agentkit_tools.protected import PROTECTED, protected_in
+from agentkit_tools.code.terminal_text import Reading, decode, readable
+from agentkit_tools.protected_names import PROTECTED, protected_in
 
 KEPT: Final = 60_000  # bytes of one answer: below a processor's limit
 UNREAD: Final = 1 << 20  # bytes kept of what a background command writes between two looks at it
@@ -136,7 +136,7 @@ class Shell(Tool):
     @xml_schema(name="list-commands")
     async def list_commands(self) -> ToolResult:
         """List the background commands: running, or ended and not looked at since."""
-        return await self._did(self._commands.listed)
+        return await self._did(self._commands.list_commands)
 
     def close(self) -> None:
         """Kill what still runs, and remove the private folder."""
@@ -144,7 +144,7 @@ class Shell(Tool):
 
     async def _did(self, work: Callable[..., Awaitable[ToolResult]], *given: Any) -> ToolResult:
         try:
-            return await self._background.do(self._left.judged(work, *given))
+            return await self._background.do(self._left.run_with_notes(work, *given))
         except (Refused, SandboxError) as e:
             return ToolResult(error=str(e), code="tool_error")
 
@@ -191,7 +191,7 @@ class Commands:
     async def run(self, command: str, folder: str, timeout: float) -> ToolResult:
         """Run a command to its end."""
         limits = replace(self.limits, wall=timeout, output=KEPT)
-        return ended(await self.sandbox.run(self.line(command, folder), limits=limits), timeout)
+        return ended_result(await self.sandbox.run(self.line(command, folder), limits=limits), timeout)
 
     async def start(self, command: str, folder: str, name: str | None) -> ToolResult:
         """Start a command in the background; also what it writes in the first moment."""
@@ -219,7 +219,7 @@ class Commands:
             there = ", ".join(sorted(self.sessions)) or "none"
             raise Refused(f"there is no session {name!r}; there are: {there}")
         progress = await session.tree.read(timeout=wait)
-        text = decoded(progress.stdout, session.reading)
+        text = decode(progress.stdout, session.reading)
         was_running = session.tree.running
         if was_running and not kill:
             return answer(text, f"session {name} is running, for {monotonic() - session.since:.1f} s", session=name)
@@ -228,9 +228,9 @@ class Commands:
         text += "".join(session.reading.add(outcome.stdout))
         if was_running:
             return answer(text, f"session {name} was terminated", session=name)
-        return ended(replace(outcome, stdout=text), 0.0)
+        return ended_result(replace(outcome, stdout=text), 0.0)
 
-    async def listed(self) -> ToolResult:
+    async def list_commands(self) -> ToolResult:
         """One line for each command in the background."""
         lines = [
             f"{session.name}: {'running' if session.tree.running else 'ended'}, started "
@@ -249,7 +249,7 @@ def which(name: str) -> str | None:
     return shutil.which(name, path=":".join(PLACES))
 
 
-def ended(outcome: SandboxOutcome, timeout: float) -> ToolResult:
+def ended_result(outcome: SandboxOutcome, timeout: float) -> ToolResult:
     """The answer about a command that has ended."""
     text = readable(outcome.stdout + outcome.stderr)
     if outcome.timed_out:

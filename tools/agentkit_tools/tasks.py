@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple
 
 from agentkit import Tool, ToolResult, openapi_schema, xml_schema
 from agentkit.errors import ConfigError
-from agentkit_tools.folder import replacing
+from agentkit_tools.folder import atomic_replace
 
 Status = Literal["pending", "in_progress", "completed", "cancelled"]
 
@@ -179,7 +179,7 @@ def _save(file: Path, tasks: dict[int, Task], last: int) -> None:
     content = json.dumps([last, [asdict(task) for task in tasks.values()]], ensure_ascii=False).encode()
     folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with replacing.locked(folder):
-            replacing.put(folder, file.name, content)
+        with atomic_replace.lock_folder(folder):
+            atomic_replace.put(folder, file.name, content)
     finally:
         os.close(folder)

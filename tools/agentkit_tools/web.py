@@ -175,7 +175,7 @@ class Web(Tool):
         import anyio.to_thread
 
         response = await self._client.request("GET", url, headers=ACCEPT, check=_readable)
-        kind = sniffed(response)
+        kind = sniff_type(response)
         if kind in IMAGES:
             return _image(response, kind)
         if "\0" in kind or not (kind in HTML or _TEXT.match(kind)):
@@ -197,7 +197,7 @@ ACCEPT: Final[Mapping[str, str]] = {
 }
 
 
-def sniffed(response: Response) -> str:
+def sniff_type(response: Response) -> str:
     """The type of a body: as declared, unless its first bytes show that it is something else."""
     start = response.body[:512]
     for magic, kind in _MAGIC.items():
@@ -241,13 +241,13 @@ def read_page(response: Response, kind: str, whole: bool, late: Callable[[], boo
     """A response's text. Runs in a thread: a page of 10 MB takes seconds."""
     try:
         from agentkit_tools.pages.feeds import feed_text
-        from agentkit_tools.pages.page_source import MAX_PIECES, bounded, decoded
+        from agentkit_tools.pages.page_source import MAX_PIECES, decode_page, truncate
         from agentkit_tools.pages.page_text import page_text
     except ImportError as e:
         raise RequestFailed(f"reading pages needs lxml: the operator must install agentkit[web] ({e})") from e
-    text = decoded(response.body, response.headers.get("content-type", ""), cut=response.cut)
+    text = decode_page(response.body, response.headers.get("content-type", ""), cut=response.cut)
     remarks = [f"only the first {len(response.body)} bytes of the page were read"] if response.cut else []
-    if kind in HTML | XML and len(few := bounded(text)) < len(text):
+    if kind in HTML | XML and len(few := truncate(text)) < len(text):
         remarks.append(f"only the first {MAX_PIECES} tags and attributes of the page were read")
         text = few
     found = feed_text(text, response.url, late) if kind in XML or "<?xml" in text[:100] else None

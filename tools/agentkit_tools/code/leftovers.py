@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentkit import ToolResult
-from agentkit_tools.folder.replacing import identity
+from agentkit_tools.folder.atomic_replace import identity
 from agentkit_tools.folder.repositories import is_repository
-from agentkit_tools.folder.rooted import opener
-from agentkit_tools.protected import why_protected
+from agentkit_tools.folder.rooted_folder import opener
+from agentkit_tools.protected_names import why_protected
 
 PARTS: Final = ("config", "config.worktree", "hooks", "commondir")
 """From which git takes what it runs."""
@@ -63,7 +63,7 @@ class Leftovers:
         self._notes: list[str] = []  # for the next result
         self._known = {place(folder): parts(folder) for _, folder in self._repositories()}
 
-    async def judged(self, work: Callable[..., Awaitable[ToolResult]], *given: Any) -> ToolResult:
+    async def run_with_notes(self, work: Callable[..., Awaitable[ToolResult]], *given: Any) -> ToolResult:
         """The result of a command, and what was set aside since the last one."""
         result: ToolResult = await self.after(work, *given)
         if not (notes := [self._notes.pop(0) for _ in range(len(self._notes))]):

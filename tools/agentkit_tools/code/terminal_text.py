@@ -74,10 +74,10 @@ def _unfinished(text: str) -> str:
     return sequence[:2] + sequence[2:][-1:]
 
 
-def decoded(output: StreamOutput, reading: Reading | None = None) -> str:
+def decode(output: StreamOutput, reading: Reading | None = None) -> str:
     r"""Return the kept output of a stream as text; a cut is marked on a line of its own.
 
-    >>> decoded(StreamOutput(b"one\ntw", 3_000, b"nd\xff"))
+    >>> decode(StreamOutput(b"one\ntw", 3_000, b"nd\xff"))
     'one\ntw\n[… 3,000 bytes left out …]\nnd�'
     """
     return output.mark.join((reading or Reading()).add(*output.parts))

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from agentkit.messages import ImagePart
 from agentkit.sandbox import Running, Sandbox, SandboxError, SandboxLimits, StreamOutput
-from agentkit_tools.code.terminal_text import decoded, readable
+from agentkit_tools.code.terminal_text import decode, readable
 
 INSIDE: Final = [Path(__file__).with_name(name) for name in ("driver.py", "snippet.py")]
 STARTING: Final = 60.0  # seconds to import what is to be warm
@@ -30,7 +30,7 @@ ANSWER: Final = 64 << 20  # bytes of an answer that may be unread at any time: t
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class CodeOutcome:
     """The outcome of a piece of code.
 
     Args:
@@ -76,7 +76,7 @@ class Ran:
 
 
 @dataclass(slots=True)
-class Written:
+class StreamBuffer:
     """One stream as it arrives: its first bytes, how many were dropped, its last ones."""
 
     head: bytes = b""
@@ -96,7 +96,7 @@ class Written:
         return StreamOutput(self.head, self.left_out, self.tail).whole_characters()
 
 
-class Broken(Exception):
+class WorkerFailure(Exception):
     """The worker ended, or does not speak as it should."""
 
 
@@ -132,7 +132,7 @@ class Worker:
         try:
             ready = json.loads(await worker._line(monotonic() + STARTING))
             missing = ", ".join(map(str, ready["missing"]))
-        except (Broken, ValueError, KeyError, TypeError) as e:
+        except (WorkerFailure, ValueError, KeyError, TypeError) as e:
             outcome = await tree.terminate()
             why = readable(outcome.stderr).strip()[-500:] or str(e)
             raise SandboxError(f"Python did not start in the sandbox: {why}") from e
@@ -153,7 +153,7 @@ class Worker:
         clean: bool = False,
         name: str = "<code>",
         output: int,
-    ) -> Ran:
+    ) -> CodeOutcome:
         """Run code.
 
         Args:
@@ -166,7 +166,7 @@ class Worker:
         """
         self.uses += 1
         started = monotonic()
-        streams = {"stdout": Written(), "stderr": Written()}
+        streams = {"stdout": StreamBuffer(), "stderr": StreamBuffer()}
         request = {"code": code, "name": name, "timeout": timeout, "session": session, "clean": clean, "output": output}
         request["number"] = secrets.token_hex(16)
         try:
@@ -177,7 +177,7 @@ class Worker:
             self.usable = not done["left"]
             if not self.usable:  # until then, what is left could write
                 await self.tree.terminate()
-        except (Broken, TimeoutError, BrokenPipeError, ValueError, KeyError, TypeError, RecursionError) as e:
+        except (WorkerFailure, TimeoutError, BrokenPipeError, ValueError, KeyError, TypeError, RecursionError) as e:
             ran = await self._lost(e, monotonic() >= started + timeout)
         except BaseException:
             self.usable = False
@@ -186,8 +186,8 @@ class Worker:
         out, err = streams["stdout"].output, streams["stderr"].output
         return replace(
             ran,
-            stdout=decoded(out),
-            stderr=decoded(err),
+            stdout=decode(out),
+            stderr=decode(err),
             stdout_cut=out.left_out,
             stderr_cut=err.left_out,
             wall=round(monotonic() - started, 4),
@@ -200,7 +200,7 @@ class Worker:
         if self.owned is not None:
             await self.owned.close()
 
-    async def _done(self, streams: dict[str, Written], deadline: float) -> dict[str, Any]:
+    async def _done(self, streams: dict[str, StreamBuffer], deadline: float) -> dict[str, Any]:
         while True:
             answer = json.loads(await self._line(deadline))
             if "done" in answer:
@@ -210,40 +210,40 @@ class Worker:
                     stream.add(answer[name], answer.get("cut"))
 
     async def _line(self, deadline: float) -> bytes:
-        """The driver's next line. Raises `Broken` if none comes in time."""
+        """The driver's next line. Raises `WorkerFailure` if none comes in time."""
         searched = 0
         while (end := self.unread.find(b"\n", searched)) < 0:
             searched = len(self.unread)
             progress = await self.tree.read(timeout=max(0.0, deadline - monotonic()))
             if progress.stdout.left_out or len(self.unread) > ANSWER:
-                raise Broken("its answer was too long")
+                raise WorkerFailure("its answer was too long")
             self.unread += progress.stdout.head + progress.stdout.tail
             if b"\n" in self.unread[searched:]:
                 continue
             if progress.ended or not self.tree.running:
-                raise Broken("the interpreter was killed")
+                raise WorkerFailure("the interpreter was killed")
             if monotonic() >= deadline:
-                raise Broken("it could not be stopped in time")
+                raise WorkerFailure("it could not be stopped in time")
         line = bytes(self.unread[:end])
         del self.unread[: end + 1]
         return line
 
-    async def _lost(self, error: Exception, late: bool) -> Ran:
+    async def _lost(self, error: Exception, late: bool) -> CodeOutcome:
         """Return the outcome of code whose worker ended before it answered."""
         self.usable = False
         outcome = await self.tree.terminate()
-        why = str(error) if isinstance(error, Broken) else "the interpreter answered in an unknown form"
+        why = str(error) if isinstance(error, WorkerFailure) else "the interpreter answered in an unknown form"
         if isinstance(error, BrokenPipeError):
             why = "the interpreter was killed"
         if outcome.limit is not None:
             why = f"the interpreter exceeded its limit of {outcome.limit}"
-        return Ran(lost=why, timed_out=late, exit_code=None)
+        return CodeOutcome(lost=why, timed_out=late, exit_code=None)
 
-    def _told(self, done: dict[str, Any]) -> Ran:
+    def _told(self, done: dict[str, Any]) -> CodeOutcome:
         """The driver's account as a value."""
         report = _report(done["report"])
         images, bad = _images(report.get("images"))
-        return Ran(
+        return CodeOutcome(
             value=_text(report.get("value")),
             error=_text(report.get("error")),
             error_type=_text(report.get("type")),

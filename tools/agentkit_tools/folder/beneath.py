@@ -1,7 +1,7 @@
 """The Linux system call `openat2`: a whole path is walked by the system, which refuses links and every way out.
 
 Called by its number, since neither Python nor most C libraries name it. Knows open folders and names; opens folders
-only. On systems without it, `agentkit_tools.folder.rooted` opens one component at a time.
+only. On systems without it, `agentkit_tools.folder.rooted_folder` opens one component at a time.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Knows URLs and IP addresses; sends nothing. A name is not judged, only the addresses that it resolves to: the spellings
 of a loopback address are endless. Whoever connects must connect to the addresses that were judged, see
-`agentkit_tools.network.pinned`.
+`agentkit_tools.network.pinned_transport`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class RequestFailed(Exception):
         return ToolResult(error=str(self), code=self.code)
 
 
-def denied(message: str) -> RequestFailed:
+def denial(message: str) -> RequestFailed:
     """A request that must not be sent."""
     return RequestFailed(message, code="denied")
 
@@ -79,21 +79,21 @@ def checked_url(text: str) -> URL:
     text = text.strip(" \t\r\n")
     for pattern, found in _MISLEADING.items():
         if re.search(pattern, text):
-            raise denied(f"the URL {brief(text)} {found}")
+            raise denial(f"the URL {brief(text)} {found}")
     try:
         url = httpx2.URL(text[:MAX_URL])
     except (httpx2.InvalidURL, ValueError) as e:
-        raise denied(f"{brief(text)} is not a URL: {e}") from e
+        raise denial(f"{brief(text)} is not a URL: {e}") from e
     if url.scheme not in ("http", "https") or not url.host:
-        raise denied(f"the URL {brief(text)} does not start with http:// or https:// and a host; write the whole URL")
+        raise denial(f"the URL {brief(text)} does not start with http:// or https:// and a host; write the whole URL")
     if url.userinfo:
-        raise denied(f"the URL contains credentials: what stands before @ is not the host, that is {url.host!r}")
+        raise denial(f"the URL contains credentials: what stands before @ is not the host, that is {url.host!r}")
     if "%" in url.host:
-        raise denied(f"the host of the URL {brief(text)} contains %")
+        raise denial(f"the host of the URL {brief(text)} contains %")
     if len(text) > MAX_URL:
-        raise denied(f"the URL has {len(text)} characters; at most {MAX_URL} are sent")
+        raise denial(f"the URL has {len(text)} characters; at most {MAX_URL} are sent")
     if url.port is not None and not 0 < url.port < 65536:
-        raise denied(f"the port {url.port} of the URL is not between 1 and 65535")
+        raise denial(f"the port {url.port} of the URL is not between 1 and 65535")
     return url.copy_with(fragment=None)
 
 
@@ -104,11 +104,11 @@ _MISLEADING: Final = {
 }
 
 
-def shown(url: URL) -> str:
+def display_url(url: URL) -> str:
     """A URL as it is requested, with the letters of an international host after it.
 
     >>> import httpx2
-    >>> shown(httpx2.URL("https://bücher.example/a"))
+    >>> display_url(httpx2.URL("https://bücher.example/a"))
     'https://xn--bcher-kva.example/a (bücher.example)'
     """
     host = url.host
@@ -153,13 +153,13 @@ class Guard:
             again = e.errno == socket.EAI_AGAIN
             raise RequestFailed(f"the host {host!r} was not found: {e.strerror}", retry=again) from e
         except UnicodeError as e:
-            raise denied(f"{brief(host)} is not a host's name: {e}") from e
+            raise denial(f"{brief(host)} is not a host's name: {e}") from e
         if not found:
             raise RequestFailed(f"the host {host!r} has no address")
         for text in found:
             why = self.why_refused(text)
             if why is not None:
-                raise denied(f"the host {host!r} is not reachable from here: {why}")
+                raise denial(f"the host {host!r} is not reachable from here: {why}")
         return found
 
     def why_refused(self, address: str) -> str | None:
@@ -174,7 +174,7 @@ class Guard:
             written = ipaddress.ip_address(address)
         except ValueError:
             return f"{brief(address)} is not an IP address"
-        judged = embedded(written)
+        judged = embedded_ipv4(written)
         if any(
             one in network for one in (written, judged) for network in self._allow if network.version == one.version
         ):
@@ -200,7 +200,7 @@ async def system_addresses(host: str, port: int) -> Sequence[str]:
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-def embedded(address: IPAddress) -> IPAddress:
+def embedded_ipv4(address: IPAddress) -> IPAddress:
     """The IPv4 address that packets to an IPv6 address are really sent to; any other address unchanged."""
     if isinstance(address, ipaddress.IPv4Address):
         return address

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.errors import ConfigError
 from agentkit.models import inflated, redacted, secrets_in, watch_logs
-from agentkit_tools.network.addresses import Guard, RequestFailed, brief, checked_url, denied, shown
+from agentkit_tools.network.addresses import Guard, RequestFailed, brief, checked_url, denial, display_url
 
 if TYPE_CHECKING:
     import ssl
@@ -110,7 +110,7 @@ class Key:
             watch_logs(self, [value])
         return value or None
 
-    def required(self) -> str:
+    def require(self) -> str:
         """The key.
 
         Raises:
@@ -198,7 +198,7 @@ class HttpClient:
         import anyio
         import httpx2
 
-        from agentkit_tools.network.pinned import PinnedTransport, trusting
+        from agentkit_tools.network.pinned_transport import PinnedTransport, trusting
 
         target = checked_url(url).copy_merge_params(params) if params else checked_url(url)
         transport = PinnedTransport(self._guard, self._ssl_context or trusting())
@@ -291,7 +291,7 @@ class _Exchange:
             raise RequestFailed(f"{url.host} did not answer in time", code="timeout", retry=True) from e
         except httpx2.TransportError as e:
             raise RequestFailed(f"no answer from {url.host}: {str(e) or type(e).__name__}", retry=True) from e
-        raise RequestFailed(f"more than {redirects} redirects; the last one leads to {brief(shown(url))}")
+        raise RequestFailed(f"more than {redirects} redirects; the last one leads to {brief(display_url(url))}")
 
     def _next(self, url: URL, answer: Answer, redirects: int) -> URL:
         """Where a redirect leads."""
@@ -303,13 +303,13 @@ class _Exchange:
         try:
             return checked_url(str(url.join(location)) if "\\" not in location else location)
         except httpx2.InvalidURL as e:
-            raise denied(f"{url.host} redirects to {brief(location)}, which is not a URL") from e
+            raise denial(f"{url.host} redirects to {brief(location)}, which is not a URL") from e
         except RequestFailed as e:
-            raise denied(f"{url.host} redirects to {brief(location)}: {e}") from e
+            raise denial(f"{url.host} redirects to {brief(location)}: {e}") from e
 
     async def _read(self, url: URL, answer: Answer, max_bytes: int) -> Response:
         headers = {name.lower(): self._blotted(value) for name, value in answer.headers.items()}
-        response = Response(str(url), shown(url), headers)
+        response = Response(str(url), display_url(url), headers)
         if answer.status_code >= 400:
             raise await self._failure(url, answer, headers)
         if self.check is not None:

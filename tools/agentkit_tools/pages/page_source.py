@@ -70,16 +70,16 @@ _XML = re.compile(rb"""^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w:.-]{1,40})"
 _HEADER = re.compile(r"""charset\s*=\s*["']?\s*([\w:.-]{1,40})""", re.IGNORECASE)
 
 
-def decoded(body: bytes, content_type: str = "", *, cut: bool = False) -> str:
+def decode_page(body: bytes, content_type: str = "", *, cut: bool = False) -> str:
     """The text of a page: by its byte order mark, as UTF-8 if it is valid, else as declared, else as windows-1252.
 
     Valid UTF-8 overrules a declaration: text in another encoding is practically never valid UTF-8 by accident, and
     wrong declarations are common. What cannot be decoded becomes U+FFFD. `cut` says that the body may end
     within a character.
 
-    >>> decoded("café".encode("latin-1"), "text/html; charset=ISO-8859-1")
+    >>> decode_page("café".encode("latin-1"), "text/html; charset=ISO-8859-1")
     'café'
-    >>> decoded("café".encode(), "text/html; charset=ISO-8859-1")
+    >>> decode_page("café".encode(), "text/html; charset=ISO-8859-1")
     'café'
     """
     for mark, codec in _BOMS:
@@ -110,7 +110,7 @@ def _declared(body: bytes, content_type: str) -> Iterator[str]:
 # HTML
 
 
-def bounded(text: str) -> str:
+def truncate(text: str) -> str:
     """The page up to `MAX_PIECES`: as a tree, each takes up to 400 bytes, also where it is written with three."""
     cut = next(itertools.islice(_PIECE.finditer(text), MAX_PIECES, None), None)
     return text if cut is None else text[: cut.start()]
@@ -129,7 +129,7 @@ _NAME = re.compile(r"<[^\s/>]*")
 _ATTRIBUTE = re.compile(r"""[^\s=>/]+(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s>]*))?""")
 
 
-def parsed(text: str) -> lxml.html.HtmlElement | None:
+def parse_html(text: str) -> lxml.html.HtmlElement | None:
     """HTML as a tree; None if it is empty, or nested deeper than libxml2 reads."""
     text = _TOKEN.sub(_few_attributes, _readable(text))
     parser = lxml.html.HTMLParser(

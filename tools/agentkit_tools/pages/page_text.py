@@ -28,9 +28,9 @@ from agentkit_tools.pages.page_elements import (
     titled,
     visible,
 )
-from agentkit_tools.pages.page_source import bare, parsed
+from agentkit_tools.pages.page_source import bare, parse_html
 from agentkit_tools.pages.page_tables import is_data, table_lines
-from agentkit_tools.pages.page_writer import Addresses, Writer, code_span, fenced
+from agentkit_tools.pages.page_writer import Addresses, Writer, code_span, fence_code
 
 SURROUNDING: Final = frozenset(("nav", "header", "footer", "aside"))
 HEADINGS: Final = {f"h{n}": n for n in range(1, 7)}
@@ -95,7 +95,7 @@ def page_text(
         late: asked now and then; when it says so, reading stops with what was read until then.
         addresses: the room for those of the links, shared with other pages; by default that of one page.
     """
-    tree = parsed(html)
+    tree = parse_html(html)
     if tree is None:
         found = re.search(r"<title[^>]*>([^<]*)", html, re.IGNORECASE)
         text = bare(html)
@@ -149,7 +149,7 @@ def _for_machines(tree: Element) -> str:
             data = json.loads(script.text or "")
         except (ValueError, RecursionError):
             continue  # not data; a browser ignores it as well
-        parts.append(fenced(json.dumps(data, indent=1, ensure_ascii=False), "json"))
+        parts.append(fence_code(json.dumps(data, indent=1, ensure_ascii=False), "json"))
     return "".join(f"\n{part}\n" for part in parts)
 
 
@@ -262,7 +262,7 @@ class _Walk:
         text = visible(element).replace("\r\n", "\n").rstrip()
         text = text.removeprefix("\n")
         if text:
-            self.out.block(fenced(text, language(element)))
+            self.out.block(fence_code(text, language(element)))
         return None, False
 
     def items(self, element: Element) -> tuple[Callable[[], None] | None, bool]:

@@ -170,7 +170,7 @@ class Writer:
         return "\n".join(self.lines).strip("\n") + "\n" if self.lines else ""
 
 
-def fenced(code: str, language: str = "") -> str:
+def fence_code(code: str, language: str = "") -> str:
     """Code between fences that are longer than any in it."""
     longest = max((len(run) for run in re.findall(r"`{3,}", code)), default=2)
     fence = "`" * (longest + 1)

@@ -16,9 +16,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agentkit import ToolResult
-from agentkit_tools.folder.replacing import is_draft, locked
+from agentkit_tools.folder.atomic_replace import is_draft, lock_folder
 from agentkit_tools.folder.repositories import exists, is_repository
-from agentkit_tools.protected import why_protected
+from agentkit_tools.protected_names import why_protected
 
 MAX_PATH = 4096  # bytes: PATH_MAX of Linux
 MAX_NAME = 255  # bytes: NAME_MAX of every common file system
@@ -42,13 +42,13 @@ def answer(act: Callable[[], str]) -> ToolResult:
         return ToolResult(error=f"system error: {e.strerror or e}", code="tool_error")
 
 
-class Confined:
+class RootedFolder:
     """One folder, and the way to what is in it.
 
     Args:
         root: the folder; created if missing. This very folder: if another one, or a link, takes its place later,
             everything is refused.
-        protected: what may be read but not written, as in `agentkit_tools.protected.PROTECTED`.
+        protected: what may be read but not written, as in `agentkit_tools.protected_names.PROTECTED`.
     """
 
     def __init__(self, root: str | Path, protected: Collection[str]) -> None:
@@ -72,11 +72,11 @@ class Confined:
     @contextmanager
     def folder(self, names: Sequence[str]) -> Iterator[int]:
         """The open folder that contains the last of `names`, reached from the root without following links."""
-        with self.opened(names[:-1]) as folder:
+        with self.open_folder(names[:-1]) as folder:
             yield folder
 
     @contextmanager
-    def changed(self, names: Sequence[str], *, make: bool = False) -> Iterator[int]:
+    def lock_entry(self, names: Sequence[str], *, make: bool = False) -> Iterator[int]:
         """Open the entry's folder, locked for a change of the entry, which is in no git repository and makes none.
 
         Args:
@@ -84,22 +84,22 @@ class Confined:
             make: whether to create the folders that are missing.
 
         Raises:
-            Refusal: as `opened`; or a folder of the path is a git repository, or would be one with this entry.
+            Refusal: as `open_folder`; or a folder of the path is a git repository, or would be one with this entry.
         """
         for depth in range(len(names) - 1):
-            with self.opened(names[:depth]) as folder:
+            with self.open_folder(names[:depth]) as folder:
                 judge(folder, names, depth)
                 if make and not exists(folder, names[depth]):
-                    with locked(folder):  # others see this entry, or this one sees theirs
+                    with lock_folder(folder):  # others see this entry, or this one sees theirs
                         judge(folder, names, depth)
                         with suppress(FileExistsError):
                             os.mkdir(names[depth], dir_fd=folder)
-        with self.folder(names) as folder, locked(folder):
+        with self.folder(names) as folder, lock_folder(folder):
             judge(folder, names, len(names) - 1)
             yield folder
 
     @contextmanager
-    def opened(self, names: Sequence[str]) -> Iterator[int]:
+    def open_folder(self, names: Sequence[str]) -> Iterator[int]:
         """The open folder `names`, reached from the root without following links.
 
         Args:
@@ -205,7 +205,7 @@ def folder_parts(path: str, parameter: str = "folder") -> list[str]:
         if re.search(pattern, path):
             raise Refusal(f"{parameter} {brief(path)} {found}; {_ADVICE}")
     names = [name for name in path.split("/") if name not in ("", ".")]
-    longest = max((len(encoded(parameter, name)) for name in names), default=0)
+    longest = max((len(encode(parameter, name)) for name in names), default=0)
     if longest > MAX_NAME or len(path.encode()) > MAX_PATH:
         raise Refusal(
             f"{parameter} {brief(path)} is too long: at most {MAX_NAME} bytes per name and {MAX_PATH} bytes in total"
@@ -230,7 +230,7 @@ def brief(text: str) -> str:
     return repr(text if len(text) <= 120 else f"{text[:80]}…{text[-30:]}")
 
 
-def encoded(parameter: str, text: str) -> bytes:
+def encode(parameter: str, text: str) -> bytes:
     """The text in UTF-8. Raises `Refusal` for a lone surrogate, which no file can contain."""
     try:
         return text.encode()

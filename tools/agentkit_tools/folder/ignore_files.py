@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentkit_tools.folder.rooted import Refusal
+from agentkit_tools.folder.rooted_folder import Refusal
 
 IGNORE_FILES: Final = (".rgignore", ".ignore", ".gitignore")
 """By precedence: a verdict of the first kind, wherever it stands, outweighs all verdicts of the next."""
@@ -63,7 +63,7 @@ class Rules:
             if len(line) > MAX_PATTERN or len(self._verdicts) == MAX_PATTERNS:
                 self.left_out += 1
                 continue
-            read = translated(line)
+            read = translate(line)
             if read is None:
                 continue
             pattern, excludes, folders_only = read
@@ -97,7 +97,7 @@ class Rules:
         return None if last is None else self._verdicts[last][0]
 
 
-def translated(line: str) -> tuple[str, bool, bool] | None:
+def translate(line: str) -> tuple[str, bool, bool] | None:
     """A line of an ignore file as a regular expression; whether it excludes, and whether it is about folders only."""
     line = line.rstrip("\r\n")
     line = re.sub(r"(?<!\\) +$", "", line)
