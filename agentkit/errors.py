@@ -52,7 +52,7 @@ class AgentkitError(Exception):
     """The base of every error that agentkit raises.
 
     Attributes:
-        result: what the run that raised it had done so far, a `RunResult`: its messages include the calls that ran.
+        result: the `RunResult` so far of the run that raised it: its messages include the calls that ran.
             None when the error did not come from a run.
     """
 
@@ -83,7 +83,7 @@ class ProviderError(AgentkitError):
     """A model provider refused the request, or the connection broke.
 
     Args:
-        message: what the provider said, preceded by its name and the status. Terminal control characters are escaped;
+        message: the provider's message, preceded by its name and the status. Terminal control characters are escaped;
             `body` is unchanged.
         kind: the failure, in agentkit's own categories.
         provider: `openai`, `anthropic`, `responses`, or the server's name.
@@ -141,7 +141,7 @@ class ThreadExists(StoreError):
 
 
 class StoreConflict(StoreError):
-    """The stored state differs from what the change expected."""
+    """The stored state differs from the state that the change expected."""
 
 
 class ThreadBusy(StoreError):

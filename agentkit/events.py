@@ -184,7 +184,7 @@ class CallError(NamedTuple):
         index: its position among the response's calls.
         code: `invalid_json`, `invalid_arguments`, `truncated_call`, `ambiguous_call`, `unknown_tool` or `limit`.
         message: what was found, what was expected, where.
-        call: what is known of it; `call.raw` is the exact source text, `call.name` may be empty.
+        call: its known parts; `call.raw` is the exact source text, `call.name` may be empty.
         position: offset in the parsed text (or in a native call's argument text) at which reading failed.
     """
 
@@ -197,7 +197,7 @@ class CallError(NamedTuple):
 
 @event
 class CallQuoted(NamedTuple):
-    """A call in the text of a natively calling model that may be a quote, since what it has read names the tool.
+    """A call in the text of a natively calling model that may be a quote, since untrusted input names the tool.
 
     It is not run. Precedes the text, which still contains the call. `call_id` is the id of the call whose result names
     the tool; None if a user message, an earlier reply, the result of a server-side tool or an example does.

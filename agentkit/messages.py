@@ -74,7 +74,7 @@ class ImagePart:
 
     @property
     def fault(self) -> str | None:
-        """Return why a provider cannot read `data`, in words for a model; None for a URL, and if no fault was found.
+        """Why a provider cannot read `data`, in words for a model; None for a URL, and if no fault was found.
 
         A provider refuses the whole conversation because of an image that is damaged or too large, so a tool that
         gets images from elsewhere should return a note instead. Headers and structure are read, no pixels.
@@ -377,7 +377,7 @@ class ToolMessage(ByAttribute):
     Args:
         call_id: the id of the call it answers.
         name: the called tool's name.
-        content: what the model reads: text and images; a string becomes one part.
+        content: text and images for the model; a string becomes one part.
         error: the error code if the call failed; None when it succeeded.
     """
 

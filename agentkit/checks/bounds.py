@@ -35,7 +35,7 @@ def refuse(owner: str, given: Mapping[str, Any], bounds: Bounds) -> None:
     """Check settings against their bounds; a setting without a bound may be anything.
 
     Args:
-        owner: what takes the settings, as written in code, such as `Budget`.
+        owner: the callable that takes the settings, as written in code, such as `Budget`.
         given: the values by name.
         bounds: their bounds.
 
@@ -110,7 +110,7 @@ def lacking(value: Any, protocol: type) -> tuple[str, ...]:
 
 
 def like(protocol: type, words: str) -> Bound:
-    """Anything with all public members of a protocol. Classes are rejected."""
+    """Return a bound that holds for objects with all public members of a protocol. Classes are rejected."""
     return Bound(lambda value: not lacking(value, protocol), words)
 
 
@@ -153,7 +153,7 @@ SHARE: Final = number("a fraction above 0, at most 1", above=0, most=1)
 
 
 def _hint(value: Any, bound: Bound) -> str:
-    """How to fix a wrong value, if that is known."""
+    """Return how to fix a wrong value, if that is known."""
     if inspect.iscoroutine(value):
         value.close()  # otherwise Python also warns that it was never awaited
         return f"; this is a coroutine: write `await {value.__qualname__.rpartition('.')[2]}(…)`"

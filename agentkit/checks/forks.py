@@ -18,7 +18,7 @@ class StartsAnew(Protocol):
     """Something with locks or threads."""
 
     def leave_to_parent(self) -> None:
-        """In the child: forget the parent's threads, what they hold, and the locks. Nothing else runs then."""
+        """Forget, in the child, the parent's threads with their locks and data. Nothing else runs then."""
         ...
 
 
@@ -47,7 +47,7 @@ def rests(thing: Rests) -> None:
 
 
 class _Forks:
-    """The objects; they are told of one fork at a time."""
+    """The objects; their hooks run for one fork at a time."""
 
     def __init__(self) -> None:
         self.lock = RLock()  # held during a fork, so that a child finds it held by its only thread

@@ -97,7 +97,7 @@ def _png(data: bytes) -> Size:
 
 
 def _unpacked(packed: bytes, most: int) -> int:
-    """How many bytes these are when unpacked."""
+    """Return the number of bytes after unpacking."""
     stream, found = zlib.decompressobj(), 0
     while not stream.eof:
         part = stream.decompress(packed, 1 << 16)

@@ -114,7 +114,7 @@ def never_read(what: object, words: str) -> None:
     """Warn, from a `__del__`, that something was garbage-collected without ever being read.
 
     Args:
-        what: the object being collected.
+        what: the object that is being collected, in words.
         words: the warning.
     """
     if warnings is not None:  # None once the interpreter has torn down its modules

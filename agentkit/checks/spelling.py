@@ -1,6 +1,6 @@
 """Names that a caller may have meant: the only source of "did you mean". Knows names only.
 
-What other toolkits call our arguments is in `agentkit.foreign.argument_names`.
+Other toolkits' names for our arguments are in `agentkit.foreign.argument_names`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def nearest(found: str, names: Iterable[str], others: Mapping[str, str] = _NONE)
     'system'
 
     Args:
-        found: what was written.
+        found: the name as written.
         names: our names.
         others: names that other toolkits use, each with our name for it, or with an explanation if we have none.
     """
@@ -105,7 +105,7 @@ def _plain(name: str) -> str:
 
 
 def unknown(what: str, found: str, names: Iterable[str], others: Mapping[str, str] = _NONE) -> str:
-    """A message about an unknown name: what was probably meant, and the known names.
+    """Return a message about an unknown name, with the likely one and the known names.
 
     >>> unknown("flavour", "chatt", ["chat", "mcp"])
     "there is no flavour 'chatt'; did you mean 'chat'? There are chat, mcp"
@@ -171,7 +171,7 @@ def methods_take(cls: C) -> C:
 
 
 def _checked(function: Any, misuse: Callable[[tuple[Any, ...], Mapping[str, Any]], AgentkitError | None]) -> Any:
-    """The function, which first says what is wrong with its arguments."""
+    """Return the function with a check of its arguments."""
     if function.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
 
         @wraps(function)

@@ -62,7 +62,7 @@ _NO_FAMILY: Final = "https://…"
 
 
 def model_hint(name: str, ours: Collection[str], *, shell: bool = False) -> str:
-    """Suggest what a model string was most likely meant to be, as the end of a message.
+    """Suggest the most likely model string, as the end of a message.
 
     Args:
         name: the string.

@@ -1,4 +1,4 @@
-"""Where code runs that nobody vouches for: one protocol, several backends, the same probes for each."""
+"""Sandboxes for untrusted code: one protocol, several backends, the same probes for each."""
 
 from __future__ import annotations
 

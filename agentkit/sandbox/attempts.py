@@ -1,7 +1,7 @@
 """Attempts to escape, run inside a sandbox: `python -I -S - <facts>`, this file on stdin. Standard library only.
 
-Each function tries one thing and returns what it reached; a failure of any kind, or None, counts as contained. They do
-no harm where they succeed. What can be verified from outside, the host verifies as well: see `probe`.
+Each function tries one thing and returns its success in words; a failure or None counts as contained. They do
+no harm where they succeed. The host also verifies the effects that are visible outside: see `probe`.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ def proc_root(facts: Facts) -> str | None:
 
 
 def kernel_settings(facts: Facts) -> str | None:
-    """Write to settings of the kernel, one of which names a program that root starts outside."""
+    """Write to settings of the kernel; one of them names a program that root starts outside."""
     for folder, folders, files in os.walk("/proc"):
         folders[:] = [name for name in folders if not name.isdigit() and name not in ("self", "thread-self")]
         for name in files:
@@ -335,7 +335,7 @@ ATTEMPTS: Final[tuple[Callable[[Facts], str | None], ...]] = (
 
 
 def main(facts: Facts) -> None:
-    """Try everything; one JSON object with what was reached, by name."""
+    """Try everything; print one JSON object with the successes by name."""
     found = {}
     for attempt in ATTEMPTS:
         try:

@@ -42,7 +42,7 @@ MAX_COMMAND: Final = 1 << 17  # bytes of one argument: MAX_ARG_STRLEN of Linux
 
 
 class Setup(NamedTuple):
-    """How a sandbox is set up.
+    """The settings of a sandbox.
 
     Attributes:
         workdir: the folder, or None for a private temporary one.
@@ -102,7 +102,7 @@ class BaseSandbox(EnteredAsync):
 
     @property
     def readable(self) -> list[Path]:
-        """Return the paths that commands may read besides their folder: the system, this Python, the caller's list."""
+        """The paths that commands may read besides their folder: the system, this Python, the caller's list."""
         paths = dict.fromkeys([*map(Path, (*SYSTEM, *SETTINGS, *this_python())), *self._setup.read])
         return [path for path in paths if path.exists()]
 
@@ -167,7 +167,7 @@ class BaseSandbox(EnteredAsync):
         raise NotImplementedError
 
     async def close(self) -> None:
-        """Kill what still runs, and remove what is private. Harmless when repeated."""
+        """Kill all running commands, and remove the private folder. Harmless when repeated."""
         self._closed = True
         for tree in self._running:
             await tree.terminate()
@@ -189,7 +189,7 @@ class BaseSandbox(EnteredAsync):
 
 @cache
 def this_python() -> list[str]:
-    """Where this Python and its packages lie, the links by which it is called included."""
+    """Return the folders of this Python and its packages, including the links by which it is called."""
     prefixes = [sys.base_prefix, sys.base_exec_prefix, sys.prefix, sys.exec_prefix]
     places = [*prefixes, *map(os.path.realpath, prefixes)]
     link = sys.executable

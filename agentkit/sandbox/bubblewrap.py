@@ -1,4 +1,4 @@
-"""Sandboxes by bubblewrap: the command sees a file system of its own, made of nothing but what it may see."""
+"""Sandboxes by bubblewrap: the command sees a file system of its own, with only the paths that it may see."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EXEC: Final = ("/bin/sh", "-c", 'exec "$0" "$@"')
 
 @cache
 def program() -> tuple[str, frozenset[str]]:
-    """Where bubblewrap is, and which options it knows.
+    """Return the path of bubblewrap and the options that it knows.
 
     Raises:
         SandboxUnavailable: it is not installed, or cannot be run.
@@ -95,7 +95,7 @@ class Bubblewrap(BaseSandbox):
         return super()._environment() | {"TMPDIR": "/tmp"}
 
     def _arguments(self, order: Order) -> list[str]:
-        """How bubblewrap is told; later ones lie on top of earlier ones."""
+        """Return bubblewrap's arguments; later mounts lie on top of earlier ones."""
         words = [
             "--unshare-all",
             "--unshare-user",
@@ -214,7 +214,7 @@ class Bubblewrap(BaseSandbox):
 
 
 def _complaint(popen: subprocess.Popen[bytes]) -> SandboxError:
-    """Why bubblewrap did not start the command, in its words."""
+    """Return bubblewrap's own reason for not starting the command."""
     _kill(popen)
     said = b"" if popen.stderr is None else popen.stderr.read(TOO_LONG)
     return SandboxError(f"bubblewrap did not start: {said.decode('utf-8', 'replace').strip() or f'{START:g} s passed'}")

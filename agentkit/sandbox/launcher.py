@@ -99,13 +99,13 @@ def main(fd: int, order: dict[str, Any]) -> NoReturn:
 
 
 def report(fd: int, said: dict[str, Any]) -> None:
-    """Say what failed, or how the command ended. The first report counts."""
+    """Report the failure, or the command's end. The first report counts."""
     if os.fstat(fd).st_size == 0:
         os.pwrite(fd, marshal.dumps(said), 0)
 
 
 def supervise(order: dict[str, Any], fd: int) -> int:
-    """Start the command, wait for it, kill what it left."""
+    """Start the command, wait for it, kill the processes that it left."""
     for path in order["cgroups"]:
         with open(path, "w") as procs:
             procs.write("0")
@@ -161,7 +161,7 @@ def enter(namespaces: list[str], uid_inside: int, gid_inside: int) -> None:
 
 
 def seal(writable: list[str], folder: str, names: list[str]) -> None:
-    """Make every mount read-only except the given folders, so that what Landlock does not see, such as chmod, fails.
+    """Make every mount but the given folders read-only, so that changes that Landlock cannot see, such as chmod, fail.
 
     The protected names in a folder stay read-only.
     """

@@ -153,7 +153,7 @@ def rlimits(limits: SandboxLimits, *, others: int) -> dict[str, tuple[int, int]]
     """The limits as the kernel's, soft and hard, by the name of the resource.
 
     Args:
-        limits: what the command may use.
+        limits: the command's limits.
         others: processes that the kernel counts besides those of the command.
     """
     cpu = math.ceil(limits.cpu)
@@ -168,14 +168,14 @@ def rlimits(limits: SandboxLimits, *, others: int) -> dict[str, tuple[int, int]]
 
 
 def order_file(order: dict[str, Any]) -> int:
-    """The launcher and its order as a memory file."""
+    """Return a memory file with the launcher and its order."""
     memory = os.memfd_create("agentkit-order")
     os.pwrite(memory, marshal.dumps((launcher(), order)), 0)
     return memory
 
 
 def launch_command(memory: int) -> list[str]:
-    """How the launcher is called with its order."""
+    """Return the command that calls the launcher with its order."""
     return [sys.executable, "-I", "-S", "-c", CALL, str(memory)]
 
 

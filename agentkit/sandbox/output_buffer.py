@@ -30,7 +30,7 @@ class OutputBuffer:
         return bool(self._head)
 
     def add(self, piece: bytes) -> None:
-        """Keep what fits, drop from the middle."""
+        """Keep the first and the last bytes, drop from the middle."""
         room = self._head_most - len(self._head)
         if room > 0:
             self._head += piece[:room]

@@ -60,7 +60,7 @@ async def probe(box: BaseSandbox, *, thorough: bool = True) -> dict[str, str | N
         thorough: also burn a second of processor time, and wait for a deadline.
 
     Returns:
-        By name of the attempt what it reached; None where it was contained.
+        By name of the attempt its success in words; None where it was contained.
     """
     if not thorough:
         return await run_attempts(box)
@@ -69,7 +69,7 @@ async def probe(box: BaseSandbox, *, thorough: bool = True) -> dict[str, str | N
 
 
 async def run_attempts(box: BaseSandbox) -> dict[str, str | None]:
-    """Everything in `attempts`, checked against what is seen outside."""
+    """Run all of `attempts`, and check their effects outside."""
     with ExitStack() as opened:
         scene = opened.enter_context(Scene())
         command = [box.python, "-I", "-S", "-", json.dumps(scene.facts)]
@@ -82,7 +82,7 @@ async def run_attempts(box: BaseSandbox) -> dict[str, str | None]:
 
 
 def describe(outcome: SandboxOutcome) -> str:
-    """An outcome in one line."""
+    """Describe an outcome in one line."""
     last = outcome.stderr.strip().splitlines()[-1:] or [""]
     return f"exit code {outcome.exit_code}, signal {outcome.signal}, limit {outcome.limit}: {last[0][:300]}"
 

@@ -106,7 +106,7 @@ class Sandbox(Protocol):
         Args:
             command: the program and its arguments; no shell reads them.
             files: written into the folder first, by relative path.
-            stdin: what the command reads.
+            stdin: the command's input.
             env: variables in addition to the sandbox's own.
             limits: instead of the sandbox's.
 
@@ -136,7 +136,7 @@ class Sandbox(Protocol):
         """
 
     async def close(self) -> None:
-        """Kill what still runs, and remove the folder if it is private. Harmless when repeated."""
+        """Kill all running commands, and remove the folder if it is private. Harmless when repeated."""
 
     async def __aenter__(self) -> Self:
         """The sandbox."""

@@ -127,12 +127,12 @@ def incomplete_character(text: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class SandboxOutcome:
-    """How a command in a sandbox ended, and what it wrote.
+    """The end of a command in a sandbox, and its output.
 
     Args:
         stdout: decoded as UTF-8 with replacement characters; a cut is marked inside with the number of bytes dropped.
         stderr: the same for the error stream.
-        exit_code: what the command returned; None when a signal ended it.
+        exit_code: the command's exit code; None when a signal ended it.
         signal: the name of the signal that ended it, such as `SIGSEGV`; otherwise None. In `bwrap` an exit code of
             128 + n cannot be distinguished from signal n, and counts as the signal.
         timed_out: whether it was killed at the deadline.

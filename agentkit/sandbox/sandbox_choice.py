@@ -1,4 +1,4 @@
-"""Which sandbox works here."""
+"""The choice of a sandbox that works on this machine."""
 
 from __future__ import annotations
 
@@ -92,17 +92,17 @@ def protectable(workdir: str | Path | None, names: Sequence[str]) -> tuple[str, 
 
 
 def make_bubblewrap(setup: Setup) -> BaseSandbox:
-    """By bubblewrap."""
+    """Make a sandbox by bubblewrap."""
     return Bubblewrap(setup)
 
 
 def make_landlock(setup: Setup) -> BaseSandbox:
-    """By the launcher with namespaces."""
+    """Make a sandbox by the launcher, with namespaces."""
     return Landlock(setup)
 
 
 def make_landlock_alone(setup: Setup) -> BaseSandbox:
-    """By the launcher where namespaces are forbidden, as they are in most containers."""
+    """Make a sandbox by the launcher where namespaces are forbidden, as in most containers."""
     return Landlock(setup, namespaces=())
 
 
@@ -139,7 +139,7 @@ async def _probed(make: Callable[[Setup], BaseSandbox], thorough: bool = False) 
 
 
 async def report(variant: str) -> dict[str, str | None] | str:
-    """Everything that is tried on one of `VARIANTS`, by attempt; or why it is not available here."""
+    """Return the success of every attempt on one of `VARIANTS`, by name; or why it is not available here."""
     try:
         return await _probed(VARIANTS[variant], thorough=True)
     except (SandboxError, OSError) as e:

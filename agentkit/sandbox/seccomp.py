@@ -171,7 +171,7 @@ TERMINAL_INPUT: Final = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX: type into the
 
 
 def argument(position: int) -> int:
-    """Where the low half of an argument lies; both machines are little-endian."""
+    """Return the offset of the low half of an argument; both machines are little-endian."""
     return 16 + 8 * position
 
 

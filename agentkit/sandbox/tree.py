@@ -27,7 +27,7 @@ BOUND: Final = 5 * GRACE
 
 
 class Ended(NamedTuple):
-    """How the command ended, as the sandbox knows it.
+    """The command's end as the sandbox reports it.
 
     Attributes:
         code: the exit code, or minus the signal; None if unknown.
@@ -50,7 +50,7 @@ class Started(NamedTuple):
         stop: kills the whole tree; may be called repeatedly, and after its end.
         ended: called once with the status of the outermost process and its seconds of processor time, when the tree
             is gone.
-        released: called last; frees what the start has taken.
+        released: called last; frees the resources of the start.
         inner: a descriptor of the process with which all others die, if that is not the outermost.
     """
 
@@ -63,7 +63,7 @@ class Started(NamedTuple):
 
 @dataclass(slots=True)
 class TreeEnding:
-    """Why a tree ends, and how it ended.
+    """The reason for a tree's end, and its outcome.
 
     Args:
         timed_out: whether it was killed at the deadline.
@@ -218,7 +218,7 @@ class ProcessTree(EnteredAsync):
             signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
     def _reap(self) -> None:
-        """The outermost process has ended, and with it all others: collect it, then what is left in the pipes."""
+        """The outermost process has ended, and with it all others: collect it, then read the rest of the pipes."""
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
         self._pidfd = -1
@@ -262,7 +262,7 @@ class ProcessTree(EnteredAsync):
 def outcome_of(
     ended: Ended, timed_out: bool, most_cpu: float, wall: float, out: StreamOutput, err: StreamOutput
 ) -> SandboxOutcome:
-    """How a command ended, in the words of its caller."""
+    """Return the outcome of a command that has ended."""
     code = None if timed_out else ended.code
     name = "SIGKILL" if code is None else None if code >= 0 else signal_name(-code)
     limit: LimitName | None = None

@@ -1,7 +1,7 @@
 """Tools: a decorated method of a class becomes a bound tool that any model can call.
 
-`declare` stores what the decorators receive; `signature`, `hints` and `handwritten` read the function; `arguments`
-and `element` define what it accepts; `bound_tool` binds one method of one instance; `schema_tools` makes tools that are
+`declare` stores the decorators' arguments; `signature`, `hints` and `handwritten` read the function; `arguments`
+and `element` define its arguments; `bound_tool` binds one method of one instance; `schema_tools` makes tools that are
 not methods; `registry` finds them by name and tag. Each name is loaded on first use.
 """
 

@@ -1,4 +1,4 @@
-"""A tool's arguments: the JSON Schema that a model sees, and the validation and coercion of what it sends.
+"""A tool's arguments: the JSON Schema that a model sees, and the validation and coercion of its arguments.
 
 Pydantic does both for parameters with hints; a hand-written schema is also checked with jsonschema. Both libraries are
 loaded on first use. Knows no registry.
@@ -56,7 +56,7 @@ class Arguments:
         object.__setattr__(self, "choice", has_choice(self.schema, self.schema))
 
     def validate(self, tool: str, arguments: Mapping[str, Any], *, lenient: bool) -> dict[str, Any]:
-        """Turn what a model sent into the keyword arguments of the call.
+        """Turn a model's arguments into the keyword arguments of the call.
 
         Args:
             tool: the tool's name, for the message.
@@ -66,7 +66,7 @@ class Arguments:
 
         Raises:
             InvalidArguments: they do not match the schema.
-            RuntimeError: a validator of the tool's author raised what would end the program, such as `SystemExit`.
+            RuntimeError: a validator of the tool's author raised an exception that ends programs, such as `SystemExit`.
                 What else it raises, except a `ValueError` or an `AssertionError`, is raised unchanged.
         """
         try:
@@ -92,7 +92,7 @@ class Arguments:
             raise InvalidArguments(tool, [TOO_DEEP]) from None
 
     def _second_look(self, tool: str, arguments: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
-        """Normalize what JSON Schema treats as equal, convert text if allowed, validate again, report what is wrong."""
+        """Normalize values that JSON Schema treats as equal, convert text if allowed, and validate again."""
         from pydantic_core import PydanticSerializationError, ValidationError
 
         if not isinstance(arguments, Mapping):

@@ -44,13 +44,13 @@ class BoundTool:
     """One method that a model may call, bound to its instance. Equal only to itself.
 
     Args:
-        name: the function name under which it is registered.
+        name: its registered function name.
         tag: its XML tag; None without `@xml_schema`.
         instance: the tool instance; None for a function.
-        method: what is called: a bound method or a function.
+        method: the bound method or function that is called.
         spec: the tool as models and formats see it.
-        schema: what `@openapi_schema` declares.
-        xml_schema: what `@xml_schema` declares; None without it.
+        schema: the declaration of `@openapi_schema`.
+        xml_schema: the declaration of `@xml_schema`; None without it.
         is_async: whether calling it returns an awaitable.
         policy: how it may be run: limits, approval, behaviour after a crash.
         where: its class and method, for messages.
@@ -104,7 +104,7 @@ class BoundTool:
 
     @property
     def origin(self) -> str:
-        """Where it comes from, for messages in which two tools have the same `where`."""
+        """The tool's origin, for messages about two tools with the same `where`."""
         return f"{getattr(self.method, '__module__', '?')}.{self.where}"
 
     @property
@@ -114,7 +114,7 @@ class BoundTool:
 
     @property
     def how_renamed(self) -> str:
-        """How a program registers it under another name, in words."""
+        """Return in words how a program registers it under another name."""
         return (
             "register one of them under another name: "
             f"register_tool(..., {{{self.method_name!r}: 'new_name'}}) or register_function(..., name='new_name')"
@@ -143,7 +143,7 @@ class BoundTool:
                 raise KeyError(f"a registered tool has the keys 'instance', 'method' and 'schema'; found {key!r}")
 
     def validate(self, arguments: Mapping[str, Any], *, lenient: bool) -> dict[str, Any]:
-        """Turn what a model sent into typed keyword arguments; the function fills in its own defaults.
+        """Turn a model's arguments into typed keyword arguments; the function fills in its own defaults.
 
         Args:
             arguments: values of JSON types by parameter name.
@@ -235,7 +235,7 @@ def _chosen(
     owner: type,
     what: str = "decorated method",
 ) -> dict[str, str | None]:
-    """Which methods to register, and their new names; None keeps the declared name."""
+    """Return the methods to register, with their new names; None keeps the declared name."""
     if function_names is None:
         return dict.fromkeys(methods)
     if isinstance(function_names, type):

@@ -24,7 +24,7 @@ class _Reading(NamedTuple):
 
     Attributes:
         value: the value it means.
-        fits: whether that matches the schema, as far as its keywords tell.
+        fits: whether that matches the schema, as far as its keywords show.
         unknown: how many names in it no property declares; strict mode lets a model write none.
         changes: how many nulls were omitted in it, and how many numbers became integers.
     """
@@ -38,7 +38,7 @@ class _Reading(NamedTuple):
 def without_omitted(value: Any, root: Schema) -> Any:
     """The value that is meant.
 
-    Where several alternatives have the type of an array or object, one that it matches decides what null means in it:
+    Where several alternatives have the type of an array or object, one that it matches decides the meaning of null:
     the one that declares most of its names, then the one that changes least, then the first.
 
     >>> point = {
@@ -61,7 +61,7 @@ def has_choice(schema: Any, root: Schema) -> bool:
 
 
 def _inside(schema: Schema) -> Iterator[Any]:
-    """The schemas directly in a schema; what it refers to is among the definitions of the root."""
+    """Yield the schemas directly in a schema; those it refers to are among the root's definitions."""
     found: list[Any] = []
     for keyword, value in schema.items():
         changed(keyword, value, lambda inner, _: found.append(inner))

@@ -62,7 +62,7 @@ class _Constraint(NamedTuple):
 
 
 def misapplied_constraint(core: Core) -> str:
-    """Which constraint, anywhere in a type, cannot be applied to what it is written at, in words; empty if all can."""
+    """Return in words a constraint, anywhere in a type, that cannot be applied to its type; empty if all can."""
     found = list(nodes(core))
     definitions = {node["ref"]: node for node in found if node.get("ref")}
     for constraint in filter(None, map(_constraint, found)):
@@ -101,9 +101,9 @@ def _as_text(value: Any) -> None:
 
 
 def _types(schema: Core, definitions: Mapping[str, Core]) -> Iterator[tuple[str, Any]]:
-    """The types of which a value may be, each by its name and with a value of it or as a class.
+    """Yield the types that a value may have, each by its name and with a value of it or as a class.
 
-    Not those of which nothing is known, as of `Any`, and what the author's own function makes of a value.
+    Left out are unknown types, such as `Any` and the result of the author's own function.
     """
     kind = schema["type"]
     match kind:

@@ -44,7 +44,7 @@ ATTRIBUTE: Final = "tool_schemas"
 
 
 class SchemaType(StrEnum):
-    """Which of the two decorators a declaration comes from."""
+    """The decorator that a declaration comes from."""
 
     OPENAPI = "openapi"
     XML = "xml"
@@ -123,7 +123,7 @@ class OpenAPISchema(ToolSchema):
 
 @dataclass(frozen=True, slots=True)
 class XMLMapping:
-    """Where one parameter sits in a tool's XML element.
+    """The place of one parameter in a tool's XML element.
 
     Args:
         param_name: the parameter.
@@ -414,7 +414,7 @@ def schemas_of(attribute: Any) -> tuple[OpenAPISchema | XMLSchema, ...]:
 
 
 def declarations_of(owner: type) -> dict[str, tuple[OpenAPISchema | XMLSchema, ...]]:
-    """A class's decorated methods with their declarations: base classes first, each in the order of definition.
+    """Return a class's decorated methods with their declarations: base classes first, in the order of definition.
 
     An override without a decorator inherits the declarations, per decorator; an override by something that cannot be
     called (`read = None`) withdraws the method.

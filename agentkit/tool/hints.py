@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class ArgumentType(NamedTuple):
-    """The arguments of a signature: their validator, what validates in lenient mode, and their JSON Schema.
+    """The arguments of a signature: their validator, the lenient one, and their JSON Schema.
 
     `precise` says that there is a `Decimal` among them.
     """
@@ -182,7 +182,7 @@ def _require_tags(node: Any, root: dict[str, Any]) -> None:
 
 
 def _refuse_field(parameter: Parameter) -> None:
-    """Refuse what only a class's field can have: another name, or being left out without a default."""
+    """Refuse settings that only a class's field can have: another name, or being left out without a default."""
     if get_origin(parameter.hint) is NotRequired:
         raise _Unsendable("which is for the fields of a TypedDict; a parameter is optional if it has a default")
     for mark in getattr(parameter.hint, "__metadata__", ()):
@@ -284,7 +284,7 @@ _NOT_NAMES: Final = {
 
 
 def _refuse_unreadable(core: Core) -> None:
-    """Refuse what no JSON value is valid for, anywhere in a type."""
+    """Refuse a type if any part of it accepts no JSON value."""
     found = list(nodes(core))
     definitions = {node["ref"]: node for node in found if node.get("ref")}
     for node in found:

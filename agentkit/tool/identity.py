@@ -38,7 +38,7 @@ def digest_of(spec: ToolSpec, method: Callable[..., Any], origin: str = "") -> s
 
 
 def _wrapped(method: Any) -> Iterator[Any]:
-    """The function that is called, what partials bind of it, and those inside it."""
+    """Yield the function that is called, its partials, and the functions that it wraps."""
     for _ in range(32):  # a longer chain is a cycle
         while isinstance(method, functools.partial | functools.partialmethod):
             yield method

@@ -1,4 +1,4 @@
-"""The one thread of a tool that owns what only the thread that opened it may use. Knows no event loop and no call.
+"""The one thread of a tool with a resource that only the opening thread may use. Knows no event loop and no call.
 
 It lives as long as its tool: a connection that was opened in it could be used in no other. It is a daemon, so that a
 function that never returns does not hold up the interpreter's exit.
@@ -40,7 +40,7 @@ class OwnThread:
         starts_anew(self)
 
     def leave_to_parent(self) -> None:
-        """In the child of a fork, whose parent keeps the thread; and at the beginning: there is none."""
+        """Set that there is no thread: at the beginning, and in a forked child, whose parent keeps it."""
         self._work: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._begun = False
@@ -54,7 +54,7 @@ class OwnThread:
         self._work.put(function)
 
     def wait_for(self, function: Callable[[], T]) -> T:
-        """Do something in the thread, and return what it returns or raise what it raises."""
+        """Call a function in the thread; return its result, or raise its exception."""
         done: Future[T] = Future()
 
         def run() -> None:
@@ -103,7 +103,7 @@ def thread_of_method(function: Callable[..., object]) -> OwnThread | None:
 
 
 def construct(kind: Any, kwargs: Mapping[str, Any]) -> Any:
-    """An instance of a class, constructed in its own thread if it has one."""
+    """Return an instance of a class, constructed in its own thread if it has one."""
     if not has_own_thread(kind):
         return kind(**kwargs)
     thread = OwnThread()
@@ -117,7 +117,7 @@ def construct(kind: Any, kwargs: Mapping[str, Any]) -> Any:
 
 
 def _belongs(thread: OwnThread, owner: object) -> OwnThread:
-    """Assign a thread to its owner, with which it ends; if that cannot be observed, it never does."""
+    """Assign a thread to its owner and end it with the owner; never, if the owner's end cannot be observed."""
     kept = _THREADS.setdefault(id(owner), thread)
     if kept is thread:
         try:

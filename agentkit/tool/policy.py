@@ -1,4 +1,4 @@
-"""How a tool may be run, as its author declares it: limits, approval, behaviour after a crash.
+"""The author's rules for running a tool: limits, approval, behaviour after a crash.
 
 A frozen value, checked on construction. It only declares: the processor and the journal act on it.
 """
@@ -42,7 +42,7 @@ class PolicyKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class ToolPolicy:
-    """How one tool may be run.
+    """The rules for running one tool.
 
     Args:
         timeout: seconds (wall clock) that it may take; None uses the processor's setting.
@@ -51,7 +51,7 @@ class ToolPolicy:
             decides for each call: `(call, context) -> bool`.
         idempotent: whether an interrupted call may be run again, with the same `ToolContext.idempotency_key`. Otherwise
             it runs at most once.
-        reconcile: the name of the tool's method, sync or async, that finds out what became of an interrupted call:
+        reconcile: the name of the tool's method, sync or async, that finds the outcome of an interrupted call:
             `(arguments, context) -> ToolResult`, a plain value, or None if it does not know either.
         max_output: characters of one result that the model reads; None uses the processor's setting.
         keep: which part of a longer result is kept: `head`, `tail` or `both`; None uses the processor's setting.

@@ -146,7 +146,7 @@ class ToolRegistry:
         """The tools to offer to a model; those declared only by `@xml_schema` only if it writes such tags.
 
         Args:
-            format: the text format in which the model writes its calls; None for native calls.
+            format: the text format of the model's calls; None for native calls.
 
         Raises:
             FormatError: no format has that name.
@@ -259,7 +259,7 @@ def _absent(name: object, names: Iterable[str], what: str = "tool") -> str:
 
 
 class _Tools(Mapping[str, "BoundTool"]):
-    """A read-only view of a registry's tools; writing to it raises an error that says what to call instead."""
+    """A read-only view of a registry's tools; writing to it raises an error with the right call."""
 
     def __init__(self, tools: Mapping[str, BoundTool], what: str) -> None:
         self._tools, self._what = tools, what

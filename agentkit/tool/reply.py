@@ -62,7 +62,7 @@ class InvalidOutput(ValueError):
     """A reply is not a value of the requested type; the message is written for the model.
 
     Args:
-        problems: what is wrong, at least one.
+        problems: the faults, at least one.
     """
 
     def __init__(self, problems: Sequence[str]) -> None:
@@ -87,7 +87,7 @@ class _Read(NamedTuple):
     Attributes:
         wrapped: whether it is inside the requested wrapper object.
         value: the value of the type; None if there are problems.
-        problems: what is wrong with it.
+        problems: its faults.
     """
 
     wrapped: bool
@@ -205,7 +205,7 @@ class _Found(NamedTuple):
         start: where its text begins.
         end: where it ends.
         values: the value; none if it is one that needs repairs beyond `OVERLOOKED`.
-        aside: whether this is text in which no value counts.
+        aside: whether no value counts in this text.
     """
 
     start: int
@@ -256,7 +256,7 @@ def _read(text: str) -> tuple[Any, ...]:
 
 
 def _places(text: str, *, lists: bool) -> Iterator[_Found]:
-    """The code fences whose whole content is one JSON value, and the values that are in no other; and what is aside."""
+    """Return the code fences whose whole content is one JSON value, the outermost values, and the asides."""
     at, fenced = 0, False
     if (ends := _THOUGHT_ENDS.search(text)) and not _THOUGHT_BEGINS.search(text, 0, ends.start()):
         at = ends.end()  # the prompt opened it
@@ -291,7 +291,7 @@ def _asides() -> Asides:
 
 
 def _aside_end(text: str, found: re.Match[str]) -> int:
-    """Where the aside that begins here ends: at its closing; without one at the text's end, or its paragraph's."""
+    """Return the end of the aside that begins here: its closing; without one the end of the text or the paragraph."""
     from agentkit.formats.asides import end_of
 
     aside = _asides().at(found)
@@ -345,7 +345,7 @@ def _value_at(text: str, start: int) -> _Found | None:
 
 
 def _refuse_parts(text: str, places: Sequence[_Found]) -> None:
-    """Refuse a reply of which only a part could be read.
+    """Refuse a reply that could be read only in part.
 
     A value that begins inside a bracket or quotation mark of the text around it is part of something larger, and so is
     one next to a bracket that closes nothing, or after a key. The only exception is a surplus `}` after an object

@@ -174,7 +174,7 @@ _put_output, _put_failure, _put_code, _put_content, _put_metadata, _put_reward =
 
 
 def result_as_returned(output: Any) -> ToolResult:
-    """`ToolResult(output)` in half of the time: for what a tool has just returned."""
+    """Make `ToolResult(output)` in half of the time, for a value that a tool has just returned."""
     result = object.__new__(ToolResult)
     _put_output(result, output)
     _put_failure(result, None)
@@ -338,7 +338,7 @@ class ToolContext(ByAttribute, Generic[StateT]):
 class Hidden:
     """Marks a parameter that the model neither sees nor writes: `timeout: Annotated[int, Hidden] = 30`.
 
-    Its default counts, unless a rollout's sample tells another value for all calls of the tool (`execute_kwargs`).
+    Its default counts, unless a rollout's sample has another value for all calls of the tool (`execute_kwargs`).
     """
 
 
@@ -351,7 +351,7 @@ class Tool:
         return ToolResult.of(data)
 
     def fail_response(self, msg: str) -> ToolResult:
-        """A failed result; `msg` tells the model what went wrong and what to do instead."""
+        """Return a failed result; `msg` tells the model what went wrong and what to do instead."""
         return ToolResult(error=msg)
 
     @cached_property

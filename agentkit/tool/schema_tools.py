@@ -74,7 +74,7 @@ def tool_from_schema(
     Args:
         function: called with the validated arguments as one dict, and the `ToolContext`; sync or async.
         name: the tool's name.
-        description: what it does, for the model.
+        description: its description for the model.
         parameters: JSON Schema of the arguments object; None for a tool without parameters.
         patterns: whether arguments are checked against the regular expressions of the schema. Pass False for a schema
             from a stranger: some expressions take hours to reject thirty characters.

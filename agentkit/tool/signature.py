@@ -65,7 +65,7 @@ class Signature:
 
     Args:
         where: the class and method, for messages.
-        parameters: what the model fills in.
+        parameters: the parameters that the model fills in.
         context: the names of parameters that receive the `ToolContext`.
         hidden: the names of those that only the application fills in.
         docstring: the parsed docstring.

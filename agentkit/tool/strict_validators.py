@@ -1,4 +1,4 @@
-"""Pydantic's validators, narrowed to what the JSON Schema says that they show to the model.
+"""Pydantic's validators, narrowed to the JSON Schema that the model sees.
 
 Pydantic reads a string of digits as seconds since 1970, `true` as the number 1 where values are listed, and text as an
 iterable of its characters, even in strict mode. Knows core schemas; knows no signature.
@@ -28,7 +28,7 @@ _INSIDE: Final = frozenset((
 
 
 def narrow_validator(adapter: TypeAdapter[Any]) -> SchemaValidator:
-    """The validator of an adapter, without the readings that its JSON Schema does not allow.
+    """Return an adapter's validator without the readings that its JSON Schema does not allow.
 
     A date or time is read from ISO 8601 with its separators: in strict mode only in the form that the schema's `format`
     names (the offset may be missing), otherwise also a date as its midnight, a midnight as its date, and a duration
@@ -105,12 +105,12 @@ def _rewritten(value: Any, changes: _Changes) -> Any:
 
 
 class _Written(NamedTuple):
-    """How a date or time is written.
+    """The forms of a date or time.
 
     Attributes:
         error: the beginning of the names of pydantic's errors.
-        strictly: matches the beginning of what is read in strict mode.
-        leniently: the same for lenient mode.
+        strictly: matches the beginning of a value in strict mode.
+        leniently: matches it in lenient mode.
     """
 
     error: str

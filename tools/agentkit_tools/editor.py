@@ -34,7 +34,7 @@ class StrReplaceEditor(Tool):
 
     Args:
         root: the folder, by default the current one; created if missing.
-        protected: what may be viewed but not written, as for `Files`.
+        protected: names that may be viewed but not written, as for `Files`.
     """
 
     def __init__(self, root: str | Path = ".", *, protected: Collection[str] = PROTECTED) -> None:
@@ -174,12 +174,12 @@ def _notes(file: FileContents, lines: int, first: int, wanted: Sequence[str], sh
 
 
 def number_lines(lines: Sequence[str], first: int) -> list[str]:
-    """The lines, each with its number and a tab, as `cat -n` writes them."""
+    """Return the lines, each with its number and a tab, as `cat -n` writes them."""
     return [f"{number:6}\t{line}" for number, line in enumerate(lines, first)]
 
 
 def insert_lines(content: bytes, line: int, text: bytes, path: str) -> Edit:
-    """The contents with text, as whole lines, after a line; with the line ends of the file."""
+    """Insert text as whole lines after a line, with the line ends of the file."""
     lines = content.split(b"\n")
     if not lines[-1]:
         lines.pop()

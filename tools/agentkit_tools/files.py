@@ -35,7 +35,7 @@ class Files(Tool):
     Args:
         root: the folder, by default the current one; created if missing. The tool is tied to this very folder: if
             another one, or a link, takes its place later, everything is refused.
-        protected: what may be read but not written, including everything below: names, possibly with `*`, or paths such
+        protected: entries that may be read but not written, like all below them: names, maybe with `*`, or paths such
             as `.github/workflows`; case-insensitive. By default `PROTECTED`, a set that can be extended.
     """
 

@@ -19,9 +19,9 @@ def compute_score(answer: str, ground_truth: str, use_boxed: bool = True, format
     0.1
 
     Args:
-        answer: what the model wrote.
+        answer: the model's text.
         ground_truth: the right answer.
-        use_boxed: whether only what is in `\boxed{…}` counts.
+        use_boxed: whether only the content of `\boxed{…}` counts.
         format_score: how much of the score the form alone is worth: `<think>…</think> \boxed{…}`.
     """
     given = (boxed_answer(answer) or "") if use_boxed else answer

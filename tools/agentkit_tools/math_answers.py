@@ -19,7 +19,7 @@ _UNITS = re.compile(r"\^\{?\\circ\}?|\\degree|°|\\%|%|\\\$|\$|€|£")
 
 
 def boxed_answer(text: str) -> str | None:
-    r"""The contents of the last `\boxed{…}`, with balanced braces; None if there is none.
+    r"""Return the contents of the last `\boxed{…}`, with balanced braces; None if there is none.
 
     >>> boxed_answer(r"so \boxed{1}, or rather \boxed{\frac{1}{2}}.")
     '\\frac{1}{2}'

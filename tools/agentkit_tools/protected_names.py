@@ -1,6 +1,6 @@
 """The names that a model may not write, each with its reason. Reads no file.
 
-They run code, or change what is run, when someone merely enters the folder, opens it in an editor, commits, pushes or
+They run code, or change which code runs, when someone only enters the folder, opens it in an editor, commits, pushes or
 starts a common program there, without naming the file; or they contain secrets. Files that only run when named, such as
 a `Makefile` or a test, are not included.
 """
@@ -162,7 +162,7 @@ class _Patterns(NamedTuple):
 def protected_in(root: str | Path | None, patterns: Collection[str]) -> list[str]:
     """The files and folders at the top of a folder that patterns protect; of consecutive names, the first one's folder.
 
-    Links are left out: what can be protected is what they lead to.
+    Links are left out: only their targets can be protected.
     """
     if root is None or not os.path.isdir(root):
         return []

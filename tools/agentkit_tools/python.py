@@ -1,4 +1,4 @@
-"""Python code, run in a sandbox: what it prints, its last value, its traceback, its pictures."""
+"""Python code, run in a sandbox: its output, its last value, its traceback, its pictures."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Python(Tool):
     The interpreter is the one of this process, with its installed packages. It is warm: a call takes milliseconds.
 
     Args:
-        root: the folder in which the code runs and which it may change, such as that of `Files`; by default a private
+        root: the folder where the code runs and which it may change, such as that of `Files`; by default a private
             one, empty at first, which lasts as long as the tool.
         sandbox: `auto`, `bwrap` or `landlock`, see `agentkit.sandbox.sandbox`; `none`, which isolates nothing; or
             `monty` (extra `monty`), an interpreter of a subset of Python that has no files, packages and pictures.
@@ -105,7 +105,7 @@ class Python(Tool):
         return result_of(ran, self.timeout, self.keep_state, before)
 
     def close(self) -> None:
-        """Kill what still runs, and remove the private folder."""
+        """Kill all running code, and remove the private folder."""
         self._background.stop()
 
 
@@ -139,7 +139,7 @@ class Runs:
             return await worker.run(code, timeout=self.timeout, output=KEPT)
 
     async def in_session(self, code: str) -> tuple[CodeOutcome, str]:
-        """Run code with the variables of earlier code; also what became of these, if they are gone."""
+        """Run code with the variables of earlier code; also return a note if these are gone."""
         async with self.one_by_one:
             before = ""
             if self.session is not None and not self.session.tree.running:
@@ -185,7 +185,7 @@ def result_of(ran: CodeOutcome, timeout: float, keep_state: bool, before: str = 
 
 
 def endings(ran: CodeOutcome, timeout: float, keep_state: bool) -> list[str]:
-    """How it ended, where that is not how code usually ends."""
+    """Return notes on an unusual end of the code."""
     notes = []
     if ran.timed_out:
         notes.append(f"stopped after {timeout:g} s, its time limit")

@@ -39,7 +39,7 @@ _LOCAL: Final = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])(?::[0-9]{1,5})?"
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """How the code server works.
+    """The settings of the code server.
 
     Args:
         workers: how many pieces of code run at the same time; by default twice the number of processors.
@@ -155,7 +155,7 @@ def answer(ran: CodeOutcome, timeout: float) -> dict[str, Any]:
 
 
 def parse_request(body: bytes, most_seconds: float) -> tuple[str, float]:
-    """Code and timeout of a request. Raises `ValueError` that says what is wrong."""
+    """Return the code and the timeout of a request. Raises `ValueError` that says what is wrong."""
     try:
         request = json.loads(body)
     except (ValueError, RecursionError) as e:
@@ -223,7 +223,7 @@ def app(settings: ServerSettings | None = None, *, local: bool = False) -> Starl
 
 
 def foreign(request: Request, local: bool) -> tuple[int, str] | None:
-    """Why a request is not one of a client: it comes from a page in a browser, or calls another server."""
+    """Return why a request is not a client's: it comes from a page in a browser, or calls another server."""
     if "origin" in request.headers:
         return 403, "requests from web pages are refused"
     hosts = request.headers.getlist("host")
@@ -233,14 +233,14 @@ def foreign(request: Request, local: bool) -> tuple[int, str] | None:
 
 
 def refuse(status: int, why: str, **headers: str) -> Response:
-    """An answer without a result, that says why."""
+    """Return an answer without a result, with the reason."""
     from starlette.responses import JSONResponse
 
     return JSONResponse({"detail": why}, status, headers)
 
 
 async def read_body(request: Request) -> bytes | None:
-    """The body, or None if it is too large."""
+    """Read the body; None if it is too large."""
     body = bytearray()
     async for piece in request.stream():
         body += piece

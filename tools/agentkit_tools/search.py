@@ -26,7 +26,7 @@ class Hit(NamedTuple):
 
 
 def answer_text(hits: Iterable[Hit]) -> str:
-    """Results as a model reads them: numbered, each with its title, its address and what it says.
+    """Return results as a model reads them: numbered, each with its title, its address and its text.
 
     >>> print(answer_text([Hit("Tea", "https://tea.example/", "A hot drink."), Hit("", "", "Leaves in water.")]))
     1. Tea

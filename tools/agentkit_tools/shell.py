@@ -37,14 +37,14 @@ class Shell(Tool):
     stopped, everything that it started is killed. A command that is to continue, such as a server, runs in the
     background under a name, until it is terminated or the tool ends.
 
-    What the model reads is text: control sequences (colours, titles, links, the clipboard) are removed. Of a long
+    The model reads plain text: control sequences (colours, titles, links, the clipboard) are removed. Of a long
     output the first and the last part are kept, with the number of bytes between them; the exit code is always told.
 
     Args:
-        root: the folder in which commands run and which they may change, such as that of `Files`; by default a private
+        root: the folder where commands run and which they may change, such as that of `Files`; by default a private
             one, empty at first, which lasts as long as the tool.
         sandbox: `auto`, `bwrap` or `landlock`; or `none`, which isolates nothing. See `agentkit.sandbox.sandbox`.
-        most_seconds: what the model may wait for a command at most.
+        most_seconds: the longest time that the model may wait for a command.
         most_sessions: how many commands may run in the background at the same time.
         limits: of the sandbox; its `wall` and `output` are not used, nor its `cpu` for background commands.
         protected: names of files and folders at the top of `root` that commands may read but not change, by default as
@@ -139,7 +139,7 @@ class Shell(Tool):
         return await self._did(self._commands.list_commands)
 
     def close(self) -> None:
-        """Kill what still runs, and remove the private folder."""
+        """Kill all running commands, and remove the private folder."""
         self._background.stop()
 
     async def _did(self, work: Callable[..., Awaitable[ToolResult]], *given: Any) -> ToolResult:
@@ -150,7 +150,7 @@ class Shell(Tool):
 
 
 class Refused(Exception):
-    """Why a command is not run, in words for the model."""
+    """A refused command, with the reason in words for the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ class Commands:
         return ended_result(await self.sandbox.run(self.line(command, folder), limits=limits), timeout)
 
     async def start(self, command: str, folder: str, name: str | None) -> ToolResult:
-        """Start a command in the background; also what it writes in the first moment."""
+        """Start a command in the background; return also its first output."""
         running = {name for name, session in self.sessions.items() if session.tree.running}
         if len(running) >= self.most:
             raise Refused(
@@ -231,7 +231,7 @@ class Commands:
         return ended_result(replace(outcome, stdout=text), 0.0)
 
     async def list_commands(self) -> ToolResult:
-        """One line for each command in the background."""
+        """List the commands in the background, one per line."""
         lines = [
             f"{session.name}: {'running' if session.tree.running else 'ended'}, started "
             f"{monotonic() - session.since:.1f} s ago: {readable(session.command)[:200]}"
@@ -245,12 +245,12 @@ class Commands:
 
 
 def which(name: str) -> str | None:
-    """Where a program is that is also there in the sandbox."""
+    """Return the path of a program that is also in the sandbox."""
     return shutil.which(name, path=":".join(PLACES))
 
 
 def ended_result(outcome: SandboxOutcome, timeout: float) -> ToolResult:
-    """The answer about a command that has ended."""
+    """Return the answer about a command that has ended."""
     text = readable(outcome.stdout + outcome.stderr)
     if outcome.timed_out:
         note = f"killed after {timeout:g} s, its time limit; give it more, or use blocking=false"
@@ -268,6 +268,6 @@ def answer(text: str, note: str, **metadata: object) -> ToolResult:
 
 
 def details(outcome: SandboxOutcome) -> dict[str, object]:
-    """For the application."""
+    """Return the details for the application."""
     names = ("exit_code", "signal", "timed_out", "limit", "stdout_cut", "wall", "cpu")
     return {name: getattr(outcome, name) for name in names}

@@ -25,8 +25,8 @@ class Task:
 
     Args:
         id: its number, counted from 1 and never used again.
-        content: what is to be done.
-        section: the heading below which it stands; empty for none.
+        content: the work to do.
+        section: the heading above it; empty for none.
         status: `pending`, `in_progress`, `completed` or `cancelled`.
     """
 
@@ -42,13 +42,13 @@ class _Kept(NamedTuple):
 
 
 class TaskList(Tool):
-    """A list of tasks: the model writes down a plan, and what has become of each point.
+    """A list of tasks: the model writes down a plan, and the state of each point.
 
     Every answer contains the whole list, so that the model need not remember it. A call does all that it was asked for,
     or nothing. One instance belongs to one conversation; the list can be read as `tasks`.
 
     Args:
-        file: a JSON file in which the list is kept, so that it survives the process; created at the first change. By
+        file: a JSON file that keeps the list, so that it survives the process; created at the first change. By
             default the list is only in memory. Each change writes a draft, as `Files` does, which takes its place.
 
     Raises:
@@ -61,7 +61,7 @@ class TaskList(Tool):
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        """The tasks, in the order in which they were created."""
+        """The tasks, in the order of their creation."""
         return tuple(self._tasks.values())
 
     @openapi_schema(idempotent=True)

@@ -23,7 +23,7 @@ Answer = tuple[ToolResponse, float, dict[str, Any]]
 
 
 def verl_answer(result: ToolResult) -> Answer:
-    """A result of ours as verl's tools return it."""
+    """Convert a result of ours to the form of verl's tools."""
     metrics = dict(result.metadata) if result.ok else {**result.metadata, "error": result.code}
     return ToolResponse(text=result.text), result.reward or 0.0, metrics
 
@@ -178,7 +178,7 @@ class SandboxFusionTool(BaseTool):
         language: str | None = None,
         **kwargs: Any,
     ) -> Answer:
-        """Run `code`; what it prints is the answer.
+        """Run `code`; its output is the answer.
 
         Args:
             instance_id: the trajectory's.

@@ -145,7 +145,7 @@ class Web(Tool):
         return read
 
     async def _judged(self, url: str) -> None:
-        """Refuse what a service must not be asked for. A name that is unknown here may be known to the service."""
+        """Refuse a URL that a service must not be asked for. A name unknown here may be known to the service."""
         import httpx2
 
         parsed = httpx2.URL(url)
@@ -198,7 +198,7 @@ ACCEPT: Final[Mapping[str, str]] = {
 
 
 def sniff_type(response: Response) -> str:
-    """The type of a body: as declared, unless its first bytes show that it is something else."""
+    """Return the type of a body: as declared, unless its first bytes show another one."""
     start = response.body[:512]
     for magic, kind in _MAGIC.items():
         if start.startswith(magic):
@@ -215,7 +215,7 @@ def sniff_type(response: Response) -> str:
 
 
 def _readable(response: Response) -> None:
-    """Refuse by its declared type what would be refused after it was read."""
+    """Refuse by its declared type a body that would be refused after reading it."""
     kind = response.media_type
     if kind and kind not in HTML | IMAGES | {"application/octet-stream"} and not _TEXT.match(kind):
         raise _refused(kind, response)

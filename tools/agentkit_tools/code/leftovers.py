@@ -50,7 +50,7 @@ class Leftovers:
     """The git repositories in a folder, as they were before any command.
 
     Args:
-        root: the folder; None for one of the tool's own, in which nobody else works.
+        root: the folder; None for one of the tool's own, where nobody else works.
         protected: names that are not to be written; without `.git` among them, nothing is looked at.
         kept: names at its top that no command can change, so that a change is the user's.
     """
@@ -64,7 +64,7 @@ class Leftovers:
         self._known = {place(folder): parts(folder) for _, folder in self._repositories()}
 
     async def run_with_notes(self, work: Callable[..., Awaitable[ToolResult]], *given: Any) -> ToolResult:
-        """The result of a command, and what was set aside since the last one."""
+        """Return the result of a command, with notes on the parts set aside since the last one."""
         result: ToolResult = await self.after(work, *given)
         if not (notes := [self._notes.pop(0) for _ in range(len(self._notes))]):
             return result
@@ -72,7 +72,7 @@ class Leftovers:
         return replace(result, output=text) if result.error is None else replace(result, error=text)
 
     async def after(self, work: Callable[..., Awaitable[Any]], *given: Any) -> Any:
-        """Await what ends a command's processes; however it ends, the folder is judged then."""
+        """Await the end of a command's processes, and check the folder in any case."""
         self._used = True
         try:
             return await work(*given)
@@ -88,7 +88,7 @@ class Leftovers:
                 self.set_aside()
 
     def set_aside(self) -> None:
-        """Rename what would run something, and note what was done, in words."""
+        """Rename the parts that would run a program, and note that in words."""
         self._missed = False
         for path, folder in self._repositories():
             known, found = self._known.get(place(folder), {}), parts(folder)

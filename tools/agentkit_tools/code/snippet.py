@@ -1,4 +1,4 @@
-"""Runs Python code in this process, and tells what came of it. Knows the standard library alone.
+"""Runs Python code in this process, and reports its outcome. Knows the standard library alone.
 
 The driver executes the text of this module in the sandbox; see there.
 """
@@ -97,7 +97,7 @@ def evaluate(code: str, name: str, namespace: dict[str, Any]) -> Any:
 
 
 def run(tree: ast.Module | ast.Expression, name: str, namespace: dict[str, Any]) -> Any:
-    """Run a piece of a program, in which `await` may stand at the top."""
+    """Run a piece of a program; `await` may stand at its top level."""
     mode = "eval" if isinstance(tree, ast.Expression) else "exec"
     compiled = compile(tree, name, mode, flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     value = eval(compiled, namespace)
@@ -118,7 +118,7 @@ def exit_status(asked: SystemExit) -> int:
 
 
 def traceback_text(error: BaseException, name: str) -> str:
-    """The traceback as Python prints it, from the code's own first line on."""
+    """Return the traceback as Python prints it, from the code's own first line on."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != name:
         trace = trace.tb_next

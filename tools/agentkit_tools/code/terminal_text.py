@@ -43,9 +43,9 @@ def readable(text: str) -> str:
 
 
 class Reading:
-    r"""Reads what a program writes piece by piece: the texts, joined, are what `readable` makes of the whole.
+    r"""Reads a program's output piece by piece: the texts, joined, equal `readable` of the whole output.
 
-    Only of a line that is overwritten later, what was told stays.
+    Only text of a line that is overwritten later stays.
 
     >>> reading = Reading()
     >>> reading.add("a \x1b[3"), reading.add("1mred\x1b[0m")

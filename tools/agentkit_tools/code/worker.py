@@ -1,4 +1,4 @@
-"""A warm interpreter in a sandbox: starts the driver there, sends it code, reads what came of it.
+"""A warm interpreter in a sandbox: starts the driver there, sends it code, reads the outcome.
 
 Nothing that arrives from inside is trusted: it is bounded, and anything that is not as expected ends the worker.
 """
@@ -161,7 +161,7 @@ class Worker:
             timeout: seconds until it is stopped.
             session: keep its variables for later code.
             clean: whether the worker must not be used again if the code leaves files.
-            name: what tracebacks call the code.
+            name: the code's file name in tracebacks.
             output: bytes kept of each stream.
         """
         self.uses += 1

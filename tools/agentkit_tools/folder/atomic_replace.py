@@ -1,8 +1,8 @@
-"""Makes a file, or replaces one by another: only its content changes, and no change made by this module is lost.
+"""Creates or replaces a file atomically: only its content changes, and no change made by this module is lost.
 
 Knows open folders and names in them, and the operating system; knows no paths and no tool. All users of this module, in
 any instance or process, hold the lock of the folder during a change. Programs that do not take the lock, such as
-editors, are detected by the file's identity and times, checked just before the new file takes its place; what they save
+editors, are detected by the file's identity and times, checked just before the new file takes its place; a change saved
 in the microseconds between is lost.
 """
 

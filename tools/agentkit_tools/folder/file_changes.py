@@ -32,7 +32,7 @@ def create(place: RootedFolder, path: str, text: str, parameter: str = "file_con
 
 @contextmanager
 def refuse_taken(path: str, advice: str) -> Iterator[None]:
-    """Refuse what is done with a new name, if it is taken, or if another program takes it meanwhile."""
+    """Refuse the use of a new name that is taken, or that another program takes in the meantime."""
     try:
         yield
     except FileExistsError as e:
@@ -62,7 +62,7 @@ class Edit(NamedTuple):
         content: the new contents.
         lines: the first of these lines.
         times: how often something was replaced.
-        ends: what to say if the new text has the file's line ends and not those that were given; empty otherwise.
+        ends: a note if the new text has the file's line ends in place of its own; empty otherwise.
     """
 
     content: bytes
@@ -88,7 +88,7 @@ def edit(place: RootedFolder, names: list[str], path: str, change: Callable[[byt
 
 
 def replacement(old_str: str, new_str: str, path: str, *, every: bool = False) -> Callable[[bytes], Edit]:
-    """The change of a file that replaces the only occurrence of a piece, or every one from left to right."""
+    """Return the change of a file that replaces the only occurrence of a piece, or every one from left to right."""
     given_old, given_new = encode("old_str", old_str), encode("new_str", new_str)
     if not given_old or given_old == given_new:
         raise Refusal("old_str is empty" if not given_old else "old_str and new_str are the same: nothing would change")
@@ -152,7 +152,7 @@ def only_place(content: bytes, old: bytes, path: str) -> int:
 
 
 def missing(content: bytes, old: bytes, path: str, expected: str) -> Refusal:
-    """Why nothing was replaced, with a hint at white space."""
+    """Return why nothing was replaced, with a hint at white space."""
     loose = old.strip() and content.count(old.strip())
     hint = f"without the surrounding white space it occurs {loose} times; " if loose else ""
     return Refusal(
@@ -220,7 +220,7 @@ def regular(folder: int, name: str, path: str) -> os.stat_result:
 
 
 def status_of(folder: int, name: str, path: str) -> os.stat_result:
-    """The status of whatever has this name; a link is not followed."""
+    """Return the status of the entry; a link is not followed."""
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except OSError as e:

@@ -1,4 +1,4 @@
-"""Files listed and searched: what a walk finds, as text for a model. Knows contents; opens nothing but files.
+"""Lists of files and search in files, as text for a model. Knows contents; opens only files.
 
 Searched by RE2, whose design ripgrep's own engine follows: linear in the text, whatever the pattern, and other threads
 run at the same time. ripgrep itself is not used: it opens what it finds by path, so a folder that is swapped for a link
@@ -65,7 +65,7 @@ class Answer:
 
 
 def list_entries(place: RootedFolder, where: FileSelection) -> str:
-    """The entries that are meant, one per line."""
+    """List the selected entries, one per line."""
     walk, answer, notes = Walk(place, where), Answer(), []
     for entry in walk:
         if where.glob and entry.kind == stat.S_IFDIR:
@@ -90,7 +90,7 @@ def describe_omissions(left_out: Counter[str]) -> list[str]:
 
 
 def search(place: RootedFolder, where: FileSelection, what: SearchQuery) -> str:
-    """The lines in which the pattern occurs, as `path:line:text`, and the lines around them as `path-line-text`."""
+    """Return the lines with the pattern as `path:line:text`, and the lines around them as `path-line-text`."""
     if what.limit < 1 or what.context < 0:
         raise Refusal(f"limit counts from 1 and context from 0; got limit={what.limit}, context={what.context}")
     pattern = compile_pattern(what)
@@ -121,7 +121,7 @@ def search(place: RootedFolder, where: FileSelection, what: SearchQuery) -> str:
 
 
 def compile_pattern(what: SearchQuery) -> Any:
-    """The pattern, ready for use. Raises `Refusal` for one that RE2 cannot read."""
+    """Compile the pattern. Raises `Refusal` for one that RE2 cannot read."""
     if not what.pattern or "\n" in what.pattern:
         found = "contains a line end; lines are searched one by one" if what.pattern else "is empty"
         raise Refusal(f"pattern {found}")
@@ -153,7 +153,7 @@ def _content(entry: Entry, walk: Walk) -> bytes | None:
 
 
 def hits(content: bytes, pattern: Any, walk: Walk, most: int) -> Iterator[tuple[int, int]]:
-    """The first lines in which the pattern occurs, counted from 0, and the byte of the line at which it does."""
+    """Return the first lines with the pattern, counted from 0, each with the byte of the line where it begins."""
     position = counted = line = 0
     block = min(BLOCK, WORK // pattern.programsize)
     while position < len(content) and most > 0 and not walk.expired:
@@ -179,7 +179,7 @@ def hits(content: bytes, pattern: Any, walk: Walk, most: int) -> Iterator[tuple[
 
 
 def render_lines(path: str, content: bytes, lines: list[tuple[int, int]], context: int) -> Iterator[str]:
-    """The lines found, with those around them; `--` separates what is not adjacent."""
+    """Render the lines found, with those around them; `--` separates lines that are not adjacent."""
     if not lines:
         return
     texts = content.split(b"\n")

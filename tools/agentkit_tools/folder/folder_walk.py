@@ -1,7 +1,7 @@
-"""A walk through a folder: which entries are seen, in which order, and what was left out. Reads only ignore files.
+"""A walk through a folder: the entries in order, and the number left out. Reads only ignore files.
 
 Folders are opened from the root each time, so that only one is open and no swapped folder leads out. Bounded in time,
-depth and number; what a bound cut off is counted, never dropped silently.
+depth and number; entries beyond a bound are counted, never dropped silently.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_ENTRIES: Final = 200_000
 
 @dataclass(frozen=True, slots=True)
 class FileSelection:
-    """Which files are meant; the arguments of `Files.list_files` and `Files.search_files`."""
+    """A selection of files: the arguments of `Files.list_files` and `Files.search_files`."""
 
     folder: str = "."
     glob: str = ""
@@ -60,7 +60,7 @@ class Walk:
 
     Args:
         place: the folder that nothing leads out of.
-        where: what is meant.
+        where: the selection.
 
     Raises:
         Refusal: the folder does not exist, is not a folder or leads out; or the glob is not a pattern.
@@ -83,7 +83,7 @@ class Walk:
 
     @property
     def expired(self) -> bool:
-        """Return True if the time is over, and note it."""
+        """True if the time is over, which is then noted."""
         if time.monotonic() < self._until:
             return False
         self.left_out[f"stopped after {SECONDS:g} s"] = 1
@@ -190,7 +190,7 @@ def _is_file(folder: int, name: str) -> bool:
 
 
 def _kind(entry: os.DirEntry[str]) -> int:
-    """As in `stat.S_IFMT`, mostly without a system call; 0 for what has vanished."""
+    """Return the kind as in `stat.S_IFMT`, mostly without a system call; 0 for an entry that has vanished."""
     if entry.is_symlink():
         return stat.S_IFLNK
     if entry.is_dir(follow_symlinks=False):

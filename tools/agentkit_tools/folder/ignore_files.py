@@ -98,7 +98,7 @@ class Rules:
 
 
 def translate(line: str) -> tuple[str, bool, bool] | None:
-    """A line of an ignore file as a regular expression; whether it excludes, and whether it is about folders only."""
+    """Translate a line of an ignore file to a regular expression; also if it excludes, and if only folders match."""
     line = line.rstrip("\r\n")
     line = re.sub(r"(?<!\\) +$", "", line)
     if not line or line.startswith("#"):

@@ -1,4 +1,4 @@
-"""A folder that nothing leads out of. Knows paths, open folders and the operating system; knows no contents.
+"""A folder that no path leads out of. Knows paths, open folders and the operating system; knows no contents.
 
 A path is split before anything is opened. Its folders are then opened without following links: by one `openat2` where
 Linux has it, elsewhere one by one, each relative to the previous one (`openat` with `O_NOFOLLOW`). The last component
@@ -25,7 +25,7 @@ MAX_NAME = 255  # bytes: NAME_MAX of every common file system
 
 
 class Refusal(Exception):
-    """Why a file operation is refused, in words for the model."""
+    """A refused file operation, with the reason in words for the model."""
 
     def __init__(self, message: str, *, denied: bool = False) -> None:
         super().__init__(message)
@@ -43,12 +43,12 @@ def answer(act: Callable[[], str]) -> ToolResult:
 
 
 class RootedFolder:
-    """One folder, and the way to what is in it.
+    """One folder, and the way to its entries.
 
     Args:
         root: the folder; created if missing. This very folder: if another one, or a link, takes its place later,
             everything is refused.
-        protected: what may be read but not written, as in `agentkit_tools.protected_names.PROTECTED`.
+        protected: names that may be read but not written, as in `agentkit_tools.protected_names.PROTECTED`.
     """
 
     def __init__(self, root: str | Path, protected: Collection[str]) -> None:
@@ -100,7 +100,7 @@ class RootedFolder:
 
     @contextmanager
     def open_folder(self, names: Sequence[str]) -> Iterator[int]:
-        """The open folder `names`, reached from the root without following links.
+        """Open the folder `names`, from the root without following links.
 
         Args:
             names: the components of its path; none for the root itself.
@@ -151,7 +151,7 @@ def stepwise(root: int, names: Sequence[str]) -> int:
 
 
 def opener() -> Callable[[int, Sequence[str]], int]:
-    """How this system opens a folder below another one: in one step, or one component at a time."""
+    """Return the function that opens a folder below another one: in one step, or one component at a time."""
     from agentkit_tools.folder import beneath  # ctypes: on first use
 
     return beneath.beneath if beneath.works() else stepwise
@@ -176,7 +176,7 @@ def judge(folder: int, names: Sequence[str], depth: int) -> None:
 
 
 def _blocked(root: int, names: Sequence[str]) -> Refusal:
-    """Which component of `names` cannot be entered, and why; looks again only for the message."""
+    """Return the component of `names` that cannot be entered, and why; looks again only for the message."""
     outer = os.dup(root)
     try:
         for depth, name in enumerate(names, 1):
@@ -231,7 +231,7 @@ def brief(text: str) -> str:
 
 
 def encode(parameter: str, text: str) -> bytes:
-    """The text in UTF-8. Raises `Refusal` for a lone surrogate, which no file can contain."""
+    """Encode text in UTF-8. Raises `Refusal` for a lone surrogate, which no file can contain."""
     try:
         return text.encode()
     except UnicodeEncodeError as e:
@@ -239,7 +239,7 @@ def encode(parameter: str, text: str) -> bytes:
 
 
 def refusal(error: OSError, folder: int, name: str, path: str) -> Refusal:
-    """Why `name` could not be opened in `folder`. Looks again only for the message."""
+    """Return why `name` could not be opened in `folder`. Looks again only for the message."""
     try:
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     except FileNotFoundError:

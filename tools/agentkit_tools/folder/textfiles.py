@@ -1,4 +1,4 @@
-"""Text files: what is read of them, and how it is shown. Knows open folders and names; changes nothing."""
+"""Text files read for a model, in part or whole. Knows open folders and names; changes nothing."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _content(handle: int, size: int) -> bytes:
 
 
 def read(place: RootedFolder, path: str, offset: int, limit: int) -> str:
-    """Some lines of a file; a note at the end says what is missing."""
+    """Read some lines of a file; a note at the end says what is missing."""
     if offset < 1 or limit < 1:
         raise Refusal(f"offset and limit count lines from 1, got offset={offset}, limit={limit}")
     names = parts(path)
@@ -85,7 +85,7 @@ def line_of(content: bytes, place: int) -> int:
 
 
 def fitting(lines: Sequence[str]) -> Sequence[str]:
-    """As many of the first lines as fit into one answer; if the first line is longer, its beginning."""
+    """Return as many of the first lines as fit into one answer; if the first line is longer, its beginning."""
     room = MAX_CHARACTERS
     for count, line in enumerate(lines):
         room -= len(line)

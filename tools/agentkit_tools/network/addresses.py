@@ -1,4 +1,4 @@
-"""Which addresses a tool may reach: URLs as a model writes them, and the judgement of what a host's name resolves to.
+"""The addresses that a tool may reach: checks of URLs as a model writes them, and of a host's resolved addresses.
 
 Knows URLs and IP addresses; sends nothing. A name is not judged, only the addresses that it resolves to: the spellings
 of a loopback address are endless. Whoever connects must connect to the addresses that were judged, see
@@ -28,7 +28,7 @@ MAX_URL: Final = 8192  # characters: what common servers accept
 
 
 class RequestFailed(Exception):
-    """Why a request was refused or failed, in words for the model.
+    """A request that was refused or failed, with the reason in words for the model.
 
     Args:
         message: what went wrong and what to do.
@@ -60,7 +60,7 @@ class RequestFailed(Exception):
 
 
 def denial(message: str) -> RequestFailed:
-    """A request that must not be sent."""
+    """Return the error for a request that must not be sent."""
     return RequestFailed(message, code="denied")
 
 
@@ -68,7 +68,7 @@ def denial(message: str) -> RequestFailed:
 
 
 def checked_url(text: str) -> URL:
-    """A URL, read by the parser that the HTTP client uses, so that what was checked is what is requested.
+    """Check a URL, read by the HTTP client's own parser, so that the checked URL is the requested one.
 
     Raises:
         RequestFailed: it is not an absolute http or https URL, or has parts with which programs are misled:
@@ -105,7 +105,7 @@ _MISLEADING: Final = {
 
 
 def display_url(url: URL) -> str:
-    """A URL as it is requested, with the letters of an international host after it.
+    """Return a URL as it is requested, with the letters of an international host after it.
 
     >>> import httpx2
     >>> display_url(httpx2.URL("https://bücher.example/a"))
@@ -124,7 +124,7 @@ def brief(text: str) -> str:
 
 
 class Guard:
-    """Which hosts may be reached: those with global addresses only, and what is explicitly allowed.
+    """Guards the hosts that may be reached: those with global addresses only, and those explicitly allowed.
 
     Refused are loopback, private, link-local, shared (100.64.0.0/10), multicast, reserved and documentation addresses,
     also inside an IPv6 address (IPv4-mapped, NAT64, 6to4, …), and the metadata services of clouds.
@@ -142,7 +142,7 @@ class Guard:
         self._resolve = resolve or system_addresses
 
     async def addresses(self, host: str, port: int) -> Sequence[str]:
-        """The host's addresses, all of which may be reached.
+        """Return the host's addresses if all of them may be reached.
 
         Raises:
             RequestFailed: the host has no address, or one that must not be reached.
@@ -163,7 +163,7 @@ class Guard:
         return found
 
     def why_refused(self, address: str) -> str | None:
-        """Why an address must not be reached; None if it may be.
+        """Return why an address must not be reached; None if it may be.
 
         >>> Guard().why_refused("::ffff:127.0.0.1")
         '::ffff:127.0.0.1 stands for 127.0.0.1, which is a loopback address'
@@ -201,7 +201,7 @@ async def system_addresses(host: str, port: int) -> Sequence[str]:
 
 
 def embedded_ipv4(address: IPAddress) -> IPAddress:
-    """The IPv4 address that packets to an IPv6 address are really sent to; any other address unchanged."""
+    """Return the IPv4 address that packets to an IPv6 address are really sent to; any other address unchanged."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address.sixtofour is not None:

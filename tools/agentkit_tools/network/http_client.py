@@ -1,4 +1,4 @@
-"""The HTTP client of the tools: retries, a rate, a deadline for everything together, a limit on what is read.
+"""The HTTP client of the tools: retries, a rate, a deadline for everything together, a limit on the bytes read.
 
 Knows HTTP, and addresses by `agentkit_tools.network.addresses`; knows no service. httpx2 is loaded with the first
 request. Each request opens its own connection: there is nothing to close, and nothing that belongs to an event loop.
@@ -79,7 +79,7 @@ class Response:
 
 
 class Key:
-    """An API key. Shown nowhere: not in its `repr`, nor in what the HTTP libraries log, nor in answers that repeat it.
+    """An API key. Shown nowhere: not in its `repr`, nor in logs of the HTTP libraries, nor in answers that repeat it.
 
     Args:
         variable: the environment variable that contains it, read at each call.
@@ -135,7 +135,7 @@ class HttpClient:
         backoff: seconds before the first retry, at most; doubled for each next one.
         rate: requests per second, from all users of this client together; None for any number.
         redirects: how many are followed; each is checked like the first URL.
-        ssl_context: verifies certificates, such as those of an intranet; by default what the operating system trusts.
+        ssl_context: verifies certificates, such as those of an intranet; by default the operating system's.
 
     Raises:
         ConfigError: a number is out of range.
@@ -189,7 +189,7 @@ class HttpClient:
             params: of the query, added to the URL's own.
             headers: in addition to the client's.
             body: sent as JSON.
-            secrets: what is replaced by `[key]` should the answer repeat it.
+            secrets: texts that are replaced by `[key]` if the answer repeats them.
             check: sees the response before its body is read, and refuses it by raising `RequestFailed`.
 
         Raises:
@@ -251,7 +251,7 @@ class Pace:
         self._lock = threading.Lock()
 
     def reserve(self, now: float) -> float:
-        """How many seconds to wait for the next free moment, which is then taken.
+        """Reserve the next free moment, and return the seconds to wait for it.
 
         >>> pace = Pace(2)
         >>> [pace.reserve(100.0), pace.reserve(100.0), pace.reserve(103.0)]
@@ -294,7 +294,7 @@ class _Exchange:
         raise RequestFailed(f"more than {redirects} redirects; the last one leads to {brief(display_url(url))}")
 
     def _next(self, url: URL, answer: Answer, redirects: int) -> URL:
-        """Where a redirect leads."""
+        """Return the URL of a redirect."""
         import httpx2
 
         location = self._blotted(answer.headers["location"])

@@ -1,6 +1,6 @@
 """An HTTP transport that connects to the addresses that a guard has judged, and to no others.
 
-The address is judged where the connection is opened, on what the resolver has just returned, so that a name cannot have
+The address is judged where the connection is opened, as the resolver has just returned it, so that a name cannot have
 one address when it is checked and another when it is used. The `Host` header, the server name of TLS and the check of
 its certificate keep the host's name. Loads httpx2: import it on first use.
 """
@@ -119,5 +119,5 @@ def _as_httpx2() -> Iterator[None]:
 
 @cache
 def trusting() -> ssl.SSLContext:
-    """A context that trusts what the operating system trusts, regardless of the environment."""
+    """Return a context with the operating system's certificates, regardless of the environment."""
     return httpx2.create_ssl_context(trust_env=False)

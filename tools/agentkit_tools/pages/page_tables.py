@@ -1,4 +1,4 @@
-"""Which tables of a page hold data, and how these are written: each cell at its place in a grid. Knows lxml's trees."""
+"""The data tables of a page, written as a grid of cells. Knows lxml's trees."""
 
 from __future__ import annotations
 

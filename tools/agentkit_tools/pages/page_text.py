@@ -62,7 +62,7 @@ class PageText(NamedTuple):
     Args:
         title: of the page; may be empty.
         text: in Markdown.
-        omitted: what was omitted although it is visible, in words; may be empty.
+        omitted: the visible parts that were omitted, in words; may be empty.
         stopped: whether reading was stopped, so that the rest of the page is missing.
         unlinked: the number of links without their addresses, because those of the page are too long together.
     """
@@ -92,7 +92,7 @@ def page_text(
         html: the page, as broken as it may be.
         url: where it came from; links are relative to it.
         whole: also menus, headers and footers.
-        late: asked now and then; when it says so, reading stops with what was read until then.
+        late: asked now and then; when it returns True, reading stops with the text so far.
         addresses: the room for those of the links, shared with other pages; by default that of one page.
     """
     tree = parse_html(html)
@@ -125,7 +125,7 @@ def _base(tree: Element, url: str) -> str:
 
 
 def _main(tree: Element) -> tuple[Element, frozenset[str], str]:
-    """The main part of a page, the elements to omit in it, and in words what is omitted by both."""
+    """Return the main part of a page, the elements to omit in it, and all omissions in words."""
     words = "menus, headers, footers and the like"
     marked = tree.xpath("//main | //*[@role='main']") or tree.xpath("(//article)[1]")
     several = len(marked) > 1 or (
@@ -155,7 +155,7 @@ def _for_machines(tree: Element) -> str:
 
 @dataclass(slots=True)
 class _Walk:
-    """One walk over a tree. `_ends` are what is to be done at the end of each open element."""
+    """One walk over a tree. `_ends` are the functions to call at the end of each open element."""
 
     base: str
     skipped: frozenset[str]

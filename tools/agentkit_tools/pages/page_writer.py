@@ -165,7 +165,7 @@ class Writer:
 
     @property
     def text(self) -> str:
-        """Everything, ended by a newline."""
+        """Return the whole text, with a newline at its end."""
         self.paragraph()
         return "\n".join(self.lines).strip("\n") + "\n" if self.lines else ""
 
