@@ -184,9 +184,6 @@ class Guard:
             return None
         return f"{written} is {kind}" if judged == written else f"{written} stands for {judged}, which is {kind}"
 
-    def _allowed(self, address: IPAddress) -> bool:
-        return any(address in network for network in self._allow if network.version == address.version)
-
 
 async def system_addresses(host: str, port: int) -> Sequence[str]:
     """A host's addresses by the operating system's resolver.
