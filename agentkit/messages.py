@@ -137,7 +137,6 @@ def _wrong_image(data: Any, media_type: Any) -> str | None:
 
 
 def _wrong_address(url: Any) -> str | None:
-    """Return the fault of an image's URL; None if it is valid."""
     if isinstance(url, str) and re.match(_ADDRESS, url):
         return None
     return (

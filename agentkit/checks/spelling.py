@@ -232,7 +232,6 @@ class _Arguments:
 
 
 def _missing(needed: tuple[int, Sequence[str]], given: int, kwargs: Mapping[str, Any], bound: int) -> str:
-    """The required arguments that are missing."""
     required = needed[1][: needed[0] - bound]
     return " and ".join(repr(name) for name in required[given - bound :] if name not in kwargs)
 

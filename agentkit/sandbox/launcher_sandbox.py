@@ -51,7 +51,6 @@ class UnconfinedSandbox(BaseSandbox):
         return launch(self._plan(order))
 
     def _plan(self, order: Order) -> dict[str, Any]:
-        """Return the launcher's instructions."""
         return {
             "do": "main",
             "command": order.command,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
@@ -91,30 +91,16 @@ def protectable(workdir: str | Path | None, names: Sequence[str]) -> tuple[str, 
     return tuple(dict.fromkeys(names))
 
 
-def make_bubblewrap(setup: Setup) -> BaseSandbox:
-    """Make a sandbox by bubblewrap."""
-    return Bubblewrap(setup)
-
-
-def make_landlock(setup: Setup) -> BaseSandbox:
-    """Make a sandbox by the launcher, with namespaces."""
-    return Landlock(setup)
-
-
-def make_landlock_alone(setup: Setup) -> BaseSandbox:
-    """Make a sandbox by the launcher where namespaces are forbidden, as in most containers."""
-    return Landlock(setup, namespaces=())
-
-
 VARIANTS: Final[dict[str, Callable[[Setup], BaseSandbox]]] = {
-    "bwrap": make_bubblewrap,
-    "landlock": make_landlock,
-    "landlock without namespaces": make_landlock_alone,
+    "bwrap": Bubblewrap,
+    "landlock": Landlock,
+    "landlock without namespaces": partial(Landlock, namespaces=()),
 }
+"""Most containers forbid namespaces."""
 
 MAKERS: Final[dict[str, tuple[Callable[[Setup], BaseSandbox], ...]]] = {
-    "bwrap": (make_bubblewrap,),
-    "landlock": (make_landlock, make_landlock_alone),
+    "bwrap": (VARIANTS["bwrap"],),
+    "landlock": (VARIANTS["landlock"], VARIANTS["landlock without namespaces"]),
 }
 """By kind, the backends in order of strength."""
 

@@ -378,7 +378,6 @@ def _mapping(entry: Any) -> XMLMapping:
 
 
 def _suggestion(entry: Any, known: tuple[str, ...]) -> str:
-    """Return the advice for an invalid entry."""
     if isinstance(entry, Mapping):
         wrong = next((key for key in entry if key not in known), None)
         return "" if wrong is None else did_you_mean(str(wrong), known, argument_names.XML_MAPPING)

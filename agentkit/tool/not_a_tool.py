@@ -38,7 +38,6 @@ def not_a_tool(tool: Any) -> str | None:
 
 
 def _plain_value(tool: Any) -> str | None:
-    """Return the advice for a plain value."""
     if tool is None:
         return "None is not a tool: if there are no tools, omit tools or pass tools=[]"
     if isinstance(tool, str):

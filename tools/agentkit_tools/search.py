@@ -57,7 +57,6 @@ class _Service(Tool):
         self._client = HttpClient(service=url, rate=rate, timeout=timeout)
 
     async def _ask(self, body: Any = None, params: Mapping[str, Any] | None = None) -> Any:
-        """Return the service's answer in JSON."""
         key = None if self._key is None else self._key.require() if self.needs_key else self._key.read()
         try:
             response = await self._client.request(

@@ -79,7 +79,6 @@ class MontyRuns:
             return self._run(session, code)
 
     def _run(self, session: MontySession, code: str) -> CodeOutcome:
-        """Run one snippet."""
         started = monotonic()
         printed = self.made.CollectStreams()
         found: dict[str, Any] = {"alive": True}

@@ -294,7 +294,6 @@ class _Exchange:
         raise RequestFailed(f"more than {redirects} redirects; the last one leads to {brief(display_url(url))}")
 
     def _next(self, url: URL, answer: Answer, redirects: int) -> URL:
-        """Return the URL of a redirect."""
         import httpx2
 
         location = self._blotted(answer.headers["location"])

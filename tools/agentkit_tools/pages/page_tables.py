@@ -81,7 +81,6 @@ def table_lines(table: Element, text_of: Callable[[Element], str]) -> list[str]:
 
 
 def _grid(table: Element, text_of: Callable[[Element], str]) -> Iterator[list[str]]:
-    """The cells' texts by row and column."""
     below: dict[int, tuple[int, str]] = {}  # by column: how many more rows a cell covers, and its text
     for row in rows(table):
         line: list[str] = []
