@@ -11,7 +11,7 @@ from agentkit.agent.options import LIMITS, AgentLimits, AgentOptions, RunOptions
 from agentkit.agent.outcome import OutputT, RunResult
 from agentkit.agent.system import SYSTEM, System
 from agentkit.checks.bounds import CALLABLE, TEXT, Bounds, each, either, instance, lacking, like, or_none, refuse
-from agentkit.checks.missing_await import EnteredAsync, waits
+from agentkit.checks.missing_await import EnteredAsync, hint_missing_await
 from agentkit.checks.spelling import takes
 from agentkit.checks.type_variables import TypeVar
 from agentkit.errors import ConfigError
@@ -253,7 +253,7 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
     ) -> RunResult[T]: ...
     @overload
     async def run(self, prompt: _Asked, **options: Unpack[RunOptions[ContextT]]) -> RunResult[OutputT]: ...
-    @waits("agent.run(…)", "agent.run_sync(…)")
+    @hint_missing_await("agent.run(…)", "agent.run_sync(…)")
     @takes(RunOptions, others=at("run"))
     async def run(
         self, prompt: _Asked, *, output_type: Any = None, **options: Unpack[RunOptions[ContextT]]

@@ -14,7 +14,7 @@ from threading import RLock
 from typing import Protocol
 
 
-class StartsAnew(Protocol):
+class ForkAware(Protocol):
     """Something with locks or threads."""
 
     def leave_to_parent(self) -> None:
@@ -22,7 +22,7 @@ class StartsAnew(Protocol):
         ...
 
 
-class Rests(Protocol):
+class Pausable(Protocol):
     """Something that must not be at work during a fork."""
 
     def rest(self) -> None:
@@ -34,13 +34,13 @@ class Rests(Protocol):
         ...
 
 
-def starts_anew(thing: StartsAnew) -> None:
+def reset_after_fork(thing: ForkAware) -> None:
     """Have `leave_to_parent` called in every child of this process, as long as the object lives."""
     with (forks := _forks()).lock:
         forks.starting_anew.add(thing)
 
 
-def rests(thing: Rests) -> None:
+def pause_around_forks(thing: Pausable) -> None:
     """Have `rest` and `go_on` called around every fork of this process, as long as the object lives."""
     with (forks := _forks()).lock:
         forks.resting.add(thing)
@@ -51,9 +51,9 @@ class _Forks:
 
     def __init__(self) -> None:
         self.lock = RLock()  # held during a fork, so that a child finds it held by its only thread
-        self.starting_anew: weakref.WeakSet[StartsAnew] = weakref.WeakSet()
-        self.resting: weakref.WeakSet[Rests] = weakref.WeakSet()
-        self._rest: tuple[Rests, ...] = ()
+        self.starting_anew: weakref.WeakSet[ForkAware] = weakref.WeakSet()
+        self.resting: weakref.WeakSet[Pausable] = weakref.WeakSet()
+        self._rest: tuple[Pausable, ...] = ()
 
     def before(self) -> None:
         self.lock.acquire()

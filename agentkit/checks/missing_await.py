@@ -33,7 +33,7 @@ class EnteredAsync:
             """Closes it without a warning: its caller has just got an error."""
 
 
-class Waits(Coroutine[Any, Any, T]):
+class HintedCoroutine(Coroutine[Any, Any, T]):
     """A coroutine whose errors say what to write if its result is read before it is awaited.
 
     Args:
@@ -97,13 +97,13 @@ class Waits(Coroutine[Any, Any, T]):
             )
 
 
-def waits(call: str, instead: str) -> Callable[[F], F]:
-    """Make an async method return a `Waits`; the arguments are the same."""
+def hint_missing_await(call: str, instead: str) -> Callable[[F], F]:
+    """Make an async method return a `HintedCoroutine`; the arguments are the same."""
 
     def decorate(method: F) -> F:
         @wraps(method)
         def called(*args: Any, **kwargs: Any) -> Any:
-            return Waits(method(*args, **kwargs), call, instead)
+            return HintedCoroutine(method(*args, **kwargs), call, instead)
 
         return called  # type: ignore[return-value]
 

@@ -18,7 +18,7 @@ from agentkit.processor.running import in_a_thread
 from agentkit.tool.own_thread import hint, thread_of_method
 from agentkit.tool.policy import Predicate
 from agentkit.tool.result import ToolContext
-from agentkit.tool.suspension import Suspended
+from agentkit.tool.suspension import SuspendedCall
 
 STARTED_BEFORE: Final = "it was started before and interrupted, and its effects may have happened"
 _ASKED: Final = "{}, asked whether a call needs approval,"
@@ -83,7 +83,7 @@ class Approvals:
     ) -> None:
         self.pending: dict[int, ToolCall] = {}
         """The calls that wait for a person."""
-        self.suspended: dict[int, Suspended] = {}
+        self.suspended: dict[int, SuspendedCall] = {}
         """The pending calls that have started, and wait for a person's decision on calls inside them."""
         self.asking: dict[int, asyncio.Future[Any]] = {}
         """The calls for which a function has not decided yet whether they must."""
@@ -123,7 +123,7 @@ class Approvals:
         reason = "; ".join(filter(None, (STARTED_BEFORE if again else "", decision.reason)))
         return ApprovalRequired(admitted.index, admitted.call, reason)
 
-    def suspend(self, admitted: Admitted, suspended: Suspended) -> ApprovalRequired:
+    def suspend(self, admitted: Admitted, suspended: SuspendedCall) -> ApprovalRequired:
         """A call that has started waits for a person."""
         self.pending[admitted.index] = admitted.call
         self.suspended[admitted.index] = suspended

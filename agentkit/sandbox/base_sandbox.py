@@ -19,7 +19,7 @@ from agentkit.errors import SandboxError
 from agentkit.sandbox.input_files import place
 from agentkit.sandbox.private import private_folder
 from agentkit.sandbox.quota import SandboxLimits, SandboxOutcome, checked_wall
-from agentkit.sandbox.tree import ProcessTree, Started
+from agentkit.sandbox.tree import ProcessTree, StartedProcess
 
 SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """Programs and libraries."""
@@ -163,7 +163,7 @@ class BaseSandbox(EnteredAsync):
             "TMPDIR": str(self._tmp),
         }
 
-    async def _launch(self, order: Order) -> Started:
+    async def _launch(self, order: Order) -> StartedProcess:
         raise NotImplementedError
 
     async def close(self) -> None:

@@ -20,7 +20,7 @@ from agentkit.sandbox.base_sandbox import BaseSandbox, Order, Setup
 from agentkit.sandbox.cgroups import ControlGroup, parents
 from agentkit.sandbox.launcher_sandbox import launch_command, order_file, rlimits
 from agentkit.sandbox.outputs import readable
-from agentkit.sandbox.tree import Ended, Started
+from agentkit.sandbox.tree import ProcessEnd, StartedProcess
 
 START: Final = 10.0
 """Seconds for bubblewrap to set up; it takes milliseconds, but the machine may be busy."""
@@ -133,7 +133,7 @@ class Bubblewrap(BaseSandbox):
             words += ["--setenv", name, value]
         return words
 
-    async def _launch(self, order: Order) -> Started:
+    async def _launch(self, order: Order) -> StartedProcess:
         with ExitStack() as opened:
             group = ControlGroup(order.limits, own=2)
             undo = opened.enter_context(ExitStack())  # what is undone only if the start fails
@@ -255,22 +255,22 @@ def _discard(popen: subprocess.Popen[bytes]) -> None:
             pipe.close()
 
 
-def _started(popen: subprocess.Popen[bytes], pidfd: int, info: int, group: ControlGroup) -> Started:
+def _started(popen: subprocess.Popen[bytes], pidfd: int, info: int, group: ControlGroup) -> StartedProcess:
     def stop() -> None:
         with suppress(ProcessLookupError):  # the first process inside; with it the kernel kills all others
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
 
-    def ended(status: int, _: float) -> Ended:  # the outermost process does not collect what the others have used
+    def ended(status: int, _: float) -> ProcessEnd:  # the outermost process does not collect what the others have used
         if b"exit-code" not in os.read(info, TOO_LONG):  # it says so only of a command that was started
             if status < 0:  # killed itself, and the command with it
-                return Ended(status, group.out_of_memory, cpu=group.cpu)
-            return Ended(None, failed="bubblewrap did not start the command")
+                return ProcessEnd(status, group.out_of_memory, cpu=group.cpu)
+            return ProcessEnd(None, failed="bubblewrap did not start the command")
         code = 128 - status if 128 < status <= 128 + signal.SIGRTMAX else status
-        return Ended(code, group.out_of_memory, cpu=group.cpu)
+        return ProcessEnd(code, group.out_of_memory, cpu=group.cpu)
 
     def released() -> None:
         os.close(pidfd)
         os.close(info)
         group.remove()
 
-    return Started(popen, stop, ended, released, inner=pidfd)
+    return StartedProcess(popen, stop, ended, released, inner=pidfd)

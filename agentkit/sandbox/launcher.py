@@ -65,11 +65,11 @@ AWAITED: Final = frozenset((signal.SIGTERM, signal.SIGCHLD))
 """What the supervising process waits for: to be told to stop, or the end of a child."""
 
 
-class Stopped(Exception):
+class StopRequest(Exception):
     """SIGTERM: kill everything and return."""
 
 
-class Failed(Exception):
+class LaunchFailure(Exception):
     """The order cannot be carried out; nothing was started."""
 
 
@@ -77,7 +77,7 @@ def check(result: int, what: str) -> int:
     """The result of a C function; negative is an error."""
     if result < 0:
         number = ctypes.get_errno()
-        raise Failed(f"{what}: {os.strerror(number)}")
+        raise LaunchFailure(f"{what}: {os.strerror(number)}")
     return result
 
 
@@ -92,7 +92,7 @@ def main(fd: int, order: dict[str, Any]) -> NoReturn:
     os.ftruncate(fd, 0)
     try:
         status = supervise(order, fd)
-    except (Failed, OSError) as e:
+    except (LaunchFailure, OSError) as e:
         report(fd, {"failed": str(e)})
         status = FAILED
     os._exit(status)
@@ -120,7 +120,7 @@ def supervise(order: dict[str, Any], fd: int) -> int:
         signal.pthread_sigmask(signal.SIG_BLOCK, AWAITED)  # a handler would miss what comes just before a wait
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # after the identity has changed, which would clear it
         if os.getppid() != order["parent"]:  # it died before we asked to be told
-            raise Stopped
+            raise StopRequest
         child = os.fork()
         if child == 0:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -129,7 +129,7 @@ def supervise(order: dict[str, Any], fd: int) -> int:
                 first(order, fd)
             run(order, fd)
         return wait_for(child, fd, stoppable=True)
-    except Stopped:
+    except StopRequest:
         return 128 + int(signal.SIGKILL)
     finally:
         kill_descendants()
@@ -195,7 +195,7 @@ def protect(folder: str, names: list[str]) -> None:
         except FileNotFoundError:  # removed outside
             continue
         if stat.S_ISLNK(os.fstat(entry).st_mode):
-            raise Failed(f"{name!r} has become a link; only files and folders can be protected")
+            raise LaunchFailure(f"{name!r} has become a link; only files and folders can be protected")
         copy = check(LIBC.syscall(OPEN_TREE, entry, b"", AT_EMPTY_PATH | AT_RECURSIVE | CLONE_TREE), f"copy {name!r}")
         read_only(b"", True, AT_EMPTY_PATH | AT_RECURSIVE, copy)
         check(LIBC.syscall(MOVE_MOUNT, copy, b"", entry, b"", FROM_AND_TO_DESCRIPTOR), f"mount {name!r}")
@@ -212,7 +212,7 @@ def prepare(fd: int, order: dict[str, Any]) -> NoReturn:
         check(LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount / as private")
         protect(order["workdir"], order["protected"])
         os.execve(order["command"][0], order["command"], order["env"])
-    except (Failed, OSError) as e:
+    except (LaunchFailure, OSError) as e:
         os.write(2, f"the protected names: {e}\n".encode(errors="surrogateescape"))
     os._exit(FAILED)
 
@@ -240,7 +240,7 @@ def wait_for(child: int, fd: int, *, stoppable: bool = False) -> int:
         if pid == child:
             break
         if pid == 0 and signal.sigwait(AWAITED) == signal.SIGTERM:
-            raise Stopped
+            raise StopRequest
     code = os.waitstatus_to_exitcode(status)
     report(fd, {"code": code})
     return code if code >= 0 else 128 - code
@@ -250,7 +250,7 @@ def run(order: dict[str, Any], fd: int) -> NoReturn:
     """Become the command."""
     try:
         confine(order)
-    except (Failed, OSError, ValueError) as e:
+    except (LaunchFailure, OSError, ValueError) as e:
         report(fd, {"failed": str(e)})
         os._exit(FAILED)
     try:
@@ -315,7 +315,7 @@ def landlock(order: dict[str, Any]) -> None:
     """Restrict this process to the given paths, and its signals and abstract sockets to itself where possible."""
     abi = LIBC.syscall(LANDLOCK_CREATE, None, 0, 1)
     if abi < LEAST_ABI:
-        raise Failed(f"Landlock: found version {max(abi, 0)}, expected {LEAST_ABI} or later (Linux 6.2)")
+        raise LaunchFailure(f"Landlock: found version {max(abi, 0)}, expected {LEAST_ABI} or later (Linux 6.2)")
     handled = (1 << (16 if abi >= 5 else 15)) - 1
     rules = struct.pack("QQQ", handled, 0b11 if abi >= 4 else 0, 0b11 if abi >= 6 else 0)
     size = 24 if abi >= 6 else 16 if abi >= 4 else 8

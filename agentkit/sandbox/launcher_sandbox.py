@@ -22,7 +22,7 @@ from agentkit.sandbox.base_sandbox import BaseSandbox, Order, Setup
 from agentkit.sandbox.cgroups import ControlGroup, parents
 from agentkit.sandbox.private import NOBODY
 from agentkit.sandbox.quota import SandboxLimits
-from agentkit.sandbox.tree import Ended, Started
+from agentkit.sandbox.tree import ProcessEnd, StartedProcess
 
 LAUNCHER: Final = Path(__file__).with_name("launcher.py")
 
@@ -47,7 +47,7 @@ class UnconfinedSandbox(BaseSandbox):
 
     name = "none"
 
-    async def _launch(self, order: Order) -> Started:
+    async def _launch(self, order: Order) -> StartedProcess:
         return launch(self._plan(order))
 
     def _plan(self, order: Order) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class Landlock(UnconfinedSandbox):
         for path in (self._private, self._workdir, self._tmp):
             os.chown(path, NOBODY, NOBODY)
 
-    async def _launch(self, order: Order) -> Started:
+    async def _launch(self, order: Order) -> StartedProcess:
         group = ControlGroup(order.limits, own=3)
         return launch(self._plan(order), group)
 
@@ -178,7 +178,7 @@ def launch_command(memory: int) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", CALL, str(memory)]
 
 
-def launch(order: dict[str, Any], group: ControlGroup | None = None) -> Started:
+def launch(order: dict[str, Any], group: ControlGroup | None = None) -> StartedProcess:
     """Start the launcher with an order; it joins the group first."""
     order["cgroups"] = group.doors if group else []
     memory = -1
@@ -205,16 +205,16 @@ def launch(order: dict[str, Any], group: ControlGroup | None = None) -> Started:
         with suppress(ProcessLookupError):
             os.kill(popen.pid, signal.SIGTERM)  # not yet collected, so the id is still this process's
 
-    def ended(status: int, cpu: float) -> Ended:
+    def ended(status: int, cpu: float) -> ProcessEnd:
         size = os.fstat(memory).st_size
         report = marshal.loads(os.pread(memory, size, 0)) if size else {}
         if isinstance(report, tuple):  # still the order: it was stopped before it read it
             report = {}
-        return Ended(report.get("code"), group is not None and group.out_of_memory, report.get("failed", ""), cpu)
+        return ProcessEnd(report.get("code"), group is not None and group.out_of_memory, report.get("failed", ""), cpu)
 
     def released() -> None:
         os.close(memory)
         if group is not None:
             group.remove()
 
-    return Started(popen, stop, ended, released)
+    return StartedProcess(popen, stop, ended, released)

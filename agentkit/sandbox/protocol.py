@@ -10,7 +10,7 @@ from typing import Protocol, Self
 from agentkit.sandbox.quota import SandboxLimits, SandboxOutcome, SandboxProgress
 
 
-class Running(Protocol):
+class RunningCommand(Protocol):
     """A command that runs in a sandbox, with everything it starts; an async context manager that kills them all.
 
     For conversations with a process: a shell session, a warm interpreter. Belongs to the event loop that started it.
@@ -121,7 +121,7 @@ class Sandbox(Protocol):
         env: Mapping[str, str] | None = None,
         limits: SandboxLimits | None = None,
         wall: float | None = None,
-    ) -> Running:
+    ) -> RunningCommand:
         """Start one command and talk to it.
 
         Args:

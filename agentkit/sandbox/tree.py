@@ -26,7 +26,7 @@ BOUND: Final = 5 * GRACE
 """Seconds after which a killed tree is given up on: a process in the kernel's hands may not die at all."""
 
 
-class Ended(NamedTuple):
+class ProcessEnd(NamedTuple):
     """The command's end as the sandbox reports it.
 
     Attributes:
@@ -42,7 +42,7 @@ class Ended(NamedTuple):
     cpu: float | None = None
 
 
-class Started(NamedTuple):
+class StartedProcess(NamedTuple):
     """A process that was started, and how to deal with it.
 
     Attributes:
@@ -56,7 +56,7 @@ class Started(NamedTuple):
 
     popen: subprocess.Popen[bytes]
     stop: Callable[[], None]
-    ended: Callable[[int, float], Ended]
+    ended: Callable[[int, float], ProcessEnd]
     released: Callable[[], None]
     inner: int | None = None
 
@@ -79,12 +79,12 @@ class TreeEnding:
 
 
 class ProcessTree(EnteredAsync):
-    """One command in a sandbox with everything it starts, while it runs; see `Running`.
+    """One command in a sandbox with everything it starts, while it runs; see `RunningCommand`.
 
     Belongs to the event loop that started it.
     """
 
-    def __init__(self, started: Started, limits: SandboxLimits, wall: float | None) -> None:
+    def __init__(self, started: StartedProcess, limits: SandboxLimits, wall: float | None) -> None:
         self._loop: AbstractEventLoop = asyncio.get_running_loop()
         self._started = started
         self._limits = limits
@@ -260,7 +260,7 @@ class ProcessTree(EnteredAsync):
 
 
 def outcome_of(
-    ended: Ended, timed_out: bool, most_cpu: float, wall: float, out: StreamOutput, err: StreamOutput
+    ended: ProcessEnd, timed_out: bool, most_cpu: float, wall: float, out: StreamOutput, err: StreamOutput
 ) -> SandboxOutcome:
     """Return the outcome of a command that has ended."""
     code = None if timed_out else ended.code

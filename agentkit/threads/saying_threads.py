@@ -20,7 +20,7 @@ from agentkit.agent.plan import Plan
 from agentkit.agent.prompts import Prompt
 from agentkit.agent.system import System
 from agentkit.checks.bounds import Bound, Bounds, instance, lacking, or_none, refuse
-from agentkit.checks.missing_await import waits
+from agentkit.checks.missing_await import hint_missing_await
 from agentkit.checks.spelling import takes
 from agentkit.checks.type_variables import TypeVar
 from agentkit.errors import ConfigError
@@ -151,7 +151,7 @@ class SayingThreads(KeptThreads, ABC):
         client_id: str | None = None,
         **options: Unpack[RunOptions[_ContextT]],
     ) -> RunResult[_OutputT]: ...
-    @waits("threads.say(…)", "threads.say_sync(…)")
+    @hint_missing_await("threads.say(…)", "threads.say_sync(…)")
     @takes(_Options, others=at("run_thread", argument_names.ADD_MESSAGE), owner="say")
     async def say(
         self,

@@ -47,7 +47,7 @@ from agentkit.threads.store import Append, Body, Call, Change, Entry, Log, Move,
 from agentkit.threads.summary import Writer
 from agentkit.tool.codec import call_from_json, to_json
 from agentkit.tool.result import ToolContext
-from agentkit.tool.suspension import Suspended
+from agentkit.tool.suspension import SuspendedCall
 
 if TYPE_CHECKING:
     from agentkit.tool.registry import ToolRegistry
@@ -321,7 +321,7 @@ class ThreadJournal:
                 await asked(self._store.create, id, {"parent": self.thread_id, "call": call_id}, readable([first], id))
         except asyncio.CancelledError as e:
             if call_id in self._open.inside:
-                raise Suspended(()) from e
+                raise SuspendedCall(()) from e
             raise
         shrinking = self._shrinking
         return ThreadJournal(self._store, id, compaction=shrinking.policy, writer=shrinking.writer, known=self._known)

@@ -129,7 +129,7 @@ def _built(parameters: tuple[Parameter, ...], signature: Signature) -> ArgumentT
         "type": "object",
         "properties": {},
         "required": [],
-        **adapter.json_schema(schema_generator=_of_what_is_sent()),
+        **adapter.json_schema(schema_generator=_sent_fields_generator()),
     }
     if "$ref" in schema:
         raise _Unsendable("which contains Self; write the name of the class")
@@ -138,7 +138,7 @@ def _built(parameters: tuple[Parameter, ...], signature: Signature) -> ArgumentT
 
 
 @cache
-def _of_what_is_sent() -> type[GenerateJsonSchema]:
+def _sent_fields_generator() -> type[GenerateJsonSchema]:
     """Pydantic's generator of schemas, without the fields of a dataclass that its constructor does not take.
 
     The string that a `Decimal` may be is marked as one: its digits count. The tag of a tagged union is required even if
@@ -146,7 +146,7 @@ def _of_what_is_sent() -> type[GenerateJsonSchema]:
     """
     from pydantic.json_schema import GenerateJsonSchema
 
-    class OfWhatIsSent(GenerateJsonSchema):
+    class SentFieldsGenerator(GenerateJsonSchema):
         def generate(self, schema: Any, mode: Any = "validation") -> dict[str, Any]:
             found = super().generate(schema, mode)
             _require_tags(found, found)
@@ -162,7 +162,7 @@ def _of_what_is_sent() -> type[GenerateJsonSchema]:
                     option["format"] = DECIMAL
             return found
 
-    return OfWhatIsSent
+    return SentFieldsGenerator
 
 
 def _require_tags(node: Any, root: dict[str, Any]) -> None:

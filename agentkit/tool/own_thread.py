@@ -15,7 +15,7 @@ from functools import lru_cache
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
-from agentkit.checks.forks import starts_anew
+from agentkit.checks.forks import reset_after_fork
 from agentkit.checks.keys import words
 from agentkit.tool.declare import declarations_of
 
@@ -37,7 +37,7 @@ class OwnThread:
 
     def __init__(self) -> None:
         self.leave_to_parent()
-        starts_anew(self)
+        reset_after_fork(self)
 
     def leave_to_parent(self) -> None:
         """Set that there is no thread: at the beginning, and in a forked child, whose parent keeps it."""

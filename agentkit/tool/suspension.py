@@ -7,7 +7,7 @@ from typing import Any
 from agentkit.messages import ToolCall
 
 
-class Suspended(Exception):
+class SuspendedCall(Exception):
     """A tool has run an agent with unanswered calls; so its own call has no answer, either.
 
     They wait for a person's approval, or are approved and have not started. A later run calls the tool again with the

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any, Final
 
 from agentkit import Tool, ToolResult, openapi_schema, xml_schema
-from agentkit.sandbox import Running, Sandbox, SandboxError, SandboxLimits, SandboxOutcome
+from agentkit.sandbox import RunningCommand, Sandbox, SandboxError, SandboxLimits, SandboxOutcome
 from agentkit.sandbox import sandbox as made
 from agentkit_tools.code.background import Background
 from agentkit_tools.code.leftovers import Leftovers
@@ -145,11 +145,11 @@ class Shell(Tool):
     async def _did(self, work: Callable[..., Awaitable[ToolResult]], *given: Any) -> ToolResult:
         try:
             return await self._background.do(self._left.run_with_notes(work, *given))
-        except (Refused, SandboxError) as e:
+        except (CommandRefused, SandboxError) as e:
             return ToolResult(error=str(e), code="tool_error")
 
 
-class Refused(Exception):
+class CommandRefused(Exception):
     """A refused command, with the reason in words for the model."""
 
 
@@ -159,7 +159,7 @@ class Session:
 
     name: str
     command: str
-    tree: Running
+    tree: RunningCommand
     since: float
     ended: Awaitable[object]
     reading: Reading = field(default_factory=Reading)
@@ -197,12 +197,12 @@ class Commands:
         """Start a command in the background; return also its first output."""
         running = {name for name, session in self.sessions.items() if session.tree.running}
         if len(running) >= self.most:
-            raise Refused(
+            raise CommandRefused(
                 f"{len(running)} commands run in the background, no more are possible; terminate one of "
                 f"{', '.join(sorted(running))}"
             )
         if name in running:
-            raise Refused(f"session {name!r} still runs; choose another name, or terminate it")
+            raise CommandRefused(f"session {name!r} still runs; choose another name, or terminate it")
         if name is None:
             self.started += 1
             name = f"command-{self.started}"
@@ -217,7 +217,7 @@ class Commands:
         session = self.sessions.get(name)
         if session is None:
             there = ", ".join(sorted(self.sessions)) or "none"
-            raise Refused(f"there is no session {name!r}; there are: {there}")
+            raise CommandRefused(f"there is no session {name!r}; there are: {there}")
         progress = await session.tree.read(timeout=wait)
         text = decode(progress.stdout, session.reading)
         was_running = session.tree.running

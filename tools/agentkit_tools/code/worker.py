@@ -20,7 +20,7 @@ from time import monotonic
 from typing import Any, Final
 
 from agentkit.messages import ImagePart
-from agentkit.sandbox import Running, Sandbox, SandboxError, SandboxLimits, StreamOutput
+from agentkit.sandbox import RunningCommand, Sandbox, SandboxError, SandboxLimits, StreamOutput
 from agentkit_tools.code.terminal_text import decode, readable
 
 INSIDE: Final = [Path(__file__).with_name(name) for name in ("driver.py", "snippet.py")]
@@ -104,7 +104,7 @@ class WorkerFailure(Exception):
 class Worker:
     """One sandboxed driver; serves one request at a time, all of them in one session if wanted."""
 
-    tree: Running
+    tree: RunningCommand
     owned: Sandbox | None = None
     usable: bool = True
     uses: int = 0

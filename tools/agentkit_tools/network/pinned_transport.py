@@ -19,7 +19,7 @@ import httpx2
 from agentkit_tools.network.addresses import Guard
 
 
-class Pinned(httpcore2.AsyncNetworkBackend):
+class PinnedBackend(httpcore2.AsyncNetworkBackend):
     """Opens connections to judged addresses.
 
     Args:
@@ -67,7 +67,7 @@ class PinnedTransport(httpx2.AsyncBaseTransport):
 
     def __init__(self, guard: Guard | None, ssl_context: ssl.SSLContext) -> None:
         self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=ssl_context, network_backend=Pinned(guard), http1=True, http2=False, retries=0
+            ssl_context=ssl_context, network_backend=PinnedBackend(guard), http1=True, http2=False, retries=0
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
