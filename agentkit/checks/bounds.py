@@ -49,7 +49,7 @@ def refuse(owner: str, given: Mapping[str, Any], bounds: Bounds) -> None:
     for name, value in given.items():
         bound = bounds.get(name)
         if bound is not None and not bound.holds(value):
-            raise ConfigError(f"{owner}({name}={_quoted(value)}): expected {bound.words}{_hint(value, bound)}")
+            raise ConfigError(f"{owner}({name}={_quote(value)}): expected {bound.words}{_hint(value, bound)}")
 
 
 def refuse_types(owner: str, given: Mapping[str, Any], kind: Any) -> None:
@@ -160,6 +160,6 @@ def _hint(value: Any, bound: Bound) -> str:
     return did_you_mean(value, bound.choices) if isinstance(value, str) else ""
 
 
-def _quoted(value: Any) -> str:
+def _quote(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"

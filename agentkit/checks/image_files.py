@@ -90,13 +90,13 @@ def _png(data: bytes) -> Size:
         rows = size[1] * (1 + (size[0] * depth * {2: 3, 4: 2, 6: 4}.get(colour, 1) + 7) // 8)
         if rows > MAX_UNPACKED:
             raise DamagedImage(f"{rows:,} bytes of pixels, more than the {MAX_UNPACKED:,} that are read")
-        found = _unpacked(b"".join(content for kind, content in chunks if kind == b"IDAT"), most=2 * rows + 1024)
+        found = _unpacked_size(b"".join(content for kind, content in chunks if kind == b"IDAT"), most=2 * rows + 1024)
         if not header[12] and found < rows:  # an interlaced one has further rows
             raise DamagedImage("a damaged PNG file: pixels are missing")
     return size
 
 
-def _unpacked(packed: bytes, most: int) -> int:
+def _unpacked_size(packed: bytes, most: int) -> int:
     """Return the number of bytes after unpacking."""
     stream, found = zlib.decompressobj(), 0
     while not stream.eof:

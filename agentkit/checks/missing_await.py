@@ -21,7 +21,7 @@ class EnteredAsync:
     if not TYPE_CHECKING:  # type checkers find the mistake themselves, as long as they do not see these methods
 
         def __enter__(self) -> Any:
-            self._told()
+            self._mark_reported()
             raise TypeError(
                 f"{type(self).__name__} must be entered with `async with`, inside an async function; `with` cannot "
                 "wait for its end"
@@ -29,8 +29,8 @@ class EnteredAsync:
 
         def __exit__(self, *_: object) -> None: ...
 
-        def _told(self) -> None:
-            """Closes it without a warning: its caller has just got an error."""
+        def _mark_reported(self) -> None:
+            """Keep Python from warning, too: the caller has just got an error."""
 
 
 class HintedCoroutine(Coroutine[Any, Any, T]):

@@ -150,7 +150,7 @@ def takes(
     def decorate(target: T) -> T:
         function: Any = target.__init__ if isinstance(target, type) else target  # type: ignore[misc]
         found = _Arguments(function, owner or _display_name(target), more, others, such, error)
-        checked = _checked(function, found.misuse)
+        checked = _with_check(function, found.misuse)
         if inspect.iscoroutinefunction(function) and hasattr(inspect, "markcoroutinefunction"):
             inspect.markcoroutinefunction(checked)
         if isinstance(target, type):
@@ -170,7 +170,7 @@ def methods_take(cls: C) -> C:
     return cls
 
 
-def _checked(function: Any, misuse: Callable[[tuple[Any, ...], Mapping[str, Any]], AgentkitError | None]) -> Any:
+def _with_check(function: Any, misuse: Callable[[tuple[Any, ...], Mapping[str, Any]], AgentkitError | None]) -> Any:
     """Return the function with a check of its arguments."""
     if function.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
 

@@ -33,8 +33,8 @@ class Foreign:
 
     def __get__(self, instance: Any, owner: type) -> Any:
         what = f"type object {owner.__name__!r}" if instance is None else f"{owner.__name__!r} object"
-        if (told := getattr(instance, "_told", None)) is not None:
-            told()  # so that Python does not also warn that it was never awaited
+        if (mark := getattr(instance, "_mark_reported", None)) is not None:
+            mark()  # so that Python does not also warn that it was never awaited
         # Without `obj`, Python adds no suggestion of its own: for remove_thread that would be resume_thread.
         raise AttributeError(f"{what} has no attribute {self._name!r}{self._hint}", name=self._name)
 

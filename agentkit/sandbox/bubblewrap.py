@@ -154,7 +154,7 @@ class Bubblewrap(BaseSandbox):
                 os.close(info_end)
                 os.close(block)
             undo.callback(_discard, popen)
-            pid = await self._reported(popen, info)
+            pid = await self._first_pid(popen, info)
             try:
                 pidfd = os.pidfd_open(pid)  # it waits for us, so the number is still its own
                 undo.callback(os.close, pidfd)
@@ -167,7 +167,7 @@ class Bubblewrap(BaseSandbox):
                 raise _complaint(popen) from e
             undo.pop_all()
             os.close(block_end)
-        return _started(popen, pidfd, info, group)
+        return _started_process(popen, pidfd, info, group)
 
     def _popen(self, opened: ExitStack, order: Order, *fds: int) -> subprocess.Popen[bytes]:
         arguments, filtering, info, block = fds
@@ -197,7 +197,7 @@ class Bubblewrap(BaseSandbox):
             pass_fds=fds,
         )
 
-    async def _reported(self, popen: subprocess.Popen[bytes], info: int) -> int:
+    async def _first_pid(self, popen: subprocess.Popen[bytes], info: int) -> int:
         """The number of the first process inside, which waits."""
         said = b""
         with suppress(TimeoutError):
@@ -255,7 +255,7 @@ def _discard(popen: subprocess.Popen[bytes]) -> None:
             pipe.close()
 
 
-def _started(popen: subprocess.Popen[bytes], pidfd: int, info: int, group: ControlGroup) -> StartedProcess:
+def _started_process(popen: subprocess.Popen[bytes], pidfd: int, info: int, group: ControlGroup) -> StartedProcess:
     def stop() -> None:
         with suppress(ProcessLookupError):  # the first process inside; with it the kernel kills all others
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)

@@ -113,13 +113,13 @@ def fault_of(make: Callable[[Setup], BaseSandbox]) -> str:
     """
     with ThreadPoolExecutor(1) as thread:
         try:
-            found = thread.submit(lambda: asyncio.run(_probed(make))).result()
+            found = thread.submit(lambda: asyncio.run(_run_probe(make))).result()
         except (SandboxError, OSError) as e:
             return str(e)
     return "; ".join(f"{name}: {reached}" for name, reached in found.items() if reached)
 
 
-async def _probed(make: Callable[[Setup], BaseSandbox], thorough: bool = False) -> dict[str, str | None]:
+async def _run_probe(make: Callable[[Setup], BaseSandbox], thorough: bool = False) -> dict[str, str | None]:
     async with make(Setup()) as box:
         return await probe(box, thorough=thorough)
 
@@ -127,6 +127,6 @@ async def _probed(make: Callable[[Setup], BaseSandbox], thorough: bool = False) 
 async def report(variant: str) -> dict[str, str | None] | str:
     """Return the success of every attempt on one of `VARIANTS`, by name; or why it is not available here."""
     try:
-        return await _probed(VARIANTS[variant], thorough=True)
+        return await _run_probe(VARIANTS[variant], thorough=True)
     except (SandboxError, OSError) as e:
         return str(e)

@@ -50,7 +50,7 @@ class Snippets(EnteredAsync):
             SandboxUnavailable: monty is not installed.
         """
         limits = limits or self._limits
-        pool = await self._entered()
+        pool = await self._start_pool()
         from pydantic_monty import MontyError
 
         out, err = OutputBuffer(limits.output), OutputBuffer(limits.output)
@@ -82,7 +82,7 @@ class Snippets(EnteredAsync):
             stderr_cut=complained.left_out,
         )
 
-    async def _entered(self) -> Any:
+    async def _start_pool(self) -> Any:
         """The workers, started when first needed."""
         async with self._opening:
             if self._pool is None:

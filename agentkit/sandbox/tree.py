@@ -235,7 +235,7 @@ class ProcessTree(EnteredAsync):
 
     async def _finish(self, cpu: float, wall: float) -> None:
         try:
-            await self._drained()
+            await self._drain()
             ended = self._started.ended(self._started.popen.returncode, cpu)
             outputs = self._outputs.take(more=False)
             self._end.outcome = outcome_of(ended, self._end.timed_out, self._limits.cpu, wall, *outputs)
@@ -250,7 +250,7 @@ class ProcessTree(EnteredAsync):
             self._gone.set()
             self._outputs.wake()
 
-    async def _drained(self) -> None:
+    async def _drain(self) -> None:
         """Wait until all processes are gone and all that they wrote is read; bounded, should one not die."""
         if self._started.inner is not None:
             with suppress(TimeoutError):

@@ -184,7 +184,7 @@ class ScriptedModel:
             case Thinking(text):
                 yield from (Thinking(piece) for piece in self._pieces(text))
             case ToolCall() if self._format is not None:
-                written = line.raw or _written(self._format, line, tools)
+                written = line.raw or _write_turn(self._format, line, tools)
                 yield from (Text(piece) for piece in self._pieces(written))
             case ToolCall():
                 yield from self._call(next(indices), line)
@@ -249,7 +249,7 @@ def _line(part: TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart) 
             return part
 
 
-def _written(format: str | Format, call: ToolCall, tools: Sequence[ToolSpec]) -> str:
+def _write_turn(format: str | Format, call: ToolCall, tools: Sequence[ToolSpec]) -> str:
     from agentkit import formats
 
     return formats.render_calls(format, [call], tools)

@@ -70,13 +70,13 @@ class Arguments:
                 What else it raises, except a `ValueError` or an `AssertionError`, is raised unchanged.
         """
         try:
-            return self._validated(tool, arguments, lenient)
+            return self._validate(tool, arguments, lenient)
         except (Exception, KeyboardInterrupt):
             raise
         except BaseException as e:
             raise RuntimeError(f"a validator raised {type(e).__name__}: {e}") from e
 
-    def _validated(self, tool: str, arguments: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
+    def _validate(self, tool: str, arguments: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
         if self.precise is not None:
             arguments = _with_all_digits(arguments, self.precise)
         try:  # formats have already converted text to the declared types, so this is the common case in both modes
@@ -97,7 +97,7 @@ class Arguments:
 
         if not isinstance(arguments, Mapping):
             raise InvalidArguments(tool, [Problem("", "object", shown(arguments))])
-        given = self._normalized(arguments, lenient)
+        given = self._normalize(arguments, lenient)
         problems: dict[str, Problem] = {}
         if self.checker is not None:
             found = of_written(self.checker.iter_errors(given), given, self.schema)
@@ -116,7 +116,7 @@ class Arguments:
             raise InvalidArguments(tool, tuple(problems.values()))
         return accepted
 
-    def _normalized(self, arguments: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
+    def _normalize(self, arguments: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
         properties: Mapping[str, Any] = self.schema.get("properties", {})
         given = _with_all_digits(dict(without_surrogates(dict(arguments))), self.schema)
         if lenient:
@@ -182,7 +182,7 @@ def offer(signature: Signature, declared: OpenAPISchema) -> Offer:
     if written is not None:
         compare(written, signature, derived)
     else:
-        schema = _shown(derived, signature, described)
+        schema = _shown_schema(derived, signature, described)
     checker = _checker(schema, signature.where) if written is not None or fragments else None
     from pydantic_core import to_json
 
@@ -280,7 +280,7 @@ def _refuse_unhinted(signature: Signature, covered: set[str]) -> None:
             )
 
 
-def _shown(derived: Mapping[str, Any], signature: Signature, described: Mapping[str, Any]) -> dict[str, Any]:
+def _shown_schema(derived: Mapping[str, Any], signature: Signature, described: Mapping[str, Any]) -> dict[str, Any]:
     """The derived schema with descriptions, defaults, and hand-written schemas of individual parameters."""
     properties = {
         parameter.name: _property(parameter, derived["properties"][parameter.name], described, derived, signature.where)

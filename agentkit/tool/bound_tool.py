@@ -187,7 +187,7 @@ def bind_methods(tool: Any, function_names: FunctionNames | None, kwargs: Mappin
     methods = declarations_of(owner)
     if not methods:
         raise SchemaError(not_a_tool(tool) or advise_decorating(tool, owner))
-    chosen = _chosen(function_names, methods, owner)
+    chosen = _chosen_methods(function_names, methods, owner)
     instance = _instance(tool, owner, kwargs)
     return [_bind_method(instance, owner, method, name, methods[method]) for method, name in chosen.items()]
 
@@ -195,7 +195,7 @@ def bind_methods(tool: Any, function_names: FunctionNames | None, kwargs: Mappin
 def _brought(source: Any, owner: type, function_names: FunctionNames | None) -> list[BoundTool]:
     """The tools of a `ToolSource`, under their names or new ones."""
     tools = {bound.name: bound for bound in source.bound_tools()}
-    chosen = _chosen(function_names, tools, owner, "tool")
+    chosen = _chosen_methods(function_names, tools, owner, "tool")
     return [tools[name] if new is None else tools[name].with_name(new) for name, new in chosen.items()]
 
 
@@ -229,7 +229,7 @@ def bind_function(
     return _bind(source, function, instance, name, schemas, policy)
 
 
-def _chosen(
+def _chosen_methods(
     function_names: FunctionNames | None,
     methods: Iterable[str],
     owner: type,

@@ -58,7 +58,7 @@ def argument_type(signature: Signature) -> ArgumentType:
         SchemaError: a hint that has no JSON Schema.
     """
     try:
-        built = _built(signature.parameters, signature)
+        built = _build(signature.parameters, signature)
     except Exception as e:  # pydantic's own errors, and anything the author's types raise
         raise _blame(signature, e) from e
     return built._replace(schema=without_titles(built.schema))
@@ -75,7 +75,7 @@ def value_type(hint: Any) -> ArgumentType:
     parameter = Parameter("value", hint, NOTHING, "")
     nowhere = Signature("output_type", (parameter,), (), (), Docstring(), NameScope({}, {}))
     try:
-        built = _built(nowhere.parameters, nowhere)
+        built = _build(nowhere.parameters, nowhere)
     except Exception as e:  # pydantic's own errors, and anything the author's types raise
         raise SchemaError(f"output_type is {_type_name(hint)}, {_why(e, '')}") from e
     return built._replace(schema=without_titles(built.schema))
@@ -110,7 +110,7 @@ class _Unsendable(TypeError):
     """A type that has a schema, but no value that a model could send; the message completes "has type X,"."""
 
 
-def _built(parameters: tuple[Parameter, ...], signature: Signature) -> ArgumentType:
+def _build(parameters: tuple[Parameter, ...], signature: Signature) -> ArgumentType:
     from pydantic import ConfigDict, TypeAdapter
 
     for parameter in parameters:
@@ -196,7 +196,7 @@ def _blame(signature: Signature, error: Exception) -> SchemaError:
     """The error that names the parameter whose hint has no schema."""
     for parameter in signature.parameters:
         try:
-            _built((parameter,), signature)
+            _build((parameter,), signature)
         except Exception as e:  # noqa: BLE001 (the same failure, of one parameter alone)
             meant = _instead_of_type(parameter.hint, f"{parameter.name}: {{}}")
             return SchemaError(
@@ -351,8 +351,8 @@ def _typed_dict(name: str, fields: Mapping[str, Any], *, total: bool = True) -> 
 
 def without_titles(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema without the titles that pydantic gives every node; a property called `title` stays."""
-    return {key: changed(key, value, _untitled) for key, value in schema.items() if key != "title"}
+    return {key: changed(key, value, _without_titles) for key, value in schema.items() if key != "title"}
 
 
-def _untitled(schema: Any, _: str) -> Any:
+def _without_titles(schema: Any, _: str) -> Any:
     return without_titles(schema) if isinstance(schema, Mapping) else schema

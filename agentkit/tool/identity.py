@@ -33,11 +33,11 @@ def digest_of(spec: ToolSpec, method: Callable[..., Any], origin: str = "") -> s
     """
     from hashlib import sha256
 
-    made = [spec.description, spec.parameters, origin or [_function(one) for one in _wrapped(method)]]
+    made = [spec.description, spec.parameters, origin or [_function(one) for one in _wrapped_functions(method)]]
     return sha256(json.dumps(made, sort_keys=True, default=dict).encode()).hexdigest()
 
 
-def _wrapped(method: Any) -> Iterator[Any]:
+def _wrapped_functions(method: Any) -> Iterator[Any]:
     """Yield the function that is called, its partials, and the functions that it wraps."""
     for _ in range(32):  # a longer chain is a cycle
         while isinstance(method, functools.partial | functools.partialmethod):

@@ -98,12 +98,12 @@ def plain(value: Any, within: tuple[int, ...] = ()) -> Any:
     if len(within) >= MAX_DEPTH:
         return f"(cut: nested deeper than {MAX_DEPTH} levels)"
     try:
-        return _opened(value, (*within, id(value)))
+        return _contents_of(value, (*within, id(value)))
     except Exception as e:  # noqa: BLE001 - the value's own code: its fault is a note in its place, and loses no other
         return f"(a {type(value).__name__} that cannot be shown: {type(e).__name__}: {e})"
 
 
-def _opened(value: Any, within: tuple[int, ...]) -> Any:
+def _contents_of(value: Any, within: tuple[int, ...]) -> Any:
     """The contents of a container or an object."""
     if isinstance(value, Mapping):
         return {_key(key): plain(item, within) for key, item in value.items()}
@@ -115,14 +115,14 @@ def _opened(value: Any, within: tuple[int, ...]) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name), within) for f in fields(value)}
     if _has(value, "model_dump") and not isinstance(value, type):
-        return plain(_dumped(value), within)
+        return plain(_dump_model(value), within)
     if isinstance(value, Set):
         return sorted((plain(item, within) for item in value), key=json_text)
     if _has(value, "tolist"):
         return plain(value.tolist(), within)
     if isinstance(value, Collection) and not _endless(value):
         return [plain(item, within) for item in value]
-    return _described(value, within)
+    return _describe(value, within)
 
 
 def _has(value: Any, name: str) -> bool:
@@ -142,7 +142,7 @@ def _endless(value: Any) -> bool:
     return True
 
 
-def _described(value: Any, within: tuple[int, ...]) -> Any:
+def _describe(value: Any, within: tuple[int, ...]) -> Any:
     """An object of an unknown type: its own text, its public attributes, or a note; never its memory address."""
     if isinstance(value, BaseException):
         return f"{type(value).__name__}: {value}"
@@ -188,7 +188,7 @@ def shows_nothing(value: Any) -> str:
     return f"(an object of class {type(value).__name__}, without a readable value)"
 
 
-def _dumped(model: Any) -> Any:
+def _dump_model(model: Any) -> Any:
     """A pydantic model by its own serialisers, or if they fail by its fields."""
     try:
         return model.model_dump(mode="json")

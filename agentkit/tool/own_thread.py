@@ -121,13 +121,13 @@ def _belongs(thread: OwnThread, owner: object) -> OwnThread:
     kept = _THREADS.setdefault(id(owner), thread)
     if kept is thread:
         try:
-            weakref.finalize(owner, _ended, id(owner)).atexit = False
+            weakref.finalize(owner, _end, id(owner)).atexit = False
         except TypeError:  # a class with __slots__
             thread.owner = owner  # so that its id is never used again
     return kept
 
 
-def _ended(key: int) -> None:
+def _end(key: int) -> None:
     _THREADS.pop(key).end()
 
 

@@ -120,7 +120,7 @@ def policy_of(keywords: Mapping[str, Any], instance: Any, where: str) -> ToolPol
     if isinstance(asked, str):
         given["requires_approval"] = _method(instance, "requires_approval", asked, "(self, call, context)", where)
     elif callable(asked):
-        _refuse_arity(asked, f"requires_approval={_named(asked)}", "(call, context)", where)
+        _refuse_arity(asked, f"requires_approval={_method_name(asked)}", "(call, context)", where)
     if (reconcile := given.get("reconcile")) is not None:
         _method(instance, "reconcile", reconcile, "(self, arguments, context)", where)
     try:
@@ -137,7 +137,7 @@ def _whole(value: Any) -> bool:
     return _number(value) and isinstance(value, int)
 
 
-def _named(function: Any) -> str:
+def _method_name(function: Any) -> str:
     return getattr(function, "__qualname__", None) or repr(function)
 
 

@@ -140,7 +140,7 @@ class ToolRegistry:
         Raises:
             SchemaError: one of `names` is not registered.
         """
-        return tuple(bound.spec for bound in self._chosen(names))
+        return tuple(bound.spec for bound in self._chosen_tools(names))
 
     def offered_specs(self, format: str | Format | None) -> tuple[ToolSpec, ...]:
         """The tools to offer to a model; those declared only by `@xml_schema` only if it writes such tags.
@@ -184,7 +184,7 @@ class ToolRegistry:
         """An example XML call for each tag, in order of registration: the declared example, or a generated one."""
         return [bound.xml_example for bound in self._by_tag.values() if bound.xml_example is not None]
 
-    def _chosen(self, names: Iterable[str] | None) -> list[BoundTool]:
+    def _chosen_tools(self, names: Iterable[str] | None) -> list[BoundTool]:
         if names is None:
             return list(self._all.values())
         if isinstance(names, str):
@@ -229,13 +229,13 @@ def _bound(tool: Any) -> tuple[BoundTool, ...]:
     if isinstance(tool, BoundTool):
         return (tool,)
     if isinstance(tool, str):
-        return _bound(_loaded(tool))
+        return _bound(_load(tool))
     if isinstance(tool, (list, tuple)) and not declarations_of(type(tool)):
         return tuple(bound for one in tool for bound in _bound(one))
     return tuple(bind_methods(tool, None, {})) if looks_like_tool(tool) else (bind_function(tool),)
 
 
-def _loaded(reference: str) -> Any:
+def _load(reference: str) -> Any:
     """Import the object that a reference names; the error for any other string suggests a reference."""
     if any(map(str.isspace, reference)):
         raise ConfigError(

@@ -129,7 +129,7 @@ class Output:
         Raises:
             InvalidOutput: it contains no matching value, or several different ones.
         """
-        found = [self._validated(value) for value in _json_values(text, lists=self._wrapped)]
+        found = [self._validate_value(value) for value in _json_values(text, lists=self._wrapped)]
         if self._wrapped and any(read.wrapped and not read.problems for read in found):
             found = [read for read in found if read.wrapped]
         fitting = [read for read in found if not read.problems]
@@ -154,7 +154,7 @@ class Output:
             return False
         if whole and not (_read(text) or (len(found) == 1 and _nothing_beside(text, lists=self._wrapped))):
             return False
-        return any(not self._validated(value).problems or self._has_form(value) for value in found)
+        return any(not self._validate_value(value).problems or self._has_form(value) for value in found)
 
     def _has_form(self, value: Any) -> bool:
         """Return True if a value matches the schema as constrained decoding writes it."""
@@ -164,16 +164,16 @@ class Output:
         except Exception:  # noqa: BLE001 - a schema that it cannot evaluate, as with a pattern of pydantic's
             return False
 
-    def _validated(self, given: Any) -> _Read:
+    def _validate_value(self, given: Any) -> _Read:
         """Validate by the schema; a value without its wrapper object is accepted, too."""
         wrapped = self._wrapped and isinstance(given, Mapping) and given.keys() == {VALUE}
-        read = self._accepted(given[VALUE] if wrapped else given, wrapped=wrapped)
+        read = self._accept(given[VALUE] if wrapped else given, wrapped=wrapped)
         if read.problems and wrapped:
-            bare = self._accepted(given, wrapped=False)
+            bare = self._accept(given, wrapped=False)
             return read if bare.problems else bare
         return read
 
-    def _accepted(self, value: Any, *, wrapped: bool) -> _Read:
+    def _accept(self, value: Any, *, wrapped: bool) -> _Read:
         try:
             accepted = self._arguments.validate("output", {VALUE: value}, lenient=False)
         except InvalidArguments as e:

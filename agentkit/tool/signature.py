@@ -138,7 +138,7 @@ def _refuse_generator(function: Callable[..., Any], where: str) -> None:
 
 def _docstring(function: Callable[..., Any], owner: type | None, names: list[str], where: str) -> Docstring:
     """The function's docstring, or that of the method it overrides, which may have other parameters."""
-    inner = _unwrapped(function)
+    inner = _unwrap(function)
     if inner is not function:  # a partial: its own docstring is that of `partial`, and it may have bound parameters
         names = [*names, *inspect.signature(inner).parameters]
     own = getattr(inner, "__doc__", None)
@@ -261,14 +261,14 @@ def _hint(parameter: inspect.Parameter, where: str, scope: NameScope) -> Any:
     return hints[parameter.name]
 
 
-def _unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
+def _unwrap(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function inside `functools.partial`."""
-    return _unwrapped(function.func) if isinstance(function, partial) else function
+    return _unwrap(function.func) if isinstance(function, partial) else function
 
 
 def _scope(function: Callable[..., Any], owner: type | None) -> NameScope:
     """The names available to a hint in a string: of its module, of enclosing functions still running, of its class."""
-    function = inspect.unwrap(_unwrapped(function))
+    function = inspect.unwrap(_unwrap(function))
     names: dict[str, Any] = {}
     for frame in _enclosing(function):
         names.update(frame.f_locals)

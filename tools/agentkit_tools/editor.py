@@ -121,25 +121,25 @@ class StrReplaceEditor(Tool):
             return stat.S_ISDIR(file_changes.status_of(folder, names[-1], path).st_mode)
 
     def _create(self, path: str, text: str | None) -> str:
-        size = file_changes.create(self._place, path, _given("create", "file_text", text), "file_text")
+        size = file_changes.create(self._place, path, _required_text("create", "file_text", text), "file_text")
         return f"created {path} ({size} bytes)"
 
     def _replace(self, path: str, old: str | None, new: str | None) -> str:
         names = self._place.writable(path, "path")
-        change = file_changes.replacement(_given("str_replace", "old_str", old), new or "", path)
+        change = file_changes.replacement(_required_text("str_replace", "old_str", old), new or "", path)
         done = file_changes.edit(self._place, names, path, change)
-        return _told(path, done, (new or "").count("\n") + 1)
+        return _describe_edit(path, done, (new or "").count("\n") + 1)
 
     def _insert(self, path: str, line: int | None, text: str | None) -> str:
         names = self._place.writable(path, "path")
         if line is None:
             raise Refusal("the command insert needs insert_line")
-        given = encode("insert_text", _given("insert", "insert_text", text))
+        given = encode("insert_text", _required_text("insert", "insert_text", text))
         done = file_changes.edit(self._place, names, path, lambda content: insert_lines(content, line, given, path))
-        return _told(path, done, given.removesuffix(b"\n").count(b"\n") + 1)
+        return _describe_edit(path, done, given.removesuffix(b"\n").count(b"\n") + 1)
 
 
-def _given(command: str, parameter: str, text: str | None) -> str:
+def _required_text(command: str, parameter: str, text: str | None) -> str:
     if text is None:
         raise Refusal(f"the command {command} needs {parameter}")
     return text
@@ -195,7 +195,7 @@ def insert_lines(content: bytes, line: int, text: bytes, path: str) -> Edit:
     return Edit(content[:place] + new + content[place:], [line + 1], ends=ends)
 
 
-def _told(path: str, done: Edit, height: int) -> str:
+def _describe_edit(path: str, done: Edit, height: int) -> str:
     """Describe a change, with the lines around it as they are now."""
     line = done.lines[0]
     first = max(1, line - AROUND)

@@ -45,7 +45,7 @@ class _Process:
 
     def equal(self, answer: str, truth: str) -> bool:
         with self._turn:
-            popen = self._popen = self._popen or self._started()
+            popen = self._popen = self._popen or self._start()
             assert popen.stdin is not None
             assert popen.stdout is not None
             try:
@@ -59,7 +59,7 @@ class _Process:
                 _end(popen)
             return answered == "true\n"
 
-    def _started(self) -> subprocess.Popen[str]:
+    def _start(self) -> subprocess.Popen[str]:
         popen = subprocess.Popen(
             [sys.executable, "-P", __file__, json.dumps(sys.path), str(SECONDS)],
             stdin=subprocess.PIPE,

@@ -33,12 +33,12 @@ class Judge(Tool):
     def _truth(self, ground_truth: str) -> str:
         return ground_truth
 
-    def _given(self, answer: str) -> str:
+    def _extract_answer(self, answer: str) -> str:
         return answer
 
     def calc_reward(self) -> float:
         """1.0 if the last answer is right, else 0.0."""
-        return 1.0 if same_answer(self._given(self.answer), self.ground_truth) else 0.0
+        return 1.0 if same_answer(self._extract_answer(self.answer), self.ground_truth) else 0.0
 
     def grade(self, answer: str) -> ToolResult:
         """The reward of one more answer: 0.0 for an improvement, else `NO_BETTER`."""
@@ -59,7 +59,7 @@ class Geo3k(Judge):
     def _truth(self, ground_truth: str) -> str:
         return boxed_answer(ground_truth) or ground_truth
 
-    def _given(self, answer: str) -> str:
+    def _extract_answer(self, answer: str) -> str:
         return boxed_answer(answer) or answer
 
     @openapi_schema
@@ -86,7 +86,7 @@ class Gsm8k(Judge):
             raise ConfigError(f"Gsm8k(ground_truth=…): expected a number after ####, found {truth!r:.60}")
         return truth
 
-    def _given(self, answer: str) -> str:
+    def _extract_answer(self, answer: str) -> str:
         found = re.findall(r"####\s*([^\s]+)", answer)
         return found[-1] if found else boxed_answer(answer) or answer
 

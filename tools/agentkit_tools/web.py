@@ -136,7 +136,7 @@ class Web(Tool):
         if page is not None and now - since < KEPT_FOR:
             return page
         if self._by_service:
-            await self._judged(checked)
+            await self._refuse_url(checked)
         read = await self._read(checked, whole)
         if isinstance(read, Page):
             self._kept[checked, whole] = now, read
@@ -144,7 +144,7 @@ class Web(Tool):
                 self._kept.popitem(last=False)
         return read
 
-    async def _judged(self, url: str) -> None:
+    async def _refuse_url(self, url: str) -> None:
         """Refuse a URL that a service must not be asked for. A name unknown here may be known to the service."""
         import httpx2
 
@@ -179,7 +179,7 @@ class Web(Tool):
         if kind in IMAGES:
             return _image(response, kind)
         if "\0" in kind or not (kind in HTML or _TEXT.match(kind)):
-            raise _refused(kind, response)
+            raise _refusal(kind, response)
         until = time.monotonic() + self._client.timeout
         with anyio.move_on_after(self._client.timeout + LATE):
             # If it does not stop by itself, its thread is left alone.
@@ -218,10 +218,10 @@ def _readable(response: Response) -> None:
     """Refuse by its declared type a body that would be refused after reading it."""
     kind = response.media_type
     if kind and kind not in HTML | IMAGES | {"application/octet-stream"} and not _TEXT.match(kind):
-        raise _refused(kind, response)
+        raise _refusal(kind, response)
 
 
-def _refused(kind: str, response: Response) -> RequestFailed:
+def _refusal(kind: str, response: Response) -> RequestFailed:
     size = response.headers.get("content-length", "")
     length = f" of {size} bytes" if size.isdigit() else ""
     return RequestFailed(f"{response.url} is not a page but a file{length} of the type {kind}, which is not read here")

@@ -86,7 +86,7 @@ class MontyRuns:
             value = session.feed_run(code, print_callback=printed)
             found["value"] = None if value is None else shorten(repr(value))
         except self.made.MontyError as e:
-            found |= self._failed(e, monotonic() - started)
+            found |= self._failure(e, monotonic() - started)
         streams: dict[str, str] = {"stdout": "", "stderr": ""}
         for stream, piece in printed.output:
             streams[stream] += piece
@@ -97,7 +97,7 @@ class MontyRuns:
             found[name], found[f"{name}_cut"] = decode(kept), kept.left_out
         return CodeOutcome(wall=round(monotonic() - started, 4), **found)
 
-    def _failed(self, error: MontyError, seconds: float) -> dict[str, Any]:
+    def _failure(self, error: MontyError, seconds: float) -> dict[str, Any]:
         """Return the report of an exception of the code, or of the interpreter's end."""
         if not isinstance(error, (self.made.MontyRuntimeError, self.made.MontySyntaxError)):
             late = seconds > self.limits["max_feed_duration_secs"]  # within one operation, which cannot be interrupted

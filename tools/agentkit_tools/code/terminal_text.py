@@ -59,11 +59,11 @@ class Reading:
         """The next piece as text; of a cut one the parts, between which a sequence is not followed."""
         first, *others = parts
         texts = [self._started + first, *others]
-        self._started = _unfinished(texts[-1])
+        self._started = _open_sequence(texts[-1])
         return [readable(text) for text in texts]
 
 
-def _unfinished(text: str) -> str:
+def _open_sequence(text: str) -> str:
     """Return the start and the last character of a control sequence that continues after the text."""
     if not any(opener in text for opener in _OPENERS):
         return ""

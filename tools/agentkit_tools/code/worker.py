@@ -172,13 +172,13 @@ class Worker:
         try:
             async with asyncio.timeout(timeout + LATE):
                 await self.tree.write(json.dumps(request).encode() + b"\n")
-            done = await self._done(streams, started + timeout + LATE)
-            ran = self._told(done)
+            done = await self._run_request(streams, started + timeout + LATE)
+            ran = self._outcome_of(done)
             self.usable = not done["left"]
             if not self.usable:  # until then, what is left could write
                 await self.tree.terminate()
         except (WorkerFailure, TimeoutError, BrokenPipeError, ValueError, KeyError, TypeError, RecursionError) as e:
-            ran = await self._lost(e, monotonic() >= started + timeout)
+            ran = await self._lost_outcome(e, monotonic() >= started + timeout)
         except BaseException:
             self.usable = False
             await self.tree.terminate()
@@ -200,7 +200,7 @@ class Worker:
         if self.owned is not None:
             await self.owned.close()
 
-    async def _done(self, streams: dict[str, StreamBuffer], deadline: float) -> dict[str, Any]:
+    async def _run_request(self, streams: dict[str, StreamBuffer], deadline: float) -> dict[str, Any]:
         while True:
             answer = json.loads(await self._line(deadline))
             if "done" in answer:
@@ -228,7 +228,7 @@ class Worker:
         del self.unread[: end + 1]
         return line
 
-    async def _lost(self, error: Exception, late: bool) -> CodeOutcome:
+    async def _lost_outcome(self, error: Exception, late: bool) -> CodeOutcome:
         """Return the outcome of code whose worker ended before it answered."""
         self.usable = False
         outcome = await self.tree.terminate()
@@ -239,7 +239,7 @@ class Worker:
             why = f"the interpreter exceeded its limit of {outcome.limit}"
         return CodeOutcome(lost=why, timed_out=late, exit_code=None)
 
-    def _told(self, done: dict[str, Any]) -> CodeOutcome:
+    def _outcome_of(self, done: dict[str, Any]) -> CodeOutcome:
         """The driver's account as a value."""
         report = _report(done["report"])
         images, bad = _images(report.get("images"))

@@ -114,7 +114,7 @@ def add(folder: int, name: str, content: bytes) -> None:
     with suppress(FileNotFoundError):
         os.stat(name, dir_fd=folder, follow_symlinks=False)
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
-    with _drafted(folder, content, 0o666) as (draft, handle):
+    with _draft(folder, content, 0o666) as (draft, handle):
         os.fsync(handle)
         try:
             os.link(draft, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
@@ -165,8 +165,8 @@ def replace(folder: int, name: str, content: bytes, found: os.stat_result) -> No
         FileReplaced: the file was replaced or has changed.
         OSError: a system error, for example the owner cannot be kept. Nothing was changed.
     """
-    with _drafted(folder, content, 0o600) as (draft, handle):
-        model = _opened(folder, name, found)
+    with _draft(folder, content, 0o600) as (draft, handle):
+        model = _open_old(folder, name, found)
         try:
             _keep(handle, model, found)
         finally:
@@ -188,13 +188,13 @@ def put(folder: int, name: str, content: bytes) -> None:
     Raises:
         OSError: a system error. Nothing was changed.
     """
-    with _drafted(folder, content, 0o600) as (draft, handle):
+    with _draft(folder, content, 0o600) as (draft, handle):
         os.fsync(handle)
         os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 @contextmanager
-def _drafted(folder: int, content: bytes, mode: int) -> Iterator[tuple[str, int]]:
+def _draft(folder: int, content: bytes, mode: int) -> Iterator[tuple[str, int]]:
     """A new file with this content, open, under a name of its own; removed after an error, otherwise the caller's."""
     draft, handle = _new_draft(folder, mode)
     try:
@@ -226,7 +226,7 @@ def _status(folder: int, name: str) -> os.stat_result:
         raise FileReplaced from None
 
 
-def _opened(folder: int, name: str, found: os.stat_result) -> int:
+def _open_old(folder: int, name: str, found: os.stat_result) -> int:
     """The file to be replaced, open, and the status of the one that was read."""
     try:
         handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=folder)

@@ -193,10 +193,10 @@ def render_lines(path: str, content: bytes, lines: list[tuple[int, int]], contex
             yield "--"
         previous = number
         mark = ":" if number in found else "-"
-        yield f"{path}{mark}{number + 1}{mark}{_shortened(texts[number], found.get(number, 0))}"
+        yield f"{path}{mark}{number + 1}{mark}{_shorten_line(texts[number], found.get(number, 0))}"
 
 
-def _shortened(line: bytes, column: int) -> str:
+def _shorten_line(line: bytes, column: int) -> str:
     """A line; of a long one, the part around the byte at `column`."""
     text = line.decode("utf-8", "replace").rstrip("\r")
     if len(text) <= MAX_LINE:

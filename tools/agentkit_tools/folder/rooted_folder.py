@@ -110,7 +110,7 @@ class RootedFolder:
         """
         root = self._root()
         try:
-            folder = _reached(root, names)
+            folder = _reach(root, names)
         finally:
             os.close(root)
         try:
@@ -157,11 +157,11 @@ def opener() -> Callable[[int, Sequence[str]], int]:
     return beneath.beneath if beneath.works() else stepwise
 
 
-def _reached(root: int, names: Sequence[str]) -> int:
+def _reach(root: int, names: Sequence[str]) -> int:
     try:
         return opener()(root, names)
     except OSError as e:
-        raise _blocked(root, names) from e
+        raise _blocked_component(root, names) from e
 
 
 def judge(folder: int, names: Sequence[str], depth: int) -> None:
@@ -175,7 +175,7 @@ def judge(folder: int, names: Sequence[str], depth: int) -> None:
         )
 
 
-def _blocked(root: int, names: Sequence[str]) -> Refusal:
+def _blocked_component(root: int, names: Sequence[str]) -> Refusal:
     """Return the component of `names` that cannot be entered, and why; looks again only for the message."""
     outer = os.dup(root)
     try:

@@ -138,7 +138,7 @@ class Guard:
     """
 
     def __init__(self, allow: Collection[str] = (), resolve: Resolve | None = None) -> None:
-        self._allow = tuple(_network(item) for item in _listed(allow))
+        self._allow = tuple(_network(item) for item in _list_networks(allow))
         self._resolve = resolve or system_addresses
 
     async def addresses(self, host: str, port: int) -> Sequence[str]:
@@ -244,7 +244,7 @@ def _kind(address: IPAddress) -> str | None:
     return next((kind for kind, true in kinds.items() if true), None)
 
 
-def _listed(allow: Collection[str]) -> Iterator[str]:
+def _list_networks(allow: Collection[str]) -> Iterator[str]:
     if isinstance(allow, str):
         raise ConfigError(f"allow={allow!r}: expected a list of addresses, allow=[{allow!r}]")
     yield from allow

@@ -296,7 +296,7 @@ class _Exchange:
     def _next(self, url: URL, answer: Answer, redirects: int) -> URL:
         import httpx2
 
-        location = self._blotted(answer.headers["location"])
+        location = self._redact(answer.headers["location"])
         if not redirects:
             raise RequestFailed(f"{url.host} redirects to {brief(location)}, which is not followed")
         try:
@@ -307,16 +307,16 @@ class _Exchange:
             raise denial(f"{url.host} redirects to {brief(location)}: {e}") from e
 
     async def _read(self, url: URL, answer: Answer, max_bytes: int) -> Response:
-        headers = {name.lower(): self._blotted(value) for name, value in answer.headers.items()}
+        headers = {name.lower(): self._redact(value) for name, value in answer.headers.items()}
         response = Response(str(url), display_url(url), headers)
         if answer.status_code >= 400:
             raise await self._failure(url, answer, headers)
         if self.check is not None:
             self.check(response)
-        body, cut = await self._bounded(url, answer, max_bytes)
+        body, cut = await self._read_bounded(url, answer, max_bytes)
         if self.secrets:
             text = body.decode("utf-8", "surrogateescape")  # other bytes stay as they are
-            body = self._blotted(text).encode("utf-8", "surrogateescape")
+            body = self._redact(text).encode("utf-8", "surrogateescape")
         return Response(response.url, response.shown_url, headers, body, cut)
 
     async def _failure(self, url: URL, answer: Answer, headers: Mapping[str, str]) -> RequestFailed:
@@ -324,8 +324,8 @@ class _Exchange:
         said = ""
         if _MESSAGES.search(headers.get("content-type", "text/plain")):
             with suppress(RequestFailed):  # without its words, the status still says what happened
-                body, _ = await self._bounded(url, answer, 2000)
-                said = self._blotted(" ".join(body.decode("utf-8", "replace").split()))[:300]
+                body, _ = await self._read_bounded(url, answer, 2000)
+                said = self._redact(" ".join(body.decode("utf-8", "replace").split()))[:300]
         name = _PHRASES.get(status, "an unknown status")
         return RequestFailed(
             f"{url.host} answered {status} ({name}){': ' if said else ''}{said}",
@@ -334,7 +334,7 @@ class _Exchange:
             wait=retry_after(headers.get("retry-after", ""), time.time()),
         )
 
-    async def _bounded(self, url: URL, answer: Answer, max_bytes: int) -> tuple[bytes, bool]:
+    async def _read_bounded(self, url: URL, answer: Answer, max_bytes: int) -> tuple[bytes, bool]:
         """The first bytes of a body, decompressed, and whether there were more."""
         import httpx2
 
@@ -349,7 +349,7 @@ class _Exchange:
             raise RequestFailed(f"{url.host} sent a body that cannot be decompressed: {e}") from e
         return bytes(body), False
 
-    def _blotted(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         return redacted(text, self.secrets)
 
 

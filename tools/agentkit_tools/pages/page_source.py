@@ -85,7 +85,7 @@ def decode_page(body: bytes, content_type: str = "", *, cut: bool = False) -> st
     for mark, codec in _BOMS:
         if body.startswith(mark):
             return body[len(mark) :].decode(codec, "replace")
-    declared = list(_declared(body, content_type))
+    declared = list(_declared_encodings(body, content_type))
     if not (declared and declared[0] in ("iso2022_jp", "utf-16-le", "utf-16-be")):  # pure ASCII, yet not UTF-8
         declared.insert(0, "utf-8")
     for codec in (*declared, "cp1252"):
@@ -96,7 +96,7 @@ def decode_page(body: bytes, content_type: str = "", *, cut: bool = False) -> st
     return body.decode(next((codec for codec in declared if codec != "utf-8"), "cp1252"), "replace")
 
 
-def _declared(body: bytes, content_type: str) -> Iterator[str]:
+def _declared_encodings(body: bytes, content_type: str) -> Iterator[str]:
     """The known encodings that the header and the page itself declare."""
     head = body[:4096]
     for found in (_HEADER.search(content_type), _XML.search(head), _META.search(head)):

@@ -86,7 +86,7 @@ def _grid(table: Element, text_of: Callable[[Element], str]) -> Iterator[list[st
         line: list[str] = []
         cells = (cell for cell in row if cell.tag in ("td", "th"))
         for cell in cells:
-            _covered(line, below)
+            _fill_covered(line, below)
             text = text_of(cell)
             again = text if len(text) <= MAX_REPEATED else ""
             down = _span(cell, "rowspan")
@@ -94,11 +94,11 @@ def _grid(table: Element, text_of: Callable[[Element], str]) -> Iterator[list[st
                 if down > 1:
                     below[len(line)] = (down - 1, again)
                 line.append(again if number else text)
-        _covered(line, below)
+        _fill_covered(line, below)
         yield line
 
 
-def _covered(line: list[str], below: dict[int, tuple[int, str]]) -> None:
+def _fill_covered(line: list[str], below: dict[int, tuple[int, str]]) -> None:
     """Fill the columns that cells of earlier rows cover."""
     while len(line) in below:
         left, text = below.pop(len(line))
