@@ -71,7 +71,6 @@ class ToolSchema:
 
     @property
     def _data(self) -> dict[str, Any]:
-        """The decorator's keywords."""
         raise NotImplementedError
 
     def __repr__(self) -> str:

@@ -197,7 +197,6 @@ def _dump_model(model: Any) -> Any:
 
 
 def _key(key: Any) -> str:
-    """A mapping's key as a JSON name."""
     readable = plain(key)
     return readable if isinstance(readable, str) else json_text(readable)
 

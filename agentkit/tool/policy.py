@@ -142,7 +142,6 @@ def _method_name(function: Any) -> str:
 
 
 def _method(instance: Any, keyword: str, name: Any, wanted: str, where: str) -> Callable[..., Any]:
-    """The method of the tool that a keyword names."""
     given = f"{keyword}={name!r}"
     if not isinstance(name, str):
         raise SchemaError(f"{where}: {given} must be the name of a method of the tool, as a string")

@@ -245,7 +245,6 @@ def _json_values(text: str, *, lists: bool) -> list[Any]:
 
 
 def _read(text: str) -> tuple[Any, ...]:
-    """The text as a JSON value, if it is one."""
     from agentkit.schemas.typed import literals, values
 
     try:
