@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, get_args
 
-from agentkit.foreign.absent import explained
-from agentkit.unicode import escaped
+from agentkit.foreign.absent import suggest_attributes
+from agentkit.unicode import escape_controls
 
 ErrorCode = Literal[
     "unknown_tool",
@@ -47,12 +47,12 @@ ProviderErrorKind = Literal[
 """What went wrong at a provider, in agentkit's terms. `too_long`: the conversation exceeds the model's context."""
 
 
-@explained
+@suggest_attributes
 class AgentkitError(Exception):
     """The base of every error that agentkit raises.
 
     Attributes:
-        result: what the run that raised it had done so far, a `RunResult`: its messages include the calls that ran.
+        result: the `RunResult` so far of the run that raised it: its messages include the calls that ran.
             None when the error did not come from a run.
     """
 
@@ -78,12 +78,12 @@ class OutputError(AgentkitError):
     """
 
 
-@explained
+@suggest_attributes
 class ProviderError(AgentkitError):
     """A model provider refused the request, or the connection broke.
 
     Args:
-        message: what the provider said, preceded by its name and the status. Terminal control characters are escaped;
+        message: the provider's message, preceded by its name and the status. Terminal control characters are escaped;
             `body` is unchanged.
         kind: the failure, in agentkit's own categories.
         provider: `openai`, `anthropic`, `responses`, or the server's name.
@@ -112,7 +112,7 @@ class ProviderError(AgentkitError):
         body: object = None,
         advice: bool | None = None,
     ) -> None:
-        super().__init__(escaped(message))
+        super().__init__(escape_controls(message))
         self.kind: ProviderErrorKind = kind
         self.provider = provider
         self.status = status
@@ -124,7 +124,7 @@ class ProviderError(AgentkitError):
 
     @property
     def retryable(self) -> bool:
-        """Whether the same request may succeed later."""
+        """True if the same request may succeed later."""
         return self.kind in ("rate_limit", "overloaded", "server", "timeout", "connection")
 
 
@@ -141,7 +141,7 @@ class ThreadExists(StoreError):
 
 
 class StoreConflict(StoreError):
-    """The stored state differs from what the change expected."""
+    """The stored state differs from the state that the change expected."""
 
 
 class ThreadBusy(StoreError):

@@ -1,4 +1,4 @@
-"""What a source yields and what a run reports: one vocabulary for native calls and for calls written as text.
+"""Events of a source and of a run: one vocabulary for native calls and for calls written as text.
 
 Events are named tuples: one is made per streamed delta, and a frozen dataclass of three fields costs twice as much to
 make (0.54 against 0.29 µs on the machine where `benchmarks/formats.py` was written). Unlike bare tuples they are
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 from agentkit import messages
 from agentkit.checks.spelling import no_item
 from agentkit.errors import ErrorCode
-from agentkit.foreign.absent import explained
+from agentkit.foreign.absent import suggest_attributes
 from agentkit.foreign.absent_imports import explained_module
 from agentkit.messages import ImagePart, ToolCall
 
@@ -69,7 +69,7 @@ def event(cls: E) -> E:
     """Make a named tuple equal only to its own type, with errors that suggest the right attribute for a wrong one."""
     cls.__eq__, cls.__ne__, cls.__hash__ = _equal, _unequal, _hash  # type: ignore[assignment]
     setattr(cls, "__getitem__", _item)  # noqa: B010 - type checkers would treat an assignment as part of the class's interface
-    return explained(cls)
+    return suggest_attributes(cls)
 
 
 @event
@@ -98,7 +98,7 @@ class Markup(NamedTuple):
 
 @event
 class InventedResult(NamedTuple):
-    """What the model wrote as a tool's result or as another role's turn, as it streams: no part of its reply.
+    """A delta of text that the model wrote as a tool's result or as another role's turn: no part of its reply.
 
     Only its tools and its user say such things, so it is neither displayed nor kept, and no call in it is read. It
     extends to the end of the text; a reply that is read as text ends with it.
@@ -184,7 +184,7 @@ class CallError(NamedTuple):
         index: its position among the response's calls.
         code: `invalid_json`, `invalid_arguments`, `truncated_call`, `ambiguous_call`, `unknown_tool` or `limit`.
         message: what was found, what was expected, where.
-        call: what is known of it; `call.raw` is the exact source text, `call.name` may be empty.
+        call: its known parts; `call.raw` is the exact source text, `call.name` may be empty.
         position: offset in the parsed text (or in a native call's argument text) at which reading failed.
     """
 
@@ -197,7 +197,7 @@ class CallError(NamedTuple):
 
 @event
 class CallQuoted(NamedTuple):
-    """A call in the text of a natively calling model that may be a quote, since what it has read names the tool.
+    """A call in the text of a natively calling model that may be a quote, since untrusted input names the tool.
 
     It is not run. Precedes the text, which still contains the call. `call_id` is the id of the call whose result names
     the tool; None if a user message, an earlier reply, the result of a server-side tool or an example does.
@@ -378,7 +378,7 @@ _STREAMED: Final = frozenset((Text, Thinking, Markup, InventedResult, ArgumentDe
 
 
 def _same_value(last: Event, event: Event) -> bool:
-    """Whether two events of the same kind, if they are of a call's arguments, are of the same ones."""
+    """Return True unless two events of one kind belong to the arguments of different calls or parameters."""
     if not isinstance(event, ArgumentDelta) or not isinstance(last, ArgumentDelta):
         return True
     return event.key == last.key and event.index == last.index

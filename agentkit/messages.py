@@ -15,20 +15,20 @@ from typing import Any, Final, Unpack
 
 from agentkit.checks.spelling import ByAttribute, Nothing, refuse_unknown, takes
 from agentkit.errors import ConfigError, ErrorCode
-from agentkit.foreign import renamed
-from agentkit.foreign.absent import explained
+from agentkit.foreign import argument_names
+from agentkit.foreign.absent import suggest_attributes
 from agentkit.foreign.absent_imports import explained_module
 
 _set = object.__setattr__
 
 
-@explained
+@suggest_attributes
 @dataclass(frozen=True, slots=True, init=False)
 class TextPart:
     """Text that a person, a model or a tool wrote.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: the content is of another type.
     """
 
     text: str
@@ -37,20 +37,20 @@ class TextPart:
         self, text: str, **unknown: Unpack[Nothing]
     ) -> None:  # `takes` would double the cost of constructing one
         if len(unknown):
-            refuse_unknown(type(self).__name__, unknown, ("text",), renamed.TEXT_PART)
+            refuse_unknown(type(self).__name__, unknown, ("text",), argument_names.TEXT_PART)
         if not isinstance(text, str):
-            raise ConfigError(f"{type(self).__name__}(…) expects a string, found {shown(text)}")
+            raise ConfigError(f"{type(self).__name__}(…) expects a string, found {show_value(text)}")
         _set(self, "text", text)
 
 
-@explained
+@suggest_attributes
 @dataclass(frozen=True, slots=True, init=False)
 class MaterialPart(TextPart):
     """Text to describe, not to obey, such as a summary: in text mode it is quarantined like a result."""
 
 
-@explained
-@takes(others=renamed.IMAGE_PART)
+@suggest_attributes
+@takes(others=argument_names.IMAGE_PART)
 @dataclass(frozen=True, slots=True)
 class ImagePart:
     """An image, as bytes or as a URL.
@@ -74,7 +74,7 @@ class ImagePart:
 
     @property
     def fault(self) -> str | None:
-        """What keeps a provider from reading `data`, in words for a model; None for a URL, and if nothing was found.
+        """Why a provider cannot read `data`, in words for a model; None for a URL, and if no fault was found.
 
         A provider refuses the whole conversation because of an image that is damaged or too large, so a tool that
         gets images from elsewhere should return a note instead. Headers and structure are read, no pixels.
@@ -84,7 +84,7 @@ class ImagePart:
         return None if self.data is None else fault(self.data, self.media_type)
 
     @property
-    def repaired(self) -> ImagePart:
+    def repaired_image(self) -> ImagePart:
         """The image without additional parts of its file that are damaged and that no picture needs; else itself.
 
         A browser shows a PNG whose colour profile has a wrong checksum; `fault` names it, because some readers refuse
@@ -116,7 +116,7 @@ _FILE: Final = "for a file write ImagePart(Path('chart.png').read_bytes())"
 
 
 def _wrong_image(data: Any, media_type: Any) -> str | None:
-    """What is wrong with the bytes of an image, and what to write instead; None if they are valid."""
+    """Return the fault of an image's bytes, and what to write instead; None if they are valid."""
     if not isinstance(data, bytes):
         hint = f"{_FILE}, for a URL ImagePart(url='https://…')"
         if isinstance(data, str) and (data.startswith("data:") or "://" in data[:20]):
@@ -125,11 +125,11 @@ def _wrong_image(data: Any, media_type: Any) -> str | None:
             hint = "decode base64 first: ImagePart(base64.b64decode(…))"
         elif isinstance(data, bytearray | memoryview):
             hint = "write ImagePart(bytes(…))"
-        return f"ImagePart(data=…) expects the image's bytes, found {shown(data)}: {hint}"
+        return f"ImagePart(data=…) expects the image's bytes, found {show_value(data)}: {hint}"
     if not data:
         return f"ImagePart(data=b'') is empty: {_FILE}"
     if not isinstance(media_type, str) or not re.fullmatch(_MEDIA_TYPE, media_type):
-        return f"ImagePart(media_type=…) expects a type such as 'image/png', found {shown(media_type)}"
+        return f"ImagePart(media_type=…) expects a type such as 'image/png', found {show_value(media_type)}"
     kind = next((kind for head, kind in _OPENED if data.startswith(head)), media_type)
     if kind != media_type:
         return f"ImagePart(media_type={media_type!r}): the bytes are of a different type; write media_type={kind!r}"
@@ -137,19 +137,18 @@ def _wrong_image(data: Any, media_type: Any) -> str | None:
 
 
 def _wrong_address(url: Any) -> str | None:
-    """The same check for an image's URL."""
     if isinstance(url, str) and re.match(_ADDRESS, url):
         return None
     return (
         f"ImagePart(url=…) expects a URL that the provider can fetch ('https://…'), or 'data:image/png;base64,…', "
-        f"found {shown(url)}: {_FILE}"
+        f"found {show_value(url)}: {_FILE}"
     )
 
 
-@explained
+@suggest_attributes
 @dataclass(frozen=True, slots=True)
 class ThinkingPart:
-    """What a model thought. `data` is the provider's own block (signature, encrypted item), sent back unchanged.
+    """A model's thinking. `data` is the provider's own block (signature, encrypted item), sent back unchanged.
 
     Args:
         text: the readable thinking; empty when the provider sent only an encrypted block.
@@ -187,8 +186,8 @@ class MarkupPart:
     text: str
 
 
-@explained
-@takes(others=renamed.TOOL_CALL, such="ToolCall('', 'add', {'a': 1})")
+@suggest_attributes
+@takes(others=argument_names.TOOL_CALL, such="ToolCall('', 'add', {'a': 1})")
 @dataclass(frozen=True, slots=True)
 class ToolCall(ByAttribute):
     """One request to run a tool.
@@ -211,10 +210,10 @@ class ToolCall(ByAttribute):
         if not (type(self.id) is type(self.name) is str and type(self.arguments) is dict):
             _refuse_call(self.id, self.name, self.arguments)
 
-    def copied(self) -> ToolCall:
-        """The same call with arguments of its own: a change in them changes no other call.
+    def copy(self) -> ToolCall:
+        """Return a copy of the call with its own arguments: a change in them changes no other call.
 
-        Itself if they are nested too deeply to be copied: no tool accepts such arguments.
+        Returns the call itself if they are nested too deeply to be copied: no tool accepts such arguments.
         """
         try:
             return replace(self, arguments=deepcopy(self.arguments))
@@ -254,7 +253,7 @@ _ALL_WRITTEN: Final = frozenset(_WRITTEN).issuperset
 _CHAT: Final = "agent.run({'role': 'user', 'content': […]})"
 
 
-def shown(value: Any) -> str:
+def show_value(value: Any) -> str:
     """A wrong value for an error message, with its type."""
     return f"{type(value).__name__} {value!r:.100}"
 
@@ -263,13 +262,13 @@ def _refuse_call(id: Any, name: Any, arguments: Any) -> None:
     """Refuse arguments passed in the wrong order."""
     if isinstance(arguments, str):
         raise ConfigError(
-            f"ToolCall(id, name, arguments): arguments is a mapping of names to values, found {shown(arguments)}; for "
-            "JSON text, pass json.loads(arguments)"
+            f"ToolCall(id, name, arguments): arguments is a mapping of names to values, found {show_value(arguments)}; "
+            "for JSON text, pass json.loads(arguments)"
         )
     if not isinstance(id, str) or not isinstance(name, str):
         raise ConfigError(
-            f"ToolCall(id, name, arguments): id and name are strings, found {id!r:.60} and {shown(name)}; the id may "
-            "be empty: ToolCall('', 'add', {'a': 1})"
+            f"ToolCall(id, name, arguments): id and name are strings, found {id!r:.60} and {show_value(name)}; the id "
+            "may be empty: ToolCall('', 'add', {'a': 1})"
         )
 
 
@@ -289,11 +288,11 @@ def _parts_of(content: Any, kinds: tuple[type, ...], owner: str) -> tuple[Any, .
                 if isinstance(part, Mapping)
                 else ""
             )
-            raise ConfigError(f"{owner}(…) expects strings and parts ({names}), found {shown(part)}{hint}")
+            raise ConfigError(f"{owner}(…) expects strings and parts ({names}), found {show_value(part)}{hint}")
     return parts
 
 
-@explained
+@suggest_attributes
 @dataclass(frozen=True, slots=True)
 class SystemMessage(ByAttribute):
     """Instructions from the application."""
@@ -302,14 +301,14 @@ class SystemMessage(ByAttribute):
 
     def __post_init__(self) -> None:
         if not isinstance(self.content, str):
-            raise ConfigError(f"SystemMessage(…) expects a string, found {shown(self.content)}")
+            raise ConfigError(f"SystemMessage(…) expects a string, found {show_value(self.content)}")
 
 
-@explained
-@takes(others=renamed.MESSAGE)
+@suggest_attributes
+@takes(others=argument_names.MESSAGE)
 @dataclass(frozen=True, slots=True, init=False)
 class UserMessage(ByAttribute):
-    """What the user said: text and images.
+    """A message of the user: text and images.
 
     >>> UserMessage("Hello").text
     'Hello'
@@ -318,7 +317,7 @@ class UserMessage(ByAttribute):
         content: a string, a part, or several of them in order.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: the content is of another type.
     """
 
     content: UserContent
@@ -333,8 +332,8 @@ class UserMessage(ByAttribute):
         return "".join(p.text for p in self.content if isinstance(p, TextPart))
 
 
-@explained
-@takes(others=renamed.MESSAGE)
+@suggest_attributes
+@takes(others=argument_names.MESSAGE)
 @dataclass(frozen=True, slots=True, init=False)
 class AssistantMessage(ByAttribute):
     """One response of a model, in the order in which it was written.
@@ -343,7 +342,7 @@ class AssistantMessage(ByAttribute):
         content: a string, a part, or several of them.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: the content is of another type.
     """
 
     content: AssistantContent
@@ -368,8 +367,8 @@ class AssistantMessage(ByAttribute):
         return tuple(p for p in self.content if isinstance(p, ToolCall))
 
 
-@explained
-@takes(others=renamed.MESSAGE, such="ToolMessage('call_1', 'add', '3')")
+@suggest_attributes
+@takes(others=argument_names.MESSAGE, such="ToolMessage('call_1', 'add', '3')")
 @dataclass(frozen=True, slots=True)
 class ToolMessage(ByAttribute):
     """The answer to one call.
@@ -377,7 +376,7 @@ class ToolMessage(ByAttribute):
     Args:
         call_id: the id of the call it answers.
         name: the called tool's name.
-        content: what the model reads: text and images; a string becomes one part.
+        content: text and images for the model; a string becomes one part.
         error: the error code if the call failed; None when it succeeded.
     """
 
@@ -399,7 +398,7 @@ class ToolMessage(ByAttribute):
 Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
 
-@takes(others=renamed.USER)
+@takes(others=argument_names.USER)
 def user(*content: str | TextPart | ImagePart) -> UserMessage:
     """A user message from text and images: `user("What is this?", ImagePart(data=png))`.
 
@@ -410,8 +409,8 @@ def user(*content: str | TextPart | ImagePart) -> UserMessage:
     for one in given:
         if isinstance(one, list | tuple):
             raise ConfigError(
-                f"user(…) expects strings and parts as separate arguments, found {shown(one)}: write user(*parts), or "
-                "UserMessage(parts)"
+                f"user(…) expects strings and parts as separate arguments, found {show_value(one)}: write "
+                "user(*parts), or UserMessage(parts)"
             )
     return UserMessage(content)
 

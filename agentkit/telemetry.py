@@ -111,15 +111,15 @@ class OpenTelemetry:
             case TurnStarted(_, request):
                 self._ask(run, request)
             case TurnEnded(_, message, _, usage, finish, _):
-                self._answered(self._runs[run.id], run, message, usage, finish)
+                self._response(self._runs[run.id], run, message, usage, finish)
             case ToolStarted(_, call):
                 self._start_tool(self._runs[run.id], run, call)
             case ToolCompleted(_, call, result, took) | ToolFailed(_, call, result, took):
                 self._end_tool(self._runs[run.id], call, result.text, result.code, took)
             case Finish():
-                self._finished(self._runs[run.id], run)
+                self._end_response(self._runs[run.id], run)
             case _:
-                self._heard(self._runs[run.id], run)
+                self._note_first_part(self._runs[run.id], run)
 
     @contextmanager
     def tool_scope(self, call: ToolCall, run: RunStream[Any]) -> Iterator[None]:
@@ -178,7 +178,7 @@ class OpenTelemetry:
         state.chat = self._tracer.start_span(name, state.context, kind, attributes)
         state.asked, state.waiting, state.timing = perf_counter(), True, True
 
-    def _heard(self, state: _Run, run: RunStream[Any]) -> None:
+    def _note_first_part(self, state: _Run, run: RunStream[Any]) -> None:
         """The first part of a response arrived."""
         if state.waiting and state.chat is not None:
             state.waiting = False
@@ -186,7 +186,7 @@ class OpenTelemetry:
             state.chat.set_attribute("gen_ai.response.time_to_first_chunk", took)
             self._first_seconds.record(took, {"gen_ai.operation.name": "chat", **_model(run)})
 
-    def _finished(self, state: _Run, run: RunStream[Any], error: BaseException | None = None) -> None:
+    def _end_response(self, state: _Run, run: RunStream[Any], error: BaseException | None = None) -> None:
         """The response is complete; its tools may still be running."""
         if state.timing:
             state.timing = False
@@ -195,11 +195,11 @@ class OpenTelemetry:
                 perf_counter() - state.asked, {"gen_ai.operation.name": "chat", **_model(run), **kind}
             )
 
-    def _answered(self, state: _Run, run: RunStream[Any], message: AssistantMessage, usage: Usage, finish: str) -> None:
+    def _response(self, state: _Run, run: RunStream[Any], message: AssistantMessage, usage: Usage, finish: str) -> None:
         if state.chat is None:
             return  # calls of an earlier run were answered; there was no request to a model
         chat, state.chat = state.chat, None
-        self._finished(state, run, run.error)
+        self._end_response(state, run, run.error)
         chat.set_attribute("gen_ai.response.finish_reasons", (finish,))
         _count(chat, usage)
         if self._contents:

@@ -15,7 +15,7 @@ InCode = Literal["ignore", "reply", "execute"]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Where one parameter sits inside a tool's XML element.
+    """The place of one parameter inside a tool's XML element.
 
     Args:
         parameter: the parameter's name.
@@ -72,7 +72,7 @@ class ToolSpec:
 
     Args:
         name: the function name.
-        description: what it does, for the model.
+        description: its description for the model.
         parameters: JSON Schema 2020-12 of the arguments object (`type`, `properties`, `required`, optionally `$defs`).
         element: its XML element; None when it has no `@xml_schema`.
     """
@@ -83,7 +83,7 @@ class ToolSpec:
     element: Element | None = None
 
     def declares(self, parameter: str) -> bool:
-        """Whether the tool's schema covers a parameter of this name."""
+        """Return True if the tool's schema covers a parameter of this name."""
         return parameter in self.parameters.get("properties", {}) or bool(self.parameters.get("additionalProperties"))
 
     def schema_of(self, parameter: str) -> Mapping[str, Any]:

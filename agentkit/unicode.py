@@ -21,7 +21,7 @@ Prepended_Concatenation_Mark in Unicode's PropList."""
 
 
 def commands(c: str) -> bool:
-    """Whether a character could control a terminal, change the text direction, end a line, or be invisible.
+    """Return True if a character can control a terminal, change the text direction, end a line, or be invisible.
 
     These are the control characters (Cc) except newline and tab, the format characters (Cf) except those that text
     needs, lone surrogates (Cs), and the line and paragraph separators (Zl, Zp).
@@ -29,10 +29,10 @@ def commands(c: str) -> bool:
     return c not in "\n\t" and c not in _NEEDED and category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
-def escaped(text: str) -> str:
+def escape_controls(text: str) -> str:
     r"""Untrusted text with control characters escaped; its line breaks are kept.
 
-    >>> escaped("bad \x1b[31mred\r\nand \u202eback")
+    >>> escape_controls("bad \x1b[31mred\r\nand \u202eback")
     'bad \\x1b[31mred\nand \\u202eback'
     """
     if text.isprintable():
@@ -56,7 +56,7 @@ _PART = 1 << 14  # characters that are encoded at once: a copy of a long text wo
 
 
 def has_surrogate(text: str) -> bool:
-    """Whether a text contains a surrogate. Encoding it is ten times as fast as searching it."""
+    """Return True if a text contains a surrogate. Encoding it is ten times as fast as searching it."""
     if len(text) > _PART:
         return not text.isascii() and any(has_surrogate(text[i : i + _PART]) for i in range(0, len(text), _PART))
     try:
@@ -124,6 +124,6 @@ class Joiner:
         return clean(piece)
 
     def close(self) -> str:
-        """What is still pending: U+FFFD for half a character, or an empty string."""
+        """Return the pending text: U+FFFD for half a character, or an empty string."""
         half, self._half = self._half, ""
         return clean(half)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from agentkit_tools.pages.page_source import decoded
+from agentkit_tools.pages.page_source import decode_page
 from agentkit_tools.pages.page_text import page_text
 
 PAGES = Path(__file__).parents[1] / "tests" / "agentkit_tools" / "pages"
@@ -38,7 +38,7 @@ def large(size: int) -> bytes:
 
 def ours(body: bytes) -> str:
     """What the web tool does with a page."""
-    return page_text(decoded(body), "https://site.example/").text
+    return page_text(decode_page(body), "https://site.example/").text
 
 
 def readers() -> dict[str, Callable[[bytes], str]]:

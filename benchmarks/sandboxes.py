@@ -15,9 +15,9 @@ from statistics import median
 from time import perf_counter
 
 from agentkit.sandbox import SandboxError, SandboxLimits
-from agentkit.sandbox.choosing import VARIANTS, found_wrong
-from agentkit.sandbox.confined import Confined, Setup
-from agentkit.sandbox.launching import Unconfined
+from agentkit.sandbox.base_sandbox import BaseSandbox, Setup
+from agentkit.sandbox.launcher_sandbox import UnconfinedSandbox
+from agentkit.sandbox.sandbox_choice import VARIANTS, fault_of
 
 ROUNDS = 25
 COMMANDS = {"true": ["true"], "python": [sys.executable, "-I", "-S", "-c", "pass"]}
@@ -29,24 +29,24 @@ async def bare(command: list[str]) -> None:
     await process.communicate()
 
 
-def inside(box: Confined) -> Callable[[list[str]], Awaitable[object]]:
+def inside(box: BaseSandbox) -> Callable[[list[str]], Awaitable[object]]:
     """In a sandbox."""
     return lambda command: box.run(command, limits=SandboxLimits())
 
 
-def boxes() -> dict[str, Confined]:
+def boxes() -> dict[str, BaseSandbox]:
     """Those that work here."""
-    found: dict[str, Confined] = {}
+    found: dict[str, BaseSandbox] = {}
     for variant, make in VARIANTS.items():
         try:
             box = make(Setup())
         except SandboxError as e:
             print(f"{variant}: {e}")
             continue
-        if wrong := found_wrong(make):
+        if wrong := fault_of(make):
             print(f"{variant}: {wrong}")
         found[variant] = box
-    return {**found, "none": Unconfined(Setup())}
+    return {**found, "none": UnconfinedSandbox(Setup())}
 
 
 async def main() -> None:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack, overload
 from agentkit.agent.options import LIMITS, AgentLimits, AgentOptions, RunOptions, checked, limits_in, spelt_out
 from agentkit.agent.outcome import OutputT, RunResult
 from agentkit.agent.system import SYSTEM, System
-from agentkit.checks.awaiting import EnteredAsync, waits
 from agentkit.checks.bounds import CALLABLE, TEXT, Bounds, each, either, instance, lacking, like, or_none, refuse
+from agentkit.checks.missing_await import EnteredAsync, hint_missing_await
 from agentkit.checks.spelling import takes
 from agentkit.checks.type_variables import TypeVar
 from agentkit.errors import ConfigError
-from agentkit.foreign import renamed
-from agentkit.foreign.absent import explained
+from agentkit.foreign import argument_names
+from agentkit.foreign.absent import suggest_attributes
 from agentkit.foreign.elsewhere import at
 from agentkit.messages import SystemMessage
 from agentkit.models.base import Model
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from agentkit.agent.journal import Journal
     from agentkit.agent.prompts import Prompt
     from agentkit.agent.run import RunStream
-    from agentkit.tool.binding import BoundTool
+    from agentkit.tool.bound_tool import BoundTool
     from agentkit.tool.reply import Output
 
     _Asked = Prompt | Iterable[Prompt] | RunResult[Any]
@@ -51,7 +51,7 @@ _BOUNDS: Final[Bounds] = {
 }
 
 
-@explained
+@suggest_attributes
 class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
     """A model with tools.
 
@@ -253,7 +253,7 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
     ) -> RunResult[T]: ...
     @overload
     async def run(self, prompt: _Asked, **options: Unpack[RunOptions[ContextT]]) -> RunResult[OutputT]: ...
-    @waits("agent.run(…)", "agent.run_sync(…)")
+    @hint_missing_await("agent.run(…)", "agent.run_sync(…)")
     @takes(RunOptions, others=at("run"))
     async def run(
         self, prompt: _Asked, *, output_type: Any = None, **options: Unpack[RunOptions[ContextT]]
@@ -296,7 +296,7 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
 
             await close(self._model)
 
-    @takes(others=renamed.AS_TOOL, such="agent.as_tool('its_name', 'what it is good at')")
+    @takes(others=argument_names.AS_TOOL, such="agent.as_tool('its_name', 'what it is good at')")
     def as_tool(self, name: str, description: str) -> BoundTool:
         """This agent as a tool of another: `Agent(model, tools=[other.as_tool("research", "Find out about …")])`.
 
@@ -335,7 +335,7 @@ def _each(tools: Any) -> Iterable[Any]:
     """One tool, or several; an instance with tools may itself be iterable."""
     if type(tools) in (list, tuple):
         return tuple(tools)
-    from agentkit.tool.declare import declared
+    from agentkit.tool.declare import declarations_of
 
-    several = isinstance(tools, Iterable) and not isinstance(tools, (str, type, Mapping)) and not declared(type(tools))
-    return tools if several else (tools,)
+    single = not isinstance(tools, Iterable) or isinstance(tools, (str, type, Mapping)) or declarations_of(type(tools))
+    return (tools,) if single else tools

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from agentkit.agent.agent import Agent
-    from agentkit.tool.binding import BoundTool
+    from agentkit.tool.bound_tool import BoundTool
 
 _AGENTS: Final[WeakKeyDictionary[Callable[..., Any], Agent[Any, Any]]] = WeakKeyDictionary()
 

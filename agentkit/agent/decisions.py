@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from agentkit.checks.bounds import TEXT, Bound, instance, or_none, refuse
 from agentkit.checks.spelling import takes
-from agentkit.foreign import renamed
+from agentkit.foreign import argument_names
 from agentkit.messages import TextPart, ToolCall, ToolMessage
 
 _ARGUMENTS: Final[Bound] = or_none(
@@ -17,7 +17,7 @@ _ARGUMENTS: Final[Bound] = or_none(
 )
 
 
-@takes(others=renamed.APPROVED)
+@takes(others=argument_names.APPROVED)
 @dataclass(frozen=True, slots=True)
 class Approved:
     """The call may run; with these `arguments` in place of the model's, if any are passed."""
@@ -28,7 +28,7 @@ class Approved:
         refuse("Approved", {"arguments": self.arguments}, {"arguments": _ARGUMENTS})
 
 
-@takes(others=renamed.DENIED)
+@takes(others=argument_names.DENIED)
 @dataclass(frozen=True, slots=True)
 class Denied:
     """The call may not run. The model reads the reason."""

@@ -20,10 +20,10 @@ from agentkit.checks.keys import words
 from agentkit.errors import ProviderError
 from agentkit.formats.control import restore
 from agentkit.messages import AssistantMessage, SystemMessage, ToolMessage, user
-from agentkit.tool.binding import BoundTool, bind_function
+from agentkit.tool.bound_tool import BoundTool, bind_function
 from agentkit.tool.declare import openapi_schema
 from agentkit.tool.result import ToolContext, ToolResult
-from agentkit.tool.suspended import Suspended
+from agentkit.tool.suspension import SuspendedCall
 
 if TYPE_CHECKING:
     from agentkit.agent.agent import Agent
@@ -79,7 +79,7 @@ async def _suspend(
     """Make the caller's call wait, however the agent's run has ended, if one of the agent's calls has no answer.
 
     Raises:
-        Suspended: one has none.
+        SuspendedCall: one has none.
     """
     looking = asyncio.ensure_future(journal.has_open_calls())
     while not looking.done():
@@ -95,7 +95,7 @@ async def _suspend(
     result = None if run is None or not run.over else run.result
     waiting = () if result is None else tuple(replace(call, id=f"{id}/{call.id}") for call in result.pending)
     fault = error if isinstance(error, Exception) and not isinstance(error, ProviderError) else None
-    raise Suspended(waiting, result, fault) from error
+    raise SuspendedCall(waiting, result, fault) from error
 
 
 def _answer(result: RunResult[Any], terminating: Sequence[str], whole: Callable[[str], str]) -> ToolResult:

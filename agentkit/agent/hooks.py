@@ -172,7 +172,7 @@ class Hooks:
 
     def scope(self, call: ToolCall) -> _Scope:
         """The context managers that are active while a tool's task is created."""
-        return _Scope(self._scopes, call.copied(), self._run)
+        return _Scope(self._scopes, call.copy(), self._run)
 
     def _log(self, hook: Hook, event: Any, error: BaseException) -> None:
         """Log a failure: in full the first time, at DEBUG when the same one comes again, as it may for every token."""
@@ -242,7 +242,7 @@ def _log(hook: Hook, event: Any, error: BaseException, level: int = logging.ERRO
 def _copied(event: Any) -> Any:
     """An event whose call is the hook's own: what it changes there, such as a secret that it hides, changes no run."""
     call = getattr(event, "call", None)
-    return event._replace(call=call.copied()) if isinstance(call, ToolCall) else event
+    return event._replace(call=call.copy()) if isinstance(call, ToolCall) else event
 
 
 def _named(hook: Any) -> str:

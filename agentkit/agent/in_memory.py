@@ -20,7 +20,7 @@ from agentkit.tool.result import ToolContext
 
 if TYPE_CHECKING:
     from agentkit.agent.outcome import RunResult
-    from agentkit.tool.binding import BoundTool
+    from agentkit.tool.bound_tool import BoundTool
     from agentkit.tool.registry import ToolRegistry
 
 

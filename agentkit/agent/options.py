@@ -13,7 +13,7 @@ from agentkit.checks.spelling import unknown
 from agentkit.checks.type_variables import TypeVar
 from agentkit.errors import ConfigError
 from agentkit.events import FinishReason
-from agentkit.foreign import renamed
+from agentkit.foreign import argument_names
 
 if TYPE_CHECKING:
     import asyncio
@@ -210,6 +210,6 @@ def checked(settings: Mapping[str, Any], known: type = Settings) -> dict[str, An
     """
     for name in settings:
         if name not in known.__annotations__:
-            raise ConfigError(unknown("setting", name, known.__annotations__, renamed.RUN))
+            raise ConfigError(unknown("setting", name, known.__annotations__, argument_names.RUN))
     refuse("run" if known is not Settings else "Agent", settings, _BOUNDS)
     return dict(settings)

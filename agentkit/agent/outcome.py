@@ -11,14 +11,14 @@ from agentkit.checks.spelling import ByAttribute
 from agentkit.checks.type_variables import TypeVar
 from agentkit.errors import OutputError
 from agentkit.events import Usage
-from agentkit.foreign.absent import explained
+from agentkit.foreign.absent import suggest_attributes
 from agentkit.messages import Message, ToolCall
 
 OutputT = TypeVar("OutputT", covariant=True, default=str)
 """The type of a run's output: `str` by default, otherwise its `output_type`."""
 
 
-@explained
+@suggest_attributes
 @dataclass(frozen=True)  # no slots: with them, `RunResult[City](…)` fails up to Python 3.12.1
 class RunResult(ByAttribute, Generic[OutputT]):
     """A finished run.

@@ -128,7 +128,7 @@ class Progress:
         """Keep the message that asks again after a reply that is not an answer."""
         model, name = self._plan.model, unread.name if unread is not None else ""
         self._reply.asking.message = request(
-            what, name, choice, model.format, self._plan.registry.offered(model.format)
+            what, name, choice, model.format, self._plan.registry.offered_specs(model.format)
         )
 
     def state(self, stopped: RunFinish | None, *, news: bool = False) -> RunState:

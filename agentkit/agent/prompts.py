@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ConfigError
-from agentkit.foreign import renamed
+from agentkit.foreign import argument_names
 from agentkit.messages import (
     AssistantMessage,
     ImagePart,
@@ -27,7 +27,7 @@ from agentkit.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
-    shown,
+    show_value,
     user,
 )
 
@@ -77,7 +77,8 @@ def messages_from(prompt: Prompt | Iterable[Prompt], *, calls: Mapping[str, str]
             elif isinstance(one, type) or callable(one):
                 hint = "write user('…'), with parentheses"
             raise ConfigError(
-                f"a prompt consists of strings, parts, messages or OpenAI's message dicts; found {shown(one)}; {hint}"
+                f"a prompt consists of strings, parts, messages or OpenAI's message dicts; "
+                f"found {show_value(one)}; {hint}"
             )
     return [*messages, _not_empty(user(*spoken), prompt)] if spoken else messages
 
@@ -104,12 +105,12 @@ def dicts_from(messages: Iterable[Message], *, provider: str = "openai") -> list
 
     if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
         hint = "; write its messages: dicts_from(result.messages)" if hasattr(messages, "messages") else ""
-        raise ConfigError(f"dicts_from(…) expects a list of messages, found {shown(messages)}{hint}")
+        raise ConfigError(f"dicts_from(…) expects a list of messages, found {show_value(messages)}{hint}")
     conversation = list(messages)
     for at, one in enumerate(conversation):
         if not isinstance(one, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
             raise ConfigError(
-                f"dicts_from(…) expects messages, found {shown(one)} as item {at}; for a prompt in any other form "
+                f"dicts_from(…) expects messages, found {show_value(one)} as item {at}; for a prompt in any other form "
                 "write dicts_from(messages_from(…))"
             )
     return chat_messages(conversation, provider)
@@ -120,7 +121,7 @@ def _not_empty(message: Message, source: Any) -> Message:
     if isinstance(message, UserMessage) and not any(
         isinstance(part, ImagePart) or part.text.strip() for part in message.content
     ):
-        raise ConfigError(f"a user message is empty: expected text or an image, found {shown(source)}")
+        raise ConfigError(f"a user message is empty: expected text or an image, found {show_value(source)}")
     return message
 
 
@@ -169,10 +170,10 @@ class ChatReader:
         if role is None and "role" not in message:
             hint = next((f"; pass the value of {key!r} itself" for key in ("messages", "input") if key in message), "")
             raise ConfigError(
-                f"{at} has no 'role': expected {{'role': 'user', 'content': '…'}}, found {shown(message)}{hint}"
+                f"{at} has no 'role': expected {{'role': 'user', 'content': '…'}}, found {show_value(message)}{hint}"
             )
         if not isinstance(role, str) or role not in _FIELDS:
-            hint = did_you_mean(str(role), _FIELDS, renamed.ROLES)
+            hint = did_you_mean(str(role), _FIELDS, argument_names.ROLES)
             raise ConfigError(f"{at}: the role of a message is one of {', '.join(_FIELDS)}; found {role!r}{hint}")
         self._refuse_fields(message, role, at)
         content = message.get("content")
@@ -262,7 +263,7 @@ def _part(part: Any, at: str) -> TextPart | ImagePart:
             return _image(url, at)
         case Mapping():
             kinds = "text, refusal or image_url (with {'url': '…'})"
-            raise ConfigError(f"{at}: expected a content part of type {kinds}, found {shown(part)}")
+            raise ConfigError(f"{at}: expected a content part of type {kinds}, found {show_value(part)}")
         case _:
             raise ConfigError(
                 f'{at}: expected a content part, such as {{"type": "text", "text": "…"}}, found {part!r:.100}'

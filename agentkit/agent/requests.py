@@ -13,7 +13,7 @@ from agentkit.agent.spending import Meter, Prompts
 from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import Usage
-from agentkit.foreign.renamed import TOOL_CHOICE
+from agentkit.foreign.argument_names import TOOL_CHOICE
 from agentkit.messages import AssistantMessage, ToolCall, UserMessage
 from agentkit.models.base import ModelRequest, continues
 from agentkit.processor import Source
@@ -48,7 +48,7 @@ class Requests:
         schema = None if plan.output is None else plan.output.schema
         self._request = ModelRequest(
             (),
-            plan.registry.offered(plan.model.format),
+            plan.registry.offered_specs(plan.model.format),
             output_schema=schema,
             **plan.settings,
         )

@@ -43,7 +43,7 @@ from agentkit.events import (
     ToolStarted,
     Usage,
 )
-from agentkit.foreign.absent import explain_with, explained
+from agentkit.foreign.absent import suggest_attributes, suggest_from
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.processor import EventStream, ResponseProcessor, Source, Turn
 from agentkit.tool.result import ToolContext
@@ -63,8 +63,8 @@ _EARLY: Final = (
 )
 
 
-@explain_with({name: _EARLY.format(name) for name in (*RunResult.__annotations__, "new_messages", "output")})
-@explained
+@suggest_from({name: _EARLY.format(name) for name in (*RunResult.__annotations__, "new_messages", "output")})
+@suggest_attributes
 @methods_take
 class RunStream(EventStream[Event], Generic[OutputT]):
     """One run as it happens. Iterate over it once; then `result` has its outcome, also if it ended early or failed.

@@ -1,1 +1,1 @@
-"""Checks of what a caller passed, and guesses at what was meant."""
+"""Checks of a caller's arguments, and suggestions for wrong ones."""

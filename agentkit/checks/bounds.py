@@ -14,7 +14,7 @@ _SHOWN = 100  # characters quoted of a wrong value
 
 
 class Bound(NamedTuple):
-    """What a value must be, as a predicate and in words.
+    """A condition that a value must meet, as a predicate and in words.
 
     Attributes:
         holds: whether a value satisfies the bound.
@@ -35,7 +35,7 @@ def refuse(owner: str, given: Mapping[str, Any], bounds: Bounds) -> None:
     """Check settings against their bounds; a setting without a bound may be anything.
 
     Args:
-        owner: what takes the settings, as written in code, such as `Budget`.
+        owner: the callable that takes the settings, as written in code, such as `Budget`.
         given: the values by name.
         bounds: their bounds.
 
@@ -49,7 +49,7 @@ def refuse(owner: str, given: Mapping[str, Any], bounds: Bounds) -> None:
     for name, value in given.items():
         bound = bounds.get(name)
         if bound is not None and not bound.holds(value):
-            raise ConfigError(f"{owner}({name}={_quoted(value)}): expected {bound.words}{_hint(value, bound)}")
+            raise ConfigError(f"{owner}({name}={_quote(value)}): expected {bound.words}{_hint(value, bound)}")
 
 
 def refuse_types(owner: str, given: Mapping[str, Any], kind: Any) -> None:
@@ -110,7 +110,7 @@ def lacking(value: Any, protocol: type) -> tuple[str, ...]:
 
 
 def like(protocol: type, words: str) -> Bound:
-    """Anything with all public members of a protocol. Classes are rejected."""
+    """Return a bound that holds for objects with all public members of a protocol. Classes are rejected."""
     return Bound(lambda value: not lacking(value, protocol), words)
 
 
@@ -130,7 +130,7 @@ def each(bound: Bound, words: str) -> Bound:
 
 
 def or_none(bound: Bound, means: str = "") -> Bound:
-    """The same bound, or None; `means` says what None stands for."""
+    """Return a bound that allows None, too; `means` says what None stands for."""
     return Bound(
         lambda value: value is None or bound.holds(value),
         f"{bound.words}, or None{means and ' '}{means}",
@@ -153,13 +153,13 @@ SHARE: Final = number("a fraction above 0, at most 1", above=0, most=1)
 
 
 def _hint(value: Any, bound: Bound) -> str:
-    """How to fix a wrong value, if that is known."""
+    """Return how to fix a wrong value, if that is known."""
     if inspect.iscoroutine(value):
         value.close()  # otherwise Python also warns that it was never awaited
         return f"; this is a coroutine: write `await {value.__qualname__.rpartition('.')[2]}(…)`"
     return did_you_mean(value, bound.choices) if isinstance(value, str) else ""
 
 
-def _quoted(value: Any) -> str:
+def _quote(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"

@@ -1,8 +1,8 @@
-"""What has to be done around a fork. Knows no thread, no loop and no file: what is done is the object's.
+"""Hooks around a fork. Knows no thread, no loop and no file: the objects do the work.
 
-A child has the memory of its parent, but of its threads only the one that forked: a lock that another one held is held
-forever, and what waits for another one waits forever. So such objects are told in the child, before any of its code
-runs. To ask for the process id at the next use would be too late: then several threads may ask at the same time.
+A child has the memory of its parent, but only the thread that forked: a lock that another thread held stays locked, and
+a wait for another thread never ends. So a hook of such an object runs in the child before any other code.
+Comparing the process id at the next use would be too late: several threads may then compare at the same time.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from threading import RLock
 from typing import Protocol
 
 
-class StartsAnew(Protocol):
+class ForkAware(Protocol):
     """Something with locks or threads."""
 
     def leave_to_parent(self) -> None:
-        """In the child: forget the parent's threads, what they hold, and the locks. Nothing else runs then."""
+        """Forget, in the child, the parent's threads with their locks and data. Nothing else runs then."""
         ...
 
 
-class Rests(Protocol):
+class Pausable(Protocol):
     """Something that must not be at work during a fork."""
 
     def rest(self) -> None:
@@ -34,26 +34,26 @@ class Rests(Protocol):
         ...
 
 
-def starts_anew(thing: StartsAnew) -> None:
+def reset_after_fork(thing: ForkAware) -> None:
     """Have `leave_to_parent` called in every child of this process, as long as the object lives."""
     with (forks := _forks()).lock:
         forks.starting_anew.add(thing)
 
 
-def rests(thing: Rests) -> None:
+def pause_around_forks(thing: Pausable) -> None:
     """Have `rest` and `go_on` called around every fork of this process, as long as the object lives."""
     with (forks := _forks()).lock:
         forks.resting.add(thing)
 
 
 class _Forks:
-    """The objects; they are told of one fork at a time."""
+    """The objects; their hooks run for one fork at a time."""
 
     def __init__(self) -> None:
         self.lock = RLock()  # held during a fork, so that a child finds it held by its only thread
-        self.starting_anew: weakref.WeakSet[StartsAnew] = weakref.WeakSet()
-        self.resting: weakref.WeakSet[Rests] = weakref.WeakSet()
-        self._rest: tuple[Rests, ...] = ()
+        self.starting_anew: weakref.WeakSet[ForkAware] = weakref.WeakSet()
+        self.resting: weakref.WeakSet[Pausable] = weakref.WeakSet()
+        self._rest: tuple[Pausable, ...] = ()
 
     def before(self) -> None:
         self.lock.acquire()

@@ -1,7 +1,7 @@
-"""Whether the bytes of an image are a file that providers accept. Reads headers and structure; decodes no pixels.
+"""Checks that image bytes are a file that providers accept. Reads headers and structure; decodes no pixels.
 
 A provider refuses a whole request because of one image that it cannot read, and so every later request of the
-conversation. What a tool got from a stranger is therefore looked at before it becomes part of one.
+conversation. A tool's image is therefore checked before it becomes part of one.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ MAX_UNPACKED: Final = 256 << 20  # bytes of a PNG's pixels: all of it is unpacke
 Size = tuple[int, int]
 
 
-class Damaged(ValueError):
+class DamagedImage(ValueError):
     """The bytes are not a whole file of their type."""
 
 
 def fault(data: bytes, media_type: str) -> str | None:
-    """What keeps a provider from reading these bytes, in words for a model; None if nothing was found.
+    """Return why a provider cannot read these bytes, in words for a model; None if no fault was found.
 
     >>> fault(b"<html>", "image/png"), fault(b"", "image/tiff")
     ('no PNG file', 'of a type that models do not read')
 
     Args:
         data: the file.
-        media_type: the type that it is said to be of.
+        media_type: the declared type.
     """
     if media_type not in READERS:
         return "of a type that models do not read"
@@ -36,8 +36,8 @@ def fault(data: bytes, media_type: str) -> str | None:
         return f"larger than the {MAX_BYTES:,} bytes that models read"
     try:
         width, height = READERS[media_type](data)
-    except (Damaged, zlib.error) as e:
-        return str(e) if isinstance(e, Damaged) else f"a damaged PNG file: {e}"
+    except (DamagedImage, zlib.error) as e:
+        return str(e) if isinstance(e, DamagedImage) else f"a damaged PNG file: {e}"
     except IndexError:
         return "a damaged file: it ends too early"
     if not (1 <= width <= MAX_SIDE and 1 <= height <= MAX_SIDE):
@@ -55,7 +55,7 @@ def without_damaged_extras(data: bytes) -> bytes:
     """
     try:
         chunks = [*_chunks(data)]
-    except (Damaged, IndexError):
+    except (DamagedImage, IndexError):
         return data
     kept = [part for part, kind, _, whole in chunks if whole or not kind[0] & 0x20]
     return _PNG + b"".join(kept) + data[len(_PNG) + sum(len(part) for part, *_ in chunks) :]
@@ -80,24 +80,24 @@ def _png(data: bytes) -> Size:
     chunks = []
     for _, kind, content, whole in _chunks(data):
         if not whole:
-            raise Damaged("a damaged PNG file: a checksum is wrong")
+            raise DamagedImage("a damaged PNG file: a checksum is wrong")
         chunks.append((kind, content))
     kind, header = chunks[0]
     if kind != b"IHDR" or len(header) != 13:
-        raise Damaged("a damaged PNG file: it has no header")
+        raise DamagedImage("a damaged PNG file: it has no header")
     size, depth, colour = (_number(header, 0, 4), _number(header, 4, 4)), header[8], header[9]
     if min(size) >= 1 and max(size) <= MAX_SIDE:
         rows = size[1] * (1 + (size[0] * depth * {2: 3, 4: 2, 6: 4}.get(colour, 1) + 7) // 8)
         if rows > MAX_UNPACKED:
-            raise Damaged(f"{rows:,} bytes of pixels, more than the {MAX_UNPACKED:,} that are read")
-        found = _unpacked(b"".join(content for kind, content in chunks if kind == b"IDAT"), most=2 * rows + 1024)
+            raise DamagedImage(f"{rows:,} bytes of pixels, more than the {MAX_UNPACKED:,} that are read")
+        found = _unpacked_size(b"".join(content for kind, content in chunks if kind == b"IDAT"), most=2 * rows + 1024)
         if not header[12] and found < rows:  # an interlaced one has further rows
-            raise Damaged("a damaged PNG file: pixels are missing")
+            raise DamagedImage("a damaged PNG file: pixels are missing")
     return size
 
 
-def _unpacked(packed: bytes, most: int) -> int:
-    """How many bytes these are when unpacked."""
+def _unpacked_size(packed: bytes, most: int) -> int:
+    """Return the number of bytes after unpacking."""
     stream, found = zlib.decompressobj(), 0
     while not stream.eof:
         part = stream.decompress(packed, 1 << 16)
@@ -105,7 +105,7 @@ def _unpacked(packed: bytes, most: int) -> int:
         if not part and not packed:
             break
         if found > most:
-            raise Damaged("a damaged PNG file: more pixels than it has place for")
+            raise DamagedImage("a damaged PNG file: more pixels than it has place for")
     return found
 
 
@@ -128,7 +128,7 @@ def _jpeg(data: bytes) -> Size:
             break
         at += 2 + _number(data, at + 2, 2)
     if size is None or data[at] != 0xFF or data[at + 1] != 0xDA or b"\xff\xd9" not in data[at:]:
-        raise Damaged("a damaged JPEG file: it has no whole picture")
+        raise DamagedImage("a damaged JPEG file: it has no whole picture")
     return size
 
 
@@ -146,12 +146,12 @@ def _gif(data: bytes) -> Size:
         elif data[at] == 0x21:
             at += 2
         else:
-            raise Damaged("a damaged GIF file: an unknown block")
+            raise DamagedImage("a damaged GIF file: an unknown block")
         while data[at]:  # parts of up to 255 bytes
             at += 1 + data[at]
         at += 1
     if not pictures:
-        raise Damaged("a damaged GIF file: it has no picture")
+        raise DamagedImage("a damaged GIF file: it has no picture")
     return int.from_bytes(data[6:8], "little"), int.from_bytes(data[8:10], "little")
 
 
@@ -159,7 +159,7 @@ def _webp(data: bytes) -> Size:
     """Source: RFC 9649, 2.3 to 2.7."""
     _begins(data, b"RIFF", "WebP")
     if data[8:12] != b"WEBP" or len(data) < 8 + int.from_bytes(data[4:8], "little") or len(data) < 30:
-        raise Damaged("a damaged WebP file: it is not whole")
+        raise DamagedImage("a damaged WebP file: it is not whole")
     match data[12:16]:
         case b"VP8X":
             return 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little")
@@ -168,7 +168,7 @@ def _webp(data: bytes) -> Size:
             return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
         case b"VP8 ":
             return int.from_bytes(data[26:28], "little") & 0x3FFF, int.from_bytes(data[28:30], "little") & 0x3FFF
-    raise Damaged("a damaged WebP file: it has no picture")
+    raise DamagedImage("a damaged WebP file: it has no picture")
 
 
 READERS: Final[Mapping[str, Callable[[bytes], Size]]] = {
@@ -181,7 +181,7 @@ READERS: Final[Mapping[str, Callable[[bytes], Size]]] = {
 
 def _begins(data: bytes, signature: bytes, kind: str) -> None:
     if not data.startswith(signature):
-        raise Damaged(f"no {kind} file")
+        raise DamagedImage(f"no {kind} file")
 
 
 def _number(data: bytes, at: int, length: int) -> int:

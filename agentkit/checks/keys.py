@@ -1,4 +1,4 @@
-"""Redacts what looks like a key from everything that is shown or logged. Pure."""
+"""Redacts anything that looks like a key from texts that are shown or logged. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BEFORE_HOST: Final = re.compile(r"(?is)^([a-z][a-z0-9+.-]*://)?.*@")  # a passw
 
 
 def without_keys(text: str) -> str:
-    """Text without what looks like a key.
+    """Replace anything that looks like a key.
 
     >>> without_keys("Bearer abcdefgh12 is refused")
     '[key] is refused'
@@ -32,7 +32,7 @@ def without_keys(text: str) -> str:
 
 
 def without_credentials(text: str) -> str:
-    """The same, also without the credentials in URLs.
+    """Remove API keys, and the credentials in URLs.
 
     >>> without_credentials("GET https://ada:secret@example.org/v1?api_key=abcdef&q=tea")
     'GET https://[key]@example.org/v1?api_key=[key]&q=tea'
@@ -59,6 +59,6 @@ def words(error: BaseException) -> str:
 
 
 def shown_url(url: str) -> str:
-    """A URL fit to be shown, regardless of what is wrong with it."""
+    """Return a URL fit to be shown, even if it is invalid."""
     bare, _, query = _BEFORE_HOST.sub(r"\1", url).partition("?")
     return bare + ("?…" if query else "")

@@ -1,6 +1,6 @@
 """Names that a caller may have meant: the only source of "did you mean". Knows names only.
 
-What other toolkits call our arguments is in `agentkit.foreign.renamed`.
+Other toolkits' names for our arguments are in `agentkit.foreign.argument_names`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def nearest(found: str, names: Iterable[str], others: Mapping[str, str] = _NONE)
     'system'
 
     Args:
-        found: what was written.
+        found: the name as written.
         names: our names.
         others: names that other toolkits use, each with our name for it, or with an explanation if we have none.
     """
@@ -43,9 +43,9 @@ def nearest(found: str, names: Iterable[str], others: Mapping[str, str] = _NONE)
 
 
 def did_you_mean(found: str, names: Iterable[str], others: Mapping[str, str] = _NONE) -> str:
-    """The same as the end of a message, `; did you mean 'x'?`; empty if none is close.
+    """Return the suggestion as the end of a message, `; did you mean 'x'?`; empty if none is close.
 
-    If `others` has an explanation instead of a name, that: `: pass it to the run`.
+    An explanation in `others` is returned instead: `: pass it to the run`.
     """
     known = list(names)
     near = _near(found, known, others)
@@ -72,12 +72,12 @@ def _near(found: str, known: list[str], others: Mapping[str, str]) -> str | None
 
 
 def _mistyped(found: str, name: str) -> bool:
-    """Whether one may be a typo of the other: at most one edit per three characters, but always one."""
+    """Return True if one may be a typo of the other: at most one edit per three characters, but always one."""
     return edits(found, name) <= max(1, max(len(found), len(name)) // 3)
 
 
 def _shortened(found: str, name: str) -> bool:
-    """Whether one consists only of words of the other: `file` and `read_file`."""
+    """Return True if one consists only of words of the other: `file` and `read_file`."""
     words, others = (set(_plain(one).split("_")) for one in (found, name))
     return words <= others or others <= words
 
@@ -105,7 +105,7 @@ def _plain(name: str) -> str:
 
 
 def unknown(what: str, found: str, names: Iterable[str], others: Mapping[str, str] = _NONE) -> str:
-    """A message about an unknown name: what was probably meant, and the known names.
+    """Return a message about an unknown name, with the likely one and the known names.
 
     >>> unknown("flavour", "chatt", ["chat", "mcp"])
     "there is no flavour 'chatt'; did you mean 'chat'? There are chat, mcp"
@@ -117,7 +117,7 @@ def unknown(what: str, found: str, names: Iterable[str], others: Mapping[str, st
 
 
 def then(hint: str, sentence: str) -> str:
-    """What `did_you_mean` returned, followed by a sentence.
+    """Append a sentence to the hint of `did_you_mean`.
 
     >>> then("; did you mean 'x'?", "it takes x"), then("", "it takes x")
     ("; did you mean 'x'? It takes x", '; it takes x')
@@ -150,7 +150,7 @@ def takes(
     def decorate(target: T) -> T:
         function: Any = target.__init__ if isinstance(target, type) else target  # type: ignore[misc]
         found = _Arguments(function, owner or _display_name(target), more, others, such, error)
-        checked = _checked(function, found.misuse)
+        checked = _with_check(function, found.misuse)
         if inspect.iscoroutinefunction(function) and hasattr(inspect, "markcoroutinefunction"):
             inspect.markcoroutinefunction(checked)
         if isinstance(target, type):
@@ -170,8 +170,8 @@ def methods_take(cls: C) -> C:
     return cls
 
 
-def _checked(function: Any, misuse: Callable[[tuple[Any, ...], Mapping[str, Any]], AgentkitError | None]) -> Any:
-    """The function, which first says what is wrong with its arguments."""
+def _with_check(function: Any, misuse: Callable[[tuple[Any, ...], Mapping[str, Any]], AgentkitError | None]) -> Any:
+    """Return the function with a check of its arguments."""
     if function.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
 
         @wraps(function)
@@ -195,7 +195,7 @@ def _checked(function: Any, misuse: Callable[[tuple[Any, ...], Mapping[str, Any]
 
 
 class _Arguments:
-    """What a function takes, for `takes`, whose arguments its own are."""
+    """The parameters of a function that `takes` decorates."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class _Arguments:
         self.least = code.co_argcount - len(function.__defaults__ or ())
 
     def misuse(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> AgentkitError | None:
-        """What is wrong with the arguments of a call; None if it takes them."""
+        """Return the error for a call with these arguments; None if the function takes them."""
         if len(args) > self.most or not self.known.issuperset(kwargs):
             shown = [name for name in self.names if not self.bound or name != "self"]
             others = self.others() if callable(self.others) else self.others
@@ -232,7 +232,6 @@ class _Arguments:
 
 
 def _missing(needed: tuple[int, Sequence[str]], given: int, kwargs: Mapping[str, Any], bound: int) -> str:
-    """The required arguments that are missing."""
     required = needed[1][: needed[0] - bound]
     return " and ".join(repr(name) for name in required[given - bound :] if name not in kwargs)
 

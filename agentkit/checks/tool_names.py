@@ -11,7 +11,7 @@ _AFTER: Final = re.compile(r"(?::\d{1,9}|<[|｜].*)\Z", re.DOTALL)
 _NUMBER: Final = re.compile(r"[_.:]\d{1,9}\Z")
 
 
-def meant(name: str, offered: Container[str]) -> str | None:
+def intended_tool(name: str, offered: Container[str]) -> str | None:
     """The offered tool that a decorated name is for; None if none fits, or several do.
 
     Decoration is a module before the name, the name twice, a control token after it, white space, and the number of the

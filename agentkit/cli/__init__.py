@@ -20,7 +20,7 @@ from agentkit.cli import chat, demo, fit, inspect, one_shot, python_server, roll
 from agentkit.cli.flag_words import in_flags
 from agentkit.cli.terminal import complain, plain
 from agentkit.errors import AgentkitError, ConfigError, FormatError, SchemaError
-from agentkit.foreign.renamed import CHOICES, OPTIONS, STANDARD_INPUT
+from agentkit.foreign.argument_names import CHOICES, OPTIONS, STANDARD_INPUT
 
 _REQUIRED: Final = "the following arguments are required"
 

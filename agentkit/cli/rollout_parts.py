@@ -114,10 +114,10 @@ def _in_module(word: str) -> Any:
 
 def _is_tool(found: Any) -> bool:
     from agentkit.rollout.tools.decorated_tool import shape_of
-    from agentkit.tool.declare import declared, schemas_of
+    from agentkit.tool.declare import declarations_of, schemas_of
 
     if isinstance(found, type):
-        return shape_of(found) is not None or bool(declared(found))
+        return shape_of(found) is not None or bool(declarations_of(found))
     return bool(schemas_of(found))
 
 

@@ -33,8 +33,8 @@ class Foreign:
 
     def __get__(self, instance: Any, owner: type) -> Any:
         what = f"type object {owner.__name__!r}" if instance is None else f"{owner.__name__!r} object"
-        if (told := getattr(instance, "_told", None)) is not None:
-            told()  # so that Python does not also warn that it was never awaited
+        if (mark := getattr(instance, "_mark_reported", None)) is not None:
+            mark()  # so that Python does not also warn that it was never awaited
         # Without `obj`, Python adds no suggestion of its own: for remove_thread that would be resume_thread.
         raise AttributeError(f"{what} has no attribute {self._name!r}{self._hint}", name=self._name)
 
@@ -42,16 +42,16 @@ class Foreign:
         return f"<not here{self._hint}>"
 
 
-def explained(cls: C) -> C:
+def suggest_attributes(cls: C) -> C:
     """Make a class suggest its own attributes for the names in its table.
 
     Subclasses can define these names, and instances can set them.
     """
-    return explain_with(ATTRIBUTES.get(cls.__name__, {}))(cls)
+    return suggest_from(ATTRIBUTES.get(cls.__name__, {}))(cls)
 
 
-def explain_with(names: Words) -> Callable[[C], C]:
-    """The same with a separate table: by name, one of our attributes or an explanation to follow a colon."""
+def suggest_from(names: Words) -> Callable[[C], C]:
+    """Return the decorator for a separate table: by name, one of our attributes or an explanation to follow a colon."""
     return lambda cls: _explain(cls, names)
 
 

@@ -37,11 +37,11 @@ class _ExplainedModule(ModuleType):
 
 
 def explained_module(name: str, called: str = "", homes: Mapping[str, str] | None = None) -> None:
-    """Make a module's errors say where a missing name is, and what to write if the module itself is called.
+    """Make a module's errors say where a missing name is, and the right call if the module itself is called.
 
     Args:
         name: the module's `__name__`.
-        called: what to write instead of calling the module.
+        called: the right code in place of a call of the module.
         homes: names that it loads on first use, with spaces between them, by the module that defines them.
     """
     module = sys.modules[name]
@@ -74,7 +74,7 @@ def absent(module: ModuleType, name: str, asker: FrameType) -> Exception:
 
 
 def _imports(code: bytes, at: int) -> bool:
-    """Whether the instruction belongs to `from … import …`."""
+    """Return True if the instruction belongs to `from … import …`."""
     from opcode import opmap
 
     return code[at] == opmap["IMPORT_FROM"]

@@ -1,7 +1,7 @@
-"""Attribute names of other toolkits, above all AgentPress, for what agentkit has.
+"""Attribute names of other toolkits, above all AgentPress, for attributes of agentkit.
 
-Tables only, as in `agentkit.foreign.renamed`, which has the arguments. A value is the name of our attribute, or an
-explanation to follow a colon. `agentkit.foreign.absent` turns them into errors.
+Tables only, as in `agentkit.foreign.argument_names`, which has the arguments. A value is the name of our attribute, or
+an explanation to follow a colon. `agentkit.foreign.absent` turns them into errors.
 """
 
 from __future__ import annotations

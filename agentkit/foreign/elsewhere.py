@@ -1,7 +1,7 @@
 """Arguments passed in the wrong place: to a run, for example, instead of its agent, model or tools. Tables only.
 
 A door is a callable that takes arguments: `Agent(…)`, `agent.run(…)`, `model(…)`. The error for an unknown argument
-says which other door takes it, also under its names in other toolkits (`agentkit.foreign.renamed`).
+says which other door takes it, also under its names in other toolkits (`agentkit.foreign.argument_names`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Final, Literal, NamedTuple
 
-from agentkit.foreign import renamed
+from agentkit.foreign import argument_names
 from agentkit.foreign.attributes import Words
 
 DoorName = Literal["Agent", "run", "model", "ProcessorConfig", "Budget", "ThreadManager", "run_thread", "tool"]
@@ -37,21 +37,21 @@ _LIMITS: Final = ("max_turns", "max_repeats", "auto_continue", "output_retries",
 DOORS: Final[Mapping[DoorName, Door]] = {
     "Agent": Door(
         ("model", "tools", "system", "config", "output_type", *_LIMITS, "hooks", "name", *_SETTINGS),
-        renamed.AGENT,
+        argument_names.AGENT,
         "it belongs to the agent: Agent(…, {}=…)",
     ),
-    "run": Door(("prompt", "output_type", *_RUN), renamed.RUN, "it belongs to the run: agent.run(…, {}=…)"),
+    "run": Door(("prompt", "output_type", *_RUN), argument_names.RUN, "it belongs to the run: agent.run(…, {}=…)"),
     "ProcessorConfig": Door(
         (
             *("native", "formats", "execute", "strategy", "max_calls", "timeout", "result_role", "starts_thinking"),
             *("in_code", "recover", "lenient_native", "max_output", "keep", "requires_approval"),
         ),
-        renamed.PROCESSOR_CONFIG,
+        argument_names.PROCESSOR_CONFIG,
         "it is ProcessorConfig({}=…), passed as Agent(…, config=…) or run_thread(…, processor_config=…)",
     ),
     "Budget": Door(
         ("tokens", "cost", "seconds", "tool_calls", "prices"),
-        renamed.BUDGET,
+        argument_names.BUDGET,
         "it is Budget({}=…), passed to the agent as budget=",
     ),
     "tool": Door(
@@ -68,12 +68,12 @@ DOORS: Final[Mapping[DoorName, Door]] = {
             *("max_retries", "max_tokens", "temperature", "cache", "extra", "headers", "http_client", "continues"),
             *("sleep", "dice"),
         ),
-        renamed.MODEL,
+        argument_names.MODEL,
         "it belongs to the model: agentkit.model('openai:…', {}=…)",
     ),
     "ThreadManager": Door(
         ("store", "registry", "hooks", "compaction"),
-        renamed.THREAD_MANAGER,
+        argument_names.THREAD_MANAGER,
         "conversations are kept by agentkit.ThreadManager({}=…)",
     ),
     "run_thread": Door(
@@ -81,7 +81,7 @@ DOORS: Final[Mapping[DoorName, Door]] = {
             *("thread_id", "system_prompt", "model", "processor_config", "temporary_message", *_LIMITS, "compaction"),
             *("name", "output_type", *_RUN),
         ),
-        renamed.RUN_THREAD,
+        argument_names.RUN_THREAD,
         "conversations are kept by agentkit.ThreadManager: threads.run_thread(…, {}=…)",
     ),
 }

@@ -62,7 +62,7 @@ _NO_FAMILY: Final = "https://…"
 
 
 def model_hint(name: str, ours: Collection[str], *, shell: bool = False) -> str:
-    """Suggest what a model string was most likely meant to be, as the end of a message.
+    """Suggest the most likely model string, as the end of a message.
 
     Args:
         name: the string.
@@ -77,7 +77,7 @@ def model_hint(name: str, ours: Collection[str], *, shell: bool = False) -> str:
         local = re.match(r"localhost|[\d.]+:", said, re.IGNORECASE)
         address = shown_url(said) if "://" in said else f"http{'' if local else 's'}://{shown_url(said)}"
         return f"; pass a server's URL in addition to the model's name: {served('NAME', address)}"
-    prefix, id = _parted(said, ours)
+    prefix, id = _split_prefix(said, ours)
     near = nearest(prefix, ours, PROVIDERS) if prefix not in SERVERS else None
     provider = near if prefix else _family(id, ours)
     if not id or (not prefix and nearest(id, ours) == id):
@@ -100,14 +100,14 @@ def _in_options(name: str, address: str) -> str:
     return f"--model openai:{name} --base-url {address}"
 
 
-def _parted(name: str, ours: Collection[str]) -> tuple[str, str]:
+def _split_prefix(name: str, ours: Collection[str]) -> tuple[str, str]:
     """Prefix and model, also of a string with another separator or several prefixes; no prefix if none is known."""
     parts = re.split("([:/])", name, maxsplit=1)
     if len(parts) < 3:
         return "", name
     prefix, rest = parts[0].strip().lower(), parts[2].strip()
     if prefix in ROUTERS and rest:
-        return _parted(rest, ours)
+        return _split_prefix(rest, ours)
     if prefix in SERVERS or nearest(prefix, ours, PROVIDERS) is not None:
         return prefix, rest
     tagged = any(map(str.isdigit, prefix))  # `llama3.1:8b`, as Ollama names models

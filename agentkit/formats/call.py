@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from agentkit.checks.tool_names import meant
+from agentkit.checks.tool_names import intended_tool
 from agentkit.events import CallStart, Markup
 from agentkit.formats.callarguments import CallArguments
 from agentkit.formats.format import CallBody, Envelope, Format, KeyEnvelope, PythonCall, Shape
@@ -95,7 +95,7 @@ class CallReader:
     def begin(self, r: Reader, name: str) -> None:
         """Start the call of this name: from here on it gets an answer.
 
-        A name with decoration around it is that of the only offered tool that it fits; see `meant`.
+        A name with decoration around it is that of the only offered tool that it fits; see `intended_tool`.
 
         Raises:
             Damage: the name contains a control character, which an escape in it may have produced.
@@ -104,7 +104,7 @@ class CallReader:
             name = str(without_surrogates(name))
         tools = self.openers.table.named
         if name not in tools:
-            name = meant(name, tools) or name
+            name = intended_tool(name, tools) or name
         if self.known_only and not self.knows(name):
             raise Decline
         if not name.isprintable() and _CONTROL(name):

@@ -12,7 +12,7 @@ from typing import Final, get_args
 from agentkit.checks.spelling import did_you_mean, then, unknown
 from agentkit.errors import FormatError
 from agentkit.events import InventedResult, Markup, SourceEvent, Text, Thinking
-from agentkit.foreign import renamed
+from agentkit.foreign import argument_names
 from agentkit.formats import between
 from agentkit.formats.catalog import CATALOG
 from agentkit.formats.format import Format, Limits
@@ -46,7 +46,7 @@ def get(name: str | Format) -> Format:
             return format
     if name == "auto":
         raise FormatError("'auto' only reads what a model wrote: name one format here, as 'xml' or 'hermes'")
-    hint = did_you_mean(str(name), [alias for f in CATALOG for alias in (f.name, *f.aliases)], renamed.FORMATS)
+    hint = did_you_mean(str(name), [alias for f in CATALOG for alias in (f.name, *f.aliases)], argument_names.FORMATS)
     listed = "`agentkit formats` and agentkit.formats.names() list all"
     raise FormatError(f"no format is called {name!r}{then(hint, listed)}")
 

@@ -410,7 +410,7 @@ def _check_tools(tools: Iterable[object]) -> None:
     for tool in tools:
         if not isinstance(tool, ToolSpec):
             found = f"{type(tool).__name__} {tool!r:.60}"
-            raise FormatError(f"tools are a sequence of ToolSpec, such as registry.offered(None); found {found}")
+            raise FormatError(f"tools are a sequence of ToolSpec, such as registry.offered_specs(None); found {found}")
         if not tool.name:
             raise FormatError(f"a tool has no name: {tool!r:.60}")
 

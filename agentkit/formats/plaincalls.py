@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from agentkit.checks.tool_names import meant
+from agentkit.checks.tool_names import intended_tool
 from agentkit.events import ArgumentDelta
 from agentkit.formats import jsontext
 from agentkit.formats.atoms import exact
@@ -83,7 +83,7 @@ def plain_call(r: Reader, opener: Opener, openers: Openers, index: int) -> Plain
     if plain is None or (head := plain.head(r.buf, r.at)) is None:
         return None
     tools = openers.table.named
-    if (tool := tools.get(head["name"])) is None and meant(head["name"], tools):
+    if (tool := tools.get(head["name"])) is None and intended_tool(head["name"], tools):
         return None
     found = PlainCall(opener, index, head, tool)
     if not plain.read(r, openers, found, head.end()):

@@ -95,7 +95,7 @@ def callable_tools(tools: Any, config: ProcessorConfig | None) -> list[CallableT
         SchemaError: a definition is wrong.
     """
     registry = ToolRegistry(tools)
-    return [CallableTool(spec, registry, config) for spec in registry.offered(None)]
+    return [CallableTool(spec, registry, config) for spec in registry.offered_specs(None)]
 
 
 def _with_number(name: str, result: ToolResult) -> ToolResult:

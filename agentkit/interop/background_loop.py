@@ -17,7 +17,7 @@ from concurrent.futures import TimeoutError as Expired
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from agentkit.checks.forks import starts_anew
+from agentkit.checks.forks import reset_after_fork
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ class BackgroundLoop:
         self._lock = threading.RLock()  # the garbage collector may call `finish` in the thread that holds it
         self._stop: Any = None
         self._lasting: set[_Work] = set()
-        starts_anew(self)
+        reset_after_fork(self)
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:

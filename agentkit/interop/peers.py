@@ -135,6 +135,6 @@ def export_report(tools: Any, peer: str) -> dict[str, tuple[str, ...]]:
     """
     if peer not in PEERS:
         raise ConfigError(unknown("peer", str(peer), PEERS))
-    specs = (tools if isinstance(tools, ToolRegistry) else ToolRegistry(tools)).offered(None)
+    specs = (tools if isinstance(tools, ToolRegistry) else ToolRegistry(tools)).offered_specs(None)
     reports = {spec.name: parameters_for(PEERS[peer], spec)[1] for spec in specs}
     return {name: report for name, report in reports.items() if report}

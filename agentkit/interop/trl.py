@@ -44,7 +44,7 @@ def to_trl(tools: Any, *, config: ProcessorConfig | None = None) -> list[Callabl
     registry = ToolRegistry(tools)
     refuse_reserved(TRL, registry.tools.values())
     functions = []
-    for spec in registry.offered(None):
+    for spec in registry.offered_specs(None):
         parameters = export_parameters(TRL, spec)
 
         async def call(_name: str = spec.name, _parameters: Any = parameters, /, **arguments: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from agentkit.checks.awaiting import EnteredAsync
+from agentkit.checks.missing_await import EnteredAsync
 from agentkit.events import SourceEvent
 from agentkit.messages import Message
 from agentkit.models.render_cache import Rendered

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Final
 from agentkit.checks.keys import shown_url
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import CallStart, SourceEvent
-from agentkit.foreign.absent import explained
+from agentkit.foreign.absent import suggest_attributes
 from agentkit.models import error_bodies
 from agentkit.models.base import Closing, ModelRequest
 from agentkit.models.clients import Clients
@@ -36,7 +36,7 @@ from agentkit.models.secrets import MIN_SECRET, Address, is_secret, watch_logs
 from agentkit.models.stream_errors import ErrorInStream
 from agentkit.models.vendors import Vendor
 from agentkit.models.wire import Wire, WireEvent, items_of, mapping_of, text_of
-from agentkit.unicode import escaped, has_surrogate
+from agentkit.unicode import escape_controls, has_surrogate
 
 _LOG: Final = logging.getLogger("agentkit.models")
 
@@ -48,7 +48,7 @@ PLACEHOLDER_KEY: Final = "no-key"
 CONNECT_TIMEOUT: Final = 10.0  # seconds; an unreachable server is not a slow answer
 
 
-@explained
+@suggest_attributes
 class RemoteModel(Closing, ABC):
     """A model that uses a provider's SDK.
 
@@ -73,7 +73,9 @@ class RemoteModel(Closing, ABC):
 
     def __init__(self, model: str, settings: ModelSettings | None = None) -> None:
         if has_surrogate(model):
-            raise ConfigError(f"the model's name {escaped(model)!r} has a character that no encoding can represent")
+            raise ConfigError(
+                f"the model's name {escape_controls(model)!r} has a character that no encoding can represent"
+            )
         self.model = model
         self.settings = settings or ModelSettings()
         self._retry = Retry(times=self.settings.max_retries)

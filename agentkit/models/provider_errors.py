@@ -18,7 +18,7 @@ from agentkit.models import error_bodies
 from agentkit.models.response_body import Unreadable
 from agentkit.models.secrets import without_secrets
 from agentkit.models.stream_errors import NO_REASON, ErrorInStream
-from agentkit.unicode import escaped
+from agentkit.unicode import escape_controls
 
 KINDS: Final[Mapping[int, ProviderErrorKind]] = {
     401: "authentication",
@@ -238,7 +238,7 @@ def _blot(error: BaseException, secrets: Sequence[str]) -> None:
 def _readable(value: object, secrets: Sequence[str]) -> object:
     """A part of an exception's message, fit to be shown."""
     value = without_secrets(value, secrets)
-    return escaped(value) if isinstance(value, str) else value
+    return escape_controls(value) if isinstance(value, str) else value
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from agentkit import formats
 from agentkit.errors import ConfigError, FormatError
 from agentkit.events import Finish, InventedResult, SourceEvent
-from agentkit.foreign.absent import explained
+from agentkit.foreign.absent import suggest_attributes
 from agentkit.formats.control import in_strings
 from agentkit.formats.format import Format
 from agentkit.formats.teach import how_to_write
@@ -47,7 +47,7 @@ _AS_WRITTEN = ("invalid_json", "invalid_arguments", "truncated_call")
 """The errors of a call that could not be executed as it was written."""
 
 
-@explained
+@suggest_attributes
 class TextCalling(Closing):
     """A model that writes its calls as text.
 

@@ -15,7 +15,7 @@ from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.faults import Faults
 from agentkit.processor.replies import crashed, failed, unknown_tool
 from agentkit.schemas.words import InvalidArguments
-from agentkit.tool.binding import BoundTool
+from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.result import ToolResult
 from agentkit.toolspec import ToolSpec
 

@@ -18,7 +18,7 @@ from agentkit.processor.running import in_a_thread
 from agentkit.tool.own_thread import hint, thread_of_method
 from agentkit.tool.policy import Predicate
 from agentkit.tool.result import ToolContext
-from agentkit.tool.suspended import Suspended
+from agentkit.tool.suspension import SuspendedCall
 
 STARTED_BEFORE: Final = "it was started before and interrupted, and its effects may have happened"
 _ASKED: Final = "{}, asked whether a call needs approval,"
@@ -34,7 +34,7 @@ class Approval(NamedTuple):
 
 def decide(rule: Predicate, admitted: Admitted, context: ToolContext, faults: Faults) -> Approval | asyncio.Future[Any]:
     """Ask about one call; the answer, or an awaitable from which `decision_of` reads it. What is wrong is logged."""
-    call = admitted.call.copied()
+    call = admitted.call.copy()
     try:
         answer = in_a_thread(rule, call, context) if thread_of_method(rule) else rule(call, context)
         return asyncio.ensure_future(answer) if isinstance(answer, Awaitable) else _read(answer, admitted, faults)
@@ -83,7 +83,7 @@ class Approvals:
     ) -> None:
         self.pending: dict[int, ToolCall] = {}
         """The calls that wait for a person."""
-        self.suspended: dict[int, Suspended] = {}
+        self.suspended: dict[int, SuspendedCall] = {}
         """The pending calls that have started, and wait for a person's decision on calls inside them."""
         self.asking: dict[int, asyncio.Future[Any]] = {}
         """The calls for which a function has not decided yet whether they must."""
@@ -123,7 +123,7 @@ class Approvals:
         reason = "; ".join(filter(None, (STARTED_BEFORE if again else "", decision.reason)))
         return ApprovalRequired(admitted.index, admitted.call, reason)
 
-    def suspend(self, admitted: Admitted, suspended: Suspended) -> ApprovalRequired:
+    def suspend(self, admitted: Admitted, suspended: SuspendedCall) -> ApprovalRequired:
         """A call that has started waits for a person."""
         self.pending[admitted.index] = admitted.call
         self.suspended[admitted.index] = suspended

@@ -32,7 +32,7 @@ from agentkit.processor.tooltask import NOT_BEGUN, ToolTask
 from agentkit.processor.waiting import Gate, WaitingCalls
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolContext, ToolResult
-from agentkit.tool.suspended import Suspended
+from agentkit.tool.suspension import SuspendedCall
 
 _INTERRUPTED = "not run: the response was interrupted by an error"
 _WITHDRAWN = "cancelled while it waited for the user's approval: what it had done by then may have taken effect"
@@ -188,7 +188,7 @@ class Execution:
         self.answers[index] = answer_as_made(call.id, call.name, done.parts, result.code)
         self._inbox.put((ToolCompleted if succeeded else ToolFailed)(index, call, result, took))
 
-    def _suspend(self, admitted: Admitted, suspended: Suspended, *, quietly: bool) -> None:
+    def _suspend(self, admitted: Admitted, suspended: SuspendedCall, *, quietly: bool) -> None:
         """A call that has started is left to a later run. Nobody is asked about it `quietly`: it was withdrawn."""
         required = self.approvals.suspend(admitted, suspended)
         if quietly:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
 
-from agentkit.checks.forks import starts_anew
+from agentkit.checks.forks import reset_after_fork
 from agentkit.processor.workers import Claim
 
 
@@ -22,7 +22,7 @@ class _Lines:
 
     def __init__(self) -> None:
         self.leave_to_parent()
-        starts_anew(self)
+        reset_after_fork(self)
 
     def leave_to_parent(self) -> None:
         """In the child of a fork, whose parent has the calls that hold a line; and at the beginning: there are none."""

@@ -14,7 +14,7 @@ from agentkit import formats
 from agentkit.checks.bounds import Bounds, instance, or_none, refuse
 from agentkit.checks.spelling import methods_take
 from agentkit.events import ProviderBlock
-from agentkit.foreign.absent import explained
+from agentkit.foreign.absent import suggest_attributes
 from agentkit.messages import Message, ToolCall
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.continuing import Record
@@ -48,7 +48,7 @@ def call_id() -> str:
     return urandom(5).hex()[:9]
 
 
-@explained
+@suggest_attributes
 @methods_take
 class ResponseProcessor:
     """Runs the calls of a model's responses, one `Turn` per response.
@@ -177,7 +177,7 @@ class ResponseProcessor:
             )
             offered = specs if self._taught else ()
             return ResponseReader(intake, text, blocks=blocks, offered=offered, asked=self._asked, output=self._output)
-        tools = self.registry.offered(None) if offered is None else offered
+        tools = self.registry.offered_specs(None) if offered is None else offered
         if not (tools and config.recovers):
             return ResponseReader(intake)
         new_recovery = partial(self._recovery, tools, blocks)

@@ -10,7 +10,7 @@ from typing import Any
 
 from agentkit.checks.keys import without_credentials, words
 from agentkit.checks.spelling import did_you_mean
-from agentkit.checks.tool_names import meant
+from agentkit.checks.tool_names import intended_tool
 from agentkit.errors import ErrorCode
 from agentkit.messages import ImagePart, ResultContent, TextPart
 from agentkit.tool.policy import Keep
@@ -89,6 +89,6 @@ def unknown_tool(name: str, names: tuple[str, ...]) -> str:
     shown = name if len(name) <= 100 else name[:100] + "…"
     if not names:
         return f"there is no tool {shown!r}: there are no tools here; answer without calling one"
-    hint = f"; did you mean {fits!r}?" if (fits := meant(name, names)) else did_you_mean(name, names) or "."
+    hint = f"; did you mean {fits!r}?" if (fits := intended_tool(name, names)) else did_you_mean(name, names) or "."
     more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
     return f"there is no tool {shown!r}{hint} The tools are: {', '.join(names[:_NAMES])}{more}"

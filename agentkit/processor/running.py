@@ -18,12 +18,12 @@ from agentkit.messages import ResultContent, TextPart
 from agentkit.processor.faults import SENT, Faults
 from agentkit.processor.replies import capped, crashed, failed
 from agentkit.processor.workers import WORKERS, Claim, NoThread, Unraisable
-from agentkit.tool.binding import BoundTool
+from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.output import NO_VALUE, shows_nothing
 from agentkit.tool.own_thread import hint, thread_of, thread_of_method
 from agentkit.tool.policy import Keep
 from agentkit.tool.result import ToolContext, ToolResult, result_as_returned, unreadable
-from agentkit.tool.suspended import Suspended
+from agentkit.tool.suspension import SuspendedCall
 
 _LOG: Final = logging.getLogger("agentkit.processor")
 _WORDS: Final = frozenset((str, int, float, bool, type(None)))
@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
 
     result: ToolResult
     parts: ResultContent
-    suspended: Suspended | None = None
+    suspended: SuspendedCall | None = None
 
 
 async def run_tool(
@@ -84,7 +84,7 @@ async def run_tool(
         return done if isinstance(done, Outcome) else returned(tool, await done, limit, keep, faults)
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise
-    except Suspended as e:
+    except SuspendedCall as e:
         return Outcome(failed("denied", f"waits for the user's approval: {e}"), (), e)
     except NoThread as e:
         return outcome(failed("limit", f"not run: {e}"), limit, keep)

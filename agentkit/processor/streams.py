@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from agentkit.checks.awaiting import EnteredAsync, never_read
+from agentkit.checks.missing_await import EnteredAsync, never_read
 
 T = TypeVar("T")
 _LOG = logging.getLogger("agentkit.processor")
@@ -80,11 +80,11 @@ class EventStream(EnteredAsync, ABC, Generic[T]):
 
     if not TYPE_CHECKING:  # type checkers find these mistakes if they do not see the methods that report them
 
-        def _told(self) -> None:
+        def _mark_reported(self) -> None:
             self._unread = None
 
         def __iter__(self) -> Any:
-            self._told()
+            self._mark_reported()
             raise TypeError(
                 f"a {type(self).__name__} is iterated with `async for`, inside an async function; without one write "
                 "`agent.run_sync(…)`"

@@ -26,7 +26,7 @@ from agentkit.events import (
     ToolStarted,
     Usage,
 )
-from agentkit.foreign.absent import explained
+from agentkit.foreign.absent import suggest_attributes
 from agentkit.messages import (
     AssistantMessage,
     ImagePart,
@@ -57,7 +57,7 @@ _UNREAD = (
 )
 
 
-@explained
+@suggest_attributes
 class Turn(EventStream[Event]):
     """One model response: iterate it once for its events, then read its `message` and `results`.
 

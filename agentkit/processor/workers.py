@@ -15,7 +15,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
-from agentkit.checks.forks import starts_anew
+from agentkit.checks.forks import reset_after_fork
 from agentkit.tool.own_thread import OwnThread
 
 LIMIT = 256  # threads; a sleeping one costs some 10 KiB, and a run starts at most `max_calls` at once
@@ -93,7 +93,7 @@ class Workers:
         self.limit = limit
         self.idle = idle
         self.leave_to_parent()
-        starts_anew(self)
+        reset_after_fork(self)
 
     def leave_to_parent(self) -> None:
         """In the child of a fork, whose parent keeps the threads; and at the beginning: there are none."""

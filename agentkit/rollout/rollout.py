@@ -30,7 +30,7 @@ from agentkit.rollout.tools.decorated_tool import as_rollout_tool
 from agentkit.rollout.tools.per_trajectory import RolloutTool
 from agentkit.rollout.tools.sample_kwargs import check_sample
 from agentkit.rollout.trajectory_run import TrajectoryRun
-from agentkit.tool.binding import BoundTool
+from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.registry import ToolRegistry
 from agentkit.toolspec import ToolSpec
 
@@ -96,7 +96,7 @@ class Rollout:
         self._tools: Mapping[str, BoundTool] = {name: s.tools[name] for name, s in self._sources.items()}
         self._concurrency, self._ended = concurrency, ended
         self._fit: set[tuple[str, ...] | None] = set()  # what samples that tell no tool anything select
-        specs = registry.offered(declared)
+        specs = registry.offered_specs(declared)
         for name in ("max_response_tokens", "max_context_tokens"):
             if tokenizer is None and getattr(limits, name) is not None:
                 raise ConfigError(f"RolloutLimits({name}=…) counts tokens: give the rollout a tokenizer")

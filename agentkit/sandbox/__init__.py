@@ -1,16 +1,16 @@
-"""Where code runs that nobody vouches for: one protocol, several backends, the same probes for each."""
+"""Sandboxes for untrusted code: one protocol, several backends, the same probes for each."""
 
 from __future__ import annotations
 
 from agentkit.errors import SandboxError, SandboxUnavailable
-from agentkit.sandbox.choosing import sandbox
-from agentkit.sandbox.protocol import Running, Sandbox
+from agentkit.sandbox.protocol import RunningCommand, Sandbox
 from agentkit.sandbox.quota import LimitName, SandboxLimits, SandboxOutcome, SandboxProgress, StreamOutput
+from agentkit.sandbox.sandbox_choice import sandbox
 from agentkit.sandbox.snippets import Snippets
 
 __all__ = [
     "LimitName",
-    "Running",
+    "RunningCommand",
     "Sandbox",
     "SandboxError",
     "SandboxLimits",

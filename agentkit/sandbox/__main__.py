@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 
-from agentkit.sandbox.choosing import VARIANTS, report
+from agentkit.sandbox.sandbox_choice import VARIANTS, report
 
 
 async def main(variants: list[str], as_json: bool) -> int:

@@ -1,7 +1,7 @@
 """Attempts to escape, run inside a sandbox: `python -I -S - <facts>`, this file on stdin. Standard library only.
 
-Each function tries one thing and returns what it reached; a failure of any kind, or None, counts as contained. They do
-no harm where they succeed. What can be verified from outside, the host verifies as well: see `probing`.
+Each function tries one thing and returns its success in words; a failure or None counts as contained. They do
+no harm where they succeed. The host also verifies the effects that are visible outside: see `probe`.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ LIBC: Final = ctypes.CDLL(None, use_errno=True)
 ARM: Final = platform.machine() == "aarch64"
 
 
-def reached(path: str) -> str | None:
-    """What a file holds, if it can be read and holds anything."""
+def read_file(path: str) -> str | None:
+    """Return the text of a file; None if it is empty or cannot be read."""
     with open(path, "rb") as file:
         return f"read {path}" if file.read(100) else None
 
 
-def called(what: str, result: int) -> str | None:
+def report_success(what: str, result: int) -> str | None:
     """A system call that must fail."""
     return None if result < 0 else f"{what} returned {result}"
 
 
 def etc_shadow(facts: Facts) -> str | None:
     """Read the password hashes."""
-    return reached("/etc/shadow")
+    return read_file("/etc/shadow")
 
 
 def home(facts: Facts) -> str | None:
@@ -46,7 +46,7 @@ def home(facts: Facts) -> str | None:
     found = []
     for path in facts["home_files"]:
         try:
-            found.append(reached(path))
+            found.append(read_file(path))
         except OSError:
             continue
     return next(filter(None, found), None)
@@ -54,7 +54,7 @@ def home(facts: Facts) -> str | None:
 
 def tmp_read(facts: Facts) -> str | None:
     """Read a file in the common temporary folder."""
-    return reached(facts["outside"])
+    return read_file(facts["outside"])
 
 
 def tmp_write(facts: Facts) -> str | None:
@@ -81,7 +81,7 @@ def usr_write(facts: Facts) -> str | None:
 def symlink(facts: Facts) -> str | None:
     """Read that file through a symbolic link in the own folder."""
     os.symlink(facts["outside"], "link-outside")
-    return reached("link-outside")
+    return read_file("link-outside")
 
 
 def hardlink(facts: Facts) -> str | None:
@@ -146,7 +146,7 @@ def limits_of_others(facts: Facts) -> str | None:
             ("sched_setaffinity", LIBC.sched_setaffinity(child, 8, struct.pack("Q", 1))),
             ("sched_setscheduler", LIBC.sched_setscheduler(child, 3, struct.pack("i", 0))),
         ):
-            if (done := called(what, result)) is not None:
+            if (done := report_success(what, result)) is not None:
                 return done
     finally:
         os.kill(child, signal.SIGKILL)
@@ -203,41 +203,41 @@ def kill_parent(facts: Facts) -> str | None:
 
 def ptrace(facts: Facts) -> str | None:
     """Attach to a process of the host; trace at all."""
-    if (done := called("ptrace attach", LIBC.ptrace(16, facts["victim"], 0, 0))) is not None:
+    if (done := report_success("ptrace attach", LIBC.ptrace(16, facts["victim"], 0, 0))) is not None:
         LIBC.ptrace(17, facts["victim"], 0, 0)
         return done
-    return called("ptrace", LIBC.ptrace(0, 0, 0, 0))
+    return report_success("ptrace", LIBC.ptrace(0, 0, 0, 0))
 
 
 def unshare(facts: Facts) -> str | None:
     """Gain capabilities in a user namespace."""
-    return called("unshare", LIBC.unshare(0x10000000))
+    return report_success("unshare", LIBC.unshare(0x10000000))
 
 
 def setns(facts: Facts) -> str | None:
     """Enter the namespaces of another process."""
     with open("/proc/1/ns/net", "rb") as namespace:
-        return called("setns", LIBC.setns(namespace.fileno(), 0))
+        return report_success("setns", LIBC.setns(namespace.fileno(), 0))
 
 
 def mount(facts: Facts) -> str | None:
     """Mount a file system."""
-    return called("mount", LIBC.mount(b"none", os.fsencode(os.getcwd()), b"tmpfs", 0, None))
+    return report_success("mount", LIBC.mount(b"none", os.fsencode(os.getcwd()), b"tmpfs", 0, None))
 
 
 def io_uring(facts: Facts) -> str | None:
     """Queue system calls where no filter sees them."""
-    return called("io_uring_setup", LIBC.syscall(425, 1, ctypes.create_string_buffer(120)))
+    return report_success("io_uring_setup", LIBC.syscall(425, 1, ctypes.create_string_buffer(120)))
 
 
 def bpf(facts: Facts) -> str | None:
     """Load a program into the kernel."""
-    return called("bpf", LIBC.syscall(280 if ARM else 321, 0, ctypes.create_string_buffer(120), 72))
+    return report_success("bpf", LIBC.syscall(280 if ARM else 321, 0, ctypes.create_string_buffer(120), 72))
 
 
 def keyring(facts: Facts) -> str | None:
     """Use the keys that the kernel keeps for this user."""
-    return called("keyctl", LIBC.syscall(219 if ARM else 250, 0, -3, 0))
+    return report_success("keyctl", LIBC.syscall(219 if ARM else 250, 0, -3, 0))
 
 
 def environment(facts: Facts) -> str | None:
@@ -262,11 +262,11 @@ def environ_of_others(facts: Facts) -> str | None:
 
 def proc_root(facts: Facts) -> str | None:
     """Read that file through another process's root."""
-    return reached(f"/proc/1/root{facts['outside']}")
+    return read_file(f"/proc/1/root{facts['outside']}")
 
 
 def kernel_settings(facts: Facts) -> str | None:
-    """Write to settings of the kernel, one of which names a program that root starts outside."""
+    """Write to settings of the kernel; one of them names a program that root starts outside."""
     for folder, folders, files in os.walk("/proc"):
         folders[:] = [name for name in folders if not name.isdigit() and name not in ("self", "thread-self")]
         for name in files:
@@ -335,7 +335,7 @@ ATTEMPTS: Final[tuple[Callable[[Facts], str | None], ...]] = (
 
 
 def main(facts: Facts) -> None:
-    """Try everything; one JSON object with what was reached, by name."""
+    """Try everything; print one JSON object with the successes by name."""
     found = {}
     for attempt in ATTEMPTS:
         try:

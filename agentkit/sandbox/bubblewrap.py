@@ -1,4 +1,4 @@
-"""Sandboxes by bubblewrap: the command sees a file system of its own, made of nothing but what it may see."""
+"""Sandboxes by bubblewrap: the command sees a file system of its own, with only the paths that it may see."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from typing import Final
 
 from agentkit.errors import SandboxError, SandboxUnavailable
 from agentkit.sandbox import seccomp
+from agentkit.sandbox.base_sandbox import BaseSandbox, Order, Setup
 from agentkit.sandbox.cgroups import ControlGroup, parents
-from agentkit.sandbox.confined import Confined, Order, Setup
-from agentkit.sandbox.launching import called, ordered, rlimits
+from agentkit.sandbox.launcher_sandbox import launch_command, order_file, rlimits
 from agentkit.sandbox.outputs import readable
-from agentkit.sandbox.tree import Ended, Started
+from agentkit.sandbox.tree import ProcessEnd, StartedProcess
 
 START: Final = 10.0
 """Seconds for bubblewrap to set up; it takes milliseconds, but the machine may be busy."""
@@ -33,7 +33,7 @@ EXEC: Final = ("/bin/sh", "-c", 'exec "$0" "$@"')
 
 @cache
 def program() -> tuple[str, frozenset[str]]:
-    """Where bubblewrap is, and which options it knows.
+    """Return the path of bubblewrap and the options that it knows.
 
     Raises:
         SandboxUnavailable: it is not installed, or cannot be run.
@@ -55,10 +55,10 @@ def program() -> tuple[str, frozenset[str]]:
 
 @cache
 def kernel_settings() -> list[str]:
-    """What lies in /proc besides the processes and has anything that root may write.
+    """Return the entries of /proc, other than processes, that root can write to.
 
-    Root may do so by ownership, without capabilities, and so may what root starts in a user namespace: /proc/sys names
-    a program that the kernel runs as root outside. bubblewrap (0.8) covers only a part of it.
+    Root can by ownership, without capabilities, and so can a process that root starts in a user namespace: /proc/sys
+    names a program that the kernel runs as root outside. bubblewrap (0.8) covers only some of the entries.
     """
 
     def writable(folder: str, files: list[str]) -> bool:
@@ -77,7 +77,7 @@ def kernel_settings() -> list[str]:
     ]
 
 
-class Bubblewrapped(Confined):
+class Bubblewrap(BaseSandbox):
     """bubblewrap with a filter of system calls, kernel limits, and control groups where they can be had."""
 
     name = "bwrap"
@@ -95,7 +95,7 @@ class Bubblewrapped(Confined):
         return super()._environment() | {"TMPDIR": "/tmp"}
 
     def _arguments(self, order: Order) -> list[str]:
-        """How bubblewrap is told; later ones lie on top of earlier ones."""
+        """Return bubblewrap's arguments; later mounts lie on top of earlier ones."""
         words = [
             "--unshare-all",
             "--unshare-user",
@@ -133,7 +133,7 @@ class Bubblewrapped(Confined):
             words += ["--setenv", name, value]
         return words
 
-    async def _launch(self, order: Order) -> Started:
+    async def _launch(self, order: Order) -> StartedProcess:
         with ExitStack() as opened:
             group = ControlGroup(order.limits, own=2)
             undo = opened.enter_context(ExitStack())  # what is undone only if the start fails
@@ -154,7 +154,7 @@ class Bubblewrapped(Confined):
                 os.close(info_end)
                 os.close(block)
             undo.callback(_discard, popen)
-            pid = await self._reported(popen, info)
+            pid = await self._first_pid(popen, info)
             try:
                 pidfd = os.pidfd_open(pid)  # it waits for us, so the number is still its own
                 undo.callback(os.close, pidfd)
@@ -167,7 +167,7 @@ class Bubblewrapped(Confined):
                 raise _complaint(popen) from e
             undo.pop_all()
             os.close(block_end)
-        return _started(popen, pidfd, info, group)
+        return _started_process(popen, pidfd, info, group)
 
     def _popen(self, opened: ExitStack, order: Order, *fds: int) -> subprocess.Popen[bytes]:
         arguments, filtering, info, block = fds
@@ -176,7 +176,7 @@ class Bubblewrapped(Confined):
             *("--json-status-fd", str(info), "--block-fd", str(block), "--", *EXEC, *order.command),
         ]
         if self._setup.protected:  # bubblewrap takes paths alone, and would follow a link that a command puts there
-            memory = ordered(
+            memory = order_file(
                 {
                     "do": "prepare",
                     "workdir": str(self._workdir),
@@ -186,7 +186,7 @@ class Bubblewrapped(Confined):
                 }
             )
             opened.callback(os.close, memory)
-            command, fds = called(memory), (*fds, memory)
+            command, fds = launch_command(memory), (*fds, memory)
         return subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -197,7 +197,7 @@ class Bubblewrapped(Confined):
             pass_fds=fds,
         )
 
-    async def _reported(self, popen: subprocess.Popen[bytes], info: int) -> int:
+    async def _first_pid(self, popen: subprocess.Popen[bytes], info: int) -> int:
         """The number of the first process inside, which waits."""
         said = b""
         with suppress(TimeoutError):
@@ -214,7 +214,7 @@ class Bubblewrapped(Confined):
 
 
 def _complaint(popen: subprocess.Popen[bytes]) -> SandboxError:
-    """Why bubblewrap did not start the command, in its words."""
+    """Return bubblewrap's own reason for not starting the command."""
     _kill(popen)
     said = b"" if popen.stderr is None else popen.stderr.read(TOO_LONG)
     return SandboxError(f"bubblewrap did not start: {said.decode('utf-8', 'replace').strip() or f'{START:g} s passed'}")
@@ -255,22 +255,22 @@ def _discard(popen: subprocess.Popen[bytes]) -> None:
             pipe.close()
 
 
-def _started(popen: subprocess.Popen[bytes], pidfd: int, info: int, group: ControlGroup) -> Started:
+def _started_process(popen: subprocess.Popen[bytes], pidfd: int, info: int, group: ControlGroup) -> StartedProcess:
     def stop() -> None:
         with suppress(ProcessLookupError):  # the first process inside; with it the kernel kills all others
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
 
-    def ended(status: int, _: float) -> Ended:  # the outermost process does not collect what the others have used
+    def ended(status: int, _: float) -> ProcessEnd:  # the outermost process does not collect what the others have used
         if b"exit-code" not in os.read(info, TOO_LONG):  # it says so only of a command that was started
             if status < 0:  # killed itself, and the command with it
-                return Ended(status, group.out_of_memory, cpu=group.cpu)
-            return Ended(None, failed="bubblewrap did not start the command")
+                return ProcessEnd(status, group.out_of_memory, cpu=group.cpu)
+            return ProcessEnd(None, failed="bubblewrap did not start the command")
         code = 128 - status if 128 < status <= 128 + signal.SIGRTMAX else status
-        return Ended(code, group.out_of_memory, cpu=group.cpu)
+        return ProcessEnd(code, group.out_of_memory, cpu=group.cpu)
 
     def released() -> None:
         os.close(pidfd)
         os.close(info)
         group.remove()
 
-    return Started(popen, stop, ended, released, inner=pidfd)
+    return StartedProcess(popen, stop, ended, released, inner=pidfd)

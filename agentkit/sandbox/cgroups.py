@@ -28,7 +28,7 @@ class Controller(NamedTuple):
 
     Attributes:
         bound: the file with the bound in version 1 and in version 2.
-        counter: the file that counts what we want to know: kills for want of memory, processor time.
+        counter: the file with the count that is needed: kills because memory ran out, or processor time.
     """
 
     bound: tuple[str, str] = ("", "")
@@ -47,7 +47,7 @@ ENABLED: Final = ("pids", "memory")
 
 
 class Parent(NamedTuple):
-    """A group in which this process may create others, with a controller for them.
+    """A group where this process may create others, with a controller for them.
 
     Attributes:
         path: the group.
@@ -60,7 +60,7 @@ class Parent(NamedTuple):
 
 @cache
 def parents() -> dict[str, Parent]:
-    """By controller, a group in which we may create others; found out once."""
+    """Return by controller a group where this process may create others; tested once."""
     found = {name: parent for name in CONTROLLERS if (parent := _parent(name)) is not None}
     for path in {parent.path for parent in found.values()}:
         remove_stale(path)
@@ -94,7 +94,7 @@ def _parent(controller: str) -> Parent | None:
 
 
 def _usable(place: Path, controller: str, version: int) -> bool:
-    """Whether a group created here has the controller. Tried, because permissions and delegation say too little."""
+    """Return True if a group created here has the controller. Tested, as permissions and delegation say too little."""
     trial = place / _new_name()
     try:
         wanted = version == 2 and controller in ENABLED
@@ -143,13 +143,13 @@ class ControlGroup:
         return [str(folder / "cgroup.procs") for folder in self._folders]
 
     def add(self, pid: int) -> None:
-        """Move a process inside; what it starts from now on is inside too."""
+        """Move a process inside; its later children are inside, too."""
         for door in self.doors:
             Path(door).write_text(str(pid))
 
     @property
     def out_of_memory(self) -> bool:
-        """Whether the kernel killed a process inside for want of memory."""
+        """True if the kernel killed a process of the group because memory ran out."""
         return self._count("memory", "oom_kill") > 0
 
     @property
@@ -178,7 +178,7 @@ _left: Final[dict[Path, None]] = {}
 
 
 def sweep() -> None:
-    """Remove what can be removed."""
+    """Remove all groups that can be removed."""
     for folder in list(_left):
         with suppress(OSError):
             folder.rmdir()

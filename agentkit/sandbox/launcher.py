@@ -1,6 +1,6 @@
 """Starts one command confined, as a program of its own. Uses little of the standard library: every start pays for it.
 
-Its order, a dictionary, is in the memory file `fd`, and its report is written there; `launching` says how it is called.
+Its order, a dictionary, is in the memory file `fd`, and its report is written there; `launcher_sandbox` calls it.
 `prepare` is the part of it that bubblewrap needs to protect names, and becomes bubblewrap.
 A program of its own, because code between fork and exec is unsafe in a process with threads. It stays as the parent of
 everything the command starts and kills all of it when the command ends, when it receives SIGTERM, or when its own
@@ -65,25 +65,25 @@ AWAITED: Final = frozenset((signal.SIGTERM, signal.SIGCHLD))
 """What the supervising process waits for: to be told to stop, or the end of a child."""
 
 
-class Stopped(Exception):
+class StopRequest(Exception):
     """SIGTERM: kill everything and return."""
 
 
-class Failed(Exception):
+class LaunchFailure(Exception):
     """The order cannot be carried out; nothing was started."""
 
 
-def checked(result: int, what: str) -> int:
+def check(result: int, what: str) -> int:
     """The result of a C function; negative is an error."""
     if result < 0:
         number = ctypes.get_errno()
-        raise Failed(f"{what}: {os.strerror(number)}")
+        raise LaunchFailure(f"{what}: {os.strerror(number)}")
     return result
 
 
 def prctl(option: int, value: Any, more: Any = 0) -> None:
     """`prctl` with two values."""
-    checked(LIBC.prctl(option, ctypes.c_ulong(value), more, 0, 0), f"prctl {option}")
+    check(LIBC.prctl(option, ctypes.c_ulong(value), more, 0, 0), f"prctl {option}")
 
 
 def main(fd: int, order: dict[str, Any]) -> NoReturn:
@@ -92,20 +92,20 @@ def main(fd: int, order: dict[str, Any]) -> NoReturn:
     os.ftruncate(fd, 0)
     try:
         status = supervise(order, fd)
-    except (Failed, OSError) as e:
+    except (LaunchFailure, OSError) as e:
         report(fd, {"failed": str(e)})
         status = FAILED
     os._exit(status)
 
 
 def report(fd: int, said: dict[str, Any]) -> None:
-    """Say what failed, or how the command ended. The first report counts."""
+    """Report the failure, or the command's end. The first report counts."""
     if os.fstat(fd).st_size == 0:
         os.pwrite(fd, marshal.dumps(said), 0)
 
 
 def supervise(order: dict[str, Any], fd: int) -> int:
-    """Start the command, wait for it, kill what it left."""
+    """Start the command, wait for it, kill the processes that it left."""
     for path in order["cgroups"]:
         with open(path, "w") as procs:
             procs.write("0")
@@ -120,7 +120,7 @@ def supervise(order: dict[str, Any], fd: int) -> int:
         signal.pthread_sigmask(signal.SIG_BLOCK, AWAITED)  # a handler would miss what comes just before a wait
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # after the identity has changed, which would clear it
         if os.getppid() != order["parent"]:  # it died before we asked to be told
-            raise Stopped
+            raise StopRequest
         child = os.fork()
         if child == 0:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -128,8 +128,8 @@ def supervise(order: dict[str, Any], fd: int) -> int:
             if "pid" in order["namespaces"]:
                 first(order, fd)
             run(order, fd)
-        return awaited(child, fd, stoppable=True)
-    except Stopped:
+        return wait_for(child, fd, stoppable=True)
+    except StopRequest:
         return 128 + int(signal.SIGKILL)
     finally:
         kill_descendants()
@@ -153,7 +153,7 @@ def enter(namespaces: list[str], uid_inside: int, gid_inside: int) -> None:
     """Enter new namespaces, as this user inside."""
     uid, gid = os.geteuid(), os.getegid()
     flags = sum(CLONE_NEW[name] for name in namespaces)
-    checked(LIBC.unshare(flags), f"unshare {'+'.join(namespaces)}")
+    check(LIBC.unshare(flags), f"unshare {'+'.join(namespaces)}")
     maps = (("setgroups", "deny"), ("uid_map", f"{uid_inside} {uid} 1"), ("gid_map", f"{gid_inside} {gid} 1"))
     for name, text in maps:
         with open(f"/proc/self/{name}", "w") as mapping:
@@ -161,13 +161,13 @@ def enter(namespaces: list[str], uid_inside: int, gid_inside: int) -> None:
 
 
 def seal(writable: list[str], folder: str, names: list[str]) -> None:
-    """Make every mount read-only except the given folders, so that what Landlock does not see, such as chmod, fails.
+    """Make every mount but the given folders read-only, so that changes that Landlock cannot see, such as chmod, fail.
 
     The protected names in a folder stay read-only.
     """
-    checked(LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount / as private")
+    check(LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount / as private")
     for path in map(os.fsencode, writable):
-        checked(LIBC.mount(path, path, None, MS_BIND, None), f"bind {path!r}")
+        check(LIBC.mount(path, path, None, MS_BIND, None), f"bind {path!r}")
     protect(folder, names)
     read_only(b"/", True, AT_RECURSIVE)
     for path in map(os.fsencode, writable):
@@ -178,7 +178,7 @@ def read_only(path: bytes, on: bool, flags: int, at: int = AT_FDCWD) -> None:
     """Set or clear a mount's read-only flag."""
     attributes = struct.pack("QQQQ", MOUNT_ATTR_RDONLY if on else 0, 0 if on else MOUNT_ATTR_RDONLY, 0, 0)
     result = LIBC.syscall(MOUNT_SETATTR, at, path, flags, attributes, ctypes.c_size_t(len(attributes)))
-    checked(result, f"mount {path!r} {'read-only' if on else 'writable'}")
+    check(result, f"mount {path!r} {'read-only' if on else 'writable'}")
 
 
 def protect(folder: str, names: list[str]) -> None:
@@ -195,10 +195,10 @@ def protect(folder: str, names: list[str]) -> None:
         except FileNotFoundError:  # removed outside
             continue
         if stat.S_ISLNK(os.fstat(entry).st_mode):
-            raise Failed(f"{name!r} has become a link; only files and folders can be protected")
-        copy = checked(LIBC.syscall(OPEN_TREE, entry, b"", AT_EMPTY_PATH | AT_RECURSIVE | CLONE_TREE), f"copy {name!r}")
+            raise LaunchFailure(f"{name!r} has become a link; only files and folders can be protected")
+        copy = check(LIBC.syscall(OPEN_TREE, entry, b"", AT_EMPTY_PATH | AT_RECURSIVE | CLONE_TREE), f"copy {name!r}")
         read_only(b"", True, AT_EMPTY_PATH | AT_RECURSIVE, copy)
-        checked(LIBC.syscall(MOVE_MOUNT, copy, b"", entry, b"", FROM_AND_TO_DESCRIPTOR), f"mount {name!r}")
+        check(LIBC.syscall(MOVE_MOUNT, copy, b"", entry, b"", FROM_AND_TO_DESCRIPTOR), f"mount {name!r}")
         os.close(copy)
         os.close(entry)
     os.close(here)
@@ -209,10 +209,10 @@ def prepare(fd: int, order: dict[str, Any]) -> NoReturn:
     os.set_inheritable(fd, False)
     try:
         enter(["user", "mount"], os.geteuid(), os.getegid())
-        checked(LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount / as private")
+        check(LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount / as private")
         protect(order["workdir"], order["protected"])
         os.execve(order["command"][0], order["command"], order["env"])
-    except (Failed, OSError) as e:
+    except (LaunchFailure, OSError) as e:
         os.write(2, f"the protected names: {e}\n".encode(errors="surrogateescape"))
     os._exit(FAILED)
 
@@ -225,12 +225,12 @@ def first(order: dict[str, Any], fd: int) -> NoReturn:
         child = os.fork()
         if child == 0:
             run(order, fd)
-        status = awaited(child, fd)
+        status = wait_for(child, fd)
     finally:
         os._exit(status)
 
 
-def awaited(child: int, fd: int, *, stoppable: bool = False) -> int:
+def wait_for(child: int, fd: int, *, stoppable: bool = False) -> int:
     """Wait for one child, collecting all others; its status as shells count it. The exact one is reported.
 
     With `stoppable`, SIGTERM ends the wait: the signals of `AWAITED` are then blocked.
@@ -240,7 +240,7 @@ def awaited(child: int, fd: int, *, stoppable: bool = False) -> int:
         if pid == child:
             break
         if pid == 0 and signal.sigwait(AWAITED) == signal.SIGTERM:
-            raise Stopped
+            raise StopRequest
     code = os.waitstatus_to_exitcode(status)
     report(fd, {"code": code})
     return code if code >= 0 else 128 - code
@@ -250,7 +250,7 @@ def run(order: dict[str, Any], fd: int) -> NoReturn:
     """Become the command."""
     try:
         confine(order)
-    except (Failed, OSError, ValueError) as e:
+    except (LaunchFailure, OSError, ValueError) as e:
         report(fd, {"failed": str(e)})
         os._exit(FAILED)
     try:
@@ -315,16 +315,16 @@ def landlock(order: dict[str, Any]) -> None:
     """Restrict this process to the given paths, and its signals and abstract sockets to itself where possible."""
     abi = LIBC.syscall(LANDLOCK_CREATE, None, 0, 1)
     if abi < LEAST_ABI:
-        raise Failed(f"Landlock: found version {max(abi, 0)}, expected {LEAST_ABI} or later (Linux 6.2)")
+        raise LaunchFailure(f"Landlock: found version {max(abi, 0)}, expected {LEAST_ABI} or later (Linux 6.2)")
     handled = (1 << (16 if abi >= 5 else 15)) - 1
     rules = struct.pack("QQQ", handled, 0b11 if abi >= 4 else 0, 0b11 if abi >= 6 else 0)
     size = 24 if abi >= 6 else 16 if abi >= 4 else 8
-    ruleset = checked(LIBC.syscall(LANDLOCK_CREATE, rules, ctypes.c_size_t(size), 0), "landlock_create_ruleset")
+    ruleset = check(LIBC.syscall(LANDLOCK_CREATE, rules, ctypes.c_size_t(size), 0), "landlock_create_ruleset")
     writing = handled & ~(MAKE_CHAR | MAKE_BLOCK | IOCTL_DEV)
     for kind, rights in (("read", TO_READ), ("write", writing), ("devices", DEVICE)):
         for path in order[kind]:
             allow(ruleset, path, rights & handled)
-    checked(LIBC.syscall(LANDLOCK_RESTRICT, ruleset, 0), "landlock_restrict_self")
+    check(LIBC.syscall(LANDLOCK_RESTRICT, ruleset, 0), "landlock_restrict_self")
     os.close(ruleset)
 
 
@@ -335,7 +335,7 @@ def allow(ruleset: int, path: str, rights: int) -> None:
         if not os.path.isdir(path):
             rights &= OF_FILES
         rule = struct.pack("=Qi", rights, fd)
-        checked(LIBC.syscall(LANDLOCK_ADD, ruleset, 1, rule, 0), f"landlock_add_rule for {path}")
+        check(LIBC.syscall(LANDLOCK_ADD, ruleset, 1, rule, 0), f"landlock_add_rule for {path}")
     finally:
         os.close(fd)
 

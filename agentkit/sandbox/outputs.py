@@ -1,4 +1,4 @@
-"""What a running command writes: its two output pipes, read as it writes. Knows no process."""
+"""The two output pipes of a running command, read as it writes. Knows no process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import IO, Final
 
-from agentkit.sandbox.gathering import Gathered
+from agentkit.sandbox.output_buffer import OutputBuffer
 from agentkit.sandbox.quota import StreamOutput
 
 PIECE: Final = 1 << 16  # the capacity of a pipe
@@ -31,18 +31,18 @@ class Outputs:
 
     async def until(self, found: bytes | None, ended: Callable[[], bool]) -> None:
         """Wait until stdout contains these bytes, or, for None, until there is any output; or until it has `ended`."""
-        while not (ended() or (self._out.gathered.has(found) if found else self._some())):
+        while not (ended() or (self._out.buffer.has(found) if found else self._some())):
             self._changed.clear()
             await self._changed.wait()
 
     def _some(self) -> bool:
-        return bool(self._out.gathered or self._err.gathered)
+        return bool(self._out.buffer or self._err.buffer)
 
     def wake(self) -> None:
         """Let those that wait look again."""
         self._changed.set()
 
-    async def drained(self, grace: float) -> None:
+    async def drain(self, grace: float) -> None:
         """Wait until all is read that was written; a pipe that somebody keeps open is closed after `grace` seconds."""
         loop = asyncio.get_running_loop()
         for pipe in (self._out, self._err):
@@ -51,15 +51,15 @@ class Outputs:
             closing.cancel()
 
     def take(self, *, more: bool) -> tuple[StreamOutput, StreamOutput]:
-        """What both have brought since the last time; whether there may be `more`."""
-        return self._out.gathered.take(more=more), self._err.gathered.take(more=more)
+        """Return the output of both pipes since the last call; `more` says if there may be more to come."""
+        return self._out.buffer.take(more=more), self._err.buffer.take(more=more)
 
 
 class OutputPipe:
     """One of the command's output pipes."""
 
     def __init__(self, fd: int, most: int, changed: Callable[[], None]) -> None:
-        self.gathered = Gathered(most)
+        self.buffer = OutputBuffer(most)
         self.closed = asyncio.Event()
         self._changed = changed
         self._fd = os.dup(fd)
@@ -73,7 +73,7 @@ class OutputPipe:
         except BlockingIOError:
             return
         if piece:
-            self.gathered.add(piece)
+            self.buffer.add(piece)
             self._changed()
         else:
             self.close()

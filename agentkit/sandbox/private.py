@@ -38,7 +38,7 @@ def private_folder() -> tuple[Path, IO[bytes]]:
 
 @cache
 def removed_once(parent: str) -> None:
-    """Remove what dead owners have left, once per process."""
+    """Remove the folders of dead owners, once per process."""
     remove_abandoned(Path(parent))
 
 

@@ -1,4 +1,4 @@
-"""What every sandbox offers, and what its callers rely on."""
+"""The protocol of every sandbox, and the promises that callers rely on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Protocol, Self
 from agentkit.sandbox.quota import SandboxLimits, SandboxOutcome, SandboxProgress
 
 
-class Running(Protocol):
+class RunningCommand(Protocol):
     """A command that runs in a sandbox, with everything it starts; an async context manager that kills them all.
 
     For conversations with a process: a shell session, a warm interpreter. Belongs to the event loop that started it.
@@ -18,7 +18,7 @@ class Running(Protocol):
 
     @property
     def running(self) -> bool:
-        """Whether the command has not ended."""
+        """True until the command ends."""
 
     async def write(self, data: bytes) -> None:
         """Write to its stdin; returns when all is written.
@@ -31,14 +31,14 @@ class Running(Protocol):
         """Tell the command that no more input follows."""
 
     async def read(self, *, until: bytes | None = None, timeout: float | None = None) -> SandboxProgress:
-        """What it has written since the previous read; waits until there is something.
+        """Return the output since the previous read; wait until there is some.
 
         At most `limits.output` bytes of each stream are kept between two reads.
 
         Args:
             until: wait until stdout contains these bytes; by default any output suffices. They count as found only in
-                what was written since the previous read.
-            timeout: seconds after which whatever there is, perhaps nothing, is returned. None: until something arrives
+                the output since the previous read.
+            timeout: seconds after which the output so far, perhaps none, is returned. None: until some output arrives
                 or the command ends.
         """
 
@@ -106,7 +106,7 @@ class Sandbox(Protocol):
         Args:
             command: the program and its arguments; no shell reads them.
             files: written into the folder first, by relative path.
-            stdin: what the command reads.
+            stdin: the command's input.
             env: variables in addition to the sandbox's own.
             limits: instead of the sandbox's.
 
@@ -121,7 +121,7 @@ class Sandbox(Protocol):
         env: Mapping[str, str] | None = None,
         limits: SandboxLimits | None = None,
         wall: float | None = None,
-    ) -> Running:
+    ) -> RunningCommand:
         """Start one command and talk to it.
 
         Args:
@@ -136,7 +136,7 @@ class Sandbox(Protocol):
         """
 
     async def close(self) -> None:
-        """Kill what still runs, and remove the folder if it is private. Harmless when repeated."""
+        """Kill all running commands, and remove the folder if it is private. Harmless when repeated."""
 
     async def __aenter__(self) -> Self:
         """The sandbox."""

@@ -1,4 +1,4 @@
-"""What a sandboxed process may use, and how it ended. Values; knows no process."""
+"""Limits, output and outcome of a sandboxed command. Values; knows no process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BOUNDS: Final[Bounds] = {
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """What one command in a sandbox may use. There is always a limit: None is refused.
+    """The limits of one command in a sandbox. There is always a limit: None is refused.
 
     Args:
         cpu: seconds of processor time per process, rounded up to whole seconds by the system.
@@ -55,14 +55,14 @@ class SandboxLimits:
 
 @dataclass(frozen=True, slots=True)
 class StreamOutput:
-    """What was kept of the bytes of one stream: all of them, or the first and the last.
+    """The bytes kept of one stream: all of them, or the first and the last.
 
     Args:
         head: the first bytes.
         left_out: how many bytes after the head were dropped.
         tail: the last bytes.
         started: the bytes of a character with which the previous read ended; it belongs to this text.
-        more: whether more may follow, so that a character with which the bytes end may be unfinished.
+        more: whether more may follow, so that the last character may be incomplete.
     """
 
     head: bytes = b""
@@ -86,18 +86,18 @@ class StreamOutput:
     def parts(self) -> tuple[str, ...]:
         """The text, or those before and after the cut."""
         *before, last = self._pieces
-        rest = self.unfinished if self.more else b""
+        rest = self.incomplete_end if self.more else b""
         return tuple(piece.decode("utf-8", "replace") for piece in (*before, last.removesuffix(rest)))
 
     @property
     def mark(self) -> str:
-        """What stands for the bytes that were dropped."""
+        """The text in place of the bytes that were dropped."""
         return f"\n[… {self.left_out:,} bytes left out …]\n"
 
     @property
-    def unfinished(self) -> bytes:
+    def incomplete_end(self) -> bytes:
         """The bytes at the end that begin a character."""
-        return unfinished(self._pieces[-1])
+        return incomplete_character(self._pieces[-1])
 
     @property
     def _pieces(self) -> tuple[bytes, ...]:
@@ -105,19 +105,19 @@ class StreamOutput:
         return (head, self.tail) if self.left_out else (head + self.tail,)
 
     def whole_characters(self) -> StreamOutput:
-        """The same without what a cut has left of the characters around it."""
+        """Return a copy without the incomplete characters at the cut."""
         if not self.left_out:
             return self
-        head = self.head[: max(0, len(self.head) - len(unfinished(self.started + self.head)))]
+        head = self.head[: max(0, len(self.head) - len(incomplete_character(self.started + self.head)))]
         tail = self.tail[:3].lstrip(_FOLLOWING) + self.tail[3:]
         dropped = len(self.head) - len(head) + len(self.tail) - len(tail)
         return replace(self, head=head, left_out=self.left_out + dropped, tail=tail)
 
 
-def unfinished(text: bytes) -> bytes:
+def incomplete_character(text: bytes) -> bytes:
     r"""The bytes at the end of a text that begin a UTF-8 character, at most three.
 
-    >>> unfinished("a€".encode()), unfinished("a€".encode()[:-1]), unfinished(b"a\xff")
+    >>> incomplete_character("a€".encode()), incomplete_character("a€".encode()[:-1]), incomplete_character(b"a\xff")
     (b'', b'\xe2\x82', b'')
     """
     decoder = getincrementaldecoder("utf-8")("replace")
@@ -127,12 +127,12 @@ def unfinished(text: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class SandboxOutcome:
-    """How a command in a sandbox ended, and what it wrote.
+    """The end of a command in a sandbox, and its output.
 
     Args:
         stdout: decoded as UTF-8 with replacement characters; a cut is marked inside with the number of bytes dropped.
         stderr: the same for the error stream.
-        exit_code: what the command returned; None when a signal ended it.
+        exit_code: the command's exit code; None when a signal ended it.
         signal: the name of the signal that ended it, such as `SIGSEGV`; otherwise None. In `bwrap` an exit code of
             128 + n cannot be distinguished from signal n, and counts as the signal.
         timed_out: whether it was killed at the deadline.
@@ -157,18 +157,18 @@ class SandboxOutcome:
 
     @property
     def ok(self) -> bool:
-        """Whether the command returned 0."""
+        """True if the command returned 0."""
         return self.exit_code == 0
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxProgress:
-    """What a running command has written since the previous read.
+    """The output of a running command since the previous read.
 
     Args:
         stdout: new bytes of stdout.
         stderr: new bytes of stderr.
-        ended: whether the command has ended and everything it wrote has been read.
+        ended: whether the command has ended and all its output has been read.
     """
 
     stdout: StreamOutput

@@ -134,7 +134,7 @@ Source: systemd.exec(5), RestrictSUIDSGID."""
 
 
 class Machine(NamedTuple):
-    """What the filter must know of a processor.
+    """The facts about a processor that the filter needs.
 
     Attributes:
         column: of the tables above.
@@ -171,7 +171,7 @@ TERMINAL_INPUT: Final = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX: type into the
 
 
 def argument(position: int) -> int:
-    """Where the low half of an argument lies; both machines are little-endian."""
+    """Return the offset of the low half of an argument; both machines are little-endian."""
     return 16 + 8 * position
 
 
@@ -181,7 +181,7 @@ def step(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
 
 
 def known_machine() -> bool:
-    """Whether there is a table for this processor."""
+    """Return True if there is a table for this processor."""
     return platform.machine() in MACHINES
 
 

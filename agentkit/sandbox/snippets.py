@@ -8,9 +8,9 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Final, Self
 
-from agentkit.checks.awaiting import EnteredAsync
+from agentkit.checks.missing_await import EnteredAsync
 from agentkit.errors import SandboxUnavailable
-from agentkit.sandbox.gathering import Gathered
+from agentkit.sandbox.output_buffer import OutputBuffer
 from agentkit.sandbox.quota import LimitName, SandboxLimits, SandboxOutcome
 
 LIMIT_OF: dict[str, LimitName] = {"TimeoutError": "cpu", "MemoryError": "memory"}
@@ -50,10 +50,10 @@ class Snippets(EnteredAsync):
             SandboxUnavailable: monty is not installed.
         """
         limits = limits or self._limits
-        pool = await self._entered()
+        pool = await self._start_pool()
         from pydantic_monty import MontyError
 
-        out, err = Gathered(limits.output), Gathered(limits.output)
+        out, err = OutputBuffer(limits.output), OutputBuffer(limits.output)
 
         def printed(stream: str, text: str) -> None:
             (out if stream == "stdout" else err).add(text.encode("utf-8", "replace"))
@@ -82,7 +82,7 @@ class Snippets(EnteredAsync):
             stderr_cut=complained.left_out,
         )
 
-    async def _entered(self) -> Any:
+    async def _start_pool(self) -> Any:
         """The workers, started when first needed."""
         async with self._opening:
             if self._pool is None:

@@ -1,4 +1,4 @@
-"""A running process tree: its output gathered, its end awaited, its deadline kept. Knows no kind of sandbox."""
+"""A running process tree: its output buffered, its end and its deadline awaited. Knows no kind of sandbox."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Final, NamedTuple
 
-from agentkit.checks.awaiting import EnteredAsync
+from agentkit.checks.missing_await import EnteredAsync
 from agentkit.errors import SandboxError
 from agentkit.sandbox.outputs import Outputs, readable
 from agentkit.sandbox.quota import LimitName, SandboxLimits, SandboxOutcome, SandboxProgress, StreamOutput
@@ -26,8 +26,8 @@ BOUND: Final = 5 * GRACE
 """Seconds after which a killed tree is given up on: a process in the kernel's hands may not die at all."""
 
 
-class Ended(NamedTuple):
-    """How the command ended, as the sandbox knows it.
+class ProcessEnd(NamedTuple):
+    """The command's end as the sandbox reports it.
 
     Attributes:
         code: the exit code, or minus the signal; None if unknown.
@@ -42,7 +42,7 @@ class Ended(NamedTuple):
     cpu: float | None = None
 
 
-class Started(NamedTuple):
+class StartedProcess(NamedTuple):
     """A process that was started, and how to deal with it.
 
     Attributes:
@@ -50,20 +50,20 @@ class Started(NamedTuple):
         stop: kills the whole tree; may be called repeatedly, and after its end.
         ended: called once with the status of the outermost process and its seconds of processor time, when the tree
             is gone.
-        released: called last; frees what the start has taken.
+        released: called last; frees the resources of the start.
         inner: a descriptor of the process with which all others die, if that is not the outermost.
     """
 
     popen: subprocess.Popen[bytes]
     stop: Callable[[], None]
-    ended: Callable[[int, float], Ended]
+    ended: Callable[[int, float], ProcessEnd]
     released: Callable[[], None]
     inner: int | None = None
 
 
 @dataclass(slots=True)
 class TreeEnding:
-    """Why a tree ends, and how it ended.
+    """The reason for a tree's end, and its outcome.
 
     Args:
         timed_out: whether it was killed at the deadline.
@@ -79,12 +79,12 @@ class TreeEnding:
 
 
 class ProcessTree(EnteredAsync):
-    """One command in a sandbox with everything it starts, while it runs; see `Running`.
+    """One command in a sandbox with everything it starts, while it runs; see `RunningCommand`.
 
     Belongs to the event loop that started it.
     """
 
-    def __init__(self, started: Started, limits: SandboxLimits, wall: float | None) -> None:
+    def __init__(self, started: StartedProcess, limits: SandboxLimits, wall: float | None) -> None:
         self._loop: AbstractEventLoop = asyncio.get_running_loop()
         self._started = started
         self._limits = limits
@@ -112,7 +112,7 @@ class ProcessTree(EnteredAsync):
 
     @property
     def running(self) -> bool:
-        """Whether the command has not ended."""
+        """True until the command ends."""
         return not self._gone.is_set()
 
     async def write(self, data: bytes) -> None:
@@ -154,12 +154,12 @@ class ProcessTree(EnteredAsync):
             stdin.close()
 
     async def read(self, *, until: bytes | None = None, timeout: float | None = None) -> SandboxProgress:
-        """What it has written since the previous read; waits until there is something.
+        """Return the output since the previous read; wait until there is some.
 
         Args:
             until: wait until stdout contains these bytes; by default any output suffices. They count as found only in
-                what was written since the previous read.
-            timeout: seconds after which whatever there is, perhaps nothing, is returned. None: until something arrives
+                the output since the previous read.
+            timeout: seconds after which the output so far, perhaps none, is returned. None: until some output arrives
                 or the command ends.
         """
         with suppress(TimeoutError):  # the caller asked for what has arrived by then
@@ -218,7 +218,7 @@ class ProcessTree(EnteredAsync):
             signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
     def _reap(self) -> None:
-        """The outermost process has ended, and with it all others: collect it, then what is left in the pipes."""
+        """The outermost process has ended, and with it all others: collect it, then read the rest of the pipes."""
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
         self._pidfd = -1
@@ -235,10 +235,10 @@ class ProcessTree(EnteredAsync):
 
     async def _finish(self, cpu: float, wall: float) -> None:
         try:
-            await self._drained()
+            await self._drain()
             ended = self._started.ended(self._started.popen.returncode, cpu)
             outputs = self._outputs.take(more=False)
-            self._end.outcome = judged(ended, self._end.timed_out, self._limits.cpu, wall, *outputs)
+            self._end.outcome = outcome_of(ended, self._end.timed_out, self._limits.cpu, wall, *outputs)
             if ended.failed and not self._end.killed:
                 self._end.failed = f"{ended.failed}: {self._end.outcome.stderr.strip()}".removesuffix(": ")
         except BaseException as e:
@@ -250,19 +250,19 @@ class ProcessTree(EnteredAsync):
             self._gone.set()
             self._outputs.wake()
 
-    async def _drained(self) -> None:
+    async def _drain(self) -> None:
         """Wait until all processes are gone and all that they wrote is read; bounded, should one not die."""
         if self._started.inner is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(GRACE):
                     await readable(self._started.inner)
-        await self._outputs.drained(GRACE)
+        await self._outputs.drain(GRACE)
 
 
-def judged(
-    ended: Ended, timed_out: bool, most_cpu: float, wall: float, out: StreamOutput, err: StreamOutput
+def outcome_of(
+    ended: ProcessEnd, timed_out: bool, most_cpu: float, wall: float, out: StreamOutput, err: StreamOutput
 ) -> SandboxOutcome:
-    """How a command ended, in the words of its caller."""
+    """Return the outcome of a command that has ended."""
     code = None if timed_out else ended.code
     name = "SIGKILL" if code is None else None if code >= 0 else signal_name(-code)
     limit: LimitName | None = None

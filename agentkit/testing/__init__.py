@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from agentkit.foreign.absent_imports import explained_module
 
 if TYPE_CHECKING:
-    from agentkit.testing.checking import StoreCheck
+    from agentkit.testing.assertions import StoreCheck
     from agentkit.testing.replay import Recording, Replay
-    from agentkit.testing.scripted import ScriptedModel
+    from agentkit.testing.scripted_model import ScriptedModel
     from agentkit.testing.store_checks import STORE_CHECKS
 
 __all__ = ["STORE_CHECKS", "Recording", "Replay", "ScriptedModel", "StoreCheck"]
@@ -17,9 +17,9 @@ __all__ = ["STORE_CHECKS", "Recording", "Replay", "ScriptedModel", "StoreCheck"]
 explained_module(
     __name__,
     homes={
-        "agentkit.testing.checking": "StoreCheck",
+        "agentkit.testing.assertions": "StoreCheck",
         "agentkit.testing.replay": "Recording Replay",
-        "agentkit.testing.scripted": "ScriptedModel",
+        "agentkit.testing.scripted_model": "ScriptedModel",
         "agentkit.testing.store_checks": "STORE_CHECKS",
     },
 )

@@ -1,4 +1,4 @@
-"""What a store must keep, and how it must behave under concurrency. A check's name says what it checks."""
+"""Checks of the bodies that a store keeps, and of concurrency. A check's name says what it checks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, Final
 
 from agentkit.errors import StoreConflict, StoreError, ThreadBusy
-from agentkit.testing.checking import StoreCheck, holds, message, refused, same, texts
+from agentkit.testing.assertions import StoreCheck, expect_error, holds, message, same, texts
 from agentkit.threads.store import Append, Move, NewCall, Store
 
 TRICKY: Final[dict[str, Any]] = {
@@ -45,7 +45,7 @@ async def any_text_is_an_id(store: Store) -> None:
         same(await store.commit(name, [message("again", name)]), (0,))
     same({thread.id for thread in await store.list()}, set(odd))
     same((await store.acquire("a", "own\0er\ud800", 60)).owner, "own\0er\ud800")
-    async with refused(ThreadBusy) as errors:
+    async with expect_error(ThreadBusy) as errors:
         await store.acquire("a", "other", 60)
     same(getattr(errors[0], "owner", None), "own\0er\ud800")
 
@@ -57,9 +57,9 @@ async def what_json_cannot_hold_is_refused(store: Store) -> None:
     for _ in range(5000):
         deep = {"a": deep}
     for value in (float("nan"), float("inf"), object(), {1, 2}, b"bytes", deep):
-        async with refused(StoreError):
+        async with expect_error(StoreError):
             await store.commit("t", [message("a"), Append({"list": [1, value]})])
-        async with refused(StoreError):
+        async with expect_error(StoreError):
             await store.update("t", {"x": value})
     same((await store.get("t"), await texts(store, "t")), (before, []))
 
@@ -134,7 +134,7 @@ async def a_closed_store_says_so(store: Store) -> None:
     await store.create("t")
     await store.aclose()
     await store.aclose()
-    async with refused(StoreError):
+    async with expect_error(StoreError):
         await store.get("t")
 
 

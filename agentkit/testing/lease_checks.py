@@ -1,4 +1,4 @@
-"""What a store must do with leases. No check sleeps: a lease of 0 seconds has expired.
+"""Checks of a store's leases. No check sleeps: a lease of 0 seconds has expired.
 
 A check's name says what it checks.
 """
@@ -9,7 +9,7 @@ import asyncio
 from typing import Final
 
 from agentkit.errors import ThreadBusy
-from agentkit.testing.checking import StoreCheck, holds, message, refused, same, texts
+from agentkit.testing.assertions import StoreCheck, expect_error, holds, message, same, texts
 from agentkit.threads.store import Store
 
 # leases
@@ -19,7 +19,7 @@ async def a_thread_has_one_holder(store: Store) -> None:
     await store.create("t")
     lease = await store.acquire("t", "first", 60)
     for owner in ("second", "first"):
-        async with refused(ThreadBusy) as errors:
+        async with expect_error(ThreadBusy) as errors:
             await store.acquire("t", owner, 60)
         (busy,) = errors
         same((getattr(busy, "owner", None), getattr(busy, "fence", None)), ("first", lease.fence))
@@ -41,10 +41,10 @@ async def a_lease_that_ran_out_may_be_taken(store: Store) -> None:
     same(await store.commit("t", [message("still mine")], fence=old.fence), (0,))
     new = await store.acquire("t", "new", 60)
     holds(new.fence > old.fence, "a higher fence")
-    async with refused(ThreadBusy) as errors:
+    async with expect_error(ThreadBusy) as errors:
         await store.commit("t", [message("too late")], fence=old.fence)
     same((getattr(errors[0], "owner", None), getattr(errors[0], "fence", None)), ("new", new.fence))
-    async with refused(ThreadBusy):
+    async with expect_error(ThreadBusy):
         await store.renew(old, 60)
     await store.release(old)  # a no-op that does not affect the other's lease
     same(await store.commit("t", [message("mine")], fence=new.fence), (1,))
@@ -54,12 +54,12 @@ async def a_lease_that_ran_out_may_be_taken(store: Store) -> None:
 async def a_lease_of_the_dead_may_be_taken_before_its_time(store: Store) -> None:
     await store.create("t")
     first = await store.acquire("t", "first", 60)
-    async with refused(ThreadBusy):
+    async with expect_error(ThreadBusy):
         await store.acquire("t", "second", 60, dead=first.fence - 1)
     second = await store.acquire("t", "second", 60, dead=first.fence)
-    async with refused(ThreadBusy):
+    async with expect_error(ThreadBusy):
         await store.acquire("t", "third", 60, dead=first.fence)  # someone else was faster
-    async with refused(ThreadBusy):
+    async with expect_error(ThreadBusy):
         await store.commit("t", [message("a")], fence=first.fence)
     same(await store.commit("t", [message("a")], fence=second.fence), (0,))
 
@@ -69,10 +69,10 @@ async def a_released_lease_writes_nothing(store: Store) -> None:
     lease = await store.acquire("t", "me", 60)
     await store.release(lease)
     await store.release(lease)
-    async with refused(ThreadBusy) as errors:
+    async with expect_error(ThreadBusy) as errors:
         await store.commit("t", [message("a")], fence=lease.fence)
     same((getattr(errors[0], "owner", None), getattr(errors[0], "fence", None)), ("", 0))
-    async with refused(ThreadBusy):
+    async with expect_error(ThreadBusy):
         await store.renew(lease, 60)
     same(await texts(store, "t"), [])
 
@@ -83,7 +83,7 @@ async def a_renewed_lease_holds_from_now(store: Store) -> None:
     renewed = await store.renew(lease, 60)
     holds(renewed.until > lease.until, "a later end")
     same((renewed.thread_id, renewed.owner, renewed.fence), ("t", "me", lease.fence))
-    async with refused(ThreadBusy):
+    async with expect_error(ThreadBusy):
         await store.acquire("t", "other", 60)
     same(await store.commit("t", [message("a")], fence=lease.fence), (0,))
 
@@ -98,7 +98,7 @@ async def what_needs_no_lease_is_written_while_another_runs(store: Store) -> Non
 async def a_thread_that_runs_is_not_deleted(store: Store) -> None:
     await store.create("t")
     lease = await store.acquire("t", "runner", 60)
-    async with refused(ThreadBusy):
+    async with expect_error(ThreadBusy):
         await store.delete("t")
     await store.get("t")
     await store.release(lease)
@@ -114,7 +114,7 @@ async def a_lease_of_a_deleted_thread_is_worth_nothing(store: Store) -> None:
     await store.create("t")
     new = await store.acquire("t", "new", 60)
     holds(new.fence > old.fence, "a higher fence than those of the deleted thread")
-    async with refused(ThreadBusy):
+    async with expect_error(ThreadBusy):
         await store.commit("t", [message("a")], fence=old.fence)
 
 

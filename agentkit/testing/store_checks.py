@@ -1,4 +1,4 @@
-"""What every thread store must do, as checks that its author runs.
+"""The checks that every thread store must pass, for its author to run.
 
     import asyncio, pytest
     from agentkit.testing import STORE_CHECKS
@@ -17,7 +17,7 @@ from functools import wraps
 from typing import Final
 
 from agentkit.testing import body_checks, lease_checks, thread_checks
-from agentkit.testing.checking import StoreCheck
+from agentkit.testing.assertions import StoreCheck
 from agentkit.threads.store import Store
 
 

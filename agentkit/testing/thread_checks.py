@@ -1,4 +1,4 @@
-"""What a store must do with threads, entries and calls. A check's name says what it checks."""
+"""Checks of a store's threads, entries and calls. A check's name says what it checks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from agentkit.checks.bounds import lacking
 from agentkit.errors import StoreConflict, ThreadExists, ThreadNotFound
-from agentkit.testing.checking import StoreCheck, holds, message, refused, same, texts
+from agentkit.testing.assertions import StoreCheck, expect_error, holds, message, same, texts
 from agentkit.threads.store import Append, Change, Lease, Move, NewCall, Revise, Store
 
 # threads
@@ -39,7 +39,7 @@ async def a_thread_can_begin_with_entries(store: Store) -> None:
 
 async def an_id_is_taken_once(store: Store) -> None:
     await store.create("t", {"first": True})
-    async with refused(ThreadExists):
+    async with expect_error(ThreadExists):
         await store.create("t", {"first": False}, [message("a")])
     same(((await store.get("t")).metadata, await texts(store, "t")), ({"first": True}, []))
 
@@ -56,7 +56,7 @@ async def what_is_not_there_is_not_found(store: Store) -> None:
         lambda: store.renew(gone, 60),
     ]
     for ask in asked:
-        async with refused(ThreadNotFound):
+        async with expect_error(ThreadNotFound):
             await ask()
     await store.release(gone)
 
@@ -94,7 +94,7 @@ async def a_deleted_thread_leaves_nothing(store: Store) -> None:
     await store.create("t", {"old": 1}, [message("a", "k", NewCall("c", {}))])
     await store.create("other", {}, [message("kept", "k", NewCall("c", {}))])
     await store.delete("t")
-    async with refused(ThreadNotFound):
+    async with expect_error(ThreadNotFound):
         await store.get("t")
     await store.create("t")
     same(await store.commit("t", [message("new", "k")]), (0,))
@@ -149,12 +149,12 @@ async def a_commit_is_made_whole_or_not_at_all(store: Store) -> None:
         Revise(7, {"text": "b"}),
     ]
     for change in bad:
-        async with refused(StoreConflict):
+        async with expect_error(StoreConflict):
             await store.commit("t", [message("b", "k"), Move(0, 0, "started", expect=("planned",)), change])
         same((await store.get("t"), await store.load("t")), (before, log))
-    async with refused(StoreConflict):
+    async with expect_error(StoreConflict):
         await store.create("u", {}, [message("a"), Revise(0, {})])  # type: ignore[list-item]
-    async with refused(ThreadNotFound):
+    async with expect_error(ThreadNotFound):
         await store.get("u")
 
 
@@ -167,7 +167,7 @@ async def only_a_partial_entry_is_revised(store: Store) -> None:
     (entry,) = log.entries
     same((entry.kind, entry.body, entry.key), ("message", {"text": "abc"}, "k"))
     same([(call.ordinal, call.id) for call in log.calls], [(0, "1"), (1, "2"), (2, "3")])
-    async with refused(StoreConflict):
+    async with expect_error(StoreConflict):
         await store.commit("t", [Revise(0, {"text": "late"})])
 
 
@@ -219,7 +219,7 @@ async def a_call_goes_its_way(store: Store) -> None:
     (call,) = (await store.load("t")).calls
     same((call.status, call.answer, call.attempts), ("answered", {"output": "x"}, 2))
     holds(call.started is not None and call.ended is not None and call.started <= call.ended, "a start before the end")
-    async with refused(StoreConflict):
+    async with expect_error(StoreConflict):
         await store.commit("t", [Move(0, 0, "started", expect=("planned", "started"))])
 
 

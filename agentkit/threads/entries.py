@@ -18,10 +18,10 @@ from agentkit.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
-    shown,
+    show_value,
 )
 from agentkit.threads.store import Append, Body, Call, Entry, NewCall
-from agentkit.tool.binding import BoundTool
+from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.codec import call_to_json, part_to_json, to_json
 
 IDEMPOTENT: Final = "idempotent"
@@ -162,5 +162,5 @@ def _answer(entries: list[Append], said: ToolMessage) -> None:
                 return
     raise ConfigError(
         f"a thread keeps a result with its call, and no earlier call without a result has the id {said.call_id!r}: "
-        f"leave out the result {shown(said.text)}"
+        f"leave out the result {show_value(said.text)}"
     )

@@ -18,7 +18,7 @@ from agentkit.agent.prompts import Prompt, messages_from
 from agentkit.checks.bounds import TEXT, YES_OR_NO, Bound, Bounds, instance, or_none, refuse, whole
 from agentkit.checks.spelling import methods_take, takes
 from agentkit.errors import ConfigError, StoreConflict, StoreError, ThreadExists, ThreadNotFound
-from agentkit.foreign import renamed
+from agentkit.foreign import argument_names
 from agentkit.messages import Message, ToolCall, ToolMessage
 from agentkit.schemas.words import InvalidArguments
 from agentkit.threads.children import all_waiting, child_id, locate_call
@@ -62,7 +62,7 @@ class KeptThreads:
 
     # -------------------------------------------------------------- threads
 
-    @takes(others=renamed.CREATE_THREAD)
+    @takes(others=argument_names.CREATE_THREAD)
     async def create_thread(
         self,
         thread_id: str | None = None,
@@ -171,7 +171,7 @@ class KeptThreads:
 
     # -------------------------------------------------------------- messages
 
-    @takes(others=renamed.ADD_MESSAGE)
+    @takes(others=argument_names.ADD_MESSAGE)
     async def add_message(self, thread_id: str, message: Prompt, *, client_id: str | None = None) -> int:
         """Add a message at the end and return its `seq`.
 

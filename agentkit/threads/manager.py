@@ -13,12 +13,12 @@ from agentkit.agent import Agent, Hook, RunOptions, RunStream, checked_hooks
 from agentkit.agent.options import ThreadRunOptions, limits_in, spelt_out
 from agentkit.agent.prompts import Prompt
 from agentkit.agent.system import SYSTEM, System
-from agentkit.checks.awaiting import EnteredAsync
 from agentkit.checks.bounds import CALLABLE, PATH, TEXT, Bounds, each, either, instance, lacking, like, or_none, refuse
+from agentkit.checks.missing_await import EnteredAsync
 from agentkit.checks.spelling import refuse_unknown, takes
 from agentkit.checks.type_variables import TypeVar
 from agentkit.errors import ConfigError
-from agentkit.foreign.absent import explained
+from agentkit.foreign.absent import suggest_attributes
 from agentkit.foreign.elsewhere import at
 from agentkit.models.base import Model
 from agentkit.processor import ProcessorConfig
@@ -31,7 +31,7 @@ from agentkit.threads.store import Store
 from agentkit.threads.store_url import open_store
 from agentkit.threads.summary import Writer
 from agentkit.threads.thread_journal import ThreadJournal
-from agentkit.tool.binding import BoundTool, FunctionNames
+from agentkit.tool.bound_tool import BoundTool, FunctionNames
 from agentkit.tool.registry import ToolRegistry
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ _RUN: Final[Bounds] = {
 }
 
 
-@explained
+@suggest_attributes
 class ThreadManager(SayingThreads, EnteredAsync):
     """Persistent conversations, and the runs on them.
 

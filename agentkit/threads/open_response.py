@@ -24,7 +24,7 @@ from agentkit.tool.codec import call_from_json, to_json
 from agentkit.tool.result import ToolContext
 
 if TYPE_CHECKING:
-    from agentkit.tool.binding import BoundTool
+    from agentkit.tool.bound_tool import BoundTool
     from agentkit.tool.registry import ToolRegistry
 
 UNANSWERED: Final[tuple[CallStatus, ...]] = ("planned", "waiting", "approved", "started")

@@ -29,7 +29,7 @@ from agentkit.messages import TextPart, ToolMessage
 from agentkit.threads.conversation import in_order, is_broken_off, role_of
 from agentkit.threads.entries import IDEMPOTENT, TOOL, waits_for
 from agentkit.threads.store import Body, Call, Entry, Log
-from agentkit.tool.binding import BoundTool
+from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.codec import call_from_json
 from agentkit.tool.registry import ToolRegistry
 

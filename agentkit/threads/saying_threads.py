@@ -19,13 +19,13 @@ from agentkit.agent.outcome import OutputT
 from agentkit.agent.plan import Plan
 from agentkit.agent.prompts import Prompt
 from agentkit.agent.system import System
-from agentkit.checks.awaiting import waits
 from agentkit.checks.bounds import Bound, Bounds, instance, lacking, or_none, refuse
+from agentkit.checks.missing_await import hint_missing_await
 from agentkit.checks.spelling import takes
 from agentkit.checks.type_variables import TypeVar
 from agentkit.errors import ConfigError
 from agentkit.events import Event, Text
-from agentkit.foreign import renamed
+from agentkit.foreign import argument_names
 from agentkit.foreign.elsewhere import at
 from agentkit.models.base import Model
 from agentkit.threads.kept_threads import KeptThreads
@@ -151,8 +151,8 @@ class SayingThreads(KeptThreads, ABC):
         client_id: str | None = None,
         **options: Unpack[RunOptions[_ContextT]],
     ) -> RunResult[_OutputT]: ...
-    @waits("threads.say(…)", "threads.say_sync(…)")
-    @takes(_Options, others=at("run_thread", renamed.ADD_MESSAGE), owner="say")
+    @hint_missing_await("threads.say(…)", "threads.say_sync(…)")
+    @takes(_Options, others=at("run_thread", argument_names.ADD_MESSAGE), owner="say")
     async def say(
         self,
         thread_id: str,
@@ -207,7 +207,7 @@ class SayingThreads(KeptThreads, ABC):
         client_id: str | None = None,
         **options: Unpack[RunOptions[_ContextT]],
     ) -> RunStream[_OutputT]: ...
-    @takes(_Options, others=at("run_thread", renamed.ADD_MESSAGE), owner="say_stream")
+    @takes(_Options, others=at("run_thread", argument_names.ADD_MESSAGE), owner="say_stream")
     def say_stream(
         self,
         thread_id: str,
@@ -251,7 +251,7 @@ class SayingThreads(KeptThreads, ABC):
         client_id: str | None = None,
         **options: Unpack[RunOptions[_ContextT]],
     ) -> RunResult[_OutputT]: ...
-    @takes(_Options, others=at("run_thread", renamed.ADD_MESSAGE), owner="say_sync")
+    @takes(_Options, others=at("run_thread", argument_names.ADD_MESSAGE), owner="say_sync")
     def say_sync(
         self,
         thread_id: str,

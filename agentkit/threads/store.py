@@ -16,7 +16,7 @@ from typing import Any, Literal, ParamSpec, Protocol, TypeVar
 
 from agentkit.checks.spelling import ByAttribute
 from agentkit.errors import StoreError
-from agentkit.foreign.absent import explained
+from agentkit.foreign.absent import suggest_attributes
 
 Body = Mapping[str, Any]
 """A JSON object. Its meaning is defined by the code that writes it."""
@@ -28,7 +28,7 @@ CallStatus = Literal["planned", "waiting", "approved", "started", "answered"]
 """The state of a call. `waiting` for a person's approval; `started` means that its effects may have happened."""
 
 
-@explained
+@suggest_attributes
 @dataclass(frozen=True, slots=True)
 class Thread(ByAttribute):
     """A thread as a list of threads shows it.

@@ -53,7 +53,7 @@ class Writer:
         def write(request: ModelRequest) -> tuple[str, AsyncGenerator[SourceEvent, None]]:
             self._found = model = self._found or self._find()
             if model.format is not None:  # so that it reads no call of them in the material; it may not make any
-                request = replace(request, tools=registry.offered(model.format), tool_choice="none")
+                request = replace(request, tools=registry.offered_specs(model.format), tool_choice="none")
                 return model.name, _restored(ask(model, request))
             return model.name, ask(model, request)
 

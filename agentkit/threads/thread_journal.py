@@ -47,7 +47,7 @@ from agentkit.threads.store import Append, Body, Call, Change, Entry, Log, Move,
 from agentkit.threads.summary import Writer
 from agentkit.tool.codec import call_from_json, to_json
 from agentkit.tool.result import ToolContext
-from agentkit.tool.suspended import Suspended
+from agentkit.tool.suspension import SuspendedCall
 
 if TYPE_CHECKING:
     from agentkit.tool.registry import ToolRegistry
@@ -321,7 +321,7 @@ class ThreadJournal:
                 )
         except asyncio.CancelledError as e:
             if call_id in self._open.inside:
-                raise Suspended(()) from e
+                raise SuspendedCall(()) from e
             raise
         compaction = self._compaction
         return ThreadJournal(self._store, id, compaction=compaction.policy, writer=compaction.writer, known=self._known)

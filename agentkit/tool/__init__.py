@@ -1,7 +1,7 @@
 """Tools: a decorated method of a class becomes a bound tool that any model can call.
 
-`declare` stores what the decorators receive; `signature`, `hints` and `handwritten` read the function; `arguments`
-and `element` define what it accepts; `binding` binds one method of one instance; `schema_tools` makes tools that are
+`declare` stores the decorators' arguments; `signature`, `hints` and `handwritten` read the function; `arguments`
+and `element` define its arguments; `bound_tool` binds one method of one instance; `schema_tools` makes tools that are
 not methods; `registry` finds them by name and tag. Each name is loaded on first use.
 """
 
@@ -13,7 +13,7 @@ from agentkit.foreign.absent_imports import explained_module
 
 if TYPE_CHECKING:
     from agentkit.schemas.words import InvalidArguments, Problem
-    from agentkit.tool.binding import BoundTool
+    from agentkit.tool.bound_tool import BoundTool
     from agentkit.tool.declare import (
         OpenAPISchema,
         SchemaType,
@@ -54,7 +54,7 @@ explained_module(
     "write @openapi_schema above a method, or pass a plain function: Agent(model, [function])",
     homes={
         "agentkit.schemas.words": "InvalidArguments Problem",
-        "agentkit.tool.binding": "BoundTool",
+        "agentkit.tool.bound_tool": "BoundTool",
         "agentkit.tool.declare": "OpenAPISchema SchemaType ToolSchema XMLMapping XMLSchema openapi_schema xml_schema",
         "agentkit.tool.policy": "ToolPolicy",
         "agentkit.tool.registry": "ToolRegistry",

@@ -1,4 +1,4 @@
-"""A tool's arguments: the JSON Schema that a model sees, and the validation and coercion of what it sends.
+"""A tool's arguments: the JSON Schema that a model sees, and the validation and coercion of its arguments.
 
 Pydantic does both for parameters with hints; a hand-written schema is also checked with jsonschema. Both libraries are
 loaded on first use. Knows no registry.
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from agentkit.checks.spelling import did_you_mean, then
 from agentkit.errors import SchemaError
-from agentkit.foreign import renamed
+from agentkit.foreign import argument_names
 from agentkit.schemas.validators import checker_of
 from agentkit.schemas.walk import type_of, types_of
 from agentkit.schemas.words import TOO_DEEP, InvalidArguments, Problem, of_pydantic, of_written, summarize
+from agentkit.tool.coercion import has_choice, without_omitted
 from agentkit.tool.declare import OpenAPISchema
 from agentkit.tool.handwritten import compare, json_default, read_written, refuse_invalid
 from agentkit.tool.hints import argument_type
-from agentkit.tool.omitted import has_choice, without_omitted
 from agentkit.tool.policy import KEYWORDS, PolicyKeywords
 from agentkit.tool.signature import NOTHING, Parameter, Signature
 from agentkit.unicode import without_surrogates
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What a tool accepts.
+    """The arguments that a tool accepts.
 
     Args:
         schema: JSON Schema 2020-12 of the arguments object, as the model sees it.
@@ -56,7 +56,7 @@ class Arguments:
         object.__setattr__(self, "choice", has_choice(self.schema, self.schema))
 
     def validate(self, tool: str, arguments: Mapping[str, Any], *, lenient: bool) -> dict[str, Any]:
-        """Turn what a model sent into the keyword arguments of the call.
+        """Turn a model's arguments into the keyword arguments of the call.
 
         Args:
             tool: the tool's name, for the message.
@@ -66,17 +66,17 @@ class Arguments:
 
         Raises:
             InvalidArguments: they do not match the schema.
-            RuntimeError: a validator of the tool's author raised what would end the program, such as `SystemExit`.
+            RuntimeError: a validator of the tool's author raised an exception that ends programs, such as `SystemExit`.
                 What else it raises, except a `ValueError` or an `AssertionError`, is raised unchanged.
         """
         try:
-            return self._validated(tool, arguments, lenient)
+            return self._validate(tool, arguments, lenient)
         except (Exception, KeyboardInterrupt):
             raise
         except BaseException as e:
             raise RuntimeError(f"a validator raised {type(e).__name__}: {e}") from e
 
-    def _validated(self, tool: str, arguments: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
+    def _validate(self, tool: str, arguments: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
         if self.precise is not None:
             arguments = _with_all_digits(arguments, self.precise)
         try:  # formats have already converted text to the declared types, so this is the common case in both modes
@@ -92,12 +92,12 @@ class Arguments:
             raise InvalidArguments(tool, [TOO_DEEP]) from None
 
     def _second_look(self, tool: str, arguments: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
-        """Normalize what JSON Schema treats as equal, convert text if allowed, validate again, report what is wrong."""
+        """Normalize values that JSON Schema treats as equal, convert text if allowed, and validate again."""
         from pydantic_core import PydanticSerializationError, ValidationError
 
         if not isinstance(arguments, Mapping):
             raise InvalidArguments(tool, [Problem("", "object", summarize(arguments))])
-        given = self._normalized(arguments, lenient)
+        given = self._normalize(arguments, lenient)
         problems: dict[str, Problem] = {}
         if self.checker is not None:
             found = of_written(self.checker.iter_errors(given), given, self.schema)
@@ -116,7 +116,7 @@ class Arguments:
             raise InvalidArguments(tool, tuple(problems.values()))
         return accepted
 
-    def _normalized(self, arguments: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
+    def _normalize(self, arguments: Mapping[str, Any], lenient: bool) -> dict[str, Any]:
         properties: Mapping[str, Any] = self.schema.get("properties", {})
         given = _with_all_digits(dict(without_surrogates(dict(arguments))), self.schema)
         if lenient:
@@ -182,7 +182,7 @@ def offer(signature: Signature, declared: OpenAPISchema) -> Offer:
     if written is not None:
         compare(written, signature, derived)
     else:
-        schema = _shown(derived, signature, described)
+        schema = _shown_schema(derived, signature, described)
     checker = _checker(schema, signature.where) if written is not None or fragments else None
     from pydantic_core import to_json
 
@@ -195,7 +195,7 @@ def offer(signature: Signature, declared: OpenAPISchema) -> Offer:
 
 
 def arguments_of_schema(schema: Mapping[str, Any], checked: Mapping[str, Any], where: str) -> Arguments:
-    """What a tool accepts that has a schema but no signature.
+    """Return the arguments of a tool that has a schema but no signature.
 
     Args:
         schema: JSON Schema of the arguments object, as the model sees it.
@@ -203,7 +203,7 @@ def arguments_of_schema(schema: Mapping[str, Any], checked: Mapping[str, Any], w
         where: for messages.
 
     Raises:
-        SchemaError: the schema is invalid, or refers to something outside itself.
+        SchemaError: the schema is invalid, or refers to another document.
     """
     from pydantic_core import from_json, to_json
 
@@ -244,7 +244,7 @@ def _unknown(name: str, value: Any, signature: Signature) -> str:
         return f"{signature.where}: @openapi_schema describes {name!r}, which is Hidden; remove it"
     known = ", ".join(map(repr, signature.names)) or "none"
     keywords = ["description", "parameters", "name", *PolicyKeywords.__annotations__]
-    hint = did_you_mean(name, [*signature.names, *keywords], renamed.OPENAPI_SCHEMA)
+    hint = did_you_mean(name, [*signature.names, *keywords], argument_names.OPENAPI_SCHEMA)
     if not isinstance(value, str | Mapping):
         return (
             f"{signature.where}: @openapi_schema has no keyword {name!r}{then(hint, 'it has ' + ', '.join(keywords))}, "
@@ -264,7 +264,7 @@ def _refuse_unhinted(signature: Signature, covered: set[str]) -> None:
                     f"{signature.where}: its first parameter is 'self', but it is not a method: remove 'self', "
                     "or move it into a class, decorate it with @openapi_schema, and pass an instance: tools=[MyTool()]"
                 )
-            if parameter.name in renamed.CONTEXTS:
+            if parameter.name in argument_names.CONTEXTS:
                 raise SchemaError(
                     f"{signature.where}: parameter {parameter.name!r} has no type; to receive what the application "
                     f"passed to the run, annotate it ({parameter.name}: ToolContext) and read {parameter.name}.state"
@@ -280,7 +280,7 @@ def _refuse_unhinted(signature: Signature, covered: set[str]) -> None:
             )
 
 
-def _shown(derived: Mapping[str, Any], signature: Signature, described: Mapping[str, Any]) -> dict[str, Any]:
+def _shown_schema(derived: Mapping[str, Any], signature: Signature, described: Mapping[str, Any]) -> dict[str, Any]:
     """The derived schema with descriptions, defaults, and hand-written schemas of individual parameters."""
     properties = {
         parameter.name: _property(parameter, derived["properties"][parameter.name], described, derived, signature.where)

@@ -169,7 +169,7 @@ def _object(value: Any, name: str) -> dict[str, Any]:
     return value
 
 
-def _said(p: Mapping[str, Any]) -> TextPart:
+def _text_part(p: Mapping[str, Any]) -> TextPart:
     return (MaterialPart if p.get("material") is True else TextPart)(_text(p["text"], "text"))
 
 
@@ -199,7 +199,7 @@ def _call(p: Mapping[str, Any]) -> ToolCall:
 
 
 _READ: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
-    "text": _said,
+    "text": _text_part,
     "image": _image,
     "thinking": _thinking,
     "markup": lambda p: MarkupPart(_text(p["text"], "text")),

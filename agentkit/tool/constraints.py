@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from agentkit.tool.narrowed import Core, nodes
+from agentkit.tool.strict_validators import Core, nodes
 
 _SAMPLES: Final[Mapping[str, Any]] = MappingProxyType(
     {
@@ -41,14 +41,14 @@ _AROUND: Final = ("default", "definitions", "nullable")
 
 
 class _Constraint(NamedTuple):
-    """What was put after a type: its options as written, the type, and the function that applies it to a value."""
+    """A constraint after a type: its options as written, the type, and the function that applies it to a value."""
 
     options: Mapping[str, Any]
     at: Core
     apply: Callable[[Any], Any]
 
     def applies(self, value: Any) -> bool:
-        """Whether it can be applied to a value, or to the instances of a class."""
+        """Return True if the constraint can be applied to a value, or to the instances of a class."""
         if isinstance(value, type):
             methods = map(_METHODS.__getitem__, self.options)
             return all(getattr(value, name, None) is not getattr(object, name, None) for name in methods)
@@ -61,8 +61,8 @@ class _Constraint(NamedTuple):
         return True
 
 
-def misapplied(core: Core) -> str:
-    """Which constraint, anywhere in a type, cannot be applied to what it is written at, in words; empty if all can."""
+def misapplied_constraint(core: Core) -> str:
+    """Return in words a constraint, anywhere in a type, that cannot be applied to its type; empty if all can."""
     found = list(nodes(core))
     definitions = {node["ref"]: node for node in found if node.get("ref")}
     for constraint in filter(None, map(_constraint, found)):
@@ -91,7 +91,7 @@ def _constraint(node: Core) -> _Constraint | None:
 
 
 def _as_text(value: Any) -> None:
-    """What a pattern does with a value that is not a string.
+    """Refuse a value that a pattern cannot match.
 
     Raises:
         TypeError: it is not a string.
@@ -101,9 +101,9 @@ def _as_text(value: Any) -> None:
 
 
 def _types(schema: Core, definitions: Mapping[str, Core]) -> Iterator[tuple[str, Any]]:
-    """The types of which a value may be, each by its name and with a value of it or as a class.
+    """Yield the types that a value may have, each by its name and with a value of it or as a class.
 
-    Not those of which nothing is known, as of `Any`, and what the author's own function makes of a value.
+    Left out are unknown types, such as `Any` and the result of the author's own function.
     """
     kind = schema["type"]
     match kind:

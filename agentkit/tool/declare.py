@@ -16,8 +16,8 @@ from typing import Any, ClassVar, Final, TypeVar, overload
 
 from agentkit.checks.spelling import did_you_mean, takes
 from agentkit.errors import SchemaError
-from agentkit.foreign import renamed
-from agentkit.foreign.absent import explained
+from agentkit.foreign import argument_names
+from agentkit.foreign.absent import suggest_attributes
 from agentkit.schemas.flavours import FLAVOURS, anthropic, mcp, openai_chat, openai_responses, openai_strict
 
 __all__ = [
@@ -28,7 +28,7 @@ __all__ = [
     "XMLMapping",
     "XMLSchema",
     "anthropic",
-    "declared",
+    "declarations_of",
     "mcp",
     "openai_chat",
     "openai_responses",
@@ -44,7 +44,7 @@ ATTRIBUTE: Final = "tool_schemas"
 
 
 class SchemaType(StrEnum):
-    """Which of the two decorators a declaration comes from."""
+    """The decorator that a declaration comes from."""
 
     OPENAPI = "openapi"
     XML = "xml"
@@ -71,7 +71,6 @@ class ToolSchema:
 
     @property
     def _data(self) -> dict[str, Any]:
-        """The decorator's keywords."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -80,7 +79,7 @@ class ToolSchema:
 
     @property
     def xml_schema(self) -> XMLSchema | None:
-        """Itself if it comes from `@xml_schema`, else None."""
+        """The schema itself if it comes from `@xml_schema`, else None."""
         return self if isinstance(self, XMLSchema) else None
 
     def __getitem__(self, key: str) -> Any:
@@ -93,10 +92,10 @@ class ToolSchema:
                 raise KeyError(f"a declaration has the keys 'type' and 'data'; found {key!r}")
 
 
-@explained
+@suggest_attributes
 @dataclass(frozen=True, slots=True, repr=False)
 class OpenAPISchema(ToolSchema):
-    """What `@openapi_schema` declares; whatever is omitted comes from the signature and the docstring.
+    """The declaration of `@openapi_schema`; all that it omits comes from the signature and the docstring.
 
     Args:
         description: what the tool does, for the model.
@@ -123,7 +122,7 @@ class OpenAPISchema(ToolSchema):
 
 @dataclass(frozen=True, slots=True)
 class XMLMapping:
-    """Where one parameter sits in a tool's XML element.
+    """The place of one parameter in a tool's XML element.
 
     Args:
         param_name: the parameter.
@@ -139,10 +138,10 @@ class XMLMapping:
     required: bool | None = None
 
 
-@explained
+@suggest_attributes
 @dataclass(frozen=True, slots=True, repr=False)
 class XMLSchema(ToolSchema):
-    """What `@xml_schema` declares.
+    """The declaration of `@xml_schema`.
 
     Args:
         tag_name: None derives it from the function's name, in kebab-case.
@@ -168,7 +167,7 @@ class XMLSchema(ToolSchema):
         return {**keywords, "attributes": kinds["attribute"], "elements": kinds["element"], "content": content}
 
 
-@explained
+@suggest_attributes
 @dataclass(frozen=True, slots=True, repr=False)
 class BothSchemas(ToolSchema):
     """The declarations of both decorators of one method, as a single registry entry.
@@ -273,7 +272,7 @@ def xml_schema(
     example: str | None = None,
     strip: bool = False,
 ) -> Callable[[F], F]: ...
-@takes(others=renamed.XML_SCHEMA, owner="@xml_schema", error=SchemaError)
+@takes(others=argument_names.XML_SCHEMA, owner="@xml_schema", error=SchemaError)
 def xml_schema(
     name: Any = None,
     *,
@@ -378,16 +377,15 @@ def _mapping(entry: Any) -> XMLMapping:
 
 
 def _suggestion(entry: Any, known: tuple[str, ...]) -> str:
-    """What to write instead of an invalid entry."""
     if isinstance(entry, Mapping):
         wrong = next((key for key in entry if key not in known), None)
-        return "" if wrong is None else did_you_mean(str(wrong), known, renamed.XML_MAPPING)
+        return "" if wrong is None else did_you_mean(str(wrong), known, argument_names.XML_MAPPING)
     name, kind = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, "attribute")
     return f"; write {{'param_name': {str(name)!r}, 'node_type': {str(kind)!r}}}"
 
 
 def _decorates(target: Any) -> bool:
-    """Whether a decorator was written without parentheses, so that its argument is what it decorates."""
+    """Return True if the argument is the decorated method, since the decorator has no parentheses."""
     return isinstance(target, (staticmethod, classmethod)) or callable(target)
 
 
@@ -413,8 +411,8 @@ def schemas_of(attribute: Any) -> tuple[OpenAPISchema | XMLSchema, ...]:
     return tuple(stored) if isinstance(stored, (list, tuple)) and all(isinstance(s, ToolSchema) for s in stored) else ()
 
 
-def declared(owner: type) -> dict[str, tuple[OpenAPISchema | XMLSchema, ...]]:
-    """A class's decorated methods with their declarations: base classes first, each in the order of definition.
+def declarations_of(owner: type) -> dict[str, tuple[OpenAPISchema | XMLSchema, ...]]:
+    """Return a class's decorated methods with their declarations: base classes first, in the order of definition.
 
     An override without a decorator inherits the declarations, per decorator; an override by something that cannot be
     called (`read = None`) withdraws the method.

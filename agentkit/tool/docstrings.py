@@ -1,4 +1,4 @@
-"""What a docstring tells a model: a description, and one per parameter. Google, NumPy, Sphinx and Epydoc style.
+"""Descriptions from docstrings: the tool's, and one per parameter. Google, NumPy, Sphinx and Epydoc style.
 
 Knows no signature: `agentkit.tool.signature` checks that the documented parameters exist.
 """
@@ -39,7 +39,7 @@ def read_docstring(text: str | None) -> Docstring:
     from docstring_parser import ParseError, parse
 
     try:
-        parsed = parse(f"\n{_indented(text)}")  # which removes the indentation of all lines after the first one
+        parsed = parse(f"\n{_indent_section(text)}")  # which removes the indentation of all lines after the first one
     except (
         ParseError,
         LookupError,
@@ -57,7 +57,7 @@ def read_docstring(text: str | None) -> Docstring:
     return Docstring(described if described or documented else text, documented)
 
 
-def _indented(text: str) -> str:
+def _indent_section(text: str) -> str:
     """A docstring that is one section and starts with its title: its indentation was taken for that of the code."""
     from docstring_parser.google import DEFAULT_SECTIONS
 

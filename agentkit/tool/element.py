@@ -62,7 +62,7 @@ def element_of(
     """
     resolved = next(t for t in (tag, declared.tag_name, kebab(name)) if t is not None)
     _refuse_name(resolved, "tag", where)
-    mappings = derived(parameters) if declared.mappings is None else declared.mappings
+    mappings = derive_mappings(parameters) if declared.mappings is None else declared.mappings
     required = parameters.get("required", ())
     nodes = tuple(_node(mapping, parameters, required, where) for mapping in mappings)
     _refuse_unmapped(nodes, required, where)
@@ -71,7 +71,7 @@ def element_of(
     return Element(resolved, nodes, example, declared.strip)
 
 
-def derived(parameters: Mapping[str, Any]) -> tuple[XMLMapping, ...]:
+def derive_mappings(parameters: Mapping[str, Any]) -> tuple[XMLMapping, ...]:
     """The mappings of a bare `@xml_schema`: attributes for short scalars, elements for the rest.
 
     Short scalars are booleans, numbers, enumerations of scalars, and strings with a short format (`date`, `uuid`,
@@ -150,7 +150,7 @@ def _path(mapping: XMLMapping, kind: str, where: str) -> tuple[str, ...]:
 
 
 def _no_path(path: str, name: str) -> str | None:
-    """What to write instead of XPath; None if the path may consist of names."""
+    """Return the advice for a path written as XPath; None if the path may consist of names."""
     if path.startswith("@"):
         return f"write {{'param_name': {name!r}, 'node_type': 'attribute', 'path': {path[1:]!r}}}"
     if path in ("text()", "./text()"):

@@ -24,7 +24,7 @@ SHAPES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenSchema:
     """A hand-written schema.
 
     Args:
@@ -40,21 +40,21 @@ class Written:
     strict: bool = False
 
 
-def read_written(raw: Mapping[str, Any], where: str) -> Written:
+def read_written(raw: Mapping[str, Any], where: str) -> WrittenSchema:
     """Read a hand-written schema in any of its shapes.
 
     Raises:
         SchemaError: it has none of these shapes, or is not a valid JSON Schema of an object.
     """
     if raw.get("type") == "object" or "properties" in raw:
-        return Written(_object_schema(raw, where), None, raw.get("description"))
+        return WrittenSchema(_object_schema(raw, where), None, raw.get("description"))
     function = raw.get("function", raw)
     if not isinstance(function, Mapping) or not function.keys() & {"name", "description", *ARGUMENT_KEYS}:
         raise SchemaError(f"{where}: the hand-written schema has the keys {list(raw)}; write {SHAPES}")
     written = [function[key] for key in ARGUMENT_KEYS if key in function]
     parameters = written[0] if written else {"type": "object", "properties": {}}
     strict = bool(function.get("strict") or raw.get("strict"))
-    return Written(_object_schema(parameters, where), function.get("name"), function.get("description"), strict)
+    return WrittenSchema(_object_schema(parameters, where), function.get("name"), function.get("description"), strict)
 
 
 def _object_schema(schema: Any, where: str) -> Mapping[str, Any]:
@@ -87,7 +87,7 @@ def refuse_invalid(schema: Mapping[str, Any], where: str) -> None:
             )
 
 
-def compare(written: Written, signature: Signature, derived: Mapping[str, Any]) -> None:
+def compare(written: WrittenSchema, signature: Signature, derived: Mapping[str, Any]) -> None:
     """Check a hand-written schema against the signature.
 
     Args:
@@ -122,7 +122,7 @@ def compare(written: Written, signature: Signature, derived: Mapping[str, Any]) 
         _compare_types(parameter, properties[parameter.name], written.parameters, derived, where)
 
 
-def _compare_required(parameter: Parameter, written: Written, where: str) -> None:
+def _compare_required(parameter: Parameter, written: WrittenSchema, where: str) -> None:
     required = parameter.name in written.parameters.get("required", ())
     if parameter.required and not required:
         raise SchemaError(

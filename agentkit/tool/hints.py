@@ -29,10 +29,10 @@ from typing import (
 from agentkit.errors import SchemaError
 from agentkit.schemas.typed.exact import DECIMAL
 from agentkit.schemas.walk import map_schemas
-from agentkit.tool.constraints import misapplied
+from agentkit.tool.constraints import misapplied_constraint
 from agentkit.tool.docstrings import Docstring
-from agentkit.tool.narrowed import Core, leniently, narrowed, nodes
 from agentkit.tool.signature import NOTHING, NameScope, Parameter, Signature
+from agentkit.tool.strict_validators import Core, lenient_validator, narrow_validator, nodes
 
 if TYPE_CHECKING:
     from pydantic.json_schema import GenerateJsonSchema
@@ -40,25 +40,25 @@ if TYPE_CHECKING:
 
 
 class ArgumentType(NamedTuple):
-    """The arguments of a signature: their validator, what validates in lenient mode, and their JSON Schema.
+    """The arguments of a signature: their validator, the lenient one, and their JSON Schema.
 
     `precise` says that there is a `Decimal` among them.
     """
 
     validator: SchemaValidator
-    leniently: Callable[[bytes], Any]
+    lenient_validator: Callable[[bytes], Any]
     schema: dict[str, Any]
     precise: bool
 
 
 def argument_type(signature: Signature) -> ArgumentType:
-    """What a signature's arguments are.
+    """Return the type of a signature's arguments.
 
     Raises:
         SchemaError: a hint that has no JSON Schema.
     """
     try:
-        built = _built(signature.parameters, signature)
+        built = _build(signature.parameters, signature)
     except Exception as e:  # pydantic's own errors, and anything the author's types raise
         raise _blame(signature, e) from e
     return built._replace(schema=without_titles(built.schema))
@@ -75,14 +75,14 @@ def value_type(hint: Any) -> ArgumentType:
     parameter = Parameter("value", hint, NOTHING, "")
     nowhere = Signature("output_type", (parameter,), (), (), Docstring(), NameScope({}, {}))
     try:
-        built = _built(nowhere.parameters, nowhere)
+        built = _build(nowhere.parameters, nowhere)
     except Exception as e:  # pydantic's own errors, and anything the author's types raise
         raise SchemaError(f"output_type is {_type_name(hint)}, {_why(e, '')}") from e
     return built._replace(schema=without_titles(built.schema))
 
 
 def _instead_of_type(hint: Any, write: str) -> str | None:
-    """What to write instead of a value where a type is expected; None if the value may be a type.
+    """Return the advice for a value passed as a type; None if the value may be a type.
 
     Args:
         hint: the value.
@@ -110,7 +110,7 @@ class _Unsendable(TypeError):
     """A type that has a schema, but no value that a model could send; the message completes "has type X,"."""
 
 
-def _built(parameters: tuple[Parameter, ...], signature: Signature) -> ArgumentType:
+def _build(parameters: tuple[Parameter, ...], signature: Signature) -> ArgumentType:
     from pydantic import ConfigDict, TypeAdapter
 
     for parameter in parameters:
@@ -123,22 +123,22 @@ def _built(parameters: tuple[Parameter, ...], signature: Signature) -> ArgumentT
     adapter: TypeAdapter[Any] = TypeAdapter(arguments)
     adapter.rebuild(force=True, _types_namespace={**signature.scope.module, **signature.scope.around})
     _refuse_unreadable(adapter.core_schema)
-    if wrong := misapplied(adapter.core_schema):
+    if wrong := misapplied_constraint(adapter.core_schema):
         raise _Unsendable(wrong)
     schema = {
         "type": "object",
         "properties": {},
         "required": [],
-        **adapter.json_schema(schema_generator=_of_what_is_sent()),
+        **adapter.json_schema(schema_generator=_sent_fields_generator()),
     }
     if "$ref" in schema:
         raise _Unsendable("which contains Self; write the name of the class")
     precise = any(node.get("type") == "decimal" for node in nodes(adapter.core_schema))
-    return ArgumentType(narrowed(adapter), leniently(adapter), schema, precise)
+    return ArgumentType(narrow_validator(adapter), lenient_validator(adapter), schema, precise)
 
 
 @cache
-def _of_what_is_sent() -> type[GenerateJsonSchema]:
+def _sent_fields_generator() -> type[GenerateJsonSchema]:
     """Pydantic's generator of schemas, without the fields of a dataclass that its constructor does not take.
 
     The string that a `Decimal` may be is marked as one: its digits count. The tag of a tagged union is required even if
@@ -146,7 +146,7 @@ def _of_what_is_sent() -> type[GenerateJsonSchema]:
     """
     from pydantic.json_schema import GenerateJsonSchema
 
-    class OfWhatIsSent(GenerateJsonSchema):
+    class SentFieldsGenerator(GenerateJsonSchema):
         def generate(self, schema: Any, mode: Any = "validation") -> dict[str, Any]:
             found = super().generate(schema, mode)
             _require_tags(found, found)
@@ -162,7 +162,7 @@ def _of_what_is_sent() -> type[GenerateJsonSchema]:
                     option["format"] = DECIMAL
             return found
 
-    return OfWhatIsSent
+    return SentFieldsGenerator
 
 
 def _require_tags(node: Any, root: dict[str, Any]) -> None:
@@ -182,7 +182,7 @@ def _require_tags(node: Any, root: dict[str, Any]) -> None:
 
 
 def _refuse_field(parameter: Parameter) -> None:
-    """Refuse what only a class's field can have: another name, or being left out without a default."""
+    """Refuse settings that only a class's field can have: another name, or being left out without a default."""
     if get_origin(parameter.hint) is NotRequired:
         raise _Unsendable("which is for the fields of a TypedDict; a parameter is optional if it has a default")
     for mark in getattr(parameter.hint, "__metadata__", ()):
@@ -196,7 +196,7 @@ def _blame(signature: Signature, error: Exception) -> SchemaError:
     """The error that names the parameter whose hint has no schema."""
     for parameter in signature.parameters:
         try:
-            _built((parameter,), signature)
+            _build((parameter,), signature)
         except Exception as e:  # noqa: BLE001 (the same failure, of one parameter alone)
             meant = _instead_of_type(parameter.hint, f"{parameter.name}: {{}}")
             return SchemaError(
@@ -284,7 +284,7 @@ _NOT_NAMES: Final = {
 
 
 def _refuse_unreadable(core: Core) -> None:
-    """Refuse what no JSON value is valid for, anywhere in a type."""
+    """Refuse a type if any part of it accepts no JSON value."""
     found = list(nodes(core))
     definitions = {node["ref"]: node for node in found if node.get("ref")}
     for node in found:
@@ -310,7 +310,7 @@ def _refuse_unreadable(core: Core) -> None:
 
 
 def _not_a_name(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
-    """What a name would have to be instead of a string; empty if some string is valid."""
+    """Return the kind of value that a name must be instead of a string; empty if some string is valid."""
     kind = schema["type"]
     match kind:
         case "definition-ref":
@@ -351,8 +351,8 @@ def _typed_dict(name: str, fields: Mapping[str, Any], *, total: bool = True) -> 
 
 def without_titles(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema without the titles that pydantic gives every node; a property called `title` stays."""
-    return {key: map_schemas(key, value, _untitled) for key, value in schema.items() if key != "title"}
+    return {key: map_schemas(key, value, _without_titles) for key, value in schema.items() if key != "title"}
 
 
-def _untitled(schema: Any, _: str) -> Any:
+def _without_titles(schema: Any, _: str) -> Any:
     return without_titles(schema) if isinstance(schema, Mapping) else schema

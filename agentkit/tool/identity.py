@@ -1,10 +1,10 @@
-"""What a tool is, so that an approval of its call holds for this tool alone: a name can come to mean another one. Pure.
+"""The digest of a tool, so that an approval holds for this tool alone: its name can come to mean another one. Pure.
 
-The digest has the function's module (without its package) and name, its compiled code, that of what it wraps, its
-default values and what a `functools.partial` binds; of a server's tool, the server and its name there instead; and the
-description and the parameters that a model sees. Of values it has strings, numbers, None, paths, and lists, sets and
-dicts of them, and of any other only the type's name. It has neither the name under which the tool is registered, which
-the call has, nor what its function calls, closes over or reads from globals, nor its instance's state.
+It covers the function's module (without its package) and name, its compiled code and that of the functions it wraps,
+its default values and the arguments bound by a `functools.partial`; for a server's tool, the server and its name there
+instead; and the description and the parameters that a model sees. Values count if they are strings, numbers, None,
+paths, or lists, sets and dicts of them; of any other only the type's name does. The registered name (part of the call),
+called functions, closures, globals and the instance's state do not count.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _SIMPLE: Final = (str, int, float, bool, bytes, type(None), PurePath)
 
 
 def digest_of(spec: ToolSpec, method: Callable[..., Any], origin: str = "") -> str:
-    """What an approval is bound to, as 64 hexadecimal digits (SHA-256). Another version of Python changes it.
+    """Return the digest of a tool as 64 hexadecimal digits (SHA-256). Another version of Python changes it.
 
     Args:
         spec: the tool as models see it.
-        method: what is called.
-        origin: of a tool that is not a function here, where it comes from.
+        method: the function that is called.
+        origin: the source of a tool that is not a function here.
     """
     from hashlib import sha256
 
-    made = [spec.description, spec.parameters, origin or [_function(one) for one in _wrapped(method)]]
+    made = [spec.description, spec.parameters, origin or [_function(one) for one in _wrapped_functions(method)]]
     return sha256(json.dumps(made, sort_keys=True, default=dict).encode()).hexdigest()
 
 
-def _wrapped(method: Any) -> Iterator[Any]:
-    """The function that is called, what partials bind of it, and those inside it."""
+def _wrapped_functions(method: Any) -> Iterator[Any]:
+    """Yield the function that is called, its partials, and the functions that it wraps."""
     for _ in range(32):  # a longer chain is a cycle
         while isinstance(method, functools.partial | functools.partialmethod):
             yield method
@@ -75,7 +75,7 @@ def _module(name: str) -> str:
 
 
 def _code(code: CodeType) -> str:
-    """What a function does, without where it stands."""
+    """Return the compiled code of a function as text, without file and line numbers."""
     return repr((code.co_code.hex(), code.co_names, code.co_varnames, *map(_constant, code.co_consts)))
 
 

@@ -1,4 +1,4 @@
-"""What to write instead of something that was passed as a tool and is not one.
+"""Advice for a value that was passed as a tool and is not one.
 
 Knows values by their kind; registers and binds nothing.
 """
@@ -13,7 +13,7 @@ from agentkit.tool.signature import name_of
 
 
 def not_a_tool(tool: Any) -> str | None:
-    """What to write instead of a value that cannot be a tool; None if it might be one."""
+    """Return the advice for a value that cannot be a tool; None if it might be one."""
     kind = type(tool).__name__
     if inspect.isroutine(tool):
         name = tool.__name__
@@ -38,7 +38,6 @@ def not_a_tool(tool: Any) -> str | None:
 
 
 def _plain_value(tool: Any) -> str | None:
-    """The same for a plain value."""
     if tool is None:
         return "None is not a tool: if there are no tools, omit tools or pass tools=[]"
     if isinstance(tool, str):
@@ -55,7 +54,7 @@ def _plain_value(tool: Any) -> str | None:
 
 
 def _ours(tool: Any, kind: str) -> str | None:
-    """What to write instead of an agentkit object that is not a tool; None for a tool without a decorated method."""
+    """Return the advice for an agentkit object that is not a tool; None for a tool without a decorated method."""
     if hasattr(tool, "register_tool"):
         return (
             "pass a ToolRegistry directly, tools=registry, or with other tools as tools=[*registry.tools.values(), …]"
@@ -68,7 +67,7 @@ def _ours(tool: Any, kind: str) -> str | None:
 
 
 def _container(tools: Any, kind: str) -> str:
-    """What to write instead of a container where one tool is expected."""
+    """Return the advice for a container where one tool is expected."""
     if not isinstance(tools, Mapping):
         return (
             f"a {kind} is not a tool: register its items with registry.register(*tools), or with a thread manager "
@@ -82,8 +81,8 @@ def _container(tools: Any, kind: str) -> str:
     )
 
 
-def undecorated(tool: Any, owner: type) -> str:
-    """What to write instead of a class, or an instance of one, that has no decorated method."""
+def advise_decorating(tool: Any, owner: type) -> str:
+    """Return the advice for a class, or an instance of one, that has no decorated method."""
     what = name_of(owner) if tool is owner else f"an instance of {name_of(owner)}"
     if tool is not owner and hasattr(tool, "name") and hasattr(tool, "description"):
         return (

@@ -98,12 +98,12 @@ def plain(value: Any, within: tuple[int, ...] = ()) -> Any:
     if len(within) >= MAX_DEPTH:
         return f"(cut: nested deeper than {MAX_DEPTH} levels)"
     try:
-        return _opened(value, (*within, id(value)))
+        return _contents_of(value, (*within, id(value)))
     except Exception as e:  # noqa: BLE001 - the value's own code: its fault is a note in its place, and loses no other
         return f"(a {type(value).__name__} that cannot be shown: {type(e).__name__}: {e})"
 
 
-def _opened(value: Any, within: tuple[int, ...]) -> Any:
+def _contents_of(value: Any, within: tuple[int, ...]) -> Any:
     """The contents of a container or an object."""
     if isinstance(value, Mapping):
         return {_key(key): plain(item, within) for key, item in value.items()}
@@ -115,23 +115,23 @@ def _opened(value: Any, within: tuple[int, ...]) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name), within) for f in fields(value)}
     if _has(value, "model_dump") and not isinstance(value, type):
-        return plain(_dumped(value), within)
+        return plain(_dump_model(value), within)
     if isinstance(value, Set):
         return sorted((plain(item, within) for item in value), key=json_text)
     if _has(value, "tolist"):
         return plain(value.tolist(), within)
     if isinstance(value, Collection) and not _endless(value):
         return [plain(item, within) for item in value]
-    return _described(value, within)
+    return _describe(value, within)
 
 
 def _has(value: Any, name: str) -> bool:
-    """Whether an object has an attribute, unless it answers to any name whatever."""
+    """Return True if an object has an attribute, unless it claims to have any attribute whatever."""
     return hasattr(value, name) and not hasattr(value, "no_object_has_this_attribute")
 
 
 def _endless(value: Any) -> bool:
-    """Whether the items of a value are of its own kind, and theirs again without end, as those of a text are."""
+    """Return True if the items of a value have its own type, and so have theirs, without end, as those of a text."""
     if isinstance(value, (list, tuple)):
         return False
     item = value
@@ -142,7 +142,7 @@ def _endless(value: Any) -> bool:
     return True
 
 
-def _described(value: Any, within: tuple[int, ...]) -> Any:
+def _describe(value: Any, within: tuple[int, ...]) -> Any:
     """An object of an unknown type: its own text, its public attributes, or a note; never its memory address."""
     if isinstance(value, BaseException):
         return f"{type(value).__name__}: {value}"
@@ -156,7 +156,7 @@ def _described(value: Any, within: tuple[int, ...]) -> Any:
 
 
 def is_pending(value: Any) -> bool:
-    """Whether this must still be awaited or iterated, so that a model could not read it."""
+    """Return True for a value that must still be awaited or iterated before a model can read it."""
     return isinstance(value, Iterator | AsyncIterator | Awaitable)
 
 
@@ -180,7 +180,7 @@ def pending_parts(value: Any, at: str = "", within: tuple[int, ...] = ()) -> Gen
 
 
 def shows_nothing(value: Any) -> str:
-    """What a model reads for an object without a readable value.
+    """Return the text for an object without a readable value.
 
     >>> shows_nothing(object())
     '(an object of class object, without a readable value)'
@@ -188,7 +188,7 @@ def shows_nothing(value: Any) -> str:
     return f"(an object of class {type(value).__name__}, without a readable value)"
 
 
-def _dumped(model: Any) -> Any:
+def _dump_model(model: Any) -> Any:
     """A pydantic model by its own serialisers, or if they fail by its fields."""
     try:
         return model.model_dump(mode="json")
@@ -197,7 +197,6 @@ def _dumped(model: Any) -> Any:
 
 
 def _key(key: Any) -> str:
-    """A mapping's key as a JSON name."""
     readable = plain(key)
     return readable if isinstance(readable, str) else json_text(readable)
 

@@ -1,4 +1,4 @@
-"""The one thread of a tool that owns what only the thread that opened it may use. Knows no event loop and no call.
+"""The one thread of a tool with a resource that only the opening thread may use. Knows no event loop and no call.
 
 It lives as long as its tool: a connection that was opened in it could be used in no other. It is a daemon, so that a
 function that never returns does not hold up the interpreter's exit.
@@ -15,9 +15,9 @@ from functools import lru_cache
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
-from agentkit.checks.forks import starts_anew
+from agentkit.checks.forks import reset_after_fork
 from agentkit.checks.keys import words
-from agentkit.tool.declare import declared
+from agentkit.tool.declare import declarations_of
 
 T = TypeVar("T")
 
@@ -37,10 +37,10 @@ class OwnThread:
 
     def __init__(self) -> None:
         self.leave_to_parent()
-        starts_anew(self)
+        reset_after_fork(self)
 
     def leave_to_parent(self) -> None:
-        """In the child of a fork, whose parent keeps the thread; and at the beginning: there is none."""
+        """Set that there is no thread: at the beginning, and in a forked child, whose parent keeps it."""
         self._work: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._begun = False
@@ -54,7 +54,7 @@ class OwnThread:
         self._work.put(function)
 
     def wait_for(self, function: Callable[[], T]) -> T:
-        """Do something in the thread, and return what it returns or raise what it raises."""
+        """Call a function in the thread; return its result, or raise its exception."""
         done: Future[T] = Future()
 
         def run() -> None:
@@ -91,8 +91,9 @@ def thread_of(owner: object) -> OwnThread:
 
 @lru_cache(maxsize=512)
 def has_own_thread(kind: Any) -> bool:
-    """Whether a method of a class is declared with `one_thread=True`."""
-    return any(getattr(one, "keywords", {}).get("one_thread") is True for of in declared(kind).values() for one in of)
+    """Return True if a method of the class is declared with `one_thread=True`."""
+    declarations = (one for method in declarations_of(kind).values() for one in method)
+    return any(getattr(one, "keywords", {}).get("one_thread") is True for one in declarations)
 
 
 def thread_of_method(function: Callable[..., object]) -> OwnThread | None:
@@ -101,8 +102,8 @@ def thread_of_method(function: Callable[..., object]) -> OwnThread | None:
     return thread_of(owner) if has_own_thread(kind) else None
 
 
-def constructed(kind: Any, kwargs: Mapping[str, Any]) -> Any:
-    """An instance of a class, constructed in its own thread if it has one."""
+def construct(kind: Any, kwargs: Mapping[str, Any]) -> Any:
+    """Return an instance of a class, constructed in its own thread if it has one."""
     if not has_own_thread(kind):
         return kind(**kwargs)
     thread = OwnThread()
@@ -116,22 +117,22 @@ def constructed(kind: Any, kwargs: Mapping[str, Any]) -> Any:
 
 
 def _belongs(thread: OwnThread, owner: object) -> OwnThread:
-    """Assign a thread to its owner, with which it ends; if that cannot be observed, it never does."""
+    """Assign a thread to its owner and end it with the owner; never, if the owner's end cannot be observed."""
     kept = _THREADS.setdefault(id(owner), thread)
     if kept is thread:
         try:
-            weakref.finalize(owner, _ended, id(owner)).atexit = False
+            weakref.finalize(owner, _end, id(owner)).atexit = False
         except TypeError:  # a class with __slots__
             thread.owner = owner  # so that its id is never used again
     return kept
 
 
-def _ended(key: int) -> None:
+def _end(key: int) -> None:
     _THREADS.pop(key).end()
 
 
 def hint(error: BaseException, owner: object) -> str:
-    """What to write if an exception says that something was used in the wrong thread; else empty.
+    """Return the advice if the exception reports a use in the wrong thread; else an empty string.
 
     >>> hint(ValueError("no"), None)
     ''

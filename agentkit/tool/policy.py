@@ -1,4 +1,4 @@
-"""How a tool may be run, as its author declares it: limits, approval, behaviour after a crash.
+"""The author's rules for running a tool: limits, approval, behaviour after a crash.
 
 A frozen value, checked on construction. It only declares: the processor and the journal act on it.
 """
@@ -42,7 +42,7 @@ class PolicyKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class ToolPolicy:
-    """How one tool may be run.
+    """The rules for running one tool.
 
     Args:
         timeout: seconds (wall clock) that it may take; None uses the processor's setting.
@@ -51,7 +51,7 @@ class ToolPolicy:
             decides for each call: `(call, context) -> bool`.
         idempotent: whether an interrupted call may be run again, with the same `ToolContext.idempotency_key`. Otherwise
             it runs at most once.
-        reconcile: the name of the tool's method, sync or async, that finds out what became of an interrupted call:
+        reconcile: the name of the tool's method, sync or async, that finds the outcome of an interrupted call:
             `(arguments, context) -> ToolResult`, a plain value, or None if it does not know either.
         max_output: characters of one result that the model reads; None uses the processor's setting.
         keep: which part of a longer result is kept: `head`, `tail` or `both`; None uses the processor's setting.
@@ -120,7 +120,7 @@ def policy_of(keywords: Mapping[str, Any], instance: Any, where: str) -> ToolPol
     if isinstance(asked, str):
         given["requires_approval"] = _method(instance, "requires_approval", asked, "(self, call, context)", where)
     elif callable(asked):
-        _refuse_arity(asked, f"requires_approval={_named(asked)}", "(call, context)", where)
+        _refuse_arity(asked, f"requires_approval={_method_name(asked)}", "(call, context)", where)
     if (reconcile := given.get("reconcile")) is not None:
         _method(instance, "reconcile", reconcile, "(self, arguments, context)", where)
     try:
@@ -137,12 +137,11 @@ def _whole(value: Any) -> bool:
     return _number(value) and isinstance(value, int)
 
 
-def _named(function: Any) -> str:
+def _method_name(function: Any) -> str:
     return getattr(function, "__qualname__", None) or repr(function)
 
 
 def _method(instance: Any, keyword: str, name: Any, wanted: str, where: str) -> Callable[..., Any]:
-    """The method of the tool that a keyword names."""
     given = f"{keyword}={name!r}"
     if not isinstance(name, str):
         raise SchemaError(f"{where}: {given} must be the name of a method of the tool, as a string")

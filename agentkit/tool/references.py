@@ -14,8 +14,8 @@ from agentkit.errors import ConfigError
 _FILE: Final = re.compile(r"[/\\]|\.py\Z")
 
 
-def _meant(reference: str) -> str:
-    """What was most likely meant, as the end of a message."""
+def _likely_reference(reference: str) -> str:
+    """Return the most likely reference as the end of a message."""
     place, mark, name = reference.partition(":")
     if not (_FILE.search(place) or place.startswith(".")):
         module, dot, name = reference.rpartition(".")
@@ -50,7 +50,8 @@ def load(reference: str) -> Any:
     module_name, _, path = reference.partition(":")
     if not module_name or not path or _FILE.search(module_name) or module_name.startswith("."):
         raise ConfigError(
-            f"{reference!r} is not a tool reference; write 'module:Class' or 'module:function'{_meant(reference)}"
+            f"{reference!r} is not a tool reference; write 'module:Class' or 'module:function'"
+            f"{_likely_reference(reference)}"
         )
     try:
         found: Any = importlib.import_module(module_name)

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, Unpack
 from agentkit import formats
 from agentkit.checks.spelling import did_you_mean, methods_take, takes, unknown
 from agentkit.errors import ConfigError, SchemaError
-from agentkit.foreign import renamed
-from agentkit.foreign.absent import explained
+from agentkit.foreign import argument_names
+from agentkit.foreign.absent import suggest_attributes
 from agentkit.tool.policy import PolicyKeywords
 
 if TYPE_CHECKING:
     from agentkit.formats.format import Format
-    from agentkit.tool.binding import BoundTool, FunctionNames
+    from agentkit.tool.bound_tool import BoundTool, FunctionNames
     from agentkit.toolspec import ToolSpec
 
 
-@explained
+@suggest_attributes
 @methods_take
 class ToolRegistry:
     """The tools that a model may call.
@@ -37,7 +37,7 @@ class ToolRegistry:
         tools: whatever `register` accepts.
     """
 
-    @takes(others=renamed.REGISTRY)
+    @takes(others=argument_names.REGISTRY)
     def __init__(self, *tools: Any) -> None:
         self._all: dict[str, BoundTool] = {}  # by function name, including those that have only a tag
         self._by_name: dict[str, BoundTool] = {}
@@ -90,11 +90,11 @@ class ToolRegistry:
             SchemaError: a definition is wrong, no method is decorated, a name in `function_names` is not a decorated
                 method, or a name or tag is taken. In that case nothing is registered.
         """
-        from agentkit.tool.binding import bind_methods
+        from agentkit.tool.bound_tool import bind_methods
 
         return self._add(bind_methods(tool, function_names, kwargs))
 
-    @takes(PolicyKeywords, others=renamed.OPENAPI_SCHEMA, error=SchemaError)
+    @takes(PolicyKeywords, others=argument_names.OPENAPI_SCHEMA, error=SchemaError)
     def register_function(
         self, function: Callable[..., Any], name: str | None = None, **policy: Unpack[PolicyKeywords]
     ) -> BoundTool:
@@ -108,7 +108,7 @@ class ToolRegistry:
         Raises:
             SchemaError: its definition is wrong, or its name or tag is taken.
         """
-        from agentkit.tool.binding import bind_function
+        from agentkit.tool.bound_tool import bind_function
 
         return self._add([bind_function(function, name, policy)])[0]
 
@@ -140,13 +140,13 @@ class ToolRegistry:
         Raises:
             SchemaError: one of `names` is not registered.
         """
-        return tuple(bound.spec for bound in self._chosen(names))
+        return tuple(bound.spec for bound in self._chosen_tools(names))
 
-    def offered(self, format: str | Format | None) -> tuple[ToolSpec, ...]:
+    def offered_specs(self, format: str | Format | None) -> tuple[ToolSpec, ...]:
         """The tools to offer to a model; those declared only by `@xml_schema` only if it writes such tags.
 
         Args:
-            format: the text format in which the model writes its calls; None for native calls.
+            format: the text format of the model's calls; None for native calls.
 
         Raises:
             FormatError: no format has that name.
@@ -170,11 +170,11 @@ class ToolRegistry:
         from agentkit.schemas.flavours import FLAVOURS
 
         if flavour not in FLAVOURS:
-            raise ConfigError(unknown("flavour of schemas", str(flavour), FLAVOURS, renamed.FLAVOURS))
-        return [FLAVOURS[flavour](spec) for spec in (self.offered(None) if names is None else self.specs(names))]
+            raise ConfigError(unknown("flavour of schemas", str(flavour), FLAVOURS, argument_names.FLAVOURS))
+        return [FLAVOURS[flavour](spec) for spec in (self.offered_specs(None) if names is None else self.specs(names))]
 
     def strict_report(self) -> dict[str, tuple[str, ...]]:
-        """What OpenAI's strict mode cannot express, by tool name; only for tools that lose something."""
+        """Return the losses in OpenAI's strict mode, by tool name; only of tools that lose anything."""
         from agentkit.schemas.flavours import openai_strict
 
         reports = {name: openai_strict(bound.spec)[1] for name, bound in self._by_name.items()}
@@ -184,7 +184,7 @@ class ToolRegistry:
         """An example XML call for each tag, in order of registration: the declared example, or a generated one."""
         return [bound.xml_example for bound in self._by_tag.values() if bound.xml_example is not None]
 
-    def _chosen(self, names: Iterable[str] | None) -> list[BoundTool]:
+    def _chosen_tools(self, names: Iterable[str] | None) -> list[BoundTool]:
         if names is None:
             return list(self._all.values())
         if isinstance(names, str):
@@ -223,20 +223,20 @@ def _take(table: dict[str, BoundTool], key: str, bound: BoundTool, what: str) ->
 
 def _bound(tool: Any) -> tuple[BoundTool, ...]:
     """The tools from anything that `register` accepts."""
-    from agentkit.tool.binding import BoundTool, bind_function, bind_methods, looks_like_tool
-    from agentkit.tool.declare import declared
+    from agentkit.tool.bound_tool import BoundTool, bind_function, bind_methods, looks_like_tool
+    from agentkit.tool.declare import declarations_of
 
     if isinstance(tool, BoundTool):
         return (tool,)
     if isinstance(tool, str):
-        return _bound(_loaded(tool))
-    if isinstance(tool, (list, tuple)) and not declared(type(tool)):
+        return _bound(_load(tool))
+    if isinstance(tool, (list, tuple)) and not declarations_of(type(tool)):
         return tuple(bound for one in tool for bound in _bound(one))
     return tuple(bind_methods(tool, None, {})) if looks_like_tool(tool) else (bind_function(tool),)
 
 
-def _loaded(reference: str) -> Any:
-    """What a reference names; any other string gets an error that suggests what was meant."""
+def _load(reference: str) -> Any:
+    """Import the object that a reference names; the error for any other string suggests a reference."""
     if any(map(str.isspace, reference)):
         raise ConfigError(
             f"{reference!r:.100} is not a tool: pass the function itself, tools=[add], or 'module:function'; "
@@ -259,7 +259,7 @@ def _absent(name: object, names: Iterable[str], what: str = "tool") -> str:
 
 
 class _Tools(Mapping[str, "BoundTool"]):
-    """A read-only view of a registry's tools; writing to it raises an error that says what to call instead."""
+    """A read-only view of a registry's tools; writing to it raises an error with the right call."""
 
     def __init__(self, tools: Mapping[str, BoundTool], what: str) -> None:
         self._tools, self._what = tools, what

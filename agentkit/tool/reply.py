@@ -62,7 +62,7 @@ class InvalidOutput(ValueError):
     """A reply is not a value of the requested type; the message is written for the model.
 
     Args:
-        problems: what is wrong, at least one.
+        problems: the faults, at least one.
     """
 
     def __init__(self, problems: Sequence[str]) -> None:
@@ -87,7 +87,7 @@ class _Read(NamedTuple):
     Attributes:
         wrapped: whether it is inside the requested wrapper object.
         value: the value of the type; None if there are problems.
-        problems: what is wrong with it.
+        problems: its faults.
     """
 
     wrapped: bool
@@ -129,7 +129,7 @@ class Output:
         Raises:
             InvalidOutput: it contains no matching value, or several different ones.
         """
-        found = [self._validated(value) for value in _json_values(text, lists=self._wrapped)]
+        found = [self._validate_value(value) for value in _json_values(text, lists=self._wrapped)]
         if self._wrapped and any(read.wrapped and not read.problems for read in found):
             found = [read for read in found if read.wrapped]
         fitting = [read for read in found if not read.problems]
@@ -141,11 +141,11 @@ class Output:
         raise InvalidOutput([str(problem) for problem in nearest.problems])
 
     def meant(self, text: str, *, whole: bool) -> bool:
-        """Whether a reply is meant as the output: JSON in it matches, if need be only the schema and no validator.
+        """Return True if a reply is an attempt at the output: JSON in it matches at least the schema.
 
         Args:
             text: the reply.
-            whole: whether it must be nothing but that JSON, maybe repeated, with or without a code fence.
+            whole: whether it must be only that JSON, maybe repeated, with or without a code fence.
         """
         text = text.strip().removeprefix("\ufeff").lstrip()
         try:
@@ -154,26 +154,26 @@ class Output:
             return False
         if whole and not (_read(text) or (len(found) == 1 and _nothing_beside(text, lists=self._wrapped))):
             return False
-        return any(not self._validated(value).problems or self._has_form(value) for value in found)
+        return any(not self._validate_value(value).problems or self._has_form(value) for value in found)
 
     def _has_form(self, value: Any) -> bool:
-        """Whether a value matches the schema, as a model writes it that can write nothing else."""
+        """Return True if a value matches the schema as constrained decoding writes it."""
         checker = checker_of(self._arguments.schema)
         try:
             return checker.is_valid({VALUE: value}) or (self._wrapped and checker.is_valid(value))
         except Exception:  # noqa: BLE001 - a schema that it cannot evaluate, as with a pattern of pydantic's
             return False
 
-    def _validated(self, given: Any) -> _Read:
+    def _validate_value(self, given: Any) -> _Read:
         """Validate by the schema; a value without its wrapper object is accepted, too."""
         wrapped = self._wrapped and isinstance(given, Mapping) and given.keys() == {VALUE}
-        read = self._accepted(given[VALUE] if wrapped else given, wrapped=wrapped)
+        read = self._accept(given[VALUE] if wrapped else given, wrapped=wrapped)
         if read.problems and wrapped:
-            bare = self._accepted(given, wrapped=False)
+            bare = self._accept(given, wrapped=False)
             return read if bare.problems else bare
         return read
 
-    def _accepted(self, value: Any, *, wrapped: bool) -> _Read:
+    def _accept(self, value: Any, *, wrapped: bool) -> _Read:
         try:
             accepted = self._arguments.validate("output", {VALUE: value}, lenient=False)
         except InvalidArguments as e:
@@ -205,7 +205,7 @@ class _Found(NamedTuple):
         start: where its text begins.
         end: where it ends.
         values: the value; none if it is one that needs repairs beyond `OVERLOOKED`.
-        aside: whether this is text in which no value counts.
+        aside: whether no value counts in this text.
     """
 
     start: int
@@ -245,7 +245,6 @@ def _json_values(text: str, *, lists: bool) -> list[Any]:
 
 
 def _read(text: str) -> tuple[Any, ...]:
-    """The text as a JSON value, if it is one."""
     from agentkit.schemas.typed import literals, values
 
     try:
@@ -256,7 +255,7 @@ def _read(text: str) -> tuple[Any, ...]:
 
 
 def _places(text: str, *, lists: bool) -> Iterator[_Found]:
-    """The code fences whose whole content is one JSON value, and the values that are in no other; and what is aside."""
+    """Return the code fences whose whole content is one JSON value, the outermost values, and the asides."""
     at, fenced = 0, False
     if (ends := _THOUGHT_ENDS.search(text)) and not _THOUGHT_BEGINS.search(text, 0, ends.start()):
         at = ends.end()  # the prompt opened it
@@ -278,7 +277,7 @@ def _places(text: str, *, lists: bool) -> Iterator[_Found]:
 
 @cache
 def _opening(lists: bool) -> re.Pattern[str]:
-    """What may begin a value, or an aside: thinking, a made-up result, another's turn, a comment."""
+    """Return the pattern of the start of a value or an aside: thinking, an invented result or turn, a comment."""
     values = f"{_FENCE}|{_OBJECT}|{_LIST}" if lists else f"{_FENCE}|{_OBJECT}"
     return re.compile(rf"(?P<aside>{_asides().opens.regex.pattern})|{values}", re.IGNORECASE)
 
@@ -291,7 +290,7 @@ def _asides() -> Asides:
 
 
 def _aside_end(text: str, found: re.Match[str]) -> int:
-    """Where the aside that begins here ends: at its closing; without one at the text's end, or its paragraph's."""
+    """Return the end of the aside that begins here: its closing; without one the end of the text or the paragraph."""
     from agentkit.formats.asides import end_of
 
     aside = _asides().at(found)
@@ -312,7 +311,7 @@ def _fence_at(text: str, start: int) -> _Found | None:
 
 
 def _nothing_beside(text: str, *, lists: bool) -> bool:
-    """Whether a reply that is no JSON says nothing other than its JSON values; a token before them may mark a call."""
+    """Return True if a reply consists of JSON values alone; a token before them may mark a call."""
     beside, at = [""], 0
     for place in _places(text, lists=lists):
         beside[-1] += text[at : place.start]
@@ -345,7 +344,7 @@ def _value_at(text: str, start: int) -> _Found | None:
 
 
 def _refuse_parts(text: str, places: Sequence[_Found]) -> None:
-    """Refuse a reply of which only a part could be read.
+    """Refuse a reply that could be read only in part.
 
     A value that begins inside a bracket or quotation mark of the text around it is part of something larger, and so is
     one next to a bracket that closes nothing, or after a key. The only exception is a surplus `}` after an object

@@ -1,4 +1,4 @@
-"""What a tool returns and what it can receive: `ToolResult`, `ToolContext`, and the optional base class `Tool`.
+"""A tool's return value, its context and the optional base class: `ToolResult`, `ToolContext` and `Tool`.
 
 Knows messages and errors; knows no registry, no model and no format. A tool need not inherit from anything here: any
 class with a decorated method is one.
@@ -17,10 +17,10 @@ from agentkit.checks.keys import words
 from agentkit.checks.spelling import ByAttribute, Nothing, refuse_unknown
 from agentkit.checks.type_variables import TypeVar
 from agentkit.errors import ConfigError, ErrorCode
-from agentkit.foreign import renamed
-from agentkit.foreign.absent import explained
-from agentkit.messages import ImagePart, ResultContent, TextPart, shown, text_as_made
-from agentkit.tool.declare import OpenAPISchema, XMLSchema, declared
+from agentkit.foreign import argument_names
+from agentkit.foreign.absent import suggest_attributes
+from agentkit.messages import ImagePart, ResultContent, TextPart, show_value, text_as_made
+from agentkit.tool.declare import OpenAPISchema, XMLSchema, declarations_of
 from agentkit.tool.output import is_pending, pending_parts, text_of
 from agentkit.unicode import clean
 
@@ -38,7 +38,7 @@ _PLAIN: Final = frozenset((str, int, float, bool, dict, type(None)))
 _KEYWORDS: Final = ("output", "error", "code", "content", "metadata", "reward", "success")
 
 
-@explained
+@suggest_attributes
 @dataclass(frozen=True, slots=True, init=False)
 class ToolResult(ByAttribute):
     """A tool's answer to one call: an output, or an error.
@@ -86,7 +86,7 @@ class ToolResult(ByAttribute):
         **unknown: Unpack[Nothing],  # `takes` would double the cost of constructing a result
     ) -> None:
         if len(unknown):  # not by truthiness, which type checkers would narrow
-            refuse_unknown("ToolResult", unknown, _KEYWORDS, renamed.TOOL_RESULT)
+            refuse_unknown("ToolResult", unknown, _KEYWORDS, argument_names.TOOL_RESULT)
         if error is not None:
             if type(output) is bool:  # AgentPress's order is success, output
                 raise ConfigError(
@@ -112,23 +112,23 @@ class ToolResult(ByAttribute):
         _put_reward(self, reward)
 
     def __await__(self) -> Generator[Any, None, ToolResult]:
-        """Itself, so that code can await what a method returned without knowing whether the method is `async`."""
+        """Return the result, so that code can await a method's result without knowing whether the method is `async`."""
         yield from ()
         return self
 
     @property
     def ok(self) -> bool:
-        """Whether the call succeeded."""
+        """True if the call succeeded."""
         return self.error is None
 
     @property
     def success(self) -> bool:
-        """The same as `ok`."""
+        """True if the call succeeded, as `ok`."""
         return self.ok
 
     @property
     def parts(self) -> ResultContent:
-        """What the model reads: the error, if any, the output as text (`agentkit.tool.output`), then `content`.
+        """The content for the model: the error, if any, the output as text (`agentkit.tool.output`), then `content`.
 
         A result with neither output nor content reads `ok`, since providers refuse an empty one.
         """
@@ -174,7 +174,7 @@ _put_output, _put_failure, _put_code, _put_content, _put_metadata, _put_reward =
 
 
 def result_as_returned(output: Any) -> ToolResult:
-    """`ToolResult(output)` in half of the time: for what a tool has just returned."""
+    """Make `ToolResult(output)` in half of the time, for a value that a tool has just returned."""
     result = object.__new__(ToolResult)
     _put_output(result, output)
     _put_failure(result, None)
@@ -212,7 +212,7 @@ def unreadable(value: Any) -> str | None:
 def _message(error: Any) -> str:
     """An exception's message, preceded by its type."""
     if not isinstance(error, BaseException):
-        raise ValueError(f"ToolResult(error=…) expects a message or an exception, found {shown(error)}")
+        raise ValueError(f"ToolResult(error=…) expects a message or an exception, found {show_value(error)}")
     return words(error)
 
 
@@ -241,7 +241,7 @@ def _part(value: Any) -> TextPart | ImagePart:
 
 
 def _is_picture(value: Any) -> bool:
-    """Whether it is an image of PIL, which is not imported to see."""
+    """Return True for an image of PIL, without importing PIL."""
     kind: Any = type(value)
     return _of_pil(kind)
 
@@ -305,10 +305,10 @@ def _no_state() -> Any:
     return NO_CONTEXT
 
 
-@explained
+@suggest_attributes
 @dataclass(frozen=True)  # no slots: with them, `ToolContext[Shop](…)` fails up to Python 3.12.1
 class ToolContext(ByAttribute, Generic[StateT]):
-    """What a method can learn about its call, by annotating a parameter.
+    """The context of a call, for a method that annotates a parameter with it.
 
     `def read(self, path: str, context: ToolContext)`: the parameter is filled in for each call and is not in the
     schema, so the model never sees it. `context: ToolContext[Shop]` tells the type checker the type of `context.state`.
@@ -338,11 +338,11 @@ class ToolContext(ByAttribute, Generic[StateT]):
 class Hidden:
     """Marks a parameter that the model neither sees nor writes: `timeout: Annotated[int, Hidden] = 30`.
 
-    Its default counts, unless a rollout's sample tells another value for all calls of the tool (`execute_kwargs`).
+    Its default counts, unless a rollout's sample has another value for all calls of the tool (`execute_kwargs`).
     """
 
 
-@explained
+@suggest_attributes
 class Tool:
     """An optional base class with three convenience methods; any class with decorated methods is a tool without it."""
 
@@ -351,7 +351,7 @@ class Tool:
         return ToolResult.of(data)
 
     def fail_response(self, msg: str) -> ToolResult:
-        """A failed result; `msg` tells the model what went wrong and what to do instead."""
+        """Return a failed result; `msg` tells the model what went wrong and what to do instead."""
         return ToolResult(error=msg)
 
     @cached_property
@@ -361,4 +361,4 @@ class Tool:
 
     def get_schemas(self) -> dict[str, tuple[OpenAPISchema | XMLSchema, ...]]:
         """The decorators' declarations, by method name."""
-        return declared(type(self))
+        return declarations_of(type(self))

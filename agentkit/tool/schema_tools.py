@@ -10,10 +10,10 @@ from typing import Any, Final, Protocol, Unpack, runtime_checkable
 
 from agentkit.checks.spelling import takes
 from agentkit.errors import SchemaError
-from agentkit.foreign import renamed
+from agentkit.foreign import argument_names
 from agentkit.schemas.walk import map_schemas, with_all_properties
 from agentkit.tool.arguments import arguments_of_schema
-from agentkit.tool.binding import BoundTool, is_async, refuse_control_tokens, refuse_name
+from agentkit.tool.bound_tool import BoundTool, is_async, refuse_control_tokens, refuse_name
 from agentkit.tool.declare import OpenAPISchema
 from agentkit.tool.policy import PolicyKeywords, policy_of
 from agentkit.tool.result import ToolContext
@@ -50,7 +50,7 @@ class ReadyMadeTool(BoundTool):
         return self.method(dict(kwargs), context)
 
 
-@takes(PolicyKeywords, others=renamed.OPENAPI_SCHEMA, error=SchemaError)
+@takes(PolicyKeywords, others=argument_names.OPENAPI_SCHEMA, error=SchemaError)
 def tool_from_schema(
     function: Answerer,
     name: str,
@@ -74,7 +74,7 @@ def tool_from_schema(
     Args:
         function: called with the validated arguments as one dict, and the `ToolContext`; sync or async.
         name: the tool's name.
-        description: what it does, for the model.
+        description: its description for the model.
         parameters: JSON Schema of the arguments object; None for a tool without parameters.
         patterns: whether arguments are checked against the regular expressions of the schema. Pass False for a schema
             from a stranger: some expressions take hours to reject thirty characters.

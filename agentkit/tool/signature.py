@@ -16,7 +16,7 @@ from types import FrameType, NoneType, SimpleNamespace, UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 from agentkit.errors import SchemaError
-from agentkit.foreign import renamed
+from agentkit.foreign import argument_names
 from agentkit.tool.docstrings import Docstring, read_docstring
 from agentkit.tool.result import Hidden, ToolContext
 
@@ -42,7 +42,7 @@ class Parameter:
 
     @property
     def required(self) -> bool:
-        """Whether a call without it fails."""
+        """True if a call must pass it."""
         return self.default is NOTHING
 
 
@@ -65,7 +65,7 @@ class Signature:
 
     Args:
         where: the class and method, for messages.
-        parameters: what the model fills in.
+        parameters: the parameters that the model fills in.
         context: the names of parameters that receive the `ToolContext`.
         hidden: the names of those that only the application fills in.
         docstring: the parsed docstring.
@@ -138,7 +138,7 @@ def _refuse_generator(function: Callable[..., Any], where: str) -> None:
 
 def _docstring(function: Callable[..., Any], owner: type | None, names: list[str], where: str) -> Docstring:
     """The function's docstring, or that of the method it overrides, which may have other parameters."""
-    inner = _unwrapped(function)
+    inner = _unwrap(function)
     if inner is not function:  # a partial: its own docstring is that of `partial`, and it may have bound parameters
         names = [*names, *inspect.signature(inner).parameters]
     own = getattr(inner, "__doc__", None)
@@ -245,7 +245,7 @@ def _hint(parameter: inspect.Parameter, where: str, scope: NameScope) -> Any:
     try:
         hints = typing.get_type_hints(holder, dict(scope.module), dict(scope.around), include_extras=True)
     except NameError as e:
-        if e.name in renamed.CONTEXT_TYPES:
+        if e.name in argument_names.CONTEXT_TYPES:
             raise SchemaError(
                 f"{where}: the hint of parameter {parameter.name!r} uses {e.name!r}, which belongs to another toolkit; "
                 f"write {parameter.name}: ToolContext, and read {parameter.name}.state"
@@ -261,14 +261,14 @@ def _hint(parameter: inspect.Parameter, where: str, scope: NameScope) -> Any:
     return hints[parameter.name]
 
 
-def _unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
+def _unwrap(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function inside `functools.partial`."""
-    return _unwrapped(function.func) if isinstance(function, partial) else function
+    return _unwrap(function.func) if isinstance(function, partial) else function
 
 
 def _scope(function: Callable[..., Any], owner: type | None) -> NameScope:
     """The names available to a hint in a string: of its module, of enclosing functions still running, of its class."""
-    function = inspect.unwrap(_unwrapped(function))
+    function = inspect.unwrap(_unwrap(function))
     names: dict[str, Any] = {}
     for frame in _enclosing(function):
         names.update(frame.f_locals)

@@ -17,7 +17,7 @@ from raw_server import raw_server
 from site_server import Page, SiteServer
 
 from agentkit.errors import ConfigError
-from agentkit_tools.network.addresses import Guard, RequestFailed, checked_url, embedded, shown
+from agentkit_tools.network.addresses import Guard, RequestFailed, checked_url, display_url, embedded_ipv4
 from agentkit_tools.network.http_client import HttpClient, Response
 
 
@@ -110,7 +110,7 @@ def test_an_ipv4_address_is_judged_alike_in_all_its_disguises(address: ipaddress
 
 @given(st.ip_addresses())
 def test_what_python_calls_private_is_never_reached(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
-    stands_for_itself = embedded(address) == address  # 6to4 of a public IPv4 address is private from Python 3.13 on
+    stands_for_itself = embedded_ipv4(address) == address  # Python 3.13: 6to4 of a public IPv4 address is private
     if stands_for_itself and (not address.is_global or address.is_multicast):
         assert Guard().why_refused(str(address)) is not None
 
@@ -264,8 +264,10 @@ def test_row_28_a_misleading_url_is_refused(url: str, why: str) -> None:
 
 
 def test_row_28_an_international_host_is_shown_in_both_spellings() -> None:
-    assert shown(checked_url("http://\u0430pple.com/")) == "http://xn--pple-43d.com/ (\u0430pple.com)"  # a Cyrillic a
-    assert shown(checked_url("HTTPS://Example.COM/a/../b#c")) == "https://example.com/b"
+    assert (
+        display_url(checked_url("http://\u0430pple.com/")) == "http://xn--pple-43d.com/ (\u0430pple.com)"
+    )  # a Cyrillic a
+    assert display_url(checked_url("HTTPS://Example.COM/a/../b#c")) == "https://example.com/b"
 
 
 @given(st.text(max_size=40))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from agentkit import Agent, ToolRegistry
 from agentkit.messages import ToolMessage
 from agentkit.testing import ScriptedModel
-from agentkit_tools.editor import StrReplaceEditor, inserted
-from agentkit_tools.folder.changing import CRLF_KEPT
+from agentkit_tools.editor import StrReplaceEditor, insert_lines
+from agentkit_tools.folder.file_changes import CRLF_KEPT
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_inserted_text_is_written_as_given(before: str, text: str, data: st.Data
     above, below = "".join(lines[:line]), "".join(lines[line:])
     joint = "\n" if above and not above.endswith("\n") else ""
     end = "" if text.endswith("\n") or joint else "\n"
-    after = inserted(before.encode(), line, text.encode(), "f").content.decode()
+    after = insert_lines(before.encode(), line, text.encode(), "f").content.decode()
     assert after == f"{above}{joint}{text}{end}{below}"
 
 

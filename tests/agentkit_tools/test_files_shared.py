@@ -20,8 +20,8 @@ from agentkit import Agent, ToolCall
 from agentkit.messages import ToolMessage
 from agentkit.testing import ScriptedModel
 from agentkit_tools.files import Files
-from agentkit_tools.folder import replacing
-from agentkit_tools.protected import PROTECTED, REASONS, protected_in
+from agentkit_tools.folder import atomic_replace
+from agentkit_tools.protected_names import PROTECTED, REASONS, protected_in
 
 EDIT = """
 import sys
@@ -85,7 +85,7 @@ def test_what_another_program_changes_meanwhile_is_kept(
             (root / "d").rename(root / "c")
 
     def no_lock(*_: object) -> None:
-        raise OSError(replacing.errno.ENOLCK, "No locks available")
+        raise OSError(atomic_replace.errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(os, "fsync", saved_by_an_editor)
     if not locks:
@@ -109,7 +109,7 @@ def test_a_file_that_never_rests_is_left_alone(root: Path, monkeypatch: pytest.M
 
 
 def test_a_lock_that_is_never_given_back_is_an_error(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replacing, "LOCK_SECONDS", 0.02)
+    monkeypatch.setattr(atomic_replace, "LOCK_SECONDS", 0.02)
     holder = os.open(root, os.O_RDONLY)
     try:
         fcntl.flock(holder, fcntl.LOCK_EX)

@@ -270,7 +270,7 @@ def test_row_38_a_key_is_shown_nowhere(caplog: pytest.LogCaptureFixture) -> None
         "/moved": Page(status=302, headers={"Location": f"/?key={CANARY}"}),
         "/garbage": Page(CANARY.encode(), headers=echo),
     }
-    sent = {"headers": {"X-API-KEY": key.required()}, "secrets": (key.required(),)}
+    sent = {"headers": {"X-API-KEY": key.require()}, "secrets": (key.require(),)}
     with SiteServer(site_map) as site:
         good = get(site.url, **sent)  # type: ignore[arg-type]
         assert good.json() == {"you sent": "[key]"}
@@ -287,6 +287,6 @@ def test_a_key_is_read_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> Non
     key = Key("SEARCH_KEY")
     monkeypatch.delenv("SEARCH_KEY", raising=False)
     with pytest.raises(RequestFailed, match="the operator must set SEARCH_KEY"):
-        key.required()
+        key.require()
     monkeypatch.setenv("SEARCH_KEY", " set-later\n")
-    assert key.required() == "set-later"
+    assert key.require() == "set-later"

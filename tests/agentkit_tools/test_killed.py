@@ -15,7 +15,7 @@ import pytest
 from agentkit import ToolResult
 from agentkit_tools.editor import StrReplaceEditor
 from agentkit_tools.files import Files
-from agentkit_tools.folder import replacing
+from agentkit_tools.folder import atomic_replace
 from agentkit_tools.tasks import TaskList
 
 STEPS = ("open", "close", "stat", "fstat", "fsync", "link", "rename", "unlink", "fchmod", "fdopen", "mkdir", "rmdir")
@@ -90,7 +90,7 @@ def test_a_change_is_made_as_a_whole_or_not_at_all(
             assert act(*tools).ok
             assert seen(root) == after
         left += len(drafts := list(root.rglob(".agentkit-*")))
-        monkeypatch.setattr(replacing, "ABANDONED", -1.0)
+        monkeypatch.setattr(atomic_replace, "ABANDONED", -1.0)
         for folder in {path.parent for path in drafts}:
             assert Files(folder).create_file("last", "").ok
         monkeypatch.undo()
@@ -114,7 +114,7 @@ def test_a_list_of_tasks_is_kept_as_a_whole_and_what_is_left_goes_away(
         assert [task.content for task in TaskList(file).tasks] in (["one"], ["one", "two"])
         left += len(os.listdir(file.parent)) - 1
         with monkeypatch.context() as patched:
-            patched.setattr(replacing, "ABANDONED", -1.0)
+            patched.setattr(atomic_replace, "ABANDONED", -1.0)
             TaskList(file).create_tasks(["three"])
         assert os.listdir(file.parent) == ["tasks.json"]
     assert step > 5

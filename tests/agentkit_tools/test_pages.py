@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit_tools.pages.feeds import feed_text
-from agentkit_tools.pages.page_source import MAX_ATTRIBUTES, MAX_PIECES, bounded, decoded, parsed
+from agentkit_tools.pages.page_source import MAX_ATTRIBUTES, MAX_PIECES, decode_page, parse_html, truncate
 from agentkit_tools.pages.page_text import PageText, page_text
 from agentkit_tools.pages.page_writer import Addresses
 
@@ -209,7 +209,7 @@ SHAPES = [
 
 
 def read(shape: Shape, **options: bool) -> PageText:
-    return page_text(decoded((PAGES / shape.file).read_bytes(), shape.header), URL, **options)
+    return page_text(decode_page((PAGES / shape.file).read_bytes(), shape.header), URL, **options)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.file)
@@ -253,7 +253,7 @@ def test_a_page_that_is_all_menu_is_shown() -> None:
     ],
 )
 def test_a_feed_is_read(file: str, text: str) -> None:
-    found = feed_text(decoded((PAGES / file).read_bytes()), URL)
+    found = feed_text(decode_page((PAGES / file).read_bytes()), URL)
     assert found is not None
     assert found.text == text
 
@@ -278,11 +278,11 @@ def test_xml_that_is_no_feed_is_left_to_others() -> None:
     ],
 )
 def test_a_page_is_decoded(body: bytes, header: str, text: str) -> None:
-    assert decoded(body, header) == text
+    assert decode_page(body, header) == text
 
 
 def test_a_character_may_be_cut() -> None:
-    assert decoded("café".encode()[:-1], "text/html", cut=True) == "caf"
+    assert decode_page("café".encode()[:-1], "text/html", cut=True) == "caf"
 
 
 def test_a_page_without_head_and_body_tags_is_read() -> None:
@@ -340,7 +340,7 @@ def test_row_8_a_page_of_several_mb_is_read_within_bounds() -> None:
 
 def test_a_tag_keeps_its_first_attributes() -> None:
     tag = "<a href='/kept' " + " ".join(f"data-{n}='>'" for n in range(10 * MAX_ATTRIBUTES)) + ">link</a>"
-    tree = parsed(tag)
+    tree = parse_html(tag)
     assert tree is not None
     assert len(tree.find(".//a").attrib) == MAX_ATTRIBUTES
     assert page_text(tag, URL).text == "[link](https://site.example/kept)\n"
@@ -380,7 +380,7 @@ PIECES = st.sampled_from([*(f"<{tag}>" for tag in TAGS), *(f"</{tag}>" for tag i
 def test_no_word_is_lost_however_tags_are_mixed(pieces: list[str]) -> None:
     """Of all that the parser keeps; what it calls text is on the page."""
     html = "".join(f"w{n}x" if piece == "w" else piece for n, piece in enumerate(pieces))
-    tree = parsed(html)
+    tree = parse_html(html)
     kept = "" if tree is None else "".join(tree.itertext())
     text = page_text(html, URL, whole=True).text
     assert [word for n in range(len(pieces)) if (word := f"w{n}x") in kept and word not in text] == []
@@ -388,7 +388,7 @@ def test_no_word_is_lost_however_tags_are_mixed(pieces: list[str]) -> None:
 
 @given(st.binary(max_size=60), st.sampled_from(["", "utf-8", "utf-16", "gbk", "shift_jis", "iso-2022-jp", "nonsense"]))
 def test_any_bytes_are_a_page(body: bytes, charset: str) -> None:
-    page_text(decoded(body, f"text/html; charset={charset}"), URL)
+    page_text(decode_page(body, f"text/html; charset={charset}"), URL)
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8", categories=("L", "N")), min_size=1, max_size=40))
@@ -400,7 +400,7 @@ def test_words_are_kept_exactly(words: str) -> None:
 def test_reading_stops_in_time_with_what_was_read_until_then(shape: Shape, monkeypatch: pytest.MonkeyPatch) -> None:
     """At any element of any page."""
     monkeypatch.setattr("agentkit_tools.pages.page_text.OFTEN", 1)
-    html = decoded((PAGES / shape.file).read_bytes(), shape.header)
+    html = decode_page((PAGES / shape.file).read_bytes(), shape.header)
     words = set(re.findall(r"\w+", page_text(html, "https://a.example/", whole=True).text))
     for looks in range(0, 60, 7):
         left = iter(range(looks))
@@ -411,8 +411,8 @@ def test_reading_stops_in_time_with_what_was_read_until_then(shape: Shape, monke
 
 @pytest.mark.parametrize("piece", ["<p>a", "</b>", "<!x>", "<i a1=1>", "<i\na=\nb='2'>"])
 def test_a_page_of_tags_is_read_up_to_a_bound(piece: str) -> None:
-    assert len(bounded(piece * 450_000)) <= len(piece) * MAX_PIECES
-    assert bounded(piece * 100) == piece * 100
+    assert len(truncate(piece * 450_000)) <= len(piece) * MAX_PIECES
+    assert truncate(piece * 100) == piece * 100
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ import pytest
 from confining import confined
 from starlette.requests import Request
 
-from agentkit_tools.code.worker import Ran
-from agentkit_tools.python_server import CodeServer, ServerSettings, answer, app, unless_left, wanted
+from agentkit_tools.code.worker import CodeOutcome
+from agentkit_tools.python_server import CodeServer, ServerSettings, answer, app, parse_request, unless_left
 
 pytestmark = confined
 
@@ -337,5 +337,5 @@ def test_the_application_can_be_mounted_elsewhere() -> None:
 
 
 def test_defaults_of_a_request() -> None:
-    assert wanted(json.dumps({"code": "1"}).encode(), 60) == ("1", 5.0)
-    assert answer(Ran(value="1"), 5) == {"output": "1\n", "error": None, "success": True}
+    assert parse_request(json.dumps({"code": "1"}).encode(), 60) == ("1", 5.0)
+    assert answer(CodeOutcome(value="1"), 5) == {"output": "1\n", "error": None, "success": True}

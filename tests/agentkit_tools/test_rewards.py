@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from agentkit import Agent, ConfigError, ToolCall
 from agentkit.testing import ScriptedModel
 from agentkit_tools import formulas
-from agentkit_tools.known import KNOWN, tool_class
-from agentkit_tools.math_answers import boxed, number, same_answer
+from agentkit_tools.math_answers import boxed_answer, number, same_answer
+from agentkit_tools.registry_names import KNOWN, tool_class
 from agentkit_tools.rewards import Geo3k, Gsm8k
 
 
@@ -97,14 +97,14 @@ def test_a_formula_that_takes_forever_holds_nothing_up(monkeypatch: pytest.Monke
 
 def test_the_box_of_a_long_answer_is_found_quickly() -> None:
     start = time.monotonic()
-    assert boxed(r"\boxed{" * 30_000 + "1}") == "1"
-    assert boxed("}" + r"\boxed{" * 30_000) is None
+    assert boxed_answer(r"\boxed{" * 30_000 + "1}") == "1"
+    assert boxed_answer("}" + r"\boxed{" * 30_000) is None
     assert time.monotonic() - start < 20
 
 
 @given(st.lists(st.sampled_from(["\\boxed{", "{", "}", "1", "\\fboxed {"]), max_size=12))
 def test_a_box_has_balanced_braces(pieces: list[str]) -> None:
-    inside = boxed("".join(pieces))
+    inside = boxed_answer("".join(pieces))
     assert inside is None or inside.count("{") == inside.count("}")
 
 
@@ -116,7 +116,7 @@ def test_a_number_is_read_exactly(value: object) -> None:
 @given(st.text(max_size=50))
 def test_any_text_is_an_answer(text: str) -> None:
     assert same_answer(text, "42") in (True, False)
-    assert boxed(text) is None or isinstance(boxed(text), str)
+    assert boxed_answer(text) is None or isinstance(boxed_answer(text), str)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_any_text_is_an_answer(text: str) -> None:
     ],
 )
 def test_the_last_box_counts(text: str, inside: str | None) -> None:
-    assert boxed(text) == inside
+    assert boxed_answer(text) == inside
 
 
 def test_geo3k_rewards_an_improvement_and_no_guessing() -> None:

@@ -16,7 +16,7 @@ from confining import confined
 
 from agentkit import ToolResult
 from agentkit.sandbox import SandboxUnavailable
-from agentkit_tools.protected import PROTECTED, protected_in
+from agentkit_tools.protected_names import PROTECTED, protected_in
 from agentkit_tools.python import Python
 from agentkit_tools.shell import Shell
 

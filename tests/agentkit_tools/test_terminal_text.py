@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit.sandbox import StreamOutput
-from agentkit.sandbox.gathering import Gathered
-from agentkit_tools.code.terminal_text import Reading, decoded, readable
+from agentkit.sandbox.output_buffer import OutputBuffer
+from agentkit_tools.code.terminal_text import Reading, decode, readable
 
 BEGINNINGS = ("\x1b", "\x1b[", "\x1b]8;;", "\x1b]52;c;", "\x1bP", "\x1b(", "\x9b", "\x9d", "\x1b[38;5")
 ENDINGS = ("m", "\x07", "\x1b\\", "\x9c", "[", "]", "\\", " ", "/", "1;", "~", "\r\n", "\u2028")
@@ -61,17 +61,17 @@ def test_text_without_controls_is_unchanged(text: str) -> None:
 
 @given(st.binary(), st.integers(0, 10), st.binary())
 def test_any_bytes_can_be_read(head: bytes, left_out: int, tail: bytes) -> None:
-    assert ("left out" in decoded(StreamOutput(head, left_out, tail))) >= bool(left_out)
+    assert ("left out" in decode(StreamOutput(head, left_out, tail))) >= bool(left_out)
 
 
 @given(WRITTEN, st.data())
 def test_what_is_read_piece_by_piece_is_the_whole(written: list[bytes], data: st.DataObject) -> None:
-    whole, stream, reading, told = b"".join(written), Gathered(10_000), Reading(), ""
+    whole, stream, reading, told = b"".join(written), OutputBuffer(10_000), Reading(), ""
     places = sorted(data.draw(st.lists(st.integers(0, len(whole)))))
     for start, end in pairwise([0, *places, len(whole)]):
         stream.add(whole[start:end])
-        told += decoded(stream.take(more=True), reading)
-    assert told + decoded(stream.take(), reading) == readable(whole.decode("utf-8", "replace"))
+        told += decode(stream.take(more=True), reading)
+    assert told + decode(stream.take(), reading) == readable(whole.decode("utf-8", "replace"))
 
 
 @given(st.sampled_from(BEGINNINGS), st.sampled_from(["1", " ", ";" * 9, "a" * 9, "0 "]))

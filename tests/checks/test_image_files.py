@@ -71,12 +71,12 @@ def test_damage_in_an_additional_part_of_a_png_costs_that_part_and_in_any_other_
     extras = PngImagePlugin.PngInfo()
     extras.add_text("Comment", "x" * 40)
     whole = saved("PNG", "RGB", pnginfo=extras, icc_profile=b"p" * 300, dpi=(72, 72))
-    assert ImagePart(whole, "image/png").repaired.data == whole
-    assert ImagePart(whole + b"more", "image/png").repaired.data == whole + b"more"  # what is not damaged stays
+    assert ImagePart(whole, "image/png").repaired_image.data == whole
+    assert ImagePart(whole + b"more", "image/png").repaired_image.data == whole + b"more"  # what is not damaged stays
     pixels, seen = Image.open(io.BytesIO(whole)).tobytes(), set()
     for at in range(8, len(whole)):
         image = ImagePart(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :], "image/png")
-        repaired = image.repaired
+        repaired = image.repaired_image
         seen.add(repaired is not image and repaired.fault is None)
         if repaired.fault is None and repaired.data:
             assert Image.open(io.BytesIO(repaired.data)).tobytes() == pixels

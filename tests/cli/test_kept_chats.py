@@ -19,7 +19,7 @@ from agentkit.cli.terminal import arguments, block, cells, fold, truncate, visib
 from agentkit.cli.transcript import age, transcript
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
-from agentkit.testing.scripted import ScriptedTurn
+from agentkit.testing.scripted_model import ScriptedTurn
 from agentkit.threads import Append, Log, ThreadManager, open_store
 from agentkit.tool.registry import ToolRegistry
 

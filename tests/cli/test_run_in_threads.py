@@ -16,7 +16,7 @@ from agentkit.cli.chat_storage import InThread
 from agentkit.errors import ProviderError
 from agentkit.messages import ToolCall, UserMessage
 from agentkit.testing import ScriptedModel
-from agentkit.testing.scripted import ScriptedTurn
+from agentkit.testing.scripted_model import ScriptedTurn
 from agentkit.threads import ThreadManager
 
 TOOLS = """\

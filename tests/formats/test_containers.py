@@ -14,7 +14,7 @@ from agentkit.agent import Agent
 from agentkit.events import CallEnd
 from agentkit.formats import Format, Parser, auto, get, render_calls
 from agentkit.messages import MarkupPart, TextPart, ToolCall
-from agentkit.testing.scripted import ScriptedModel
+from agentkit.testing.scripted_model import ScriptedModel
 
 CALL = render_calls("hermes", [ToolCall("", "ping", {})], [PING]).replace("\n", "")
 MARKDOWN = MarkdownIt("commonmark")

@@ -15,7 +15,7 @@ from agentkit.events import CallEnd, CallError
 from agentkit.formats import CATALOG
 from agentkit.messages import ToolCall
 from agentkit.schemas.words import InvalidArguments
-from agentkit.tool.binding import BoundTool
+from agentkit.tool.bound_tool import BoundTool
 
 # ruff: noqa: ANN001, ANN202 (parameters that get their hint below)
 

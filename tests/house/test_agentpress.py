@@ -18,7 +18,7 @@ import agentkit.formats
 import agentkit.threads
 import agentkit.tool
 from agentkit.errors import ConfigError
-from agentkit.foreign import renamed
+from agentkit.foreign import argument_names
 from agentkit.processor import EventStream
 from agentkit.testing import ScriptedModel
 from agentkit_tools.files import Files
@@ -114,10 +114,10 @@ def test_an_import(left: str, right: str) -> None:
 
 
 ARGUMENTS = [
-    ("run_thread", "threads.run_thread(thread, 'Be brief.', {}=1)", renamed.AGENTPRESS_RUN_THREAD),
-    ("create_thread", "threads.create_thread({}=1)", renamed.AGENTPRESS_CREATE_THREAD),
-    ("add_message", "threads.add_message(thread, {}=1)", renamed.AGENTPRESS_ADD_MESSAGE),
-    ("ProcessorConfig", "ProcessorConfig({}=1)", renamed.AGENTPRESS_PROCESSOR_CONFIG),
+    ("run_thread", "threads.run_thread(thread, 'Be brief.', {}=1)", argument_names.AGENTPRESS_RUN_THREAD),
+    ("create_thread", "threads.create_thread({}=1)", argument_names.AGENTPRESS_CREATE_THREAD),
+    ("add_message", "threads.add_message(thread, {}=1)", argument_names.AGENTPRESS_ADD_MESSAGE),
+    ("ProcessorConfig", "ProcessorConfig({}=1)", argument_names.AGENTPRESS_PROCESSOR_CONFIG),
 ]
 
 

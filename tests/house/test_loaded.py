@@ -44,7 +44,7 @@ RUNNING = (
     "processor.recovery",
     "processor.turn",
 )
-BINDING = ("schemas", "tool.arguments", "tool.binding", "tool.declare", "tool.result")
+BINDING = ("schemas", "tool.arguments", "tool.bound_tool", "tool.declare", "tool.result")
 
 
 LAZY = sorted(

@@ -128,7 +128,7 @@ def runs(coroutine: Any) -> None:
         asyncio.run(coroutine)
     finally:
         if isinstance(coroutine, EventStream):
-            coroutine._told()
+            coroutine._mark_reported()
 
 
 def over() -> Any:

@@ -181,7 +181,7 @@ LARGE_VALUES = {
     "MCPKeywords",
     "MCPOptions",
     "BoundTool",
-    "Ran",
+    "CodeOutcome",
     "Measures",
     "TrajectoryRecord",
 }

@@ -104,7 +104,7 @@ def test_every_type_hint_that_a_tool_may_have_becomes_one_that_trl_reads(hint: A
         return f"{x} {y}"
 
     tool.__annotations__["x" if required else "y"] = hint
-    (spec,) = ToolRegistry(openapi_schema(tool)).offered(None)
+    (spec,) = ToolRegistry(openapi_schema(tool)).offered_specs(None)
     assert list(read_by_transformers(spec)["properties"]) == ["x", "y"]
 
 

@@ -20,7 +20,7 @@ from agentkit.messages import user
 from agentkit.models import ModelRequest, model
 from agentkit.models.provider import RemoteModel
 from agentkit.testing import Recording, Replay
-from agentkit.unicode import commands, escaped
+from agentkit.unicode import commands, escape_controls
 
 PREFIXES = ["openai", "responses", "anthropic"]
 MIB = 1024 * 1024
@@ -176,4 +176,4 @@ def test_what_is_escaped_stays_readable() -> None:
 
 @given(st.text())
 def test_escaped_text_commands_nothing(text: str) -> None:
-    assert not any(map(commands, escaped(text)))
+    assert not any(map(commands, escape_controls(text)))

@@ -14,7 +14,7 @@ from agentkit.errors import ProviderError
 from agentkit.events import Finish
 from agentkit.messages import ToolCall, ToolMessage
 from agentkit.processor.continuing import Record
-from agentkit.testing.scripted import ScriptedModel
+from agentkit.testing.scripted_model import ScriptedModel
 from agentkit.tool.registry import ToolRegistry
 
 pytestmark = pytest.mark.anyio

@@ -52,7 +52,7 @@ from agentkit.processor.intake import CallIds, Intake
 from agentkit.processor.recovery import Recovery
 from agentkit.processor.response import ResponseReader
 from agentkit.testing.replay import Replay
-from agentkit.testing.scripted import ScriptedModel
+from agentkit.testing.scripted_model import ScriptedModel
 from agentkit.tool.registry import ToolRegistry
 from agentkit.toolspec import ToolSpec
 

@@ -29,7 +29,7 @@ from agentkit.messages import (
 )
 from agentkit.processor import ProcessorConfig, ResponseProcessor
 from agentkit.processor.untrusted_input import UntrustedInput
-from agentkit.testing.scripted import ScriptedModel
+from agentkit.testing.scripted_model import ScriptedModel
 from agentkit.threads import SQLiteStore, ThreadManager
 from agentkit.threads.store import Append
 from agentkit.tool.declare import openapi_schema

@@ -13,8 +13,8 @@ from sandboxes import CONFINED, FAST, ROOT, USERS, commands_of
 
 from agentkit.errors import ConfigError, SandboxError, SandboxUnavailable
 from agentkit.sandbox import Sandbox, SandboxOutcome, sandbox
-from agentkit.sandbox.choosing import VARIANTS
-from agentkit.sandbox.confined import Setup
+from agentkit.sandbox.base_sandbox import Setup
+from agentkit.sandbox.sandbox_choice import VARIANTS
 
 NAMES = (".env", ".git")
 
@@ -45,8 +45,8 @@ import asyncio, json, os, sys
 from pathlib import Path
 from agentkit.errors import SandboxError
 from agentkit.sandbox import SandboxLimits
-from agentkit.sandbox.choosing import VARIANTS
-from agentkit.sandbox.confined import Setup
+from agentkit.sandbox.sandbox_choice import VARIANTS
+from agentkit.sandbox.base_sandbox import Setup
 
 def seen(folder):
     found = []

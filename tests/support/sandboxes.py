@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from agentkit.sandbox import Sandbox, SandboxLimits, SandboxUnavailable
-from agentkit.sandbox.choosing import VARIANTS, found_wrong
-from agentkit.sandbox.confined import Setup
-from agentkit.sandbox.launching import Unconfined
+from agentkit.sandbox.base_sandbox import Setup
+from agentkit.sandbox.launcher_sandbox import UnconfinedSandbox
+from agentkit.sandbox.sandbox_choice import VARIANTS, fault_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,12 +33,12 @@ def opened(variant: str, *, workdir: Path | None = None, limits: SandboxLimits =
     """One sandbox; the test is skipped where it is absent. That it leaks is for the tests of the probes to say."""
     setup = Setup(workdir=workdir, limits=limits, env=env)
     if variant == "none":
-        return Unconfined(setup)
+        return UnconfinedSandbox(setup)
     try:
         box = VARIANTS[variant](setup)
     except SandboxUnavailable as e:
         pytest.skip(f"{variant}: {e}")
-    if "start" in (wrong := found_wrong(VARIANTS[variant])):
+    if "start" in (wrong := fault_of(VARIANTS[variant])):
         pytest.skip(f"{variant}: {wrong}")
     return box
 

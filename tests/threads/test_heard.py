@@ -11,7 +11,7 @@ from agentkit.agent import Agent
 from agentkit.agent.lifecycle import TurnStarted
 from agentkit.messages import Message, ToolCall, ToolMessage, UserMessage, user
 from agentkit.models.base import ModelRequest
-from agentkit.testing.scripted import ScriptedModel
+from agentkit.testing.scripted_model import ScriptedModel
 from agentkit.threads import Compaction, SQLiteStore, ThreadManager
 from agentkit.tool.registry import ToolRegistry
 

@@ -9,7 +9,7 @@ import pytest
 from agentkit import formats
 from agentkit.formats import CATALOG, Format
 from agentkit.messages import ToolCall, ToolMessage
-from agentkit.testing.scripted import ScriptedModel
+from agentkit.testing.scripted_model import ScriptedModel
 from agentkit.threads import SQLiteStore, ThreadManager
 from agentkit.tool.registry import ToolRegistry
 

@@ -14,7 +14,7 @@ from agentkit.events import Finish, Text
 from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from agentkit.models.base import ModelRequest
 from agentkit.testing import ScriptedModel
-from agentkit.testing.scripted import ScriptedTurn
+from agentkit.testing.scripted_model import ScriptedTurn
 from agentkit.threads import Compaction, ThreadManager
 from agentkit.tool.declare import openapi_schema
 

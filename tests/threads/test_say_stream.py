@@ -100,7 +100,7 @@ FIRST: list[tuple[str, str]] = [
     ("threads.run_thread('t', 'openai:gpt-5')", "'openai:gpt-5' is the system prompt here"),
     ("threads.run_thread(A, 't')", "run_thread(…, model=…) is missing"),
     ("threads.run_agent(A, 't')", "these are swapped; write run_agent(thread_id, agent)"),
-    ("threads.run_agent('t', M)", "run_agent(agent=<agentkit.testing.scripted.ScriptedModel"),
+    ("threads.run_agent('t', M)", "run_agent(agent=<agentkit.testing.scripted_model.ScriptedModel"),
     (
         "threads.run_agent('t', A, max_turns=3)",
         "run_agent has no argument 'max_turns': limit the turns with",

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from pydantic import AfterValidator, BaseModel, Field
 
 from agentkit.schemas.words import InvalidArguments, Problem
-from agentkit.tool.binding import BoundTool
+from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.declare import openapi_schema
 from agentkit.tool.registry import ToolRegistry
 

@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 
 from agentkit.errors import SchemaError
 from agentkit.schemas.words import InvalidArguments
-from agentkit.tool.binding import BoundTool
+from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.reply import Output
 

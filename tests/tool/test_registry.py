@@ -12,7 +12,7 @@ from agentkit import formats
 from agentkit.errors import SchemaError
 from agentkit.events import CallEnd
 from agentkit.formats.teach import example_call
-from agentkit.tool.binding import BoundTool
+from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.declare import openapi_schema, xml_schema
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import Tool, ToolContext, ToolResult

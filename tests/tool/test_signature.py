@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import Doc, TypeAliasType
 
 from agentkit.errors import SchemaError
-from agentkit.tool.binding import BoundTool
+from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.declare import openapi_schema
 from agentkit.tool.docstrings import Docstring, read_docstring
 from agentkit.tool.registry import ToolRegistry

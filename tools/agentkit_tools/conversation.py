@@ -32,7 +32,7 @@ class Conversation(Tool):
         """
         if not text.strip():
             return ToolResult(error="the question is empty; write what the user should answer")
-        return _shown("asked; the user's answer comes next", text, attachments)
+        return _result_with("asked; the user's answer comes next", text, attachments)
 
     @openapi_schema(terminates=True)
     @xml_schema(
@@ -50,8 +50,8 @@ class Conversation(Tool):
             text: what was done, in a few sentences; empty if the user has already been told
             attachments: files to hand over, as paths relative to the working folder
         """
-        return _shown("completed", text, attachments)
+        return _result_with("completed", text, attachments)
 
 
-def _shown(output: str, text: str, attachments: list[str] | None) -> ToolResult:
+def _result_with(output: str, text: str, attachments: list[str] | None) -> ToolResult:
     return ToolResult(output, metadata={"text": text, "attachments": [name for name in attachments or () if name]})

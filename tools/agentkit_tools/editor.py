@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Literal
 
 from agentkit import Tool, ToolResult, openapi_schema, xml_schema
-from agentkit_tools.folder import changing, searching
-from agentkit_tools.folder.changing import Edit
-from agentkit_tools.folder.rooted import Confined, Refusal, answer, encoded, parts
-from agentkit_tools.folder.textfiles import Opened, fitting, is_utf8, lines_of, opened
-from agentkit_tools.folder.walking import Where
-from agentkit_tools.protected import PROTECTED
+from agentkit_tools.folder import file_changes, file_search
+from agentkit_tools.folder.file_changes import Edit
+from agentkit_tools.folder.folder_walk import FileSelection
+from agentkit_tools.folder.rooted_folder import Refusal, RootedFolder, answer, encode, parts
+from agentkit_tools.folder.textfiles import FileContents, fitting, is_utf8, lines_of, read_text
+from agentkit_tools.protected_names import PROTECTED
 
 AROUND = 4
 """Lines that are shown before and after a change."""
@@ -34,11 +34,11 @@ class StrReplaceEditor(Tool):
 
     Args:
         root: the folder, by default the current one; created if missing.
-        protected: what may be viewed but not written, as for `Files`.
+        protected: names that may be viewed but not written, as for `Files`.
     """
 
     def __init__(self, root: str | Path = ".", *, protected: Collection[str] = PROTECTED) -> None:
-        self._place = Confined(root, protected)
+        self._place = RootedFolder(root, protected)
 
     @property
     def root(self) -> Path:
@@ -101,13 +101,13 @@ class StrReplaceEditor(Tool):
         if self._is_folder(path):
             if view_range is not None:
                 raise Refusal(f"view_range is for files; {path!r} is a folder")
-            return searching.listed(self._place, Where(path, depth=2))
+            return file_search.list_entries(self._place, FileSelection(path, depth=2))
         names = parts(path, "path")
         with self._place.folder(names) as folder:
-            file = opened(folder, names[-1], path)
+            file = read_text(folder, names[-1], path)
         lines = lines_of(file.content)
         first, last = _range(view_range, len(lines), path)
-        wanted = numbered(lines[first - 1 : last], first)
+        wanted = number_lines(lines[first - 1 : last], first)
         shown = fitting(wanted)
         notes = _notes(file, len(lines), first, wanted, shown)
         newline = "\n" if notes and shown and not shown[-1].endswith("\n") else ""
@@ -118,28 +118,28 @@ class StrReplaceEditor(Tool):
             return True
         names = parts(path.rstrip("/"), "path")
         with self._place.folder(names) as folder:
-            return stat.S_ISDIR(changing.found(folder, names[-1], path).st_mode)
+            return stat.S_ISDIR(file_changes.status_of(folder, names[-1], path).st_mode)
 
     def _create(self, path: str, text: str | None) -> str:
-        size = changing.create(self._place, path, _given("create", "file_text", text), "file_text")
+        size = file_changes.create(self._place, path, _required_text("create", "file_text", text), "file_text")
         return f"created {path} ({size} bytes)"
 
     def _replace(self, path: str, old: str | None, new: str | None) -> str:
         names = self._place.writable(path, "path")
-        change = changing.exchanged(_given("str_replace", "old_str", old), new or "", path)
-        done = changing.edit(self._place, names, path, change)
-        return _told(path, done, (new or "").count("\n") + 1)
+        change = file_changes.replacement(_required_text("str_replace", "old_str", old), new or "", path)
+        done = file_changes.edit(self._place, names, path, change)
+        return _describe_edit(path, done, (new or "").count("\n") + 1)
 
     def _insert(self, path: str, line: int | None, text: str | None) -> str:
         names = self._place.writable(path, "path")
         if line is None:
             raise Refusal("the command insert needs insert_line")
-        given = encoded("insert_text", _given("insert", "insert_text", text))
-        done = changing.edit(self._place, names, path, lambda content: inserted(content, line, given, path))
-        return _told(path, done, given.removesuffix(b"\n").count(b"\n") + 1)
+        given = encode("insert_text", _required_text("insert", "insert_text", text))
+        done = file_changes.edit(self._place, names, path, lambda content: insert_lines(content, line, given, path))
+        return _describe_edit(path, done, given.removesuffix(b"\n").count(b"\n") + 1)
 
 
-def _given(command: str, parameter: str, text: str | None) -> str:
+def _required_text(command: str, parameter: str, text: str | None) -> str:
     if text is None:
         raise Refusal(f"the command {command} needs {parameter}")
     return text
@@ -158,8 +158,8 @@ def _range(view_range: Sequence[int] | None, lines: int, path: str) -> tuple[int
     return first, min(last, lines)
 
 
-def _notes(file: Opened, lines: int, first: int, wanted: Sequence[str], shown: Sequence[str]) -> list[str]:
-    """What is missing from a view, and how to see it."""
+def _notes(file: FileContents, lines: int, first: int, wanted: Sequence[str], shown: Sequence[str]) -> list[str]:
+    """Return notes on the lines missing from a view, and how to see them."""
     notes = [] if lines else ["the file is empty"]
     last = first + len(shown) - 1
     if len(shown) < len(wanted):
@@ -173,21 +173,21 @@ def _notes(file: Opened, lines: int, first: int, wanted: Sequence[str], shown: S
     return notes
 
 
-def numbered(lines: Sequence[str], first: int) -> list[str]:
-    """The lines, each with its number and a tab, as `cat -n` writes them."""
+def number_lines(lines: Sequence[str], first: int) -> list[str]:
+    """Return the lines, each with its number and a tab, as `cat -n` writes them."""
     return [f"{number:6}\t{line}" for number, line in enumerate(lines, first)]
 
 
-def inserted(content: bytes, line: int, text: bytes, path: str) -> Edit:
-    """The contents with text, as whole lines, after a line; with the line ends of the file."""
+def insert_lines(content: bytes, line: int, text: bytes, path: str) -> Edit:
+    """Insert text as whole lines after a line, with the line ends of the file."""
     lines = content.split(b"\n")
     if not lines[-1]:
         lines.pop()
     if not 0 <= line <= len(lines):
         raise Refusal(f"insert_line {line} does not exist: {path!r} has {len(lines)} lines; 0 means before the first")
     given = text.removesuffix(b"\n") + b"\n"
-    (new,) = changing.with_ends_of(content, given)
-    ends = changing.CRLF_KEPT if new != given else ""
+    (new,) = file_changes.with_ends_of(content, given)
+    ends = file_changes.CRLF_KEPT if new != given else ""
     place = sum(len(before) + 1 for before in lines[:line])
     if place > len(content):  # the last line has no end; the new one has one if it was given
         end = b"\r\n" if new.endswith(b"\r\n") else b"\n"
@@ -195,10 +195,10 @@ def inserted(content: bytes, line: int, text: bytes, path: str) -> Edit:
     return Edit(content[:place] + new + content[place:], [line + 1], ends=ends)
 
 
-def _told(path: str, done: Edit, height: int) -> str:
-    """What was changed, with the lines around it as they are now."""
+def _describe_edit(path: str, done: Edit, height: int) -> str:
+    """Describe a change, with the lines around it as they are now."""
     line = done.lines[0]
     first = max(1, line - AROUND)
     lines = lines_of(done.content)[first - 1 : line + height - 1 + AROUND]
-    shown = "".join(fitting(numbered(lines, first)))
+    shown = "".join(fitting(number_lines(lines, first)))
     return f"changed {path}{done.ends}; lines {first}-{first + len(lines) - 1} are now:\n{shown}".rstrip("\n")

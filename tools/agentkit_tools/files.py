@@ -1,7 +1,7 @@
 """Files in one folder: created, read, changed, moved, deleted, listed and searched. Knows agentkit's public API.
 
-What these methods do is in `textfiles`, `changing` and `searching` of `agentkit_tools.folder`; that nothing leads out
-of the folder is the matter of `rooted`. Needs a POSIX system.
+The work is done in `textfiles`, `file_changes` and `file_search` of `agentkit_tools.folder`; `rooted_folder` keeps it
+inside the folder. Needs a POSIX system.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Collection
 from pathlib import Path
 
 from agentkit import Tool, ToolResult, openapi_schema, xml_schema
-from agentkit_tools.folder import changing, searching
-from agentkit_tools.folder.rooted import Confined, answer
+from agentkit_tools.folder import file_changes, file_search
+from agentkit_tools.folder.folder_walk import FileSelection
+from agentkit_tools.folder.rooted_folder import RootedFolder, answer
 from agentkit_tools.folder.textfiles import read
-from agentkit_tools.folder.walking import Where
-from agentkit_tools.protected import PROTECTED
+from agentkit_tools.protected_names import PROTECTED
 
 
 class Files(Tool):
@@ -35,12 +35,12 @@ class Files(Tool):
     Args:
         root: the folder, by default the current one; created if missing. The tool is tied to this very folder: if
             another one, or a link, takes its place later, everything is refused.
-        protected: what may be read but not written, including everything below: names, possibly with `*`, or paths such
+        protected: entries that may be read but not written, like all below them: names, maybe with `*`, or paths such
             as `.github/workflows`; case-insensitive. By default `PROTECTED`, a set that can be extended.
     """
 
     def __init__(self, root: str | Path = ".", *, protected: Collection[str] = PROTECTED) -> None:
-        self._place = Confined(root, protected)
+        self._place = RootedFolder(root, protected)
 
     @property
     def root(self) -> Path:
@@ -56,7 +56,9 @@ class Files(Tool):
             file_path: path relative to the working folder, such as src/main.py
             file_contents: the complete text, written exactly as given
         """
-        return answer(lambda: f"created {file_path} ({changing.create(self._place, file_path, file_contents)} bytes)")
+        return answer(
+            lambda: f"created {file_path} ({file_changes.create(self._place, file_path, file_contents)} bytes)"
+        )
 
     @openapi_schema
     @xml_schema(name="read-file", attributes=["file_path", "offset", "limit"])
@@ -92,7 +94,9 @@ class Files(Tool):
             file_path: path relative to the working folder
             file_contents: the complete new text, written exactly as given
         """
-        return answer(lambda: f"rewrote {file_path} ({changing.rewrite(self._place, file_path, file_contents)} bytes)")
+        return answer(
+            lambda: f"rewrote {file_path} ({file_changes.rewrite(self._place, file_path, file_contents)} bytes)"
+        )
 
     @openapi_schema
     @xml_schema(name="delete-file", attributes=["file_path"])
@@ -102,7 +106,7 @@ class Files(Tool):
         Args:
             file_path: path relative to the working folder
         """
-        return answer(lambda: f"deleted the {changing.delete(self._place, file_path)} {file_path}")
+        return answer(lambda: f"deleted the {file_changes.delete(self._place, file_path)} {file_path}")
 
     @openapi_schema
     @xml_schema(name="move", attributes=["file_path", "new_path"])
@@ -129,9 +133,8 @@ class Files(Tool):
             hidden: include names that start with a dot
             ignored: include what .gitignore, .ignore and .rgignore files exclude
         """
-        return answer(
-            lambda: searching.listed(self._place, Where(folder, glob=glob, depth=depth, hidden=hidden, ignored=ignored))
-        )
+        where = FileSelection(folder, glob=glob, depth=depth, hidden=hidden, ignored=ignored)
+        return answer(lambda: file_search.list_entries(self._place, where))
 
     @openapi_schema
     @xml_schema(
@@ -164,14 +167,14 @@ class Files(Tool):
             hidden: include names that start with a dot
             ignored: include what .gitignore, .ignore and .rgignore files exclude
         """
-        where = Where(folder, glob=glob, hidden=hidden, ignored=ignored)
-        what = searching.What(pattern, literal=literal, ignore_case=ignore_case, context=context, limit=limit)
-        return answer(lambda: searching.search(self._place, where, what))
+        where = FileSelection(folder, glob=glob, hidden=hidden, ignored=ignored)
+        what = file_search.SearchQuery(pattern, literal=literal, ignore_case=ignore_case, context=context, limit=limit)
+        return answer(lambda: file_search.search(self._place, where, what))
 
     def _replace(self, file_path: str, old_str: str, new_str: str, every: bool) -> str:
         names = self._place.writable(file_path)
-        done = changing.edit(
-            self._place, names, file_path, changing.exchanged(old_str, new_str, file_path, every=every)
+        done = file_changes.edit(
+            self._place, names, file_path, file_changes.replacement(old_str, new_str, file_path, every=every)
         )
         if done.times == 1:
             return f"replaced 1 occurrence in {file_path}, line {done.lines[0]}{done.ends}"
@@ -179,5 +182,5 @@ class Files(Tool):
         return f"replaced {done.times} occurrences in {file_path}, lines {lines}{done.ends}"
 
     def _move(self, file_path: str, new_path: str) -> str:
-        changing.move(self._place, file_path, new_path)
+        file_changes.move(self._place, file_path, new_path)
         return f"moved {file_path} to {new_path}"

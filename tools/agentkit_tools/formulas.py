@@ -1,9 +1,9 @@
-r"""Whether two formulas are equal, by `math-verify`, in a process of its own with limits of time and memory.
+r"""Comparison of two formulas by `math-verify`, in a process of its own with limits of time and memory.
 
-A formula is written by a model, and its cost cannot be seen in it: `9^{9\cdot 9\cdot 9\cdot 9\cdot 9}`.
+A model writes the formula, and its cost cannot be seen in it: `9^{9\cdot 9\cdot 9\cdot 9\cdot 9}`.
 A computation inside a library in C can be ended only by ending its process; in this one it would hold up every thread.
 
-The file is also what that process runs. It then knows the standard library and `math-verify` alone.
+That process runs this file, too. There it imports only the standard library and `math-verify`.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _INHERITED: Final = ("HOME", "LANG", "LD_LIBRARY_PATH", "PATH")
 
 
 def equal_formulas(answer: str, truth: str) -> bool:
-    """Whether `math-verify` finds that an answer equals the truth.
+    """Return True if `math-verify` finds that an answer equals the truth.
 
-    False also where it is not installed, and for what takes longer than `SECONDS` or more than `MEMORY`. One pair is
-    compared at a time.
+    Returns False also where it is not installed, and for a comparison that takes longer than `SECONDS` or more than
+    `MEMORY`. One pair is compared at a time.
     """
     if importlib.util.find_spec("math_verify") is None:
         return False
@@ -45,7 +45,7 @@ class _Process:
 
     def equal(self, answer: str, truth: str) -> bool:
         with self._turn:
-            popen = self._popen = self._popen or self._started()
+            popen = self._popen = self._popen or self._start()
             assert popen.stdin is not None
             assert popen.stdout is not None
             try:
@@ -59,7 +59,7 @@ class _Process:
                 _end(popen)
             return answered == "true\n"
 
-    def _started(self) -> subprocess.Popen[str]:
+    def _start(self) -> subprocess.Popen[str]:
         popen = subprocess.Popen(
             [sys.executable, "-P", __file__, json.dumps(sys.path), str(SECONDS)],
             stdin=subprocess.PIPE,
@@ -88,7 +88,7 @@ def _end(popen: subprocess.Popen[str]) -> None:
 
 
 def _compare(truth: str, answer: str) -> bool:
-    """What the process does with a pair. `math-verify`'s own limit of time needs Python to run; the alarm does not."""
+    """Compare a pair inside the process. `math-verify`'s own time limit needs Python to run; the alarm does not."""
     from math_verify import parse, verify
 
     wrapped = (text if "\\boxed" in text or "$" in text else f"${text}$" for text in (truth, answer))

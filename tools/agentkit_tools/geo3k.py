@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentkit_tools.math_answers import boxed, same_answer
+from agentkit_tools.math_answers import boxed_answer, same_answer
 
 _FORM: Final = re.compile(r"<think>.*</think>.*\\boxed\{.*\}.*", re.DOTALL)
 
@@ -19,11 +19,11 @@ def compute_score(answer: str, ground_truth: str, use_boxed: bool = True, format
     0.1
 
     Args:
-        answer: what the model wrote.
+        answer: the model's text.
         ground_truth: the right answer.
-        use_boxed: whether only what is in `\boxed{…}` counts.
+        use_boxed: whether only the content of `\boxed{…}` counts.
         format_score: how much of the score the form alone is worth: `<think>…</think> \boxed{…}`.
     """
-    given = (boxed(answer) or "") if use_boxed else answer
+    given = (boxed_answer(answer) or "") if use_boxed else answer
     right = 1.0 if same_answer(given, ground_truth) else 0.0
     return (1.0 - format_score) * right + format_score * (1.0 if _FORM.fullmatch(answer) else 0.0)

@@ -1,4 +1,4 @@
-"""Whether two answers to a mathematical problem are the same; formulas by `math-verify` where it is installed."""
+"""Comparison of two answers to a mathematical problem; formulas by `math-verify` where it is installed."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _FRACTION = re.compile(r"\\[dt]?frac\{?(-?\d+)\}?\{?(-?\d+)\}?")
 _UNITS = re.compile(r"\^\{?\\circ\}?|\\degree|°|\\%|%|\\\$|\$|€|£")
 
 
-def boxed(text: str) -> str | None:
-    r"""The contents of the last `\boxed{…}`, with balanced braces; None if there is none.
+def boxed_answer(text: str) -> str | None:
+    r"""Return the contents of the last `\boxed{…}`, with balanced braces; None if there is none.
 
-    >>> boxed(r"so \boxed{1}, or rather \boxed{\frac{1}{2}}.")
+    >>> boxed_answer(r"so \boxed{1}, or rather \boxed{\frac{1}{2}}.")
     '\\frac{1}{2}'
     """
     boxes = {found.end() for found in re.finditer(r"\\f?boxed\s*\{", text)}
@@ -52,7 +52,7 @@ def number(text: str) -> Fraction | None:
 
 
 def same_answer(answer: str, truth: str) -> bool:
-    r"""Whether an answer is the right one: the same number, the same formula, or else the same text.
+    r"""Return True if an answer is right: the same number, the same formula, or else the same text.
 
     >>> same_answer("0.5", r"\frac12"), same_answer("2 sqrt 3", "3")
     (True, False)
@@ -73,7 +73,7 @@ def _plain(text: str) -> str:
 
 
 def _verified(answer: str, truth: str) -> bool:
-    """What `math-verify` says; False without asking it for what would certainly take it too long."""
+    """Return the verdict of `math-verify`; False without asking if it would certainly take too long."""
     if len(answer) > MAX_FORMULA or _EXPENSIVE.search(answer):
         return False
     return equal_formulas(answer, truth)

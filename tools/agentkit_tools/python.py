@@ -1,4 +1,4 @@
-"""Python code, run in a sandbox: what it prints, its last value, its traceback, its pictures."""
+"""Python code, run in a sandbox: its output, its last value, its traceback, its pictures."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from agentkit.sandbox import sandbox as made
 from agentkit_tools.code.background import Background
 from agentkit_tools.code.leftovers import Leftovers
 from agentkit_tools.code.monty import MontyRuns
-from agentkit_tools.code.worker import Ran, Worker, Workers, signal_name
-from agentkit_tools.protected import PROTECTED, protected_in
+from agentkit_tools.code.worker import CodeOutcome, Worker, Workers, signal_name
+from agentkit_tools.protected_names import PROTECTED, protected_in
 
 KEPT: Final = 24_000  # bytes of each output stream: with a value and a traceback still below a processor's limit
 SESSION: Final = 86_400.0  # seconds of processor time of an interpreter that is kept: the most that there can be
@@ -37,7 +37,7 @@ class Python(Tool):
     The interpreter is the one of this process, with its installed packages. It is warm: a call takes milliseconds.
 
     Args:
-        root: the folder in which the code runs and which it may change, such as that of `Files`; by default a private
+        root: the folder where the code runs and which it may change, such as that of `Files`; by default a private
             one, empty at first, which lasts as long as the tool.
         sandbox: `auto`, `bwrap` or `landlock`, see `agentkit.sandbox.sandbox`; `none`, which isolates nothing; or
             `monty` (extra `monty`), an interpreter of a subset of Python that has no files, packages and pictures.
@@ -96,16 +96,16 @@ class Python(Tool):
             code: the code to run
         """
         try:
-            return await self._background.do(self._left.judged(self._ran, code))
+            return await self._background.do(self._left.run_with_notes(self._ran, code))
         except SandboxError as e:
             return ToolResult(error=f"the code did not run: {e}", code="tool_error")
 
     async def _ran(self, code: str) -> ToolResult:
         ran, before = await self._runs.in_session(code) if self.keep_state else (await self._runs.alone(code), "")
-        return told(ran, self.timeout, self.keep_state, before)
+        return result_of(ran, self.timeout, self.keep_state, before)
 
     def close(self) -> None:
-        """Kill what still runs, and remove the private folder."""
+        """Kill all running code, and remove the private folder."""
         self._background.stop()
 
 
@@ -133,13 +133,13 @@ class Runs:
         """A new interpreter."""
         return await Worker.start(self.sandbox, self.limits, self.preload)
 
-    async def alone(self, code: str) -> Ran:
+    async def alone(self, code: str) -> CodeOutcome:
         """Run code that shares nothing with other code but the folder."""
         async with self.workers.one() as worker:
             return await worker.run(code, timeout=self.timeout, output=KEPT)
 
-    async def in_session(self, code: str) -> tuple[Ran, str]:
-        """Run code with the variables of earlier code; also what became of these, if they are gone."""
+    async def in_session(self, code: str) -> tuple[CodeOutcome, str]:
+        """Run code with the variables of earlier code; also return a note if these are gone."""
         async with self.one_by_one:
             before = ""
             if self.session is not None and not self.session.tree.running:
@@ -159,8 +159,8 @@ class Runs:
         await self.sandbox.close()
 
 
-def told(ran: Ran, timeout: float, keep_state: bool, before: str = "") -> ToolResult:
-    """What the model reads of it, and for the application the details as metadata.
+def result_of(ran: CodeOutcome, timeout: float, keep_state: bool, before: str = "") -> ToolResult:
+    """Return the outcome as text for the model, with the details as metadata for the application.
 
     The result is an error only if the code did not come to its end; an exception is an answer.
     """
@@ -184,8 +184,8 @@ def told(ran: Ran, timeout: float, keep_state: bool, before: str = "") -> ToolRe
     return ToolResult(text, content=images, metadata=metadata)
 
 
-def endings(ran: Ran, timeout: float, keep_state: bool) -> list[str]:
-    """How it ended, where that is not how code usually ends."""
+def endings(ran: CodeOutcome, timeout: float, keep_state: bool) -> list[str]:
+    """Return notes on an unusual end of the code."""
     notes = []
     if ran.timed_out:
         notes.append(f"stopped after {timeout:g} s, its time limit")

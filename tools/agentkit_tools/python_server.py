@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.errors import ConfigError
 from agentkit.sandbox import SandboxError, SandboxLimits, sandbox
-from agentkit_tools.code.worker import Ran, Worker, Workers, signal_name
+from agentkit_tools.code.worker import CodeOutcome, Worker, Workers, signal_name
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -39,7 +39,7 @@ _LOCAL: Final = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])(?::[0-9]{1,5})?"
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """How the code server works.
+    """The settings of the code server.
 
     Args:
         workers: how many pieces of code run at the same time; by default twice the number of processors.
@@ -100,7 +100,7 @@ class CodeServer:
             await box.close()
             raise
 
-    async def run(self, code: str, timeout: float) -> Ran:
+    async def run(self, code: str, timeout: float) -> CodeOutcome:
         """Run code, when its turn comes.
 
         Raises:
@@ -118,7 +118,7 @@ class CodeServer:
         finally:
             self.accepted -= 1
 
-    async def _once(self, code: str, timeout: float, *, fresh: bool = False) -> Ran:
+    async def _once(self, code: str, timeout: float, *, fresh: bool = False) -> CodeOutcome:
         async with self.workers.one(fresh=fresh) as worker:
             self.running += 1
             try:
@@ -127,7 +127,7 @@ class CodeServer:
                 self.running -= 1
 
     def state(self) -> dict[str, Any]:
-        """What `GET /` answers."""
+        """Return the answer to `GET /`."""
         return {
             "message": "Python code server: POST /execute {code, timeout}",
             "sandbox": self.sandbox,
@@ -137,8 +137,8 @@ class CodeServer:
         }
 
 
-def answer(ran: Ran, timeout: float) -> dict[str, Any]:
-    """What `POST /execute` answers. What was printed is in `output`, whatever happened then."""
+def answer(ran: CodeOutcome, timeout: float) -> dict[str, Any]:
+    """Return the answer to `POST /execute`. The printed text is in `output`, whatever happened then."""
     output = ran.stdout
     if ran.value is not None:
         output += f"{'' if not output or output.endswith(chr(10)) else chr(10)}{ran.value}\n"
@@ -154,8 +154,8 @@ def answer(ran: Ran, timeout: float) -> dict[str, Any]:
     return {"output": output, "error": "\n".join(filter(None, errors)) or None, "success": ran.ok}
 
 
-def wanted(body: bytes, most_seconds: float) -> tuple[str, float]:
-    """Code and timeout of a request. Raises `ValueError` that says what is wrong."""
+def parse_request(body: bytes, most_seconds: float) -> tuple[str, float]:
+    """Return the code and the timeout of a request. Raises `ValueError` that says what is wrong."""
     try:
         request = json.loads(body)
     except (ValueError, RecursionError) as e:
@@ -186,26 +186,26 @@ def app(settings: ServerSettings | None = None, *, local: bool = False) -> Starl
 
     async def execute(request: Request) -> Response:
         if (why := foreign(request, local)) is not None:
-            return refused(*why)
+            return refuse(*why)
         try:
-            body = await bounded(request)
+            body = await read_body(request)
         except ClientDisconnect:
             return gone
         if body is None:
-            return refused(413, f"the request is larger than {MAX_BODY} bytes")
+            return refuse(413, f"the request is larger than {MAX_BODY} bytes")
         try:
-            code, timeout = wanted(body, server.settings.most_seconds)
+            code, timeout = parse_request(body, server.settings.most_seconds)
         except ValueError as e:
-            return refused(422, str(e))
+            return refuse(422, str(e))
         try:
             ran = await unless_left(request, server.run(code, timeout))
             return gone if ran is None else JSONResponse(answer(ran, timeout))
         except Busy:
-            return refused(
+            return refuse(
                 503, f"{server.settings.queue} requests are waiting, no more are accepted", **{"Retry-After": "1"}
             )
         except SandboxError as e:
-            return refused(503, f"no sandbox can be started: {e}", **{"Retry-After": "5"})
+            return refuse(503, f"no sandbox can be started: {e}", **{"Retry-After": "5"})
 
     async def state(request: Request) -> Response:
         return JSONResponse(server.state())
@@ -223,7 +223,7 @@ def app(settings: ServerSettings | None = None, *, local: bool = False) -> Starl
 
 
 def foreign(request: Request, local: bool) -> tuple[int, str] | None:
-    """Why a request is not one of a client: it comes from a page in a browser, or calls another server."""
+    """Return why a request is not a client's: it comes from a page in a browser, or calls another server."""
     if "origin" in request.headers:
         return 403, "requests from web pages are refused"
     hosts = request.headers.getlist("host")
@@ -232,15 +232,15 @@ def foreign(request: Request, local: bool) -> tuple[int, str] | None:
     return None
 
 
-def refused(status: int, why: str, **headers: str) -> Response:
-    """An answer without a result, that says why."""
+def refuse(status: int, why: str, **headers: str) -> Response:
+    """Return an answer without a result, with the reason."""
     from starlette.responses import JSONResponse
 
     return JSONResponse({"detail": why}, status, headers)
 
 
-async def bounded(request: Request) -> bytes | None:
-    """The body, or None if it is too large."""
+async def read_body(request: Request) -> bytes | None:
+    """Read the body; None if it is too large."""
     body = bytearray()
     async for piece in request.stream():
         body += piece
@@ -249,8 +249,8 @@ async def bounded(request: Request) -> bytes | None:
     return bytes(body)
 
 
-async def unless_left(request: Request, work: Coroutine[Any, Any, Ran]) -> Ran | None:
-    """What the work returns, or None: it is cancelled when the client that waits for it leaves."""
+async def unless_left(request: Request, work: Coroutine[Any, Any, CodeOutcome]) -> CodeOutcome | None:
+    """Return the result of the work; None if the client has left, which cancels the work."""
 
     async def left() -> None:
         while (await request.receive())["type"] != "http.disconnect":

@@ -7,14 +7,14 @@ from typing import Final
 
 from agentkit import Tool, ToolResult, openapi_schema, xml_schema
 from agentkit.errors import ConfigError
-from agentkit_tools.math_answers import boxed, number, same_answer
+from agentkit_tools.math_answers import boxed_answer, number, same_answer
 
 NO_BETTER: Final = -0.05
 """The reward of a call that improves nothing: guessing must not pay."""
 
 
 class Judge(Tool):
-    r"""What both tools do: keep the answer, say whether it is right, and reward an improvement.
+    r"""The base of both tools: keeps the answer, says if it is right, and rewards an improvement.
 
     Args:
         ground_truth: the right answer, as the dataset has it.
@@ -33,14 +33,14 @@ class Judge(Tool):
     def _truth(self, ground_truth: str) -> str:
         return ground_truth
 
-    def _given(self, answer: str) -> str:
+    def _extract_answer(self, answer: str) -> str:
         return answer
 
     def calc_reward(self) -> float:
         """1.0 if the last answer is right, else 0.0."""
-        return 1.0 if same_answer(self._given(self.answer), self.ground_truth) else 0.0
+        return 1.0 if same_answer(self._extract_answer(self.answer), self.ground_truth) else 0.0
 
-    def judged(self, answer: str) -> ToolResult:
+    def grade(self, answer: str) -> ToolResult:
         """The reward of one more answer: 0.0 for an improvement, else `NO_BETTER`."""
         self.answer = answer
         reward = self.calc_reward()
@@ -57,10 +57,10 @@ class Geo3k(Judge):
     """
 
     def _truth(self, ground_truth: str) -> str:
-        return boxed(ground_truth) or ground_truth
+        return boxed_answer(ground_truth) or ground_truth
 
-    def _given(self, answer: str) -> str:
-        return boxed(answer) or answer
+    def _extract_answer(self, answer: str) -> str:
+        return boxed_answer(answer) or answer
 
     @openapi_schema
     @xml_schema(name="calc-geo3k-reward", content="answer")
@@ -70,7 +70,7 @@ class Geo3k(Judge):
         Args:
             answer: the answer alone: a number, a formula, or either in LaTeX
         """
-        return self.judged(answer)
+        return self.grade(answer)
 
 
 class Gsm8k(Judge):
@@ -86,9 +86,9 @@ class Gsm8k(Judge):
             raise ConfigError(f"Gsm8k(ground_truth=…): expected a number after ####, found {truth!r:.60}")
         return truth
 
-    def _given(self, answer: str) -> str:
+    def _extract_answer(self, answer: str) -> str:
         found = re.findall(r"####\s*([^\s]+)", answer)
-        return found[-1] if found else boxed(answer) or answer
+        return found[-1] if found else boxed_answer(answer) or answer
 
     @openapi_schema
     @xml_schema(name="calc-gsm8k-reward", content="answer")
@@ -98,4 +98,4 @@ class Gsm8k(Judge):
         Args:
             answer: the answer alone, a number; it may also follow #### or be in a LaTeX box
         """
-        return self.judged(answer)
+        return self.grade(answer)

@@ -26,7 +26,7 @@ class Hit(NamedTuple):
 
 
 def answer_text(hits: Iterable[Hit]) -> str:
-    """Results as a model reads them: numbered, each with its title, its address and what it says.
+    """Return results as a model reads them: numbered, each with its title, its address and its text.
 
     >>> print(answer_text([Hit("Tea", "https://tea.example/", "A hot drink."), Hit("", "", "Leaves in water.")]))
     1. Tea
@@ -57,8 +57,7 @@ class _Service(Tool):
         self._client = HttpClient(service=url, rate=rate, timeout=timeout)
 
     async def _ask(self, body: Any = None, params: Mapping[str, Any] | None = None) -> Any:
-        """Return the service's answer in JSON."""
-        key = None if self._key is None else self._key.required() if self.needs_key else self._key.read()
+        key = None if self._key is None else self._key.require() if self.needs_key else self._key.read()
         try:
             response = await self._client.request(
                 "GET" if body is None else "POST",
@@ -139,7 +138,7 @@ class SerperSearch(KeyedSearch):
     async def _hits(self, query: str) -> list[Hit]:
         answer = await self._ask({"q": query, "num": self._num_results})
         if not isinstance(answer, Mapping) or not {"organic", "answerBox", "searchParameters"} & answer.keys():
-            raise _unexpected("serper", "organic", answer)
+            raise _unexpected_answer("serper", "organic", answer)
         hits = []
         if isinstance(box := answer.get("answerBox"), Mapping):
             said = _text(box, "answer") or _text(box, "snippet")
@@ -172,7 +171,7 @@ class SemanticScholar(KeyedSearch):
     async def _hits(self, query: str) -> list[Hit]:
         answer = await self._ask(params={"query": query, "limit": self._num_results})
         if not isinstance(answer, Mapping):
-            raise _unexpected("Semantic Scholar", "data", answer)
+            raise _unexpected_answer("Semantic Scholar", "data", answer)
         return _read(_passage_of_paper, answer.get("data"), "Semantic Scholar", "data")
 
 
@@ -226,7 +225,7 @@ class MassiveDS(_Service):
                 return _read(_document, passages, "the search server", "passages")[: self._num_results]
             case {"results": {"passages": []}}:
                 return []
-        raise _unexpected("the search server", "results.passages", answer)
+        raise _unexpected_answer("the search server", "results.passages", answer)
 
 
 class RetrievalSearch(Tool):
@@ -265,19 +264,19 @@ class RetrievalSearch(Tool):
                 error=f"query_list has {len(queries)} queries; write 1 to {MAX_QUERIES}, none of them empty"
             )
         try:
-            found = await self._found(queries)
+            found = await self._search(queries)
         except RequestFailed as e:
             return e.result
         texts = [answer_text(hits) for hits in found]
         output = texts[0] if len(texts) == 1 else "\n\n".join(f"{q}:\n{t}" for q, t in zip(queries, texts, strict=True))
         return ToolResult(output=output, metadata={"num_results": [len(hits) for hits in found]})
 
-    async def _found(self, queries: list[str]) -> list[list[Hit]]:
+    async def _search(self, queries: list[str]) -> list[list[Hit]]:
         body = {"queries": queries, "topk": self._topk, "return_scores": True}
         answer = (await self._client.request("POST", self._url, body=body)).json()
         found = answer.get("result") if isinstance(answer, Mapping) else None
         if not isinstance(found, list) or len(found) != len(queries):
-            raise _unexpected("the retrieval server", f"result with {len(queries)} lists", answer)
+            raise _unexpected_answer("the retrieval server", f"result with {len(queries)} lists", answer)
         return [_read(_document, documents or [], "the retrieval server", "documents") for documents in found]
 
 
@@ -312,13 +311,13 @@ def _read(read: Callable[[Any], Hit], found: Any, service: str, wanted: str) -> 
         RequestFailed: it is not a list, or nothing in it can be read.
     """
     if not isinstance(found, list):
-        raise _unexpected(service, wanted, found)
+        raise _unexpected_answer(service, wanted, found)
     hits = [hit for one in found if any(hit := read(one))]
     if found and not hits:
-        raise _unexpected(service, f"{wanted} that can be read", found[0])
+        raise _unexpected_answer(service, f"{wanted} that can be read", found[0])
     return hits
 
 
-def _unexpected(service: str, wanted: str, answer: Any) -> RequestFailed:
+def _unexpected_answer(service: str, wanted: str, answer: Any) -> RequestFailed:
     found = sorted(map(str, answer))[:10] if isinstance(answer, Mapping) else type(answer).__name__
     return RequestFailed(f"the answer of {service} has no {wanted}; found {found}")

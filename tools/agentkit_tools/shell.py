@@ -12,12 +12,12 @@ from time import monotonic
 from typing import Any, Final
 
 from agentkit import Tool, ToolResult, openapi_schema, xml_schema
-from agentkit.sandbox import Running, Sandbox, SandboxError, SandboxLimits, SandboxOutcome
+from agentkit.sandbox import RunningCommand, Sandbox, SandboxError, SandboxLimits, SandboxOutcome
 from agentkit.sandbox import sandbox as made
 from agentkit_tools.code.background import Background
 from agentkit_tools.code.leftovers import Leftovers
-from agentkit_tools.code.terminal_text import Reading, decoded, readable
-from agentkit_tools.protected import PROTECTED, protected_in
+from agentkit_tools.code.terminal_text import Reading, decode, readable
+from agentkit_tools.protected_names import PROTECTED, protected_in
 
 KEPT: Final = 60_000  # bytes of one answer: below a processor's limit
 UNREAD: Final = 1 << 20  # bytes kept of what a background command writes between two looks at it
@@ -37,14 +37,14 @@ class Shell(Tool):
     stopped, everything that it started is killed. A command that is to continue, such as a server, runs in the
     background under a name, until it is terminated or the tool ends.
 
-    What the model reads is text: control sequences (colours, titles, links, the clipboard) are removed. Of a long
+    The model reads plain text: control sequences (colours, titles, links, the clipboard) are removed. Of a long
     output the first and the last part are kept, with the number of bytes between them; the exit code is always told.
 
     Args:
-        root: the folder in which commands run and which they may change, such as that of `Files`; by default a private
+        root: the folder where commands run and which they may change, such as that of `Files`; by default a private
             one, empty at first, which lasts as long as the tool.
         sandbox: `auto`, `bwrap` or `landlock`; or `none`, which isolates nothing. See `agentkit.sandbox.sandbox`.
-        most_seconds: what the model may wait for a command at most.
+        most_seconds: the longest time that the model may wait for a command.
         most_sessions: how many commands may run in the background at the same time.
         limits: of the sandbox; its `wall` and `output` are not used, nor its `cpu` for background commands.
         protected: names of files and folders at the top of `root` that commands may read but not change, by default as
@@ -136,21 +136,21 @@ class Shell(Tool):
     @xml_schema(name="list-commands")
     async def list_commands(self) -> ToolResult:
         """List the background commands: running, or ended and not looked at since."""
-        return await self._did(self._commands.listed)
+        return await self._did(self._commands.list_commands)
 
     def close(self) -> None:
-        """Kill what still runs, and remove the private folder."""
+        """Kill all running commands, and remove the private folder."""
         self._background.stop()
 
     async def _did(self, work: Callable[..., Awaitable[ToolResult]], *given: Any) -> ToolResult:
         try:
-            return await self._background.do(self._left.judged(work, *given))
-        except (Refused, SandboxError) as e:
+            return await self._background.do(self._left.run_with_notes(work, *given))
+        except (CommandRefused, SandboxError) as e:
             return ToolResult(error=str(e), code="tool_error")
 
 
-class Refused(Exception):
-    """Why a command is not run, in words for the model."""
+class CommandRefused(Exception):
+    """A refused command, with the reason in words for the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class Session:
 
     name: str
     command: str
-    tree: Running
+    tree: RunningCommand
     since: float
     ended: Awaitable[object]
     reading: Reading = field(default_factory=Reading)
@@ -191,18 +191,18 @@ class Commands:
     async def run(self, command: str, folder: str, timeout: float) -> ToolResult:
         """Run a command to its end."""
         limits = replace(self.limits, wall=timeout, output=KEPT)
-        return ended(await self.sandbox.run(self.line(command, folder), limits=limits), timeout)
+        return ended_result(await self.sandbox.run(self.line(command, folder), limits=limits), timeout)
 
     async def start(self, command: str, folder: str, name: str | None) -> ToolResult:
-        """Start a command in the background; also what it writes in the first moment."""
+        """Start a command in the background; return also its first output."""
         running = {name for name, session in self.sessions.items() if session.tree.running}
         if len(running) >= self.most:
-            raise Refused(
+            raise CommandRefused(
                 f"{len(running)} commands run in the background, no more are possible; terminate one of "
                 f"{', '.join(sorted(running))}"
             )
         if name in running:
-            raise Refused(f"session {name!r} still runs; choose another name, or terminate it")
+            raise CommandRefused(f"session {name!r} still runs; choose another name, or terminate it")
         if name is None:
             self.started += 1
             name = f"command-{self.started}"
@@ -213,13 +213,13 @@ class Commands:
         return await self.look(name, FIRST_LOOK, False)
 
     async def look(self, name: str, wait: float, kill: bool) -> ToolResult:
-        """What a command wrote since the last look, and its state; wait so long for something new."""
+        """Return a command's output since the last look, and its state; wait at most so long for new output."""
         session = self.sessions.get(name)
         if session is None:
             there = ", ".join(sorted(self.sessions)) or "none"
-            raise Refused(f"there is no session {name!r}; there are: {there}")
+            raise CommandRefused(f"there is no session {name!r}; there are: {there}")
         progress = await session.tree.read(timeout=wait)
-        text = decoded(progress.stdout, session.reading)
+        text = decode(progress.stdout, session.reading)
         was_running = session.tree.running
         if was_running and not kill:
             return answer(text, f"session {name} is running, for {monotonic() - session.since:.1f} s", session=name)
@@ -228,10 +228,10 @@ class Commands:
         text += "".join(session.reading.add(outcome.stdout))
         if was_running:
             return answer(text, f"session {name} was terminated", session=name)
-        return ended(replace(outcome, stdout=text), 0.0)
+        return ended_result(replace(outcome, stdout=text), 0.0)
 
-    async def listed(self) -> ToolResult:
-        """One line for each command in the background."""
+    async def list_commands(self) -> ToolResult:
+        """List the commands in the background, one per line."""
         lines = [
             f"{session.name}: {'running' if session.tree.running else 'ended'}, started "
             f"{monotonic() - session.since:.1f} s ago: {readable(session.command)[:200]}"
@@ -245,12 +245,12 @@ class Commands:
 
 
 def which(name: str) -> str | None:
-    """Where a program is that is also there in the sandbox."""
+    """Return the path of a program that is also in the sandbox."""
     return shutil.which(name, path=":".join(PLACES))
 
 
-def ended(outcome: SandboxOutcome, timeout: float) -> ToolResult:
-    """The answer about a command that has ended."""
+def ended_result(outcome: SandboxOutcome, timeout: float) -> ToolResult:
+    """Return the answer about a command that has ended."""
     text = readable(outcome.stdout + outcome.stderr)
     if outcome.timed_out:
         note = f"killed after {timeout:g} s, its time limit; give it more, or use blocking=false"
@@ -268,6 +268,6 @@ def answer(text: str, note: str, **metadata: object) -> ToolResult:
 
 
 def details(outcome: SandboxOutcome) -> dict[str, object]:
-    """For the application."""
+    """Return the details for the application."""
     names = ("exit_code", "signal", "timed_out", "limit", "stdout_cut", "wall", "cpu")
     return {name: getattr(outcome, name) for name in names}

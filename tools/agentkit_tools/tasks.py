@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple
 
 from agentkit import Tool, ToolResult, openapi_schema, xml_schema
 from agentkit.errors import ConfigError
-from agentkit_tools.folder import replacing
+from agentkit_tools.folder import atomic_replace
 
 Status = Literal["pending", "in_progress", "completed", "cancelled"]
 
@@ -25,8 +25,8 @@ class Task:
 
     Args:
         id: its number, counted from 1 and never used again.
-        content: what is to be done.
-        section: the heading below which it stands; empty for none.
+        content: the work to do.
+        section: the heading above it; empty for none.
         status: `pending`, `in_progress`, `completed` or `cancelled`.
     """
 
@@ -42,13 +42,13 @@ class _Kept(NamedTuple):
 
 
 class TaskList(Tool):
-    """A list of tasks: the model writes down a plan, and what has become of each point.
+    """A list of tasks: the model writes down a plan, and the state of each point.
 
     Every answer contains the whole list, so that the model need not remember it. A call does all that it was asked for,
     or nothing. One instance belongs to one conversation; the list can be read as `tasks`.
 
     Args:
-        file: a JSON file in which the list is kept, so that it survives the process; created at the first change. By
+        file: a JSON file that keeps the list, so that it survives the process; created at the first change. By
             default the list is only in memory. Each change writes a draft, as `Files` does, which takes its place.
 
     Raises:
@@ -57,11 +57,11 @@ class TaskList(Tool):
 
     def __init__(self, file: str | Path | None = None) -> None:
         self._file = None if file is None else Path(file)
-        self._tasks, self._last = _loaded(self._file)
+        self._tasks, self._last = _load(self._file)
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        """The tasks, in the order in which they were created."""
+        """The tasks, in the order of their creation."""
         return tuple(self._tasks.values())
 
     @openapi_schema(idempotent=True)
@@ -86,7 +86,7 @@ class TaskList(Tool):
         if len(self._tasks) + len(tasks) > MAX_TASKS:
             return ToolResult(error=f"the list would have over {MAX_TASKS} tasks; write fewer, larger ones")
         made = {self._last + n: Task(self._last + n, text, section) for n, text in enumerate(tasks, 1)}
-        return self._changed(self._tasks | made, self._last + len(tasks))
+        return self._update(self._tasks | made, self._last + len(tasks))
 
     @openapi_schema(exclusive=True)
     @xml_schema(name="update-tasks", attributes=["task_ids", "status"], elements=["content"])
@@ -111,7 +111,7 @@ class TaskList(Tool):
             for i, task in self._tasks.items()
             if i in task_ids
         }
-        return self._changed(self._tasks | new, self._last)
+        return self._update(self._tasks | new, self._last)
 
     @openapi_schema(exclusive=True)
     @xml_schema(name="delete-tasks", attributes=["task_ids"])
@@ -123,13 +123,13 @@ class TaskList(Tool):
         """
         if complaint := self._unknown(task_ids):
             return ToolResult(error=complaint)
-        return self._changed({i: task for i, task in self._tasks.items() if i not in task_ids}, self._last)
+        return self._update({i: task for i, task in self._tasks.items() if i not in task_ids}, self._last)
 
     @openapi_schema(exclusive=True)
     @xml_schema(name="clear-all")
     def clear_all(self) -> ToolResult:
         """Remove all tasks from the list."""
-        return self._changed({}, self._last)
+        return self._update({}, self._last)
 
     def _unknown(self, ids: list[int]) -> str | None:
         if not ids:
@@ -138,7 +138,7 @@ class TaskList(Tool):
         present = ", ".join(map(str, self._tasks)) or "none"
         return missing and f"no task has the number {missing}; nothing was changed. The numbers are: {present}"
 
-    def _changed(self, tasks: dict[int, Task], last: int) -> ToolResult:
+    def _update(self, tasks: dict[int, Task], last: int) -> ToolResult:
         if self._file is not None:
             _save(self._file, tasks, last)
         self._tasks, self._last = tasks, last
@@ -162,7 +162,7 @@ def _wrong(*texts: str) -> str | None:
     return None
 
 
-def _loaded(file: Path | None) -> tuple[dict[int, Task], int]:
+def _load(file: Path | None) -> tuple[dict[int, Task], int]:
     if file is None or not file.exists():
         return {}, 0
     from pydantic import TypeAdapter
@@ -179,7 +179,7 @@ def _save(file: Path, tasks: dict[int, Task], last: int) -> None:
     content = json.dumps([last, [asdict(task) for task in tasks.values()]], ensure_ascii=False).encode()
     folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with replacing.locked(folder):
-            replacing.put(folder, file.name, content)
+        with atomic_replace.lock_folder(folder):
+            atomic_replace.put(folder, file.name, content)
     finally:
         os.close(folder)

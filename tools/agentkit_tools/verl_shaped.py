@@ -22,8 +22,8 @@ from agentkit_tools.search import RetrievalSearch, SerperSearch
 Answer = tuple[ToolResponse, float, dict[str, Any]]
 
 
-def answered(result: ToolResult) -> Answer:
-    """A result of ours as verl's tools return it."""
+def verl_answer(result: ToolResult) -> Answer:
+    """Convert a result of ours to the form of verl's tools."""
     metrics = dict(result.metadata) if result.ok else {**result.metadata, "error": result.code}
     return ToolResponse(text=result.text), result.reward or 0.0, metrics
 
@@ -59,7 +59,7 @@ class _Judged(BaseTool):
     @rollout_trace_op
     async def execute(self, instance_id: str, parameters: dict[str, Any], **kwargs: Any) -> Answer:
         """Check `answer`."""
-        return answered(self._instance_dict[instance_id].judged(text_argument(parameters, "answer")))
+        return verl_answer(self._instance_dict[instance_id].grade(text_argument(parameters, "answer")))
 
     async def calc_reward(self, instance_id: str, **kwargs: Any) -> float:
         """1.0 if the last answer is right, else 0.0."""
@@ -135,11 +135,11 @@ class SearchTool(BaseTool):
         asked = parameters.get("query_list", parameters.get("query", []))
         queries = [str(one) for one in asked] if isinstance(asked, list) else [str(asked)]
         if self._retrieval is not None:
-            return answered(await self._retrieval.search(queries))
+            return verl_answer(await self._retrieval.search(queries))
         web = self._web(max_results or self._most, timeout or self._timeout)
         results = [await web.serper_search(query) for query in queries]
         failed = [one for one in results if not one.ok]
-        return answered(failed[0] if failed else ToolResult("\n\n".join(one.text for one in results)))
+        return verl_answer(failed[0] if failed else ToolResult("\n\n".join(one.text for one in results)))
 
 
 class SandboxFusionTool(BaseTool):
@@ -178,7 +178,7 @@ class SandboxFusionTool(BaseTool):
         language: str | None = None,
         **kwargs: Any,
     ) -> Answer:
-        """Run `code`; what it prints is the answer.
+        """Run `code`; its output is the answer.
 
         Args:
             instance_id: the trajectory's.
@@ -189,8 +189,8 @@ class SandboxFusionTool(BaseTool):
         """
         code = text_argument(parameters, "code")
         if self._url:
-            return answered(await self._remote(code, timeout or self.timeout, language or self.language))
-        return answered(await self._python.python(code))
+            return verl_answer(await self._remote(code, timeout or self.timeout, language or self.language))
+        return verl_answer(await self._python.python(code))
 
     async def _remote(self, code: str, timeout: float, language: str) -> ToolResult:
         """Source: SandboxFusion, `POST /run_code`."""

@@ -136,7 +136,7 @@ class Web(Tool):
         if page is not None and now - since < KEPT_FOR:
             return page
         if self._by_service:
-            await self._judged(checked)
+            await self._refuse_url(checked)
         read = await self._read(checked, whole)
         if isinstance(read, Page):
             self._kept[checked, whole] = now, read
@@ -144,8 +144,8 @@ class Web(Tool):
                 self._kept.popitem(last=False)
         return read
 
-    async def _judged(self, url: str) -> None:
-        """Refuse what a service must not be asked for. A name that is unknown here may be known to the service."""
+    async def _refuse_url(self, url: str) -> None:
+        """Refuse a URL that a service must not be asked for. A name unknown here may be known to the service."""
         import httpx2
 
         parsed = httpx2.URL(url)
@@ -175,11 +175,11 @@ class Web(Tool):
         import anyio.to_thread
 
         response = await self._client.request("GET", url, headers=ACCEPT, check=_readable)
-        kind = sniffed(response)
+        kind = sniff_type(response)
         if kind in IMAGES:
             return _image(response, kind)
         if "\0" in kind or not (kind in HTML or _TEXT.match(kind)):
-            raise _refused(kind, response)
+            raise _refusal(kind, response)
         until = time.monotonic() + self._client.timeout
         with anyio.move_on_after(self._client.timeout + LATE):
             # If it does not stop by itself, its thread is left alone.
@@ -197,8 +197,8 @@ ACCEPT: Final[Mapping[str, str]] = {
 }
 
 
-def sniffed(response: Response) -> str:
-    """The type of a body: as declared, unless its first bytes show that it is something else."""
+def sniff_type(response: Response) -> str:
+    """Return the type of a body: as declared, unless its first bytes show another one."""
     start = response.body[:512]
     for magic, kind in _MAGIC.items():
         if start.startswith(magic):
@@ -215,13 +215,13 @@ def sniffed(response: Response) -> str:
 
 
 def _readable(response: Response) -> None:
-    """Refuse by its declared type what would be refused after it was read."""
+    """Refuse by its declared type a body that would be refused after reading it."""
     kind = response.media_type
     if kind and kind not in HTML | IMAGES | {"application/octet-stream"} and not _TEXT.match(kind):
-        raise _refused(kind, response)
+        raise _refusal(kind, response)
 
 
-def _refused(kind: str, response: Response) -> RequestFailed:
+def _refusal(kind: str, response: Response) -> RequestFailed:
     size = response.headers.get("content-length", "")
     length = f" of {size} bytes" if size.isdigit() else ""
     return RequestFailed(f"{response.url} is not a page but a file{length} of the type {kind}, which is not read here")
@@ -231,7 +231,7 @@ def _image(response: Response, kind: str) -> ToolResult:
     if response.cut:
         raise RequestFailed(f"the image at {response.url} has more than the {len(response.body)} bytes that are read")
     said = f"Address: {response.shown_url}\n{kind}, {len(response.body)} bytes"
-    image = ImagePart(response.body, kind).repaired if response.body else None
+    image = ImagePart(response.body, kind).repaired_image if response.body else None
     if image is None or (fault := image.fault):
         raise RequestFailed(f"the image at {response.url} cannot be shown: {'it is empty' if image is None else fault}")
     return ToolResult(output=said, content=(image,))
@@ -241,13 +241,13 @@ def read_page(response: Response, kind: str, whole: bool, late: Callable[[], boo
     """A response's text. Runs in a thread: a page of 10 MB takes seconds."""
     try:
         from agentkit_tools.pages.feeds import feed_text
-        from agentkit_tools.pages.page_source import MAX_PIECES, bounded, decoded
+        from agentkit_tools.pages.page_source import MAX_PIECES, decode_page, truncate
         from agentkit_tools.pages.page_text import page_text
     except ImportError as e:
         raise RequestFailed(f"reading pages needs lxml: the operator must install agentkit[web] ({e})") from e
-    text = decoded(response.body, response.headers.get("content-type", ""), cut=response.cut)
+    text = decode_page(response.body, response.headers.get("content-type", ""), cut=response.cut)
     remarks = [f"only the first {len(response.body)} bytes of the page were read"] if response.cut else []
-    if kind in HTML | XML and len(few := bounded(text)) < len(text):
+    if kind in HTML | XML and len(few := truncate(text)) < len(text):
         remarks.append(f"only the first {MAX_PIECES} tags and attributes of the page were read")
         text = few
     found = feed_text(text, response.url, late) if kind in XML or "<?xml" in text[:100] else None

@@ -90,7 +90,7 @@ def _binary(data: str, kind: str, kept: list[dict[str, Any]], uri: str | None = 
         decoded = base64.b64decode(data, validate=True)
         size = f"{len(decoded):,} bytes"
         if kind.startswith("image/") and decoded:
-            image = ImagePart(decoded, kind).repaired
+            image = ImagePart(decoded, kind).repaired_image
             if image.fault is None:
                 return image
             size += f", {image.fault}"

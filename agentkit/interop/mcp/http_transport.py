@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import httpx2
 
-from agentkit.checks.awaiting import EnteredAsync
+from agentkit.checks.missing_await import EnteredAsync
 from agentkit.interop.mcp.amount import too_many
 from agentkit.interop.mcp.endpoints import RemoteServer, safe_words
 

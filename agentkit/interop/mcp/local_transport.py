@@ -22,7 +22,7 @@ import anyio
 
 from agentkit.interop.mcp.amount import too_many
 from agentkit.interop.mcp.endpoints import INHERITED, LocalServer, safe_words
-from agentkit.unicode import clean_json, escaped
+from agentkit.unicode import clean_json, escape_controls
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -139,7 +139,7 @@ class LocalProcess:
         assert process.stderr is not None
         while chunk := await process.stderr.read(65_536):
             for line in chunk.decode(errors="replace").splitlines():
-                words = escaped(safe_words(line, self._server.secrets)[:500])
+                words = escape_controls(safe_words(line, self._server.secrets)[:500])
                 self._words.append(words)
                 _LOG.debug("%s: %s", self._server.name, words)
 
@@ -164,7 +164,7 @@ def _message(line: bytes, cap: int, secrets: Sequence[str]) -> SessionMessage | 
             why = f"its answer cannot be read: {said:.200}"
     found = _ID.search(line[:_ENDS]) or _ID.search(line[-_ENDS:])
     if found is None:
-        words = escaped(safe_words(line.decode(errors="replace"), secrets)[:200])
+        words = escape_controls(safe_words(line.decode(errors="replace"), secrets)[:200])
         _LOG.debug("a line of a local MCP server is not a message: %s", words)
         return None
     number = int(found[1] or found[2])

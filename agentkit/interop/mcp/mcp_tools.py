@@ -15,7 +15,7 @@ from typing import Any, Final, Self, Unpack
 
 from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError, FormatError, SchemaError
-from agentkit.foreign import renamed
+from agentkit.foreign import argument_names
 from agentkit.interop.background_loop import BackgroundLoop
 from agentkit.interop.mcp.contents import result_of
 from agentkit.interop.mcp.declarations import Declaration, is_literal, local_name, refuse_large, spec_of
@@ -31,7 +31,7 @@ from agentkit.tool import BoundTool, ToolContext, ToolResult, tool_from_schema
 from agentkit.tool.identity import digest_of
 from agentkit.tool.schema_tools import ReadyMadeTool
 from agentkit.toolspec import ToolSpec
-from agentkit.unicode import escaped
+from agentkit.unicode import escape_controls
 
 _LOG: Final = logging.getLogger("agentkit.mcp")
 _SDK: Final = ("mcp.client.streamable_http", "mcp.shared.jsonrpc_dispatcher", "mcp.client.client", "client")
@@ -59,7 +59,7 @@ class ServerTool(ReadyMadeTool):
         return "give one server another name, MCPTools(…, name='other'), or its tools others, with prefix= or rename="
 
 
-@takes(MCPKeywords, others=renamed.MCP_TOOLS, such="MCPTools('https://example.org/mcp')")
+@takes(MCPKeywords, others=argument_names.MCP_TOOLS, such="MCPTools('https://example.org/mcp')")
 class MCPTools:
     """The tools of one MCP server.
 
@@ -183,7 +183,7 @@ class MCPTools:
         self._closed = False
         if self._shown or not isinstance(self._where, LocalServer):
             return
-        command, identity = escaped(str(self._where)), self._where.identity
+        command, identity = escape_controls(str(self._where)), self._where.identity
         if not self._pins.approved(identity):
             if self._options.approve is None:
                 _LOG.warning("starts the MCP server %r: %s", self.name, command)
@@ -239,8 +239,8 @@ class MCPTools:
 
     def _refuse(self, tool: str, why: str) -> None:
         if tool not in self.refused:
-            self.refused[tool] = escaped(why)
-            _LOG.warning("MCP server %r: the tool %r is not offered: %s", self.name, tool, escaped(why))
+            self.refused[tool] = escape_controls(why)
+            _LOG.warning("MCP server %r: the tool %r is not offered: %s", self.name, tool, escape_controls(why))
 
     def _listed(self, tools: Sequence[Any]) -> None:
         """The server has listed its tools: keep those that can be used, and compare them with the pinned ones."""

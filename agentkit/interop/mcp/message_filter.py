@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final
 
-from agentkit.checks.awaiting import EnteredAsync
+from agentkit.checks.missing_await import EnteredAsync
 from agentkit.interop.mcp.amount import ITEMS
 from agentkit.interop.mcp.answers import repair_result
 

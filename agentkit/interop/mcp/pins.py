@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from agentkit.errors import ConfigError
 from agentkit.interop.mcp.declarations import Declaration
-from agentkit.unicode import escaped
+from agentkit.unicode import escape_controls
 
 VERSION: Final = 1
 LINES: Final = 80
@@ -107,7 +107,7 @@ def _digest(identity: bytes, salt: str) -> str:
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """Return the difference line by line; anything that could control a terminal is escaped."""
     old, new = (_lines({k: v for k, v in one.items() if k != "digest"}) for one in (before, after))
-    lines = [escaped(line[:500]) for line in difflib.unified_diff(old, new, "pinned", "now", lineterm="", n=1)]
+    lines = [escape_controls(line[:500]) for line in difflib.unified_diff(old, new, "pinned", "now", lineterm="", n=1)]
     more = [f"… and {len(lines) - LINES} more lines"] if len(lines) > LINES else []
     return "\n".join([*lines[:LINES], *more])
 

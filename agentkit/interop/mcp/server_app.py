@@ -57,7 +57,7 @@ def mcp_server(
     registry = tools if isinstance(tools, ToolRegistry) else ToolRegistry(*tools)
 
     async def list_tools(context: Any, params: Any) -> ListToolsResult:
-        made = [Tool.model_validate(FLAVOURS["mcp"](spec)) for spec in registry.offered(None)]
+        made = [Tool.model_validate(FLAVOURS["mcp"](spec)) for spec in registry.offered_specs(None)]
         return ListToolsResult(tools=made)
 
     async def call_tool(context: Any, params: Any) -> CallToolResult:

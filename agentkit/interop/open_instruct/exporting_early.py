@@ -28,7 +28,7 @@ def to_early_open_instruct(tools: Any, *, config: ProcessorConfig | None = None)
     utils = require(OPEN_INSTRUCT, "open_instruct.tools.utils")
     registry = ToolRegistry(tools)
     refuse_reserved(OPEN_INSTRUCT, registry.tools.values())
-    return {spec.name: _tool(utils, registry, spec, config) for spec in registry.offered(None)}
+    return {spec.name: _tool(utils, registry, spec, config) for spec in registry.offered_specs(None)}
 
 
 def _tool(utils: Any, registry: ToolRegistry, spec: ToolSpec, config: ProcessorConfig | None) -> type[Any]:

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from agentkit.errors import ConfigError, SchemaError
-from agentkit.messages import shown
+from agentkit.messages import show_value
 from agentkit.rollout.tools.call_signatures import refuse_misfit, signature_of, takes_any
 from agentkit.rollout.tools.foreign_calls import foreign_tool, refuse_config
 from agentkit.rollout.tools.per_trajectory import HOOKS, SharedByAll
-from agentkit.tool.binding import BoundTool, bind_function, is_async
+from agentkit.tool.bound_tool import BoundTool, bind_function, is_async
 from agentkit.tool.result import ToolContext, ToolResult
 
 _NAME: Final = "_default_tool_function_name"
@@ -33,7 +33,7 @@ def parameters_of(tool: Any) -> dict[str, Any]:
     if declared is not None:
         if not isinstance(declared, Mapping):
             raise ConfigError(
-                f"{type(tool).__name__}._default_tool_parameters: expected a JSON Schema, found {shown(declared)}"
+                f"{type(tool).__name__}._default_tool_parameters: expected a JSON Schema, found {show_value(declared)}"
             )
         return dict(declared)
     try:
@@ -46,7 +46,7 @@ def name_of(tool: Any) -> str:
     """The function name: overridden, or its own."""
     name = getattr(tool, "_override_name", None) or getattr(tool, _NAME)
     if not isinstance(name, str) or not name:
-        raise ConfigError(f"{type(tool).__name__}.{_NAME}: expected a name, found {shown(name)}")
+        raise ConfigError(f"{type(tool).__name__}.{_NAME}: expected a name, found {show_value(name)}")
     return name
 
 

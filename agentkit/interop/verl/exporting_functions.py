@@ -35,7 +35,7 @@ def to_verl_functions(tools: Any, *, config: ProcessorConfig | None = None) -> l
     respond = require(VERL_PEER, "verl.tools.schemas").ToolResponse
     return [
         register(spec.name, schema=verl_schema(spec))(_function(registry, spec, respond, config))
-        for spec in registry.offered(None)
+        for spec in registry.offered_specs(None)
     ]
 
 

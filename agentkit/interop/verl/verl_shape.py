@@ -17,13 +17,13 @@ from typing import Any, Final
 from uuid import uuid4
 
 from agentkit.errors import ConfigError
-from agentkit.messages import ImagePart, shown
+from agentkit.messages import ImagePart, show_value
 from agentkit.rollout.records.scoring import replace_reward, reward_of
 from agentkit.rollout.samples.pictures import image_parts
 from agentkit.rollout.samples.sample import PHASES
 from agentkit.rollout.tools.call_signatures import refuse_misfit, signature_of, takes_any
 from agentkit.rollout.tools.foreign_calls import foreign_tool, refuse_config
-from agentkit.tool.binding import BoundTool, is_async
+from agentkit.tool.bound_tool import BoundTool, is_async
 from agentkit.tool.output import json_text
 from agentkit.tool.result import ToolContext, ToolResult
 
@@ -231,7 +231,7 @@ def result_of(value: Any, where: str) -> ToolResult:
             raise TypeError(f"{where} returned a tuple of {len(value)}; expected (response, reward, metrics)")
         value, reward, metrics = (*value, None, None)[:3]
     if metrics is not None and not isinstance(metrics, Mapping):
-        raise TypeError(f"{where} returned metrics that are not a dict: {shown(metrics)}")
+        raise TypeError(f"{where} returned metrics that are not a dict: {show_value(metrics)}")
     result = _response(value, where)
     score = result.reward if reward is None else reward  # the code that counts it refuses what is not a number
     return replace_reward(result, score, metrics)
@@ -291,6 +291,6 @@ def _function(schema: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(function, Mapping):
         raise ConfigError(
             f"{where} has no tool_schema: expected {{'type': 'function', 'function': {{'name': …}}}}, found "
-            f"{shown(schema)}"
+            f"{show_value(schema)}"
         )
     return function

@@ -15,7 +15,7 @@ from agentkit.rollout.distributed.exchange import HostLost
 from agentkit.rollout.distributed.tool_host import ToolHost
 from agentkit.rollout.tools.decorated_tool import as_rollout_tool
 from agentkit.rollout.tools.per_trajectory import RolloutTool
-from agentkit.tool.binding import BoundTool
+from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.result import ToolContext, ToolResult
 
 _BOUNDS: Final[Bounds] = {

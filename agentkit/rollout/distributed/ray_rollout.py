@@ -10,9 +10,9 @@ from itertools import islice
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from agentkit.checks.awaiting import EnteredAsync
 from agentkit.checks.bounds import Bounds, refuse, whole
 from agentkit.checks.keys import words
+from agentkit.checks.missing_await import EnteredAsync
 from agentkit.errors import ConfigError
 from agentkit.rollout.distributed.actors import HostActor, HostWork
 from agentkit.rollout.distributed.exchange import HostLost, OrderFailed

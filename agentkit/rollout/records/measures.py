@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from agentkit.rollout.records.distribution import Distribution
 from agentkit.rollout.records.record import CallRecord, TrajectoryRecord
-from agentkit.unicode import escaped
+from agentkit.unicode import escape_controls
 
 UNKNOWN: Final = "(unknown tool)"
 """Calls of tools that do not exist are counted together: a model can invent any number of names."""
@@ -363,7 +363,7 @@ def _of_tool(prefix: str, tool: ToolMeasures) -> Iterator[tuple[str, float]]:
 def _row(name: str, tool: ToolMeasures, trajectories: int) -> tuple[str, ...]:
     failures = ", ".join(f"{code} {count}" for code, count in tool.failures.most_common())
     return (
-        escaped(" ".join(name.split()))[:60],
+        escape_controls(" ".join(name.split()))[:60],
         f"{tool.calls:,}",
         f"{100 * tool.trajectories / max(trajectories, 1):.1f} %",
         f"{tool.calls / max(trajectories, 1):.2f}",

@@ -13,7 +13,7 @@ from agentkit.rollout.records.distribution import Distribution
 from agentkit.rollout.records.measures import ToolMeasures
 from agentkit.rollout.records.trajectory import ERROR_ENDS
 from agentkit.rollout.report.findings import Findings
-from agentkit.unicode import clean, escaped
+from agentkit.unicode import clean, escape_controls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -229,7 +229,7 @@ def _most_called(found: Findings) -> list[tuple[str, ToolMeasures]]:
 
 
 def _label(name: str) -> str:
-    line = escaped(" ".join(clean(name[:200]).split()))
+    line = escape_controls(" ".join(clean(name[:200]).split()))
     return line if len(line) <= 28 else f"{line[:27]}…"
 
 

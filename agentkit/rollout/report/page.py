@@ -18,7 +18,7 @@ from agentkit.rollout.records.measures import TABLE_HEAD, duration
 from agentkit.rollout.records.trajectory import ERROR_ENDS
 from agentkit.rollout.report.charts import png_charts, svg_charts
 from agentkit.rollout.report.findings import Findings
-from agentkit.unicode import clean, escaped
+from agentkit.unicode import clean, escape_controls
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -96,7 +96,7 @@ def _template() -> Template:
     from markupsafe import Markup
 
     def visible(value: Any) -> Any:
-        return value if isinstance(value, Markup) or not isinstance(value, str) else escaped(clean(value))
+        return value if isinstance(value, Markup) or not isinstance(value, str) else escape_controls(clean(value))
 
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, finalize=visible, trim_blocks=True, lstrip_blocks=True

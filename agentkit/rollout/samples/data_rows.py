@@ -25,7 +25,7 @@ from typing import Any, Final
 from agentkit.agent.prompts import messages_from
 from agentkit.checks.spelling import did_you_mean, then
 from agentkit.errors import ConfigError
-from agentkit.messages import AssistantMessage, ImagePart, Message, TextPart, UserMessage, shown
+from agentkit.messages import AssistantMessage, ImagePart, Message, TextPart, UserMessage, show_value
 from agentkit.rollout.samples.pictures import image_part
 from agentkit.rollout.samples.sample import PHASES, Sample, ToolKwargs
 from agentkit.tool.output import plain
@@ -91,7 +91,7 @@ class _Row:
         """A mapping inside, or one as JSON text; an empty one if it is absent."""
         found = from_json(self.take(key, {}), f"{self.where}: {key}")
         if not isinstance(found, Mapping):
-            raise ConfigError(f"{self.where}: {key}: expected an object, found {shown(found)}")
+            raise ConfigError(f"{self.where}: {key}: expected an object, found {show_value(found)}")
         return _Row(found, f"{self.where}: {key}")
 
     def keep(self, key: str) -> None:
@@ -207,7 +207,7 @@ def _tools_kwargs(extra_info: _Row, row: _Row) -> dict[str, ToolKwargs]:
     found = owner.mapping("tools_kwargs")
     needed = extra_info.take("need_tools_kwargs", row.take("need_tools_kwargs", False))
     if not isinstance(needed, bool):
-        raise ConfigError(f"{extra_info.where}.need_tools_kwargs: expected true or false, found {shown(needed)}")
+        raise ConfigError(f"{extra_info.where}.need_tools_kwargs: expected true or false, found {show_value(needed)}")
     tools = found.left()
     if needed and not tools:
         raise ConfigError(f"{extra_info.where}.tools_kwargs: need_tools_kwargs is true, but there are none")
@@ -217,7 +217,7 @@ def _tools_kwargs(extra_info: _Row, row: _Row) -> dict[str, ToolKwargs]:
 def _kwargs(found: Any, where: str) -> ToolKwargs:
     entry = from_json(found, where)
     if not isinstance(entry, Mapping):
-        raise ConfigError(f"{where}: expected an object, found {shown(found)}")
+        raise ConfigError(f"{where}: expected an object, found {show_value(found)}")
     phases: dict[str, Mapping[str, Any]] = {}
     for key, value in entry.items():
         if key not in _PHASES:
@@ -225,7 +225,7 @@ def _kwargs(found: Any, where: str) -> ToolKwargs:
             raise ConfigError(f"{where}: unknown key {key!r:.60}{hint}")
         given = from_json({} if value is None else value, f"{where}.{key}")
         if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-            raise ConfigError(f"{where}.{key}: expected an object, found {shown(value)}")
+            raise ConfigError(f"{where}.{key}: expected an object, found {show_value(value)}")
         phases[_PHASES[key]] = given
     return ToolKwargs(**phases)
 
@@ -234,13 +234,13 @@ def _environments(row: _Row) -> dict[str, Mapping[str, Any]]:
     """Return the arguments of each environment's `create`: those of `reset` in open-instruct's `env_config`."""
     found = from_json(row.take("env_config", {}), f"{row.where}: env_config")
     if not isinstance(found, Mapping):
-        raise ConfigError(f"{row.where}: env_config: expected an object, found {shown(found)}")
+        raise ConfigError(f"{row.where}: env_config: expected an object, found {show_value(found)}")
     entries = found.get("env_configs") or ([found] if "env_name" in found else [])
     made: dict[str, Mapping[str, Any]] = {}
     for at, one in enumerate(entries):
         where = f"{row.where}: env_config.env_configs[{at}]"
         if not isinstance(one, Mapping) or not isinstance(one.get("env_name"), str):
-            raise ConfigError(f"{where}.env_name: expected the name of an environment, found {shown(one)}")
+            raise ConfigError(f"{where}.env_name: expected the name of an environment, found {show_value(one)}")
         made[one["env_name"]] = {
             key: value for key, value in one.items() if key not in ("env_name", "is_text_env", "max_steps")
         }
@@ -263,7 +263,7 @@ def _selection(extra_info: _Row, row: _Row) -> tuple[str, ...] | None:
     names = [_function_name(one) for one in found] if isinstance(found, list) else [None]
     chosen = tuple(name for name in names if isinstance(name, str))
     if len(chosen) < len(names):
-        raise ConfigError(f"{row.where}: {key}: expected a list of function names, found {shown(found)}")
+        raise ConfigError(f"{row.where}: {key}: expected a list of function names, found {show_value(found)}")
     return chosen
 
 

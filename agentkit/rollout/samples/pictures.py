@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentkit.errors import ConfigError
-from agentkit.messages import ImagePart, shown
+from agentkit.messages import ImagePart, show_value
 from agentkit.tool.result import png
 
 _HEADS: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
@@ -41,13 +41,15 @@ def image_part(value: Any, where: str) -> ImagePart:
         case Mapping():
             held = next((value[key] for key in _KEYS if value.get(key) is not None), None)
             if held is None:
-                raise ConfigError(f"{where}: expected an image under one of {', '.join(_KEYS)}, found {shown(value)}")
+                raise ConfigError(
+                    f"{where}: expected an image under one of {', '.join(_KEYS)}, found {show_value(value)}"
+                )
             return image_part(held, where)
     if callable(getattr(value, "save", None)):
         return _png(value, where)
     if hasattr(value, "__array_interface__"):
         return _png(_pil(where).fromarray(value), where)
-    raise ConfigError(f"{where}: expected an image: bytes, a URL, a path or an image of PIL; found {shown(value)}")
+    raise ConfigError(f"{where}: expected an image: bytes, a URL, a path or an image of PIL; found {show_value(value)}")
 
 
 def image_parts(values: Any, where: str) -> tuple[ImagePart, ...]:

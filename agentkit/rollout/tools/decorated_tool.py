@@ -17,9 +17,9 @@ from agentkit.errors import ConfigError
 from agentkit.processor.running import in_a_thread
 from agentkit.rollout.tools.call_signatures import refuse_misfit, refuse_unknown
 from agentkit.rollout.tools.per_trajectory import HOOKS, RolloutTool, SharedByAll
-from agentkit.tool.binding import BoundTool, FunctionNames, bind_function, bind_methods, looks_like_tool
-from agentkit.tool.declare import declared
-from agentkit.tool.own_thread import constructed
+from agentkit.tool.bound_tool import BoundTool, FunctionNames, bind_function, bind_methods, looks_like_tool
+from agentkit.tool.declare import declarations_of
+from agentkit.tool.own_thread import construct
 from agentkit.tool.references import load
 from agentkit.tool.result import ToolResult
 from agentkit.tool.signature import name_of
@@ -148,10 +148,10 @@ class _Instance:
         of = self._of
         began = perf_counter()
         if "create" not in of.hooks:
-            self._place(constructed(of.kind, {**of.config, **kwargs}))
+            self._place(construct(of.kind, {**of.config, **kwargs}))
             self.constructing = perf_counter() - began
             return None
-        self._place(constructed(of.kind, of.config))
+        self._place(construct(of.kind, of.config))
         self.constructing = perf_counter() - began
         told = await in_a_thread(self._box.create, **kwargs)
         return None if told is None else ToolResult.of(told)
@@ -265,7 +265,7 @@ def _empty(kind: type) -> Any:
 
 def _hooks(kind: type) -> tuple[str, ...]:
     """List the hooks that a class has, plain or async; a method that the model may call is not one."""
-    tools = declared(kind)
+    tools = declarations_of(kind)
     return tuple(hook for hook in HOOKS if hook not in tools and callable(getattr(kind, hook, None)))
 
 

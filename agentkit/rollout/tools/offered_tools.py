@@ -11,7 +11,7 @@ from typing import Any
 from agentkit.processor.admission import Admitted
 from agentkit.rollout.samples.sample import ToolKwargs
 from agentkit.rollout.tools.per_trajectory import RolloutInstance
-from agentkit.tool.binding import BoundTool
+from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.result import ToolContext
 from agentkit.toolspec import ToolSpec
 

@@ -11,7 +11,7 @@ from agentkit.errors import ConfigError
 from agentkit.rollout.samples.sample import PHASES, Sample
 from agentkit.rollout.tools.offered_tools import hidden_parameters
 from agentkit.rollout.tools.per_trajectory import HOOKS, RolloutTool
-from agentkit.tool.binding import BoundTool
+from agentkit.tool.bound_tool import BoundTool
 
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 

@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread, current_thread
 from typing import Any, Final
 
-from agentkit.checks.forks import rests
+from agentkit.checks.forks import pause_around_forks
 from agentkit.errors import StoreError
 from agentkit.threads.sql.jobs import Job, answer
 from agentkit.threads.sql.operations import Duplicate, Operations, Rows, Steps
@@ -216,7 +216,7 @@ class Worker:
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
         if place.path != ":memory:":  # that would be gone with its connection, and no child can use it
-            rests(self)
+            pause_around_forks(self)
 
     def rest(self) -> None:
         """Before a fork: close the connection, after a transaction in progress."""

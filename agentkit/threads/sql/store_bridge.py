@@ -10,8 +10,8 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Final, Literal, Protocol, Self, TypeVar
 
-from agentkit.checks.awaiting import EnteredAsync
-from agentkit.checks.forks import starts_anew
+from agentkit.checks.forks import reset_after_fork
+from agentkit.checks.missing_await import EnteredAsync
 from agentkit.errors import StoreError
 from agentkit.threads.sql.jobs import Job
 from agentkit.threads.sql.operations import Operations, Steps
@@ -56,7 +56,7 @@ class SqlStore(EnteredAsync):
         self._by_kind: Mapping[Kind, Driver] = {}  # empty in the child of a fork, until it is used there
         self._closed = False
         self._start()
-        starts_anew(self)
+        reset_after_fork(self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"

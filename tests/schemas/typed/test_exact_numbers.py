@@ -20,7 +20,7 @@ from agentkit.models.native import NativeCalls
 from agentkit.models.native_arguments import read_arguments
 from agentkit.schemas.typed.exact import Rounded, as_integer, exactly, nearest
 from agentkit.schemas.words import InvalidArguments
-from agentkit.tool.binding import BoundTool
+from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.reply import InvalidOutput, Output
 
 # ruff: noqa: ANN001, ANN202 (parameters that get their hint below)

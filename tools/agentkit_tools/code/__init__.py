@@ -1,1 +1,1 @@
-"""Code and commands of a model, and what is told of how they ended."""
+"""Code and commands of a model, and the reports of their ends."""

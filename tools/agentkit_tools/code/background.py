@@ -1,4 +1,4 @@
-"""An event loop of a tool's own, in a thread: what a call leaves running survives the caller's event loop.
+"""An event loop of a tool's own, in a thread: tasks that a call leaves running survive the caller's event loop.
 
 `agent.run_sync` has a new event loop each time; a warm interpreter and a background command must outlive it. The thread
 starts with the first call, and ends, with everything in it, when the tool is closed, collected, or the program ends.
@@ -24,7 +24,7 @@ class Background:
 
     Args:
         owner: the tool; when it is collected, the thread ends.
-        end: what to do at the end, in the thread; must not refer to the owner, which would keep it alive.
+        end: called at the end, in the thread; must not refer to the owner, which would keep it alive.
     """
 
     def __init__(self, owner: object, end: Callable[[], Awaitable[None]]) -> None:
@@ -57,7 +57,7 @@ class Background:
             return self._loop
 
     def stop(self) -> None:
-        """End the thread and what runs in it. A later call starts another."""
+        """End the thread and its tasks. A later call starts another."""
         with self._lock:
             loop, thread, self._loop = self._loop, self._thread, None
         if self._pid not in (0, os.getpid()):

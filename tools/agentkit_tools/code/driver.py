@@ -12,8 +12,8 @@ what the child wrote about its code (`report`). The reader trusts nothing of it:
 report. That of another request it cannot forge: a report is one line that begins with the request's number, and a child
 that has written anything else is used no more (`foreign`).
 
-This process runs no code itself. It imports what is to be warm, forks one child for each request, or one for all
-requests that share a session, and watches it: what it writes, how long it takes, how it ends. The code cannot read or
+This process runs no code itself. It imports the warm modules, forks one child for each request, or one for all
+requests that share a session, and watches its output, its time and its end. The code cannot read or
 trace this process (`PR_SET_DUMPABLE`); it can kill it, which the other side notices. If a process of the code does not
 die with the child's process group, this process ends, and with it the sandbox.
 """
@@ -87,7 +87,7 @@ class Capture:
         return True
 
     def pass_on(self) -> None:
-        """Tell the first bytes that are not told yet, so that they outlive this process."""
+        """Pass on the first bytes that were not passed on yet, so that they outlive this process."""
         if self.fresh:
             self.tell({self.name: self.fresh.decode("latin-1")})
             self.fresh.clear()
@@ -99,7 +99,7 @@ class Capture:
             del self.kept[:over]
 
     def finish(self) -> None:
-        """Read what is in the pipe, and pass the last bytes on; what others may still write is not awaited."""
+        """Read the bytes in the pipe, and pass the last ones on; output that others may still write is not awaited."""
         for _ in range(64):
             if not self.take():
                 break
@@ -114,9 +114,9 @@ class Child:
 
     Args:
         request: the first request, which the fork finds in its memory; of a session the others come through a pipe.
-        tell: passes on what it writes.
-        channel: the descriptors of the watching process, which it must not have.
-        serve: what runs in it.
+        tell: passes its output on.
+        channel: the descriptors of the watching process, which the child must not have.
+        serve: the function that runs in it.
     """
 
     def __init__(self, request: Request, tell: Tell, channel: tuple[int, ...], serve: Serve) -> None:
@@ -163,7 +163,7 @@ class Child:
 
     @property
     def said(self) -> bool:
-        """Whether a line is complete, be it the report or not."""
+        """True if a line is complete, whether it is the report or not."""
         return b"\n" in self.reported
 
     def reports(self) -> tuple[str | None, bool]:
@@ -284,7 +284,7 @@ class Watch:
                 os.killpg(child.pid, number)
 
     def follow(self, child: Child, deadline: float, finished: Callable[[], bool]) -> bool:
-        """Read what the child writes until it ends or `finished`. Returns whether the deadline passed."""
+        """Read the child's output until it ends or `finished`. Returns True if the deadline passed."""
         poll = select.poll()
         poll.register(self.inbox, 0)  # only whether it was hung up
         fds = {child.report: child.take_report, **{s.fd: s.take for s in child.streams if s.open}}
@@ -310,7 +310,7 @@ class Watch:
         return len(steps) < 2
 
     def reap(self, child: Child) -> None:
-        """Collect ended processes: the child, and what came to us when its own parent ended."""
+        """Collect ended processes: the child, and orphans that became ours when their parent ended."""
         with suppress(BlockingIOError):
             os.read(self.woken, CHUNK)
         with suppress(ChildProcessError):
@@ -324,7 +324,7 @@ class Watch:
                     child.kill(signal.SIGKILL)  # the rest of its process group
 
     def clean(self) -> bool:
-        """Whether the files are as they were; then the folders get their times back, since the code could set them."""
+        """Return True if the files are unchanged; then restore the folders' times, since the code could set them."""
         if entries(self.places, len(self.found)) != self.found:
             return False
         try:
@@ -336,7 +336,7 @@ class Watch:
         return True
 
     def settled(self) -> bool:
-        """Whether all processes are gone; those that were just killed get a moment."""
+        """Return True if all processes have ended; those just killed get a moment."""
         deadline = time.monotonic() + SETTLING
         try:
             while True:
@@ -354,14 +354,14 @@ PLACES = (".", os.environ.get("TMPDIR", "/tmp"), "/dev/shm", "/dev/pts")
 
 
 def entries(places: list[str], most: int | None = None) -> dict[str, tuple[Any, ...] | None]:
-    """What lies in these folders at any depth, they themselves included, each with what tells that it was changed.
+    """Return the entries of these folders at any depth, the folders included, each with a mark of its last change.
 
-    Of a file that is the time of its last change, which no code can set. A folder's times are left out: a file that was
+    The mark of a file is its ctime, which no code can set. A folder's times are left out: a file that was
     made and removed changes them, too.
 
     Args:
         places: the folders.
-        most: how many there may be; one more suffices to see that it is not the same.
+        most: the highest number of entries; one more suffices to see a difference.
     """
     found: dict[str, tuple[Any, ...] | None] = {}
     waiting = list(places)
@@ -379,7 +379,7 @@ def entries(places: list[str], most: int | None = None) -> dict[str, tuple[Any, 
 
 
 def own() -> tuple[object, ...]:
-    """What others could have set of this process: its limits, and how it is scheduled."""
+    """Return the settings of this process that another one could have changed: its limits and its scheduling."""
     limits = [resource.getrlimit(getattr(resource, name)) for name in dir(resource) if name.startswith("RLIMIT_")]
     if sys.platform != "linux":
         return *limits, os.getpriority(os.PRIO_PROCESS, 0)
@@ -394,7 +394,7 @@ def coming(first: Request, *more: int) -> Iterable[Request]:
 
 
 def become_child(out: int, err: int, report: int, requests: Iterable[Request], serve: Serve) -> NoReturn:
-    """In a fork: run the requests, in a namespace of their own, and end."""
+    """Run the requests in a forked child, in a namespace of their own, and end."""
     status = 1
     try:
         os.setsid()
@@ -419,7 +419,7 @@ def prctl(option: int, value: int) -> None:
 
 
 def main() -> None:
-    """Import what is to be warm, then serve."""
+    """Import the warm modules, then serve."""
     os.environ.setdefault("MPLBACKEND", "Agg")
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     sys.dont_write_bytecode = True

@@ -1,8 +1,8 @@
-"""What commands leave in a folder in which others work: git repositories that would run something there.
+"""Git repositories that commands leave in a folder and that would run a program for others who work there.
 
-The parts that do are set aside, under another name: settings that can name a program, hooks, and a link to the settings
-of another folder. A repository with plain settings stays as it is, and so does each that was there before, until its
-settings or hooks are changed. Links are not followed.
+Their dangerous parts are renamed: settings that can name a program, hooks, and a link to the settings of another
+folder. A repository with plain settings stays as it is, and so does one that was there before, until its settings or
+hooks are changed. Links are not followed.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentkit import ToolResult
-from agentkit_tools.folder.replacing import identity
+from agentkit_tools.folder.atomic_replace import identity
 from agentkit_tools.folder.repositories import is_repository
-from agentkit_tools.folder.rooted import opener
-from agentkit_tools.protected import why_protected
+from agentkit_tools.folder.rooted_folder import opener
+from agentkit_tools.protected_names import why_protected
 
 PARTS: Final = ("config", "config.worktree", "hooks", "commondir")
 """From which git takes what it runs."""
@@ -50,7 +50,7 @@ class Leftovers:
     """The git repositories in a folder, as they were before any command.
 
     Args:
-        root: the folder; None for one of the tool's own, in which nobody else works.
+        root: the folder; None for one of the tool's own, where nobody else works.
         protected: names that are not to be written; without `.git` among them, nothing is looked at.
         kept: names at its top that no command can change, so that a change is the user's.
     """
@@ -63,8 +63,8 @@ class Leftovers:
         self._notes: list[str] = []  # for the next result
         self._known = {place(folder): parts(folder) for _, folder in self._repositories()}
 
-    async def judged(self, work: Callable[..., Awaitable[ToolResult]], *given: Any) -> ToolResult:
-        """The result of a command, and what was set aside since the last one."""
+    async def run_with_notes(self, work: Callable[..., Awaitable[ToolResult]], *given: Any) -> ToolResult:
+        """Return the result of a command, with notes on the parts set aside since the last one."""
         result: ToolResult = await self.after(work, *given)
         if not (notes := [self._notes.pop(0) for _ in range(len(self._notes))]):
             return result
@@ -72,7 +72,7 @@ class Leftovers:
         return replace(result, output=text) if result.error is None else replace(result, error=text)
 
     async def after(self, work: Callable[..., Awaitable[Any]], *given: Any) -> Any:
-        """Await what ends a command's processes; however it ends, the folder is judged then."""
+        """Await the end of a command's processes, and check the folder in any case."""
         self._used = True
         try:
             return await work(*given)
@@ -88,7 +88,7 @@ class Leftovers:
                 self.set_aside()
 
     def set_aside(self) -> None:
-        """Rename what would run something, and note what was done, in words."""
+        """Rename the parts that would run a program, and note that in words."""
         self._missed = False
         for path, folder in self._repositories():
             known, found = self._known.get(place(folder), {}), parts(folder)
@@ -139,13 +139,13 @@ def there(folder: int, name: str) -> os.stat_result | None:
 
 
 def place(folder: int) -> tuple[int, int]:
-    """What an open folder is, wherever it is moved."""
+    """Return the identity of an open folder, wherever it is moved."""
     status = os.fstat(folder)
     return status.st_dev, status.st_ino
 
 
 def parts(folder: int) -> dict[str, list[tuple[int, ...]]]:
-    """What tells whether a repository's settings or hooks were changed."""
+    """Return the state of a repository's settings and hooks, to see if they were changed."""
     names = {name: [name] for name in PARTS} | {"hooks": [f"hooks/{name}" for name in hooks(folder)]}
     return {
         part: [identity(status) for name in listed if (status := there(folder, name))] for part, listed in names.items()
@@ -164,7 +164,7 @@ def hooks(folder: int) -> list[str]:
 
 
 def runs(folder: int, name: str) -> bool:
-    """Whether git may run something because of this part."""
+    """Return True if git may run a program because of this part."""
     status = there(folder, name)
     if status is None:
         return False

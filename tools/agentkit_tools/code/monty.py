@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.errors import ConfigError
 from agentkit.sandbox import SandboxLimits, StreamOutput
-from agentkit_tools.code.terminal_text import decoded, readable
-from agentkit_tools.code.worker import Ran
+from agentkit_tools.code.terminal_text import decode, readable
+from agentkit_tools.code.worker import CodeOutcome
 
 if TYPE_CHECKING:
     from pydantic_monty import Monty, MontyError, MontySession
@@ -46,11 +46,11 @@ class MontyRuns:
         self.session: MontySession | None = None
         self.one_by_one = asyncio.Lock()
 
-    async def alone(self, code: str) -> Ran:
+    async def alone(self, code: str) -> CodeOutcome:
         """Run code that shares nothing with other code."""
         return await asyncio.to_thread(self._alone, self._pool(), code)
 
-    async def in_session(self, code: str) -> tuple[Ran, str]:
+    async def in_session(self, code: str) -> tuple[CodeOutcome, str]:
         """Run code with the variables of earlier code."""
         async with self.one_by_one:
             if self.session is None:
@@ -74,20 +74,19 @@ class MontyRuns:
     def _checkout(self, pool: Monty) -> MontySession:
         return pool.checkout(limits=self.limits)
 
-    def _alone(self, pool: Monty, code: str) -> Ran:
+    def _alone(self, pool: Monty, code: str) -> CodeOutcome:
         with self._checkout(pool) as session:
             return self._run(session, code)
 
-    def _run(self, session: MontySession, code: str) -> Ran:
-        """Run one snippet."""
+    def _run(self, session: MontySession, code: str) -> CodeOutcome:
         started = monotonic()
         printed = self.made.CollectStreams()
         found: dict[str, Any] = {"alive": True}
         try:
             value = session.feed_run(code, print_callback=printed)
-            found["value"] = None if value is None else shortened(repr(value))
+            found["value"] = None if value is None else shorten(repr(value))
         except self.made.MontyError as e:
-            found |= self._failed(e, monotonic() - started)
+            found |= self._failure(e, monotonic() - started)
         streams: dict[str, str] = {"stdout": "", "stderr": ""}
         for stream, piece in printed.output:
             streams[stream] += piece
@@ -95,20 +94,20 @@ class MontyRuns:
             data = text.encode("utf-8", "replace")
             half, cut = self.output // 2, max(0, len(data) - self.output)
             kept = StreamOutput(data[:half], cut, data[-half:]).whole_characters() if cut else StreamOutput(data)
-            found[name], found[f"{name}_cut"] = decoded(kept), kept.left_out
-        return Ran(wall=round(monotonic() - started, 4), **found)
+            found[name], found[f"{name}_cut"] = decode(kept), kept.left_out
+        return CodeOutcome(wall=round(monotonic() - started, 4), **found)
 
-    def _failed(self, error: MontyError, seconds: float) -> dict[str, Any]:
-        """What an exception of the code, or the end of the interpreter, says."""
+    def _failure(self, error: MontyError, seconds: float) -> dict[str, Any]:
+        """Return the report of an exception of the code, or of the interpreter's end."""
         if not isinstance(error, (self.made.MontyRuntimeError, self.made.MontySyntaxError)):
             late = seconds > self.limits["max_feed_duration_secs"]  # within one operation, which cannot be interrupted
             return {"lost": readable(str(error)), "alive": False, "timed_out": late}
         kind = type(error.exception()).__name__
         timed_out = kind == "TimeoutError" and "time limit exceeded" in str(error)
-        return {"error": shortened(readable(error.display())), "error_type": kind, "timed_out": timed_out}
+        return {"error": shorten(readable(error.display())), "error_type": kind, "timed_out": timed_out}
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """The text, with its middle omitted if it is long."""
     half, over = MAX_TEXT // 2, len(text) - MAX_TEXT
     return text if over <= 0 else f"{text[:half]}\n[… {over} characters omitted …]\n{text[-half:]}"

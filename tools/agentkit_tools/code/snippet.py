@@ -1,4 +1,4 @@
-"""Runs Python code in this process, and tells what came of it. Knows the standard library alone.
+"""Runs Python code in this process, and reports its outcome. Knows the standard library alone.
 
 The driver executes the text of this module in the sandbox; see there.
 """
@@ -70,11 +70,11 @@ def run_code(request: dict[str, Any], namespace: dict[str, Any]) -> dict[str, An
         if skipped:
             told["skipped"] = skipped
         if value is not None and not told["images"]:
-            told["value"] = shortened(repr(value))
+            told["value"] = shorten(repr(value))
     except SystemExit as e:
         told["exit"] = exit_status(e)
     except BaseException as e:  # noqa: BLE001 - all that code can raise
-        told["error"] = shortened(described(e, name))
+        told["error"] = shorten(traceback_text(e, name))
         told["type"] = type(e).__name__
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -97,7 +97,7 @@ def evaluate(code: str, name: str, namespace: dict[str, Any]) -> Any:
 
 
 def run(tree: ast.Module | ast.Expression, name: str, namespace: dict[str, Any]) -> Any:
-    """Run a piece of a program, in which `await` may stand at the top."""
+    """Run a piece of a program; `await` may stand at its top level."""
     mode = "eval" if isinstance(tree, ast.Expression) else "exec"
     compiled = compile(tree, name, mode, flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     value = eval(compiled, namespace)
@@ -117,8 +117,8 @@ def exit_status(asked: SystemExit) -> int:
     return 1
 
 
-def described(error: BaseException, name: str) -> str:
-    """The traceback as Python prints it, from the code's own first line on."""
+def traceback_text(error: BaseException, name: str) -> str:
+    """Return the traceback as Python prints it, from the code's own first line on."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != name:
         trace = trace.tb_next
@@ -133,7 +133,7 @@ def described(error: BaseException, name: str) -> str:
         return f"{type(error).__name__} (its traceback cannot be shown: {type(e).__name__})"
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """The text, with its middle left out if it is long."""
     if (over := len(text) - MAX_VALUE) <= 0:
         return text
@@ -142,14 +142,14 @@ def shortened(text: str) -> str:
 
 
 def pictures(value: Any) -> tuple[list[tuple[str, str]], int]:
-    """What there is to see, as MIME type and base64, and how many pictures were left out.
+    """Return the pictures, each as MIME type and base64, and how many were left out.
 
-    These are the value, if it is an image, and the figures of matplotlib that are still open; they are closed.
+    The pictures are the value, if it is an image, and the open figures of matplotlib, which are closed.
     """
     found = [one] if (one := picture(value)) else []
     if pyplot := sys.modules.get("matplotlib.pyplot"):
         figures = [pyplot.figure(number) for number in pyplot.get_fignums()]
-        found += [("image/png", saved(figure)) for figure in figures if figure is not value]
+        found += [("image/png", png_bytes(figure)) for figure in figures if figure is not value]
         pyplot.close("all")
     small = [(kind, data) for kind, data in found if len(data) <= MAX_PICTURE]
     shown = small[:MAX_PICTURES]
@@ -166,7 +166,7 @@ def picture(value: Any) -> tuple[str, bytes] | None:
     if isinstance(value, type):
         return None
     if "matplotlib.figure" in sys.modules and isinstance(value, sys.modules["matplotlib.figure"].Figure):
-        return "image/png", saved(value)
+        return "image/png", png_bytes(value)
     for kind in ("png", "jpeg"):
         data = getattr(value, f"_repr_{kind}_", bytes)()
         if isinstance(data, bytes) and data:
@@ -174,7 +174,7 @@ def picture(value: Any) -> tuple[str, bytes] | None:
     return None
 
 
-def saved(figure: Any) -> bytes:
+def png_bytes(figure: Any) -> bytes:
     """A figure as a PNG file."""
     file = io.BytesIO()
     figure.savefig(file, format="png")

@@ -1,6 +1,6 @@
-r"""What a program wrote for a terminal, as text for reading: without control sequences. Pure.
+r"""A program's terminal output as text for reading, without control sequences. Pure.
 
-A program's output reaches a model and then perhaps a person's terminal. There it must not move the cursor, set a title,
+The output reaches a model and then perhaps a person's terminal. There it must not move the cursor, set a title,
 write to the clipboard (OSC 52) or make a link that shows one address and opens another (OSC 8).
 """
 
@@ -43,9 +43,9 @@ def readable(text: str) -> str:
 
 
 class Reading:
-    r"""Reads what a program writes piece by piece: the texts, joined, are what `readable` makes of the whole.
+    r"""Reads a program's output piece by piece: the texts, joined, equal `readable` of the whole output.
 
-    Only of a line that is overwritten later, what was told stays.
+    Only text of a line that is overwritten later stays.
 
     >>> reading = Reading()
     >>> reading.add("a \x1b[3"), reading.add("1mred\x1b[0m")
@@ -59,12 +59,12 @@ class Reading:
         """The next piece as text; of a cut one the parts, between which a sequence is not followed."""
         first, *others = parts
         texts = [self._started + first, *others]
-        self._started = _unfinished(texts[-1])
+        self._started = _open_sequence(texts[-1])
         return [readable(text) for text in texts]
 
 
-def _unfinished(text: str) -> str:
-    """What is to be known of a control sequence that goes on after the text: how it begins, and its last character."""
+def _open_sequence(text: str) -> str:
+    """Return the start and the last character of a control sequence that continues after the text."""
     if not any(opener in text for opener in _OPENERS):
         return ""
     text = text[max(0, text.rfind("\x1b")) :]  # which ends any other
@@ -74,10 +74,10 @@ def _unfinished(text: str) -> str:
     return sequence[:2] + sequence[2:][-1:]
 
 
-def decoded(output: StreamOutput, reading: Reading | None = None) -> str:
-    r"""What was kept of a stream, for reading; a cut is marked on a line of its own.
+def decode(output: StreamOutput, reading: Reading | None = None) -> str:
+    r"""Return the kept output of a stream as text; a cut is marked on a line of its own.
 
-    >>> decoded(StreamOutput(b"one\ntw", 3_000, b"nd\xff"))
+    >>> decode(StreamOutput(b"one\ntw", 3_000, b"nd\xff"))
     'one\ntw\n[… 3,000 bytes left out …]\nnd�'
     """
     return output.mark.join((reading or Reading()).add(*output.parts))

@@ -1,4 +1,4 @@
-"""A warm interpreter in a sandbox: starts the driver there, sends it code, reads what came of it.
+"""A warm interpreter in a sandbox: starts the driver there, sends it code, reads the outcome.
 
 Nothing that arrives from inside is trusted: it is bounded, and anything that is not as expected ends the worker.
 """
@@ -20,8 +20,8 @@ from time import monotonic
 from typing import Any, Final
 
 from agentkit.messages import ImagePart
-from agentkit.sandbox import Running, Sandbox, SandboxError, SandboxLimits, StreamOutput
-from agentkit_tools.code.terminal_text import decoded, readable
+from agentkit.sandbox import RunningCommand, Sandbox, SandboxError, SandboxLimits, StreamOutput
+from agentkit_tools.code.terminal_text import decode, readable
 
 INSIDE: Final = [Path(__file__).with_name(name) for name in ("driver.py", "snippet.py")]
 STARTING: Final = 60.0  # seconds to import what is to be warm
@@ -30,18 +30,18 @@ ANSWER: Final = 64 << 20  # bytes of an answer that may be unread at any time: t
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
-    """What came of a piece of code.
+class CodeOutcome:
+    """The outcome of a piece of code.
 
     Args:
-        stdout: what it printed, without control sequences; a cut is marked inside.
-        stderr: the same for the error stream.
+        stdout: its output, without control sequences; a cut is marked inside.
+        stderr: its error stream, likewise.
         value: the `repr` of the last expression; None if there is none, or it is None.
         error: the traceback, if it raised.
         error_type: the exception's type.
         images: the pictures that it drew.
         images_left_out: how many more there were.
-        exit_code: of the process, or what was passed to `sys.exit`; None if it did not end or a signal ended it.
+        exit_code: of the process, or the argument of `sys.exit`; None if it did not end or a signal ended it.
         signal: the number of the signal that ended it.
         timed_out: whether it was stopped at the deadline.
         alive: whether its variables can be used by more code.
@@ -71,12 +71,12 @@ class Ran:
 
     @property
     def ok(self) -> bool:
-        """Whether the code ran to its end, without an exception and with exit status 0."""
+        """True if the code ran to its end, without an exception and with exit status 0."""
         return not (self.error or self.timed_out or self.lost or self.exit_code or self.signal)
 
 
 @dataclass(slots=True)
-class Written:
+class StreamBuffer:
     """One stream as it arrives: its first bytes, how many were dropped, its last ones."""
 
     head: bytes = b""
@@ -96,7 +96,7 @@ class Written:
         return StreamOutput(self.head, self.left_out, self.tail).whole_characters()
 
 
-class Broken(Exception):
+class WorkerFailure(Exception):
     """The worker ended, or does not speak as it should."""
 
 
@@ -104,7 +104,7 @@ class Broken(Exception):
 class Worker:
     """One sandboxed driver; serves one request at a time, all of them in one session if wanted."""
 
-    tree: Running
+    tree: RunningCommand
     owned: Sandbox | None = None
     usable: bool = True
     uses: int = 0
@@ -132,7 +132,7 @@ class Worker:
         try:
             ready = json.loads(await worker._line(monotonic() + STARTING))
             missing = ", ".join(map(str, ready["missing"]))
-        except (Broken, ValueError, KeyError, TypeError) as e:
+        except (WorkerFailure, ValueError, KeyError, TypeError) as e:
             outcome = await tree.terminate()
             why = readable(outcome.stderr).strip()[-500:] or str(e)
             raise SandboxError(f"Python did not start in the sandbox: {why}") from e
@@ -153,7 +153,7 @@ class Worker:
         clean: bool = False,
         name: str = "<code>",
         output: int,
-    ) -> Ran:
+    ) -> CodeOutcome:
         """Run code.
 
         Args:
@@ -161,24 +161,24 @@ class Worker:
             timeout: seconds until it is stopped.
             session: keep its variables for later code.
             clean: whether the worker must not be used again if the code leaves files.
-            name: what tracebacks call the code.
+            name: the code's file name in tracebacks.
             output: bytes kept of each stream.
         """
         self.uses += 1
         started = monotonic()
-        streams = {"stdout": Written(), "stderr": Written()}
+        streams = {"stdout": StreamBuffer(), "stderr": StreamBuffer()}
         request = {"code": code, "name": name, "timeout": timeout, "session": session, "clean": clean, "output": output}
         request["number"] = secrets.token_hex(16)
         try:
             async with asyncio.timeout(timeout + LATE):
                 await self.tree.write(json.dumps(request).encode() + b"\n")
-            done = await self._done(streams, started + timeout + LATE)
-            ran = self._told(done)
+            done = await self._run_request(streams, started + timeout + LATE)
+            ran = self._outcome_of(done)
             self.usable = not done["left"]
             if not self.usable:  # until then, what is left could write
                 await self.tree.terminate()
-        except (Broken, TimeoutError, BrokenPipeError, ValueError, KeyError, TypeError, RecursionError) as e:
-            ran = await self._lost(e, monotonic() >= started + timeout)
+        except (WorkerFailure, TimeoutError, BrokenPipeError, ValueError, KeyError, TypeError, RecursionError) as e:
+            ran = await self._lost_outcome(e, monotonic() >= started + timeout)
         except BaseException:
             self.usable = False
             await self.tree.terminate()
@@ -186,8 +186,8 @@ class Worker:
         out, err = streams["stdout"].output, streams["stderr"].output
         return replace(
             ran,
-            stdout=decoded(out),
-            stderr=decoded(err),
+            stdout=decode(out),
+            stderr=decode(err),
             stdout_cut=out.left_out,
             stderr_cut=err.left_out,
             wall=round(monotonic() - started, 4),
@@ -200,7 +200,7 @@ class Worker:
         if self.owned is not None:
             await self.owned.close()
 
-    async def _done(self, streams: dict[str, Written], deadline: float) -> dict[str, Any]:
+    async def _run_request(self, streams: dict[str, StreamBuffer], deadline: float) -> dict[str, Any]:
         while True:
             answer = json.loads(await self._line(deadline))
             if "done" in answer:
@@ -210,40 +210,40 @@ class Worker:
                     stream.add(answer[name], answer.get("cut"))
 
     async def _line(self, deadline: float) -> bytes:
-        """The driver's next line. Raises `Broken` if none comes in time."""
+        """The driver's next line. Raises `WorkerFailure` if none comes in time."""
         searched = 0
         while (end := self.unread.find(b"\n", searched)) < 0:
             searched = len(self.unread)
             progress = await self.tree.read(timeout=max(0.0, deadline - monotonic()))
             if progress.stdout.left_out or len(self.unread) > ANSWER:
-                raise Broken("its answer was too long")
+                raise WorkerFailure("its answer was too long")
             self.unread += progress.stdout.head + progress.stdout.tail
             if b"\n" in self.unread[searched:]:
                 continue
             if progress.ended or not self.tree.running:
-                raise Broken("the interpreter was killed")
+                raise WorkerFailure("the interpreter was killed")
             if monotonic() >= deadline:
-                raise Broken("it could not be stopped in time")
+                raise WorkerFailure("it could not be stopped in time")
         line = bytes(self.unread[:end])
         del self.unread[: end + 1]
         return line
 
-    async def _lost(self, error: Exception, late: bool) -> Ran:
-        """What is known when the worker ended before it answered."""
+    async def _lost_outcome(self, error: Exception, late: bool) -> CodeOutcome:
+        """Return the outcome of code whose worker ended before it answered."""
         self.usable = False
         outcome = await self.tree.terminate()
-        why = str(error) if isinstance(error, Broken) else "the interpreter answered in an unknown form"
+        why = str(error) if isinstance(error, WorkerFailure) else "the interpreter answered in an unknown form"
         if isinstance(error, BrokenPipeError):
             why = "the interpreter was killed"
         if outcome.limit is not None:
             why = f"the interpreter exceeded its limit of {outcome.limit}"
-        return Ran(lost=why, timed_out=late, exit_code=None)
+        return CodeOutcome(lost=why, timed_out=late, exit_code=None)
 
-    def _told(self, done: dict[str, Any]) -> Ran:
+    def _outcome_of(self, done: dict[str, Any]) -> CodeOutcome:
         """The driver's account as a value."""
         report = _report(done["report"])
         images, bad = _images(report.get("images"))
-        return Ran(
+        return CodeOutcome(
             value=_text(report.get("value")),
             error=_text(report.get("error")),
             error_type=_text(report.get("type")),
@@ -267,7 +267,7 @@ def signal_name(number: int) -> str:
 
 
 def _report(text: str | None) -> dict[str, Any]:
-    """What the child said about its code. The code could have written it itself."""
+    """Return the child's report about its code. The code could have written the report itself."""
     with suppress(ValueError, RecursionError):
         report = json.loads(text or "{}")
         if isinstance(report, dict):

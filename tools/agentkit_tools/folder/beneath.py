@@ -1,7 +1,7 @@
 """The Linux system call `openat2`: a whole path is walked by the system, which refuses links and every way out.
 
 Called by its number, since neither Python nor most C libraries name it. Knows open folders and names; opens folders
-only. On systems without it, `agentkit_tools.folder.rooted` opens one component at a time.
+only. On systems without it, `agentkit_tools.folder.rooted_folder` opens one component at a time.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def beneath(root: int, names: Sequence[str]) -> int:
 
 @functools.cache
 def works() -> bool:
-    """Whether this system has the call: Linux 5.6 or newer, unless a sandbox forbids it. Asked once."""
+    """Return True if this system has the call: Linux 5.6 or newer, unless a sandbox forbids it. Tested once."""
     if sys.platform != "linux":
         return False
     here = os.open("/", os.O_RDONLY | os.O_DIRECTORY)

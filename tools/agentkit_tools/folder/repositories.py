@@ -1,6 +1,6 @@
-"""What makes a folder a git repository without the name `.git`: git runs commands from its settings and hooks.
+"""Detection of git repositories without the name `.git`: git runs commands from their settings and hooks.
 
-Knows open folders and names in them. The parts of one are harmless names, each by itself: `HEAD`, `objects`, `refs`.
+Knows open folders and names in them. Each part of a repository alone has a harmless name: `HEAD`, `objects`, `refs`.
 Source: `is_git_directory` in git's setup.c.
 """
 
@@ -14,13 +14,13 @@ SHAPES: Final = (("HEAD", "commondir"), ("HEAD", "objects", "refs"))
 
 
 def is_repository(folder: int, added: str = "") -> bool:
-    """Whether an open folder is a git repository, or would be one with another name in it."""
+    """Return True if an open folder is a git repository, or would be one with another name in it."""
     new = added.casefold()  # on a file system that ignores case it would be the same name
     return any(all(new == name.casefold() or exists(folder, name) for name in shape) for shape in SHAPES)
 
 
 def exists(folder: int, name: str) -> bool:
-    """Whether an open folder has an entry of this name."""
+    """Return True if an open folder has an entry of this name."""
     try:
         os.stat(name, dir_fd=folder, follow_symlinks=False)
     except OSError:

@@ -1,4 +1,4 @@
-"""Text files: what is read of them, and how it is shown. Knows open folders and names; changes nothing."""
+"""Text files read for a model, in part or whole. Knows open folders and names; changes nothing."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import stat
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from agentkit_tools.folder.rooted import Confined, Refusal, kind, parts, refusal
+from agentkit_tools.folder.rooted_folder import Refusal, RootedFolder, kind, parts, refusal
 
 MAX_BYTES = 10_000_000  # of a file that are ever read: ten times the longest source file in large public repositories
 MAX_CHARACTERS = 80_000  # of one answer: about 20,000 tokens, below a processor's default limit
 
 
-class Opened(NamedTuple):
+class FileContents(NamedTuple):
     """The contents of a file, at most its first `MAX_BYTES` bytes, and its status."""
 
     content: bytes
@@ -26,15 +26,15 @@ class Opened(NamedTuple):
         return self.status.st_size
 
 
-def opened(folder: int, name: str, path: str) -> Opened:
+def read_text(folder: int, name: str, path: str) -> FileContents:
     """Read a text file. Raises `Refusal` for anything else."""
-    file = fetched(folder, name, path)
+    file = read_file(folder, name, path)
     if b"\0" in file.content[:8192]:
         raise Refusal(f"{path!r} is binary ({file.size} bytes, with NUL near the beginning), not text")
     return file
 
 
-def fetched(folder: int, name: str, path: str) -> Opened:
+def read_file(folder: int, name: str, path: str) -> FileContents:
     """Read a regular file of any content. Raises `Refusal` for anything else; waits for nothing."""
     try:
         # O_NONBLOCK: otherwise opening a pipe without a writer would block; it is recognised once open.
@@ -45,7 +45,7 @@ def fetched(folder: int, name: str, path: str) -> Opened:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise Refusal(f"{path!r} is {kind(status.st_mode)}, not a file")
-        return Opened(_content(handle, status.st_size), status)
+        return FileContents(_content(handle, status.st_size), status)
     finally:
         os.close(handle)
 
@@ -60,13 +60,13 @@ def _content(handle: int, size: int) -> bytes:
     return b"".join(pieces)
 
 
-def read(place: Confined, path: str, offset: int, limit: int) -> str:
-    """Some lines of a file; a note at the end says what is missing."""
+def read(place: RootedFolder, path: str, offset: int, limit: int) -> str:
+    """Read some lines of a file; a note at the end says what is missing."""
     if offset < 1 or limit < 1:
         raise Refusal(f"offset and limit count lines from 1, got offset={offset}, limit={limit}")
     names = parts(path)
     with place.folder(names) as folder:
-        file = opened(folder, names[-1], path)
+        file = read_text(folder, names[-1], path)
     lines = lines_of(file.content)
     if offset > max(len(lines), 1):
         raise Refusal(f"{path!r} has {len(lines)} lines; offset={offset} is past its end")
@@ -85,7 +85,7 @@ def line_of(content: bytes, place: int) -> int:
 
 
 def fitting(lines: Sequence[str]) -> Sequence[str]:
-    """As many of the first lines as fit into one answer; if the first line is longer, its beginning."""
+    """Return as many of the first lines as fit into one answer; if the first line is longer, its beginning."""
     room = MAX_CHARACTERS
     for count, line in enumerate(lines):
         room -= len(line)
@@ -94,7 +94,7 @@ def fitting(lines: Sequence[str]) -> Sequence[str]:
     return lines
 
 
-def marks(file: Opened, lines: Sequence[str], offset: int, shown: Sequence[str]) -> str:
+def marks(file: FileContents, lines: Sequence[str], offset: int, shown: Sequence[str]) -> str:
     """The note at the end of an answer; empty if it is the complete file."""
     last = offset + len(shown) - 1
     read = len(file.content)
@@ -115,7 +115,7 @@ def marks(file: Opened, lines: Sequence[str], offset: int, shown: Sequence[str])
 
 
 def is_utf8(content: bytes) -> bool:
-    """Whether the bytes are UTF-8, ignoring a truncated character at the end."""
+    """Return True if the bytes are UTF-8, ignoring a truncated character at the end."""
     try:
         content.decode()
     except UnicodeDecodeError as e:

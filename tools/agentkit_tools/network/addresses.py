@@ -1,8 +1,8 @@
-"""Which addresses a tool may reach: URLs as a model writes them, and the judgement of what a host's name resolves to.
+"""The addresses that a tool may reach: checks of URLs as a model writes them, and of a host's resolved addresses.
 
 Knows URLs and IP addresses; sends nothing. A name is not judged, only the addresses that it resolves to: the spellings
 of a loopback address are endless. Whoever connects must connect to the addresses that were judged, see
-`agentkit_tools.network.pinned`.
+`agentkit_tools.network.pinned_transport`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_URL: Final = 8192  # characters: what common servers accept
 
 
 class RequestFailed(Exception):
-    """Why a request was refused or failed, in words for the model.
+    """A request that was refused or failed, with the reason in words for the model.
 
     Args:
         message: what went wrong and what to do.
@@ -59,8 +59,8 @@ class RequestFailed(Exception):
         return ToolResult(error=str(self), code=self.code)
 
 
-def denied(message: str) -> RequestFailed:
-    """A request that must not be sent."""
+def denial(message: str) -> RequestFailed:
+    """Return the error for a request that must not be sent."""
     return RequestFailed(message, code="denied")
 
 
@@ -68,7 +68,7 @@ def denied(message: str) -> RequestFailed:
 
 
 def checked_url(text: str) -> URL:
-    """A URL, read by the parser that the HTTP client uses, so that what was checked is what is requested.
+    """Check a URL, read by the HTTP client's own parser, so that the checked URL is the requested one.
 
     Raises:
         RequestFailed: it is not an absolute http or https URL, or has parts with which programs are misled:
@@ -79,21 +79,21 @@ def checked_url(text: str) -> URL:
     text = text.strip(" \t\r\n")
     for pattern, found in _MISLEADING.items():
         if re.search(pattern, text):
-            raise denied(f"the URL {brief(text)} {found}")
+            raise denial(f"the URL {brief(text)} {found}")
     try:
         url = httpx2.URL(text[:MAX_URL])
     except (httpx2.InvalidURL, ValueError) as e:
-        raise denied(f"{brief(text)} is not a URL: {e}") from e
+        raise denial(f"{brief(text)} is not a URL: {e}") from e
     if url.scheme not in ("http", "https") or not url.host:
-        raise denied(f"the URL {brief(text)} does not start with http:// or https:// and a host; write the whole URL")
+        raise denial(f"the URL {brief(text)} does not start with http:// or https:// and a host; write the whole URL")
     if url.userinfo:
-        raise denied(f"the URL contains credentials: what stands before @ is not the host, that is {url.host!r}")
+        raise denial(f"the URL contains credentials: what stands before @ is not the host, that is {url.host!r}")
     if "%" in url.host:
-        raise denied(f"the host of the URL {brief(text)} contains %")
+        raise denial(f"the host of the URL {brief(text)} contains %")
     if len(text) > MAX_URL:
-        raise denied(f"the URL has {len(text)} characters; at most {MAX_URL} are sent")
+        raise denial(f"the URL has {len(text)} characters; at most {MAX_URL} are sent")
     if url.port is not None and not 0 < url.port < 65536:
-        raise denied(f"the port {url.port} of the URL is not between 1 and 65535")
+        raise denial(f"the port {url.port} of the URL is not between 1 and 65535")
     return url.copy_with(fragment=None)
 
 
@@ -104,11 +104,11 @@ _MISLEADING: Final = {
 }
 
 
-def shown(url: URL) -> str:
-    """A URL as it is requested, with the letters of an international host after it.
+def display_url(url: URL) -> str:
+    """Return a URL as it is requested, with the letters of an international host after it.
 
     >>> import httpx2
-    >>> shown(httpx2.URL("https://bücher.example/a"))
+    >>> display_url(httpx2.URL("https://bücher.example/a"))
     'https://xn--bcher-kva.example/a (bücher.example)'
     """
     host = url.host
@@ -124,7 +124,7 @@ def brief(text: str) -> str:
 
 
 class Guard:
-    """Which hosts may be reached: those with global addresses only, and what is explicitly allowed.
+    """Guards the hosts that may be reached: those with global addresses only, and those explicitly allowed.
 
     Refused are loopback, private, link-local, shared (100.64.0.0/10), multicast, reserved and documentation addresses,
     also inside an IPv6 address (IPv4-mapped, NAT64, 6to4, …), and the metadata services of clouds.
@@ -138,11 +138,11 @@ class Guard:
     """
 
     def __init__(self, allow: Collection[str] = (), resolve: Resolve | None = None) -> None:
-        self._allow = tuple(_network(item) for item in _listed(allow))
+        self._allow = tuple(_network(item) for item in _list_networks(allow))
         self._resolve = resolve or system_addresses
 
     async def addresses(self, host: str, port: int) -> Sequence[str]:
-        """The host's addresses, all of which may be reached.
+        """Return the host's addresses if all of them may be reached.
 
         Raises:
             RequestFailed: the host has no address, or one that must not be reached.
@@ -153,17 +153,17 @@ class Guard:
             again = e.errno == socket.EAI_AGAIN
             raise RequestFailed(f"the host {host!r} was not found: {e.strerror}", retry=again) from e
         except UnicodeError as e:
-            raise denied(f"{brief(host)} is not a host's name: {e}") from e
+            raise denial(f"{brief(host)} is not a host's name: {e}") from e
         if not found:
             raise RequestFailed(f"the host {host!r} has no address")
         for text in found:
             why = self.why_refused(text)
             if why is not None:
-                raise denied(f"the host {host!r} is not reachable from here: {why}")
+                raise denial(f"the host {host!r} is not reachable from here: {why}")
         return found
 
     def why_refused(self, address: str) -> str | None:
-        """Why an address must not be reached; None if it may be.
+        """Return why an address must not be reached; None if it may be.
 
         >>> Guard().why_refused("::ffff:127.0.0.1")
         '::ffff:127.0.0.1 stands for 127.0.0.1, which is a loopback address'
@@ -174,7 +174,7 @@ class Guard:
             written = ipaddress.ip_address(address)
         except ValueError:
             return f"{brief(address)} is not an IP address"
-        judged = embedded(written)
+        judged = embedded_ipv4(written)
         if any(
             one in network for one in (written, judged) for network in self._allow if network.version == one.version
         ):
@@ -183,9 +183,6 @@ class Guard:
         if kind is None:
             return None
         return f"{written} is {kind}" if judged == written else f"{written} stands for {judged}, which is {kind}"
-
-    def _allowed(self, address: IPAddress) -> bool:
-        return any(address in network for network in self._allow if network.version == address.version)
 
 
 async def system_addresses(host: str, port: int) -> Sequence[str]:
@@ -200,8 +197,8 @@ async def system_addresses(host: str, port: int) -> Sequence[str]:
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-def embedded(address: IPAddress) -> IPAddress:
-    """The IPv4 address that packets to an IPv6 address are really sent to; any other address unchanged."""
+def embedded_ipv4(address: IPAddress) -> IPAddress:
+    """Return the IPv4 address that packets to an IPv6 address are really sent to; any other address unchanged."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address.sixtofour is not None:
@@ -232,7 +229,7 @@ _REFUSED: Final = {
 
 
 def _kind(address: IPAddress) -> str | None:
-    """What kind of address it is; None for one that anybody in the internet can reach."""
+    """Return the kind of an address; None for one that anybody in the internet can reach."""
     for network, kind in _REFUSED.items():
         if network.version == address.version and address in network:
             return kind
@@ -247,7 +244,7 @@ def _kind(address: IPAddress) -> str | None:
     return next((kind for kind, true in kinds.items() if true), None)
 
 
-def _listed(allow: Collection[str]) -> Iterator[str]:
+def _list_networks(allow: Collection[str]) -> Iterator[str]:
     if isinstance(allow, str):
         raise ConfigError(f"allow={allow!r}: expected a list of addresses, allow=[{allow!r}]")
     yield from allow

@@ -1,4 +1,4 @@
-"""The HTTP client of the tools: retries, a rate, a deadline for everything together, a limit on what is read.
+"""The HTTP client of the tools: retries, a rate, a deadline for everything together, a limit on the bytes read.
 
 Knows HTTP, and addresses by `agentkit_tools.network.addresses`; knows no service. httpx2 is loaded with the first
 request. Each request opens its own connection: there is nothing to close, and nothing that belongs to an event loop.
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.errors import ConfigError
 from agentkit.models import inflated, redacted, secrets_in, watch_logs
-from agentkit_tools.network.addresses import Guard, RequestFailed, brief, checked_url, denied, shown
+from agentkit_tools.network.addresses import Guard, RequestFailed, brief, checked_url, denial, display_url
 
 if TYPE_CHECKING:
     import ssl
@@ -79,7 +79,7 @@ class Response:
 
 
 class Key:
-    """An API key. Shown nowhere: not in its `repr`, nor in what the HTTP libraries log, nor in answers that repeat it.
+    """An API key. Shown nowhere: not in its `repr`, nor in logs of the HTTP libraries, nor in answers that repeat it.
 
     Args:
         variable: the environment variable that contains it, read at each call.
@@ -110,7 +110,7 @@ class Key:
             watch_logs(self, [value])
         return value or None
 
-    def required(self) -> str:
+    def require(self) -> str:
         """The key.
 
         Raises:
@@ -135,7 +135,7 @@ class HttpClient:
         backoff: seconds before the first retry, at most; doubled for each next one.
         rate: requests per second, from all users of this client together; None for any number.
         redirects: how many are followed; each is checked like the first URL.
-        ssl_context: verifies certificates, such as those of an intranet; by default what the operating system trusts.
+        ssl_context: verifies certificates, such as those of an intranet; by default the operating system's.
 
     Raises:
         ConfigError: a number is out of range.
@@ -189,7 +189,7 @@ class HttpClient:
             params: of the query, added to the URL's own.
             headers: in addition to the client's.
             body: sent as JSON.
-            secrets: what is replaced by `[key]` should the answer repeat it.
+            secrets: texts that are replaced by `[key]` if the answer repeats them.
             check: sees the response before its body is read, and refuses it by raising `RequestFailed`.
 
         Raises:
@@ -198,7 +198,7 @@ class HttpClient:
         import anyio
         import httpx2
 
-        from agentkit_tools.network.pinned import PinnedTransport, trusting
+        from agentkit_tools.network.pinned_transport import PinnedTransport, trusting
 
         target = checked_url(url).copy_merge_params(params) if params else checked_url(url)
         transport = PinnedTransport(self._guard, self._ssl_context or trusting())
@@ -251,7 +251,7 @@ class Pace:
         self._lock = threading.Lock()
 
     def reserve(self, now: float) -> float:
-        """How many seconds to wait for the next free moment, which is then taken.
+        """Reserve the next free moment, and return the seconds to wait for it.
 
         >>> pace = Pace(2)
         >>> [pace.reserve(100.0), pace.reserve(100.0), pace.reserve(103.0)]
@@ -291,33 +291,32 @@ class _Exchange:
             raise RequestFailed(f"{url.host} did not answer in time", code="timeout", retry=True) from e
         except httpx2.TransportError as e:
             raise RequestFailed(f"no answer from {url.host}: {str(e) or type(e).__name__}", retry=True) from e
-        raise RequestFailed(f"more than {redirects} redirects; the last one leads to {brief(shown(url))}")
+        raise RequestFailed(f"more than {redirects} redirects; the last one leads to {brief(display_url(url))}")
 
     def _next(self, url: URL, answer: Answer, redirects: int) -> URL:
-        """Where a redirect leads."""
         import httpx2
 
-        location = self._blotted(answer.headers["location"])
+        location = self._redact(answer.headers["location"])
         if not redirects:
             raise RequestFailed(f"{url.host} redirects to {brief(location)}, which is not followed")
         try:
             return checked_url(str(url.join(location)) if "\\" not in location else location)
         except httpx2.InvalidURL as e:
-            raise denied(f"{url.host} redirects to {brief(location)}, which is not a URL") from e
+            raise denial(f"{url.host} redirects to {brief(location)}, which is not a URL") from e
         except RequestFailed as e:
-            raise denied(f"{url.host} redirects to {brief(location)}: {e}") from e
+            raise denial(f"{url.host} redirects to {brief(location)}: {e}") from e
 
     async def _read(self, url: URL, answer: Answer, max_bytes: int) -> Response:
-        headers = {name.lower(): self._blotted(value) for name, value in answer.headers.items()}
-        response = Response(str(url), shown(url), headers)
+        headers = {name.lower(): self._redact(value) for name, value in answer.headers.items()}
+        response = Response(str(url), display_url(url), headers)
         if answer.status_code >= 400:
             raise await self._failure(url, answer, headers)
         if self.check is not None:
             self.check(response)
-        body, cut = await self._bounded(url, answer, max_bytes)
+        body, cut = await self._read_bounded(url, answer, max_bytes)
         if self.secrets:
             text = body.decode("utf-8", "surrogateescape")  # other bytes stay as they are
-            body = self._blotted(text).encode("utf-8", "surrogateescape")
+            body = self._redact(text).encode("utf-8", "surrogateescape")
         return Response(response.url, response.shown_url, headers, body, cut)
 
     async def _failure(self, url: URL, answer: Answer, headers: Mapping[str, str]) -> RequestFailed:
@@ -325,8 +324,8 @@ class _Exchange:
         said = ""
         if _MESSAGES.search(headers.get("content-type", "text/plain")):
             with suppress(RequestFailed):  # without its words, the status still says what happened
-                body, _ = await self._bounded(url, answer, 2000)
-                said = self._blotted(" ".join(body.decode("utf-8", "replace").split()))[:300]
+                body, _ = await self._read_bounded(url, answer, 2000)
+                said = self._redact(" ".join(body.decode("utf-8", "replace").split()))[:300]
         name = _PHRASES.get(status, "an unknown status")
         return RequestFailed(
             f"{url.host} answered {status} ({name}){': ' if said else ''}{said}",
@@ -335,7 +334,7 @@ class _Exchange:
             wait=retry_after(headers.get("retry-after", ""), time.time()),
         )
 
-    async def _bounded(self, url: URL, answer: Answer, max_bytes: int) -> tuple[bytes, bool]:
+    async def _read_bounded(self, url: URL, answer: Answer, max_bytes: int) -> tuple[bytes, bool]:
         """The first bytes of a body, decompressed, and whether there were more."""
         import httpx2
 
@@ -350,7 +349,7 @@ class _Exchange:
             raise RequestFailed(f"{url.host} sent a body that cannot be decompressed: {e}") from e
         return bytes(body), False
 
-    def _blotted(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         return redacted(text, self.secrets)
 
 

@@ -24,7 +24,7 @@ def feed_text(xml: str, url: str, late: Late = never) -> PageText | None:
     Args:
         xml: the feed.
         url: where it came from; links are relative to it.
-        late: asked at each entry; when it says so, reading stops with what was read until then.
+        late: asked at each entry; when it returns True, reading stops with the text so far.
     """
     tree = parsed_xml(xml)
     if tree is None or _name(tree) not in FEEDS:

@@ -1,4 +1,4 @@
-"""What one element of a page says by itself: whether it is seen, its visible text, a form's field as words.
+"""One element of a page by itself: its visibility, its visible text, a form's field as words.
 
 lxml is loaded with this module: import it on first use.
 """
@@ -41,7 +41,7 @@ def absolute(base: str, target: str) -> str | None:
 
 
 def hidden(element: Element) -> bool:
-    """Whether a reader does not see an element, as far as it says so itself."""
+    """Return True if the element itself says that readers do not see it."""
     if element.get("hidden") is not None or _HIDDEN.search(element.get("style") or ""):
         return True
     if element.get("aria-hidden") != "true":
@@ -51,7 +51,7 @@ def hidden(element: Element) -> bool:
 
 
 def titled(element: Element) -> bool:
-    """Whether a header contains the title of the page."""
+    """Return True if a header contains the title of the page."""
     outermost = element.tag == "header" and next(element.iterancestors("header"), None) is None
     return outermost and element.find(".//h1") is not None
 
@@ -75,7 +75,7 @@ _BETWEEN: Final = {"mfrac": "/", "msup": "^", "msub": "_"}
 
 
 def before(element: Element, out: Writer) -> None:
-    """What the markup of a formula or a drawing says without words."""
+    """Write the sign or space that a formula's or a drawing's markup stands for."""
     parent, previous = element.getparent(), element.getprevious()
     if parent is not None and parent.tag in _BETWEEN and previous is not None and previous.getprevious() is None:
         out.raw(_BETWEEN[parent.tag])

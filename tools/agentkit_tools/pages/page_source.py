@@ -70,22 +70,22 @@ _XML = re.compile(rb"""^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w:.-]{1,40})"
 _HEADER = re.compile(r"""charset\s*=\s*["']?\s*([\w:.-]{1,40})""", re.IGNORECASE)
 
 
-def decoded(body: bytes, content_type: str = "", *, cut: bool = False) -> str:
-    """The text of a page: by its byte order mark, as UTF-8 if it is valid, else as declared, else as windows-1252.
+def decode_page(body: bytes, content_type: str = "", *, cut: bool = False) -> str:
+    """Decode a page: by its byte order mark, as UTF-8 if it is valid, else as declared, else as windows-1252.
 
     Valid UTF-8 overrules a declaration: text in another encoding is practically never valid UTF-8 by accident, and
     wrong declarations are common. What cannot be decoded becomes U+FFFD. `cut` says that the body may end
     within a character.
 
-    >>> decoded("café".encode("latin-1"), "text/html; charset=ISO-8859-1")
+    >>> decode_page("café".encode("latin-1"), "text/html; charset=ISO-8859-1")
     'café'
-    >>> decoded("café".encode(), "text/html; charset=ISO-8859-1")
+    >>> decode_page("café".encode(), "text/html; charset=ISO-8859-1")
     'café'
     """
     for mark, codec in _BOMS:
         if body.startswith(mark):
             return body[len(mark) :].decode(codec, "replace")
-    declared = list(_declared(body, content_type))
+    declared = list(_declared_encodings(body, content_type))
     if not (declared and declared[0] in ("iso2022_jp", "utf-16-le", "utf-16-be")):  # pure ASCII, yet not UTF-8
         declared.insert(0, "utf-8")
     for codec in (*declared, "cp1252"):
@@ -96,7 +96,7 @@ def decoded(body: bytes, content_type: str = "", *, cut: bool = False) -> str:
     return body.decode(next((codec for codec in declared if codec != "utf-8"), "cp1252"), "replace")
 
 
-def _declared(body: bytes, content_type: str) -> Iterator[str]:
+def _declared_encodings(body: bytes, content_type: str) -> Iterator[str]:
     """The known encodings that the header and the page itself declare."""
     head = body[:4096]
     for found in (_HEADER.search(content_type), _XML.search(head), _META.search(head)):
@@ -110,8 +110,8 @@ def _declared(body: bytes, content_type: str) -> Iterator[str]:
 # HTML
 
 
-def bounded(text: str) -> str:
-    """The page up to `MAX_PIECES`: as a tree, each takes up to 400 bytes, also where it is written with three."""
+def truncate(text: str) -> str:
+    """Cut the page after `MAX_PIECES`: as a tree, each takes up to 400 bytes, also where it is written with three."""
     cut = next(itertools.islice(_PIECE.finditer(text), MAX_PIECES, None), None)
     return text if cut is None else text[: cut.start()]
 
@@ -129,8 +129,8 @@ _NAME = re.compile(r"<[^\s/>]*")
 _ATTRIBUTE = re.compile(r"""[^\s=>/]+(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s>]*))?""")
 
 
-def parsed(text: str) -> lxml.html.HtmlElement | None:
-    """HTML as a tree; None if it is empty, or nested deeper than libxml2 reads."""
+def parse_html(text: str) -> lxml.html.HtmlElement | None:
+    """Parse HTML to a tree; None if it is empty, or nested deeper than libxml2 reads."""
     text = _TOKEN.sub(_few_attributes, _readable(text))
     parser = lxml.html.HTMLParser(
         encoding="utf-8", huge_tree=True, no_network=True, remove_comments=True, remove_pis=True
@@ -160,7 +160,7 @@ def _gave_up(errors: etree._ListErrorLog) -> bool:
 
 
 def _readable(text: str) -> str:
-    """Without what no UTF-8 and no tree can contain."""
+    """Remove the characters that UTF-8 or a tree cannot contain."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 
@@ -189,5 +189,5 @@ _MARKUP = re.compile(
 
 
 def bare(text: str) -> str:
-    """A page's text without its markup, each tag as a line break: for what is nested too deeply for a tree."""
+    """Return a page's text without its markup, each tag as a line break: for a page nested too deeply for a tree."""
     return re.sub(r"\s*\n\s*", "\n", html.unescape(_MARKUP.sub("\n", text))).strip()

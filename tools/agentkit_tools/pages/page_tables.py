@@ -1,4 +1,4 @@
-"""Which tables of a page hold data, and how these are written: each cell at its place in a grid. Knows lxml's trees."""
+"""The data tables of a page, written as a grid of cells. Knows lxml's trees."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def rows(table: Element) -> Iterator[Element]:
 
 
 def is_data(table: Element) -> bool:
-    """Whether a table holds data rather than a page's layout.
+    """Return True if a table holds data rather than a page's layout.
 
     It does if it has headings or a caption; otherwise if it has two rows and columns and nothing but words in them.
-    Not if anything is outside its cells, as in broken pages: it would be lost.
+    It does not if any content is outside its cells, as in broken pages: that would be lost.
     """
     if _outside(table):
         return False
@@ -52,7 +52,7 @@ _PARTS: Final[Mapping[str, frozenset[str]]] = {
 
 
 def _outside(part: Element) -> bool:
-    """Whether a part of a table has words or elements that belong to none of its cells."""
+    """Return True if a part of a table has words or elements that belong to none of its cells."""
     allowed = _PARTS.get(part.tag)
     if allowed is None:
         return False
@@ -81,13 +81,12 @@ def table_lines(table: Element, text_of: Callable[[Element], str]) -> list[str]:
 
 
 def _grid(table: Element, text_of: Callable[[Element], str]) -> Iterator[list[str]]:
-    """The cells' texts by row and column."""
     below: dict[int, tuple[int, str]] = {}  # by column: how many more rows a cell covers, and its text
     for row in rows(table):
         line: list[str] = []
         cells = (cell for cell in row if cell.tag in ("td", "th"))
         for cell in cells:
-            _covered(line, below)
+            _fill_covered(line, below)
             text = text_of(cell)
             again = text if len(text) <= MAX_REPEATED else ""
             down = _span(cell, "rowspan")
@@ -95,11 +94,11 @@ def _grid(table: Element, text_of: Callable[[Element], str]) -> Iterator[list[st
                 if down > 1:
                     below[len(line)] = (down - 1, again)
                 line.append(again if number else text)
-        _covered(line, below)
+        _fill_covered(line, below)
         yield line
 
 
-def _covered(line: list[str], below: dict[int, tuple[int, str]]) -> None:
+def _fill_covered(line: list[str], below: dict[int, tuple[int, str]]) -> None:
     """Fill the columns that cells of earlier rows cover."""
     while len(line) in below:
         left, text = below.pop(len(line))

@@ -28,9 +28,9 @@ from agentkit_tools.pages.page_elements import (
     titled,
     visible,
 )
-from agentkit_tools.pages.page_source import bare, parsed
+from agentkit_tools.pages.page_source import bare, parse_html
 from agentkit_tools.pages.page_tables import is_data, table_lines
-from agentkit_tools.pages.page_writer import Addresses, Writer, code_span, fenced
+from agentkit_tools.pages.page_writer import Addresses, Writer, code_span, fence_code
 
 SURROUNDING: Final = frozenset(("nav", "header", "footer", "aside"))
 HEADINGS: Final = {f"h{n}": n for n in range(1, 7)}
@@ -57,12 +57,12 @@ LITTLE: Final = 200  # characters: with less visible text than this, a page's da
 
 
 class PageText(NamedTuple):
-    """What is readable on a page.
+    """The readable content of a page.
 
     Args:
         title: of the page; may be empty.
         text: in Markdown.
-        omitted: what was omitted although it is visible, in words; may be empty.
+        omitted: the visible parts that were omitted, in words; may be empty.
         stopped: whether reading was stopped, so that the rest of the page is missing.
         unlinked: the number of links without their addresses, because those of the page are too long together.
     """
@@ -92,10 +92,10 @@ def page_text(
         html: the page, as broken as it may be.
         url: where it came from; links are relative to it.
         whole: also menus, headers and footers.
-        late: asked now and then; when it says so, reading stops with what was read until then.
+        late: asked now and then; when it returns True, reading stops with the text so far.
         addresses: the room for those of the links, shared with other pages; by default that of one page.
     """
-    tree = parsed(html)
+    tree = parse_html(html)
     if tree is None:
         found = re.search(r"<title[^>]*>([^<]*)", html, re.IGNORECASE)
         text = bare(html)
@@ -125,7 +125,7 @@ def _base(tree: Element, url: str) -> str:
 
 
 def _main(tree: Element) -> tuple[Element, frozenset[str], str]:
-    """The main part of a page, the elements to omit in it, and in words what is omitted by both."""
+    """Return the main part of a page, the elements to omit in it, and all omissions in words."""
     words = "menus, headers, footers and the like"
     marked = tree.xpath("//main | //*[@role='main']") or tree.xpath("(//article)[1]")
     several = len(marked) > 1 or (
@@ -149,13 +149,13 @@ def _for_machines(tree: Element) -> str:
             data = json.loads(script.text or "")
         except (ValueError, RecursionError):
             continue  # not data; a browser ignores it as well
-        parts.append(fenced(json.dumps(data, indent=1, ensure_ascii=False), "json"))
+        parts.append(fence_code(json.dumps(data, indent=1, ensure_ascii=False), "json"))
     return "".join(f"\n{part}\n" for part in parts)
 
 
 @dataclass(slots=True)
 class _Walk:
-    """One walk over a tree. `_ends` are what is to be done at the end of each open element."""
+    """One walk over a tree. `_ends` are the functions to call at the end of each open element."""
 
     base: str
     skipped: frozenset[str]
@@ -262,7 +262,7 @@ class _Walk:
         text = visible(element).replace("\r\n", "\n").rstrip()
         text = text.removeprefix("\n")
         if text:
-            self.out.block(fenced(text, language(element)))
+            self.out.block(fence_code(text, language(element)))
         return None, False
 
     def items(self, element: Element) -> tuple[Callable[[], None] | None, bool]:
@@ -316,7 +316,7 @@ class _Walk:
         return None, False
 
     def cell(self, element: Element) -> str:
-        """What a table's cell contains, in one line."""
+        """Return the content of a table's cell in one line."""
         out = Writer(addresses=self.out.addresses)
         text = _Walk(self.base, self.skipped, self.late, out, in_cell=True).run(element)
         lines = [line for line in text.split("\n") if line]

@@ -18,14 +18,14 @@ _SPACES = re.compile(r"[ \t\r\n\f\u00a0]+")
 
 @dataclass(slots=True)
 class Indent:
-    """What stands before the lines of a list's item or a quotation: once, and from then on."""
+    """The prefixes of the lines of a list's item or a quotation: of the first line, and of the others."""
 
     first: str
     rest: str
     used: bool = False
 
     def next(self) -> str:
-        """What stands before the next line."""
+        """Return the prefix of the next line."""
         text = self.rest if self.used else self.first
         self.used = True
         return text
@@ -33,7 +33,7 @@ class Indent:
 
 @dataclass(slots=True)
 class Addresses:
-    """What the addresses of a page's links take, however often each is written; `omitted` are those beyond."""
+    """A budget for the addresses of a page's links, each counted once; `omitted` counts those beyond it."""
 
     left: int = MAX_LINKED
     omitted: int = 0
@@ -49,7 +49,7 @@ class Addresses:
 
 @dataclass(slots=True)
 class Mark:
-    """What surrounds words: `**`, or a link, with its address as `closing`. `words` says whether any were inside."""
+    """Markup around words: `**`, or a link, with its address as `closing`. `words` says whether any were inside."""
 
     opening: str
     closing: str
@@ -165,12 +165,12 @@ class Writer:
 
     @property
     def text(self) -> str:
-        """Everything, ended by a newline."""
+        """Return the whole text, with a newline at its end."""
         self.paragraph()
         return "\n".join(self.lines).strip("\n") + "\n" if self.lines else ""
 
 
-def fenced(code: str, language: str = "") -> str:
+def fence_code(code: str, language: str = "") -> str:
     """Code between fences that are longer than any in it."""
     longest = max((len(run) for run in re.findall(r"`{3,}", code)), default=2)
     fence = "`" * (longest + 1)

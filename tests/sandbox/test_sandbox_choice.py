@@ -10,8 +10,8 @@ import pytest
 from sandboxes import CONFINED, FAST, ROOT, opened
 
 from agentkit.sandbox import SandboxUnavailable, sandbox
-from agentkit.sandbox.choosing import VARIANTS, found_wrong
-from agentkit.sandbox.confined import Setup
+from agentkit.sandbox.base_sandbox import Setup
+from agentkit.sandbox.sandbox_choice import VARIANTS, fault_of
 
 NESTED = f"""
 import sys
@@ -46,9 +46,9 @@ def test_where_nothing_works_it_is_refused_with_the_reasons(variant: str) -> Non
 
 
 def test_the_first_that_holds_is_taken() -> None:
-    working = [variant for variant, make in VARIANTS.items() if not found_wrong(make)]
+    working = [variant for variant, make in VARIANTS.items() if not fault_of(make)]
     if not working:
-        pytest.skip("neither bwrap nor landlock works here: " + found_wrong(VARIANTS["landlock"]))
+        pytest.skip("neither bwrap nor landlock works here: " + fault_of(VARIANTS["landlock"]))
     box = sandbox()
     assert box.name == working[0].split()[0]
     asyncio.run(box.close())

@@ -1,8 +1,8 @@
-"""Makes a file, or replaces one by another: only its content changes, and no change made by this module is lost.
+"""Creates or replaces a file atomically: only its content changes, and no change made by this module is lost.
 
 Knows open folders and names in them, and the operating system; knows no paths and no tool. All users of this module, in
 any instance or process, hold the lock of the folder during a change. Programs that do not take the lock, such as
-editors, are detected by the file's identity and times, checked just before the new file takes its place; what they save
+editors, are detected by the file's identity and times, checked just before the new file takes its place; a change saved
 in the microseconds between is lost.
 """
 
@@ -39,12 +39,12 @@ ABANDONED: Final = 600.0
 _HERE: Final = threading.Lock()  # if the file system has no locks: at least between the threads of this process
 
 
-class Replaced(Exception):
+class FileReplaced(Exception):
     """The file differs from the one that was read: another program changed it in the meantime. Nothing was done."""
 
 
 @contextmanager
-def locked(folder: int) -> Iterator[None]:
+def lock_folder(folder: int) -> Iterator[None]:
     """Hold the lock of an open folder, exclusive among all threads and processes of this machine.
 
     Raises:
@@ -81,7 +81,7 @@ def identity(status: os.stat_result) -> tuple[int, ...]:
 
 
 def is_draft(name: str) -> bool:
-    """Whether a file is one that is being written, or that a killed process left unfinished; models see neither."""
+    """Return True for a file that is being written, or that a killed process left unfinished; models see neither."""
     return _IS_DRAFT.fullmatch(name) is not None
 
 
@@ -108,32 +108,32 @@ def add(folder: int, name: str, content: bytes) -> None:
 
     Raises:
         FileExistsError: the name is taken.
-        Replaced: another program changed the file while it was being created.
+        FileReplaced: another program changed the file while it was being created.
         OSError: a system error. Nothing was changed.
     """
     with suppress(FileNotFoundError):
         os.stat(name, dir_fd=folder, follow_symlinks=False)
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
-    with _drafted(folder, content, 0o666) as (draft, handle):
+    with _draft(folder, content, 0o666) as (draft, handle):
         os.fsync(handle)
         try:
             os.link(draft, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         except FileExistsError:
             raise
         except OSError:  # a file system without hard links, such as FAT
-            with reserved(folder, name) as empty:
+            with reserve_name(folder, name) as empty:
                 if identity(_status(folder, name)) != identity(empty):
-                    raise Replaced from None
+                    raise FileReplaced from None
                 os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
         else:
             os.unlink(draft, dir_fd=folder)
 
 
 @contextmanager
-def reserved(folder: int, name: str) -> Iterator[os.stat_result]:
+def reserve_name(folder: int, name: str) -> Iterator[os.stat_result]:
     """Reserve an unused name with an empty file, whose permissions come from the umask and the folder.
 
-    If what is then done with it fails, the empty file is removed; not after `Replaced`, when it is another program's.
+    If the block fails, the empty file is removed; not after `FileReplaced`, when it is another program's.
 
     Raises:
         FileExistsError: the name is taken.
@@ -145,7 +145,7 @@ def reserved(folder: int, name: str) -> Iterator[os.stat_result]:
         os.close(handle)
     try:
         yield status
-    except Replaced:
+    except FileReplaced:
         raise
     except BaseException:
         os.unlink(name, dir_fd=folder)
@@ -162,18 +162,18 @@ def replace(folder: int, name: str, content: bytes, found: os.stat_result) -> No
         found: the file's status when it was read.
 
     Raises:
-        Replaced: the file was replaced or has changed.
+        FileReplaced: the file was replaced or has changed.
         OSError: a system error, for example the owner cannot be kept. Nothing was changed.
     """
-    with _drafted(folder, content, 0o600) as (draft, handle):
-        model = _opened(folder, name, found)
+    with _draft(folder, content, 0o600) as (draft, handle):
+        model = _open_old(folder, name, found)
         try:
             _keep(handle, model, found)
         finally:
             os.close(model)
         os.fsync(handle)
         if identity(_status(folder, name)) != identity(found):
-            raise Replaced
+            raise FileReplaced
         os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
@@ -188,13 +188,13 @@ def put(folder: int, name: str, content: bytes) -> None:
     Raises:
         OSError: a system error. Nothing was changed.
     """
-    with _drafted(folder, content, 0o600) as (draft, handle):
+    with _draft(folder, content, 0o600) as (draft, handle):
         os.fsync(handle)
         os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 @contextmanager
-def _drafted(folder: int, content: bytes, mode: int) -> Iterator[tuple[str, int]]:
+def _draft(folder: int, content: bytes, mode: int) -> Iterator[tuple[str, int]]:
     """A new file with this content, open, under a name of its own; removed after an error, otherwise the caller's."""
     draft, handle = _new_draft(folder, mode)
     try:
@@ -223,20 +223,20 @@ def _status(folder: int, name: str) -> os.stat_result:
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
-        raise Replaced from None
+        raise FileReplaced from None
 
 
-def _opened(folder: int, name: str, found: os.stat_result) -> int:
+def _open_old(folder: int, name: str, found: os.stat_result) -> int:
     """The file to be replaced, open, and the status of the one that was read."""
     try:
         handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=folder)
     except OSError as e:
         if e.errno in (errno.ENOENT, errno.ELOOP):
-            raise Replaced from None
+            raise FileReplaced from None
         raise
     if identity(os.fstat(handle)) != identity(found):
         os.close(handle)
-        raise Replaced
+        raise FileReplaced
     return handle
 
 

@@ -14,16 +14,16 @@ from typing import Any, Final, Literal
 
 from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import SchemaError
-from agentkit.foreign.absent import explained
+from agentkit.foreign.absent import suggest_attributes
 from agentkit.formats import control
 from agentkit.schemas.walk import words
 from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.arguments import Arguments, offer
-from agentkit.tool.declare import BothSchemas, OpenAPISchema, XMLSchema, declared, schemas_of
+from agentkit.tool.declare import BothSchemas, OpenAPISchema, XMLSchema, declarations_of, schemas_of
 from agentkit.tool.element import element_of, kebab
 from agentkit.tool.identity import digest_of
-from agentkit.tool.not_a_tool import not_a_tool, undecorated
-from agentkit.tool.own_thread import constructed
+from agentkit.tool.not_a_tool import advise_decorating, not_a_tool
+from agentkit.tool.own_thread import construct
 from agentkit.tool.policy import ToolPolicy, policy_of
 from agentkit.tool.result import ToolContext
 from agentkit.tool.signature import name_of, read_signature
@@ -38,19 +38,19 @@ NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 """Function names that every provider accepts. Source: the API references of OpenAI and Anthropic."""
 
 
-@explained
+@suggest_attributes
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundTool:
     """One method that a model may call, bound to its instance. Equal only to itself.
 
     Args:
-        name: the function name under which it is registered.
+        name: its registered function name.
         tag: its XML tag; None without `@xml_schema`.
         instance: the tool instance; None for a function.
-        method: what is called: a bound method or a function.
+        method: the bound method or function that is called.
         spec: the tool as models and formats see it.
-        schema: what `@openapi_schema` declares.
-        xml_schema: what `@xml_schema` declares; None without it.
+        schema: the declaration of `@openapi_schema`.
+        xml_schema: the declaration of `@xml_schema`; None without it.
         is_async: whether calling it returns an awaitable.
         policy: how it may be run: limits, approval, behaviour after a crash.
         where: its class and method, for messages.
@@ -75,7 +75,7 @@ class BoundTool:
 
     @property
     def description(self) -> str:
-        """What it does, for the model."""
+        """The tool's description for the model."""
         return self.spec.description
 
     @property
@@ -104,24 +104,24 @@ class BoundTool:
 
     @property
     def origin(self) -> str:
-        """Where it comes from, for messages in which two tools have the same `where`."""
+        """The tool's origin, for messages about two tools with the same `where`."""
         return f"{getattr(self.method, '__module__', '?')}.{self.where}"
 
     @property
     def digest(self) -> str:
-        """What the approval of a call is bound to, besides its name and its arguments: see `agentkit.tool.identity`."""
+        """The digest that a call's approval is bound to, besides name and arguments: see `agentkit.tool.identity`."""
         return digest_of(self.spec, self.method)
 
     @property
     def how_renamed(self) -> str:
-        """How a program registers it under another name, in words."""
+        """Return in words how a program registers it under another name."""
         return (
             "register one of them under another name: "
             f"register_tool(..., {{{self.method_name!r}: 'new_name'}}) or register_function(..., name='new_name')"
         )
 
-    def renamed(self, name: str) -> BoundTool:
-        """The same tool under another name; only for a tool without a tag.
+    def with_name(self, name: str) -> BoundTool:
+        """Return the tool under another name; only for a tool without a tag.
 
         Raises:
             SchemaError: providers would refuse the name.
@@ -143,7 +143,7 @@ class BoundTool:
                 raise KeyError(f"a registered tool has the keys 'instance', 'method' and 'schema'; found {key!r}")
 
     def validate(self, arguments: Mapping[str, Any], *, lenient: bool) -> dict[str, Any]:
-        """Turn what a model sent into typed keyword arguments; the function fills in its own defaults.
+        """Turn a model's arguments into typed keyword arguments; the function fills in its own defaults.
 
         Args:
             arguments: values of JSON types by parameter name.
@@ -157,7 +157,7 @@ class BoundTool:
 
     @property
     def takes_context(self) -> bool:
-        """Whether a call needs a `ToolContext`; most methods have no parameter for it."""
+        """True if the method has a parameter for the `ToolContext`."""
         return bool(self.context)
 
     def invoke(self, kwargs: Mapping[str, Any], context: ToolContext | None) -> Any:
@@ -173,8 +173,10 @@ class BoundTool:
 
 
 def looks_like_tool(tool: Any) -> bool:
-    """Whether this is a class or an instance with methods, rather than a function."""
-    return isinstance(tool, type) or not (callable(tool) and (hasattr(tool, "__name__") or not declared(type(tool))))
+    """Return True for a class or an instance with methods, False for a function."""
+    if isinstance(tool, type) or not callable(tool):
+        return True
+    return not hasattr(tool, "__name__") and bool(declarations_of(type(tool)))
 
 
 def bind_methods(tool: Any, function_names: FunctionNames | None, kwargs: Mapping[str, Any]) -> list[BoundTool]:
@@ -182,10 +184,10 @@ def bind_methods(tool: Any, function_names: FunctionNames | None, kwargs: Mappin
     owner = tool if isinstance(tool, type) else type(tool)
     if callable(getattr(owner, "bound_tools", None)):
         return _brought(_instance(tool, owner, kwargs), owner, function_names)
-    methods = declared(owner)
+    methods = declarations_of(owner)
     if not methods:
-        raise SchemaError(not_a_tool(tool) or undecorated(tool, owner))
-    chosen = _chosen(function_names, methods, owner)
+        raise SchemaError(not_a_tool(tool) or advise_decorating(tool, owner))
+    chosen = _chosen_methods(function_names, methods, owner)
     instance = _instance(tool, owner, kwargs)
     return [_bind_method(instance, owner, method, name, methods[method]) for method, name in chosen.items()]
 
@@ -193,8 +195,8 @@ def bind_methods(tool: Any, function_names: FunctionNames | None, kwargs: Mappin
 def _brought(source: Any, owner: type, function_names: FunctionNames | None) -> list[BoundTool]:
     """The tools of a `ToolSource`, under their names or new ones."""
     tools = {bound.name: bound for bound in source.bound_tools()}
-    chosen = _chosen(function_names, tools, owner, "tool")
-    return [tools[name] if new is None else tools[name].renamed(new) for name, new in chosen.items()]
+    chosen = _chosen_methods(function_names, tools, owner, "tool")
+    return [tools[name] if new is None else tools[name].with_name(new) for name, new in chosen.items()]
 
 
 def bind_function(
@@ -223,17 +225,17 @@ def bind_function(
     instance = getattr(function, "__self__", None) if inspect.ismethod(function) else None
     owner = None if instance is None else instance if isinstance(instance, type) else type(instance)
     source = _Source(getattr(function, "__func__", function), own or "", owner, instance is not None)
-    schemas = declared(owner).get(source.name, ()) if owner is not None else schemas_of(function)
+    schemas = declarations_of(owner).get(source.name, ()) if owner is not None else schemas_of(function)
     return _bind(source, function, instance, name, schemas, policy)
 
 
-def _chosen(
+def _chosen_methods(
     function_names: FunctionNames | None,
     methods: Iterable[str],
     owner: type,
     what: str = "decorated method",
 ) -> dict[str, str | None]:
-    """Which methods to register, and their new names; None keeps the declared name."""
+    """Return the methods to register, with their new names; None keeps the declared name."""
     if function_names is None:
         return dict.fromkeys(methods)
     if isinstance(function_names, type):
@@ -279,7 +281,7 @@ def _instance(tool: Any, owner: type, kwargs: Mapping[str, Any]) -> Any:
         ) from e
     except ValueError:
         pass  # a C class without a signature: the call below will show
-    return constructed(owner, kwargs)
+    return construct(owner, kwargs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,7 +409,7 @@ def _only(kind: type[Any], schemas: Schemas, where: str) -> Any:
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Whether the function itself is async: a sync wrapper around an async function may run it on its own."""
+    """Return True if the function itself is async: a sync wrapper around an async function may run it on its own."""
     call = getattr(function, "__call__", None)  # noqa: B004 (of a callable object; it may be async)
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 

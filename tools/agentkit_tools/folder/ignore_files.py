@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentkit_tools.folder.rooted import Refusal
+from agentkit_tools.folder.rooted_folder import Refusal
 
 IGNORE_FILES: Final = (".rgignore", ".ignore", ".gitignore")
 """By precedence: a verdict of the first kind, wherever it stands, outweighs all verdicts of the next."""
@@ -63,7 +63,7 @@ class Rules:
             if len(line) > MAX_PATTERN or len(self._verdicts) == MAX_PATTERNS:
                 self.left_out += 1
                 continue
-            read = translated(line)
+            read = translate(line)
             if read is None:
                 continue
             pattern, excludes, folders_only = read
@@ -82,7 +82,7 @@ class Rules:
 
     @property
     def includes(self) -> bool:
-        """Whether any pattern names what is to be included, that is, does not start with `!`: of a glob, all of it."""
+        """True if any pattern includes entries, that is, does not start with `!`; those of a glob all do."""
         return any(excludes for excludes, _ in self._verdicts)
 
     def __bool__(self) -> bool:
@@ -97,8 +97,8 @@ class Rules:
         return None if last is None else self._verdicts[last][0]
 
 
-def translated(line: str) -> tuple[str, bool, bool] | None:
-    """A line of an ignore file as a regular expression; whether it excludes, and whether it is about folders only."""
+def translate(line: str) -> tuple[str, bool, bool] | None:
+    """Translate a line of an ignore file to a regular expression; also if it excludes, and if only folders match."""
     line = line.rstrip("\r\n")
     line = re.sub(r"(?<!\\) +$", "", line)
     if not line or line.startswith("#"):
@@ -177,10 +177,10 @@ class Scope:
 
 
 def verdict(scopes: Sequence[Scope], names: Sequence[str], is_folder: bool) -> bool | None:
-    """Whether the ignore files exclude an entry: True, False if a pattern with `!` includes it, None without any.
+    """Return True if the ignore files exclude an entry, False if a pattern with `!` includes it, None without a match.
 
     Args:
-        scopes: those of the folders that lead to it, the outermost first.
+        scopes: of the folders on the entry's path, the outermost first.
         names: the components of its path.
         is_folder: whether it is a folder.
     """

@@ -1,4 +1,4 @@
-"""What the backends share: a folder, an environment, one way to run. A backend only says how a command is started."""
+"""The base of the backends: a folder, an environment, one way to run. A backend defines how a command is started."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from agentkit.checks.awaiting import EnteredAsync
+from agentkit.checks.missing_await import EnteredAsync
 from agentkit.errors import SandboxError
-from agentkit.sandbox.placing import place
+from agentkit.sandbox.input_files import place
 from agentkit.sandbox.private import private_folder
 from agentkit.sandbox.quota import SandboxLimits, SandboxOutcome, checked_wall
-from agentkit.sandbox.tree import ProcessTree, Started
+from agentkit.sandbox.tree import ProcessTree, StartedProcess
 
 SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """Programs and libraries."""
@@ -42,7 +42,7 @@ MAX_COMMAND: Final = 1 << 17  # bytes of one argument: MAX_ARG_STRLEN of Linux
 
 
 class Setup(NamedTuple):
-    """How a sandbox is set up.
+    """The settings of a sandbox.
 
     Attributes:
         workdir: the folder, or None for a private temporary one.
@@ -73,7 +73,7 @@ class Order(NamedTuple):
     limits: SandboxLimits
 
 
-class Confined(EnteredAsync):
+class BaseSandbox(EnteredAsync):
     """A sandbox, except for how it starts a command."""
 
     name = ""
@@ -102,7 +102,7 @@ class Confined(EnteredAsync):
 
     @property
     def readable(self) -> list[Path]:
-        """What commands may read besides their folder: the system, this Python, what the caller listed."""
+        """The paths that commands may read besides their folder: the system, this Python, the caller's list."""
         paths = dict.fromkeys([*map(Path, (*SYSTEM, *SETTINGS, *this_python())), *self._setup.read])
         return [path for path in paths if path.exists()]
 
@@ -163,11 +163,11 @@ class Confined(EnteredAsync):
             "TMPDIR": str(self._tmp),
         }
 
-    async def _launch(self, order: Order) -> Started:
+    async def _launch(self, order: Order) -> StartedProcess:
         raise NotImplementedError
 
     async def close(self) -> None:
-        """Kill what still runs, and remove what is private. Harmless when repeated."""
+        """Kill all running commands, and remove the private folder. Harmless when repeated."""
         self._closed = True
         for tree in self._running:
             await tree.terminate()
@@ -189,7 +189,7 @@ class Confined(EnteredAsync):
 
 @cache
 def this_python() -> list[str]:
-    """Where this Python and its packages lie, the links by which it is called included."""
+    """Return the folders of this Python and its packages, including the links by which it is called."""
     prefixes = [sys.base_prefix, sys.base_exec_prefix, sys.prefix, sys.exec_prefix]
     places = [*prefixes, *map(os.path.realpath, prefixes)]
     link = sys.executable

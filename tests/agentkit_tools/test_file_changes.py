@@ -11,7 +11,7 @@ import pytest
 
 from agentkit import ToolResult
 from agentkit_tools.files import Files
-from agentkit_tools.folder.changing import CRLF_KEPT
+from agentkit_tools.folder.file_changes import CRLF_KEPT
 from agentkit_tools.folder.textfiles import MAX_BYTES
 
 

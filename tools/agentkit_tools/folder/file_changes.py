@@ -1,7 +1,7 @@
 """Changes to the files of one folder: created, rewritten, edited, moved, deleted. Knows paths and contents.
 
 Each is made while the lock of the file's folder is held, by a new file that takes the old one's place, after a last
-look for a change by another program (`agentkit_tools.folder.replacing`).
+look for a change by another program (`agentkit_tools.folder.atomic_replace`).
 """
 
 from __future__ import annotations
@@ -13,42 +13,42 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
-from agentkit_tools.folder.replacing import Replaced, add, identity, locked, replace, reserved, sweep
-from agentkit_tools.folder.rooted import Confined, Refusal, encoded, judge, kind, refusal
-from agentkit_tools.folder.textfiles import MAX_BYTES, line_of, opened
+from agentkit_tools.folder.atomic_replace import FileReplaced, add, identity, lock_folder, replace, reserve_name, sweep
+from agentkit_tools.folder.rooted_folder import Refusal, RootedFolder, encode, judge, kind, refusal
+from agentkit_tools.folder.textfiles import MAX_BYTES, line_of, read_text
 
 ATTEMPTS = 5  # to change a file that other programs keep changing without taking the lock
 CRLF_KEPT = "; the new lines end with CRLF, as all lines of the file do"
 
 
-def create(place: Confined, path: str, text: str, parameter: str = "file_contents") -> int:
+def create(place: RootedFolder, path: str, text: str, parameter: str = "file_contents") -> int:
     """Create a file and its missing folders; returns its size. An existing file is not changed."""
     names = place.writable(path)
-    content = encoded(parameter, text)
-    with place.changed(names, make=True) as folder, unused(path, "change it with str_replace"):
+    content = encode(parameter, text)
+    with place.lock_entry(names, make=True) as folder, refuse_taken(path, "change it with str_replace"):
         add(folder, names[-1], content)
     return len(content)
 
 
 @contextmanager
-def unused(path: str, advice: str) -> Iterator[None]:
-    """Refuse what is done with a new name, if it is taken, or if another program takes it meanwhile."""
+def refuse_taken(path: str, advice: str) -> Iterator[None]:
+    """Refuse the use of a new name that is taken, or that another program takes in the meantime."""
     try:
         yield
     except FileExistsError as e:
         raise Refusal(f"{path!r} already exists and was not changed; {advice}") from e
-    except Replaced as e:
+    except FileReplaced as e:
         raise Refusal(f"another program changed {path!r} while it was being created; read it") from e
 
 
-def rewrite(place: Confined, path: str, text: str) -> int:
+def rewrite(place: RootedFolder, path: str, text: str) -> int:
     """Replace the complete contents of an existing file; returns its size."""
     names = place.writable(path)
-    content = encoded("file_contents", text)
-    with place.changed(names) as folder:
+    content = encode("file_contents", text)
+    with place.lock_entry(names) as folder:
         try:
             replace(folder, names[-1], content, regular(folder, names[-1], path))
-        except Replaced as e:
+        except FileReplaced as e:
             raise Refusal(
                 f"{path!r} was not rewritten: another program changed it in the meantime; read it again"
             ) from e
@@ -62,7 +62,7 @@ class Edit(NamedTuple):
         content: the new contents.
         lines: the first of these lines.
         times: how often something was replaced.
-        ends: what to say if the new text has the file's line ends and not those that were given; empty otherwise.
+        ends: a note if the new text has the file's line ends in place of its own; empty otherwise.
     """
 
     content: bytes
@@ -71,12 +71,12 @@ class Edit(NamedTuple):
     ends: str = ""
 
 
-def edit(place: Confined, names: list[str], path: str, change: Callable[[bytes], Edit]) -> Edit:
+def edit(place: RootedFolder, names: list[str], path: str, change: Callable[[bytes], Edit]) -> Edit:
     """Change a text file by a function of its contents, which is called again if another program was quicker."""
-    with place.changed(names) as folder:
+    with place.lock_entry(names) as folder:
         for _ in range(ATTEMPTS):
-            with suppress(Replaced):
-                content, status = opened(folder, names[-1], path)
+            with suppress(FileReplaced):
+                content, status = read_text(folder, names[-1], path)
                 if status.st_size > MAX_BYTES:
                     raise Refusal(
                         f"{path!r} has {status.st_size} bytes; only files of up to {MAX_BYTES} can be changed"
@@ -87,9 +87,9 @@ def edit(place: Confined, names: list[str], path: str, change: Callable[[bytes],
     raise Refusal(f"{path!r} was not changed: another program keeps changing it; try again later")
 
 
-def exchanged(old_str: str, new_str: str, path: str, *, every: bool = False) -> Callable[[bytes], Edit]:
-    """The change of a file that replaces the only occurrence of a piece, or every one from left to right."""
-    given_old, given_new = encoded("old_str", old_str), encoded("new_str", new_str)
+def replacement(old_str: str, new_str: str, path: str, *, every: bool = False) -> Callable[[bytes], Edit]:
+    """Return the change of a file that replaces the only occurrence of a piece, or every one from left to right."""
+    given_old, given_new = encode("old_str", old_str), encode("new_str", new_str)
     if not given_old or given_old == given_new:
         raise Refusal("old_str is empty" if not given_old else "old_str and new_str are the same: nothing would change")
 
@@ -152,7 +152,7 @@ def only_place(content: bytes, old: bytes, path: str) -> int:
 
 
 def missing(content: bytes, old: bytes, path: str, expected: str) -> Refusal:
-    """Why nothing was replaced, with a hint at white space."""
+    """Return why nothing was replaced, with a hint at white space."""
     loose = old.strip() and content.count(old.strip())
     hint = f"without the surrounding white space it occurs {loose} times; " if loose else ""
     return Refusal(
@@ -161,13 +161,13 @@ def missing(content: bytes, old: bytes, path: str, expected: str) -> Refusal:
     )
 
 
-def delete(place: Confined, path: str) -> str:
+def delete(place: RootedFolder, path: str) -> str:
     """Delete a file or an empty folder; returns which of the two it was."""
     names = place.writable(path)
-    with suppress(Refusal, OSError), place.opened(names) as folder:
+    with suppress(Refusal, OSError), place.open_folder(names) as folder:
         sweep(folder)  # it may be empty but for these
-    with place.changed(names) as folder:
-        if stat.S_ISDIR(found(folder, names[-1], path).st_mode):
+    with place.lock_entry(names) as folder:
+        if stat.S_ISDIR(status_of(folder, names[-1], path).st_mode):
             try:
                 os.rmdir(names[-1], dir_fd=folder)
             except OSError as e:
@@ -183,23 +183,23 @@ def delete(place: Confined, path: str) -> str:
     return "file"
 
 
-def move(place: Confined, path: str, new_path: str) -> None:
+def move(place: RootedFolder, path: str, new_path: str) -> None:
     """Move a file to a name that is not taken, and create that name's missing folders."""
     names, target = place.writable(path), place.writable(new_path, "new_path")
-    with place.changed(names) as folder:
+    with place.lock_entry(names) as folder:
         regular(folder, names[-1], path)  # before any folder is created for it
-    with place.changed(target, make=True):
+    with place.lock_entry(target, make=True):
         pass
     with ExitStack() as held:
         folder, other = held.enter_context(place.folder(names)), held.enter_context(place.folder(target))
         for one in in_order(folder, other):
-            held.enter_context(locked(one))
+            held.enter_context(lock_folder(one))
         judge(other, target, len(target) - 1)
         regular(folder, names[-1], path)
         advice = "delete it first, or choose another name"
-        with unused(new_path, advice), reserved(other, target[-1]) as empty:
+        with refuse_taken(new_path, advice), reserve_name(other, target[-1]) as empty:
             if identity(os.stat(target[-1], dir_fd=other, follow_symlinks=False)) != identity(empty):
-                raise Replaced
+                raise FileReplaced
             os.rename(names[-1], target[-1], src_dir_fd=folder, dst_dir_fd=other)
 
 
@@ -211,7 +211,7 @@ def in_order(*folders: int) -> list[int]:
 
 def regular(folder: int, name: str, path: str) -> os.stat_result:
     """The status of a file. Raises `Refusal` for anything else."""
-    status = found(folder, name, path)
+    status = status_of(folder, name, path)
     if stat.S_ISDIR(status.st_mode):
         raise Refusal(f"{path!r} is a folder, not a file")
     if not stat.S_ISREG(status.st_mode):
@@ -219,8 +219,8 @@ def regular(folder: int, name: str, path: str) -> os.stat_result:
     return status
 
 
-def found(folder: int, name: str, path: str) -> os.stat_result:
-    """The status of whatever has this name; a link is not followed."""
+def status_of(folder: int, name: str, path: str) -> os.stat_result:
+    """Return the status of the entry; a link is not followed."""
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except OSError as e:

@@ -1,4 +1,4 @@
-"""Files listed and searched: what a walk finds, as text for a model. Knows contents; opens nothing but files.
+"""Lists of files and search in files, as text for a model. Knows contents; opens only files.
 
 Searched by RE2, whose design ripgrep's own engine follows: linear in the text, whatever the pattern, and other threads
 run at the same time. ripgrep itself is not used: it opens what it finds by path, so a folder that is swapped for a link
@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentkit_tools.folder.ignoring import options, re2
-from agentkit_tools.folder.rooted import Confined, Refusal, encoded, kind
-from agentkit_tools.folder.textfiles import MAX_BYTES, MAX_CHARACTERS, fetched
-from agentkit_tools.folder.walking import Entry, Walk, Where
+from agentkit_tools.folder.folder_walk import Entry, FileSelection, Walk
+from agentkit_tools.folder.ignore_files import options, re2
+from agentkit_tools.folder.rooted_folder import Refusal, RootedFolder, encode, kind
+from agentkit_tools.folder.textfiles import MAX_BYTES, MAX_CHARACTERS, read_file
 
 MAX_LINE: Final = 500
 """Characters of a line that are shown, around what was found."""
@@ -35,8 +35,8 @@ A plain word of 20 letters may so be searched in a line of 10 MB, a pattern of 1
 
 
 @dataclass(frozen=True, slots=True)
-class What:
-    """What is searched for; the arguments of `Files.search_files`."""
+class SearchQuery:
+    """A search query: the arguments of `Files.search_files`."""
 
     pattern: str
     literal: bool = False
@@ -64,8 +64,8 @@ class Answer:
         return "\n".join([*self.lines, *([f"[{'; '.join(notes)}]"] if notes else [])])
 
 
-def listed(place: Confined, where: Where) -> str:
-    """The entries that are meant, one per line."""
+def list_entries(place: RootedFolder, where: FileSelection) -> str:
+    """List the selected entries, one per line."""
     walk, answer, notes = Walk(place, where), Answer(), []
     for entry in walk:
         if where.glob and entry.kind == stat.S_IFDIR:
@@ -75,7 +75,7 @@ def listed(place: Confined, where: Where) -> str:
             break
     if not answer.lines:
         notes.append("nothing to list")
-    return answer.text([*notes, *told(walk.left_out)])
+    return answer.text([*notes, *describe_omissions(walk.left_out)])
 
 
 def _suffix(entry: Entry) -> str:
@@ -84,16 +84,16 @@ def _suffix(entry: Entry) -> str:
     return f" ({kind(entry.kind)})"
 
 
-def told(left_out: Counter[str]) -> list[str]:
-    """What a walk left out, in words."""
+def describe_omissions(left_out: Counter[str]) -> list[str]:
+    """Return the entries that a walk left out, in words."""
     return [what if what.startswith("stopped") else f"not seen: {n} {what}" for what, n in sorted(left_out.items())]
 
 
-def search(place: Confined, where: Where, what: What) -> str:
-    """The lines in which the pattern occurs, as `path:line:text`, and the lines around them as `path-line-text`."""
+def search(place: RootedFolder, where: FileSelection, what: SearchQuery) -> str:
+    """Return the lines with the pattern as `path:line:text`, and the lines around them as `path-line-text`."""
     if what.limit < 1 or what.context < 0:
         raise Refusal(f"limit counts from 1 and context from 0; got limit={what.limit}, context={what.context}")
-    pattern = compiled(what)
+    pattern = compile_pattern(what)
     walk, answer, notes = Walk(place, where), Answer(), []
     found = files = 0
     for entry in walk:
@@ -108,7 +108,7 @@ def search(place: Confined, where: Where, what: What) -> str:
         lines = lines[: what.limit - found]
         if lines and what.context and found:
             answer.add("--")
-        if not all(map(answer.add, shown(entry.path, content, lines, what.context))):
+        if not all(map(answer.add, render_lines(entry.path, content, lines, what.context))):
             notes.append("cut: no room for more; choose a folder, a glob or a narrower pattern")
             break
         found += len(lines)
@@ -117,15 +117,15 @@ def search(place: Confined, where: Where, what: What) -> str:
             break
     if not found and not notes:
         notes.append(f"nothing found in {files} file{'' if files == 1 else 's'}")
-    return answer.text([*notes, *told(walk.left_out)])
+    return answer.text([*notes, *describe_omissions(walk.left_out)])
 
 
-def compiled(what: What) -> Any:
-    """The pattern, ready for use. Raises `Refusal` for one that RE2 cannot read."""
+def compile_pattern(what: SearchQuery) -> Any:
+    """Compile the pattern. Raises `Refusal` for one that RE2 cannot read."""
     if not what.pattern or "\n" in what.pattern:
         found = "contains a line end; lines are searched one by one" if what.pattern else "is empty"
         raise Refusal(f"pattern {found}")
-    text = encoded("pattern", what.pattern)
+    text = encode("pattern", what.pattern)
     chosen = options(literal=what.literal, case_sensitive=not what.ignore_case, never_nl=not what.literal)
     try:
         return re2().compile(text if what.literal else b"(?m)" + text, chosen)
@@ -139,7 +139,7 @@ def compiled(what: What) -> Any:
 
 def _content(entry: Entry, walk: Walk) -> bytes | None:
     try:
-        file = fetched(entry.folder, entry.names[-1], entry.path)
+        file = read_file(entry.folder, entry.names[-1], entry.path)
     except (Refusal, OSError):
         walk.left_out["files that cannot be opened"] += 1
         return None
@@ -153,7 +153,7 @@ def _content(entry: Entry, walk: Walk) -> bytes | None:
 
 
 def hits(content: bytes, pattern: Any, walk: Walk, most: int) -> Iterator[tuple[int, int]]:
-    """The first lines in which the pattern occurs, counted from 0, and the byte of the line at which it does."""
+    """Return the first lines with the pattern, counted from 0, each with the byte of the line where it begins."""
     position = counted = line = 0
     block = min(BLOCK, WORK // pattern.programsize)
     while position < len(content) and most > 0 and not walk.expired:
@@ -178,8 +178,8 @@ def hits(content: bytes, pattern: Any, walk: Walk, most: int) -> Iterator[tuple[
         position = len(content) if after == -1 else after + 1
 
 
-def shown(path: str, content: bytes, lines: list[tuple[int, int]], context: int) -> Iterator[str]:
-    """The lines found, with those around them; `--` separates what is not adjacent."""
+def render_lines(path: str, content: bytes, lines: list[tuple[int, int]], context: int) -> Iterator[str]:
+    """Render the lines found, with those around them; `--` separates lines that are not adjacent."""
     if not lines:
         return
     texts = content.split(b"\n")
@@ -193,10 +193,10 @@ def shown(path: str, content: bytes, lines: list[tuple[int, int]], context: int)
             yield "--"
         previous = number
         mark = ":" if number in found else "-"
-        yield f"{path}{mark}{number + 1}{mark}{_shortened(texts[number], found.get(number, 0))}"
+        yield f"{path}{mark}{number + 1}{mark}{_shorten_line(texts[number], found.get(number, 0))}"
 
 
-def _shortened(line: bytes, column: int) -> str:
+def _shorten_line(line: bytes, column: int) -> str:
     """A line; of a long one, the part around the byte at `column`."""
     text = line.decode("utf-8", "replace").rstrip("\r")
     if len(text) <= MAX_LINE:

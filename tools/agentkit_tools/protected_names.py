@@ -1,6 +1,6 @@
 """The names that a model may not write, each with its reason. Reads no file.
 
-They run code, or change what is run, when someone merely enters the folder, opens it in an editor, commits, pushes or
+They run code, or change which code runs, when someone only enters the folder, opens it in an editor, commits, pushes or
 starts a common program there, without naming the file; or they contain secrets. Files that only run when named, such as
 a `Makefile` or a test, are not included.
 """
@@ -128,7 +128,7 @@ def why_protected(names: Iterable[str], patterns: Collection[str]) -> str | None
     >>> why_protected(["app", ".envrc"], PROTECTED)
     "'.envrc' is protected: a shell runs it on startup or when entering the folder"
     """
-    folded = [_folded(name) for name in names]
+    folded = [_fold_case(name) for name in names]
     read = _Patterns.of(frozenset(patterns))
     if not any(map(read.begins, folded)):  # most names begin none of them
         return None
@@ -153,7 +153,7 @@ class _Patterns(NamedTuple):
     @classmethod
     @lru_cache(maxsize=32)
     def of(cls, patterns: frozenset[str]) -> _Patterns:
-        read = [(pattern, [translate(_folded(part)) for part in pattern.split("/")]) for pattern in sorted(patterns)]
+        read = [(pattern, [translate(_fold_case(part)) for part in pattern.split("/")]) for pattern in sorted(patterns)]
         firsts = dict.fromkeys(parts[0] for _, parts in read)
         every = tuple((pattern, tuple(re.compile(part).match for part in parts)) for pattern, parts in read)
         return cls(re.compile("|".join(firsts) or r"(?!)").match, every)
@@ -162,18 +162,18 @@ class _Patterns(NamedTuple):
 def protected_in(root: str | Path | None, patterns: Collection[str]) -> list[str]:
     """The files and folders at the top of a folder that patterns protect; of consecutive names, the first one's folder.
 
-    Links are left out: what can be protected is what they lead to.
+    Links are left out: only their targets can be protected.
     """
     if root is None or not os.path.isdir(root):
         return []
     with os.scandir(root) as entries:
         names = [entry.name for entry in entries if not entry.is_symlink()]
     read = _Patterns.of(frozenset(patterns))
-    return sorted(name for name in names if read.begins(_folded(name)) and _protects(read, Path(root, name)))
+    return sorted(name for name in names if read.begins(_fold_case(name)) and _protects(read, Path(root, name)))
 
 
 def _protects(patterns: _Patterns, path: Path) -> bool:
-    begun = (pattern for pattern, wanted in patterns.all if wanted[0](_folded(path.name)))
+    begun = (pattern for pattern, wanted in patterns.all if wanted[0](_fold_case(path.name)))
     rests = (pattern.partition("/")[2] for pattern in begun)
     return any(not rest or any(path.glob(rest)) for rest in rests)
 
@@ -182,7 +182,7 @@ _UNSEEN: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\ufe00-
 """What file systems that ignore case ignore, too, besides format characters. Source: Default_Ignorable_Code_Point."""
 
 
-def _folded(name: str) -> str:
+def _fold_case(name: str) -> str:
     """A name as the most lenient file system compares it.
 
     Ignoring case, Unicode forms and invisible characters; without the dots and spaces at its end and the stream after a

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit.sandbox import StreamOutput
-from agentkit.sandbox.gathering import Gathered
+from agentkit.sandbox.output_buffer import OutputBuffer
 
 PIECES = st.lists(st.binary(max_size=30), max_size=30)
 
 
 def gathered(pieces: list[bytes], most: int) -> StreamOutput:
-    stream = Gathered(most)
+    stream = OutputBuffer(most)
     for piece in pieces:
         stream.add(piece)
     return stream.take()
@@ -46,7 +46,7 @@ def test_a_cut_damages_no_character(text: str, most: int) -> None:
 @given(st.lists(st.one_of(st.text(max_size=3).map(str.encode), st.binary(max_size=3))), st.data())
 def test_the_texts_of_all_reads_are_the_text_of_the_whole(pieces: list[bytes], data: st.DataObject) -> None:
     """A character may be written in two pieces, between which somebody reads; the bytes are as they came."""
-    whole, stream, reads = b"".join(pieces), Gathered(1000), []
+    whole, stream, reads = b"".join(pieces), OutputBuffer(1000), []
     places = sorted(data.draw(st.lists(st.integers(0, len(whole)))))
     for start, end in pairwise([0, *places, len(whole)]):
         stream.add(whole[start:end])
@@ -63,7 +63,7 @@ def test_row_32_decoding_never_raises(head: bytes, left_out: int, tail: bytes) -
 
 
 def test_memory_stays_bounded() -> None:
-    stream = Gathered(1000)
+    stream = OutputBuffer(1000)
     for _ in range(1000):
         stream.add(bytes(10_000))
         assert len(stream._tail) <= 2 * 1000 + 10_000
@@ -71,7 +71,7 @@ def test_memory_stays_bounded() -> None:
 
 
 def test_a_mark_is_found_across_pieces_and_after_a_cut() -> None:
-    stream = Gathered(100)
+    stream = OutputBuffer(100)
     stream.add(b"one ma")
     stream.add(b"rk\n")
     assert stream.has(b"mark")

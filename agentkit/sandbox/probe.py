@@ -1,4 +1,4 @@
-"""Whether a sandbox holds: attempts to escape, run inside and verified from outside. No harm is done if it does not."""
+"""A test of a sandbox: attempts to escape, run inside and verified from outside. They do no harm if they succeed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
-from agentkit.sandbox.confined import Confined
+from agentkit.sandbox.base_sandbox import BaseSandbox
 from agentkit.sandbox.quota import SandboxLimits, SandboxOutcome
 
 ATTEMPTS: Final = Path(__file__).with_name("attempts.py")
@@ -52,7 +52,7 @@ sys.stdin.read()
 MINIMAL: Final = ("PATH", "LD_LIBRARY_PATH")  # of the bystander's environment
 
 
-async def probe(box: Confined, *, thorough: bool = True) -> dict[str, str | None]:
+async def probe(box: BaseSandbox, *, thorough: bool = True) -> dict[str, str | None]:
     """Try to escape.
 
     Args:
@@ -60,16 +60,16 @@ async def probe(box: Confined, *, thorough: bool = True) -> dict[str, str | None
         thorough: also burn a second of processor time, and wait for a deadline.
 
     Returns:
-        By name of the attempt what it reached; None where it was contained.
+        By name of the attempt its success in words; None where it was contained.
     """
     if not thorough:
-        return await attempted(box)
-    attempts, spun, daemon = await asyncio.gather(attempted(box), spinning(box), daemonised(box))
+        return await run_attempts(box)
+    attempts, spun, daemon = await asyncio.gather(run_attempts(box), try_spinning(box), try_daemon(box))
     return {**attempts, "cpu_loop": spun, "daemon": daemon}
 
 
-async def attempted(box: Confined) -> dict[str, str | None]:
-    """Everything in `attempts`, checked against what is seen outside."""
+async def run_attempts(box: BaseSandbox) -> dict[str, str | None]:
+    """Run all of `attempts`, and check their effects outside."""
     with ExitStack() as opened:
         scene = opened.enter_context(Scene())
         command = [box.python, "-I", "-S", "-", json.dumps(scene.facts)]
@@ -77,28 +77,28 @@ async def attempted(box: Confined) -> dict[str, str | None]:
         try:
             found: dict[str, str | None] = json.loads(outcome.stdout)
         except ValueError:
-            return {"start": f"the attempts did not run: {said(outcome)}"}
-        return {**found, **{name: seen for name, seen in scene.seen().items() if seen}}
+            return {"start": f"the attempts did not run: {describe(outcome)}"}
+        return {**found, **{name: effect for name, effect in scene.effects().items() if effect}}
 
 
-def said(outcome: SandboxOutcome) -> str:
-    """An outcome in one line."""
+def describe(outcome: SandboxOutcome) -> str:
+    """Describe an outcome in one line."""
     last = outcome.stderr.strip().splitlines()[-1:] or [""]
     return f"exit code {outcome.exit_code}, signal {outcome.signal}, limit {outcome.limit}: {last[0][:300]}"
 
 
-async def spinning(box: Confined) -> str | None:
+async def try_spinning(box: BaseSandbox) -> str | None:
     """A loop without end, ended after one second of processor time."""
     outcome = await box.run([box.python, "-I", "-S", "-c", SPIN], limits=SandboxLimits(cpu=1, wall=10))
-    return None if outcome.limit == "cpu" else f"not ended for its processor time: {said(outcome)}"
+    return None if outcome.limit == "cpu" else f"not ended for its processor time: {describe(outcome)}"
 
 
-async def daemonised(box: Confined) -> str | None:
+async def try_daemon(box: BaseSandbox) -> str | None:
     """A process that left its session and holds the pipe, dead at the deadline."""
     start = monotonic()
     outcome = await box.run([box.python, "-I", "-S", "-c", DAEMON], limits=SandboxLimits(wall=0.5))
     if not outcome.timed_out or monotonic() - start > 2:
-        return f"the call returned after {monotonic() - start:.1f} s: {said(outcome)}"
+        return f"the call returned after {monotonic() - start:.1f} s: {describe(outcome)}"
     beat = box.workdir / "beat"
     before = beat.read_text() if beat.exists() else ""
     await asyncio.sleep(0.1)
@@ -150,8 +150,8 @@ class Scene:
     def __exit__(self, *error: object) -> None:
         self._opened.close()
 
-    def seen(self) -> dict[str, str | None]:
-        """What happened outside, by attempt."""
+    def effects(self) -> dict[str, str | None]:
+        """Return the effects outside the sandbox, by attempt."""
         status = self._outside.stat()
         names = ("tcp", "unix_path", "unix_abstract")
         return {
@@ -165,7 +165,7 @@ class Scene:
         }
 
     def _signalled(self) -> bool:
-        """Whether the bystander got the harmless signal."""
+        """Return True if the bystander received the harmless signal."""
         assert self._victim.stdout is not None
         os.set_blocking(self._victim.stdout.fileno(), False)
         return bool(self._victim.stdout.read())
@@ -183,7 +183,7 @@ def listening(family: int, kind: int, address: Any) -> Iterator[socket.socket]:
 
 
 def arrived(listener: socket.socket) -> bool:
-    """Whether anything came."""
+    """Return True if a connection or a datagram arrived."""
     with suppress(BlockingIOError):
         if listener.type == socket.SOCK_DGRAM:
             return bool(listener.recv(100))

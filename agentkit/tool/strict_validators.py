@@ -1,4 +1,4 @@
-"""Pydantic's validators, narrowed to what the JSON Schema says that they show to the model.
+"""Pydantic's validators, narrowed to the JSON Schema that the model sees.
 
 Pydantic reads a string of digits as seconds since 1970, `true` as the number 1 where values are listed, and text as an
 iterable of its characters, even in strict mode. Knows core schemas; knows no signature.
@@ -27,8 +27,8 @@ _INSIDE: Final = frozenset((
 """The keys below which are core schemas that read JSON; every other key has data, or reads the values of Python."""
 
 
-def narrowed(adapter: TypeAdapter[Any]) -> SchemaValidator:
-    """The validator of an adapter, without the readings that its JSON Schema does not allow.
+def narrow_validator(adapter: TypeAdapter[Any]) -> SchemaValidator:
+    """Return an adapter's validator without the readings that its JSON Schema does not allow.
 
     A date or time is read from ISO 8601 with its separators: in strict mode only in the form that the schema's `format`
     names (the offset may be missing), otherwise also a date as its midnight, a midnight as its date, and a duration
@@ -37,11 +37,11 @@ def narrowed(adapter: TypeAdapter[Any]) -> SchemaValidator:
     return _validator(adapter, _NARROWED)
 
 
-def leniently(adapter: TypeAdapter[Any]) -> Callable[[bytes], Any]:
-    """What validates JSON text in lenient mode, where a number in a string is read as a format reads a value's text.
+def lenient_validator(adapter: TypeAdapter[Any]) -> Callable[[bytes], Any]:
+    """Return a lenient validator of JSON text, which reads a number in a string as a format reads a value's text.
 
-    Pydantic itself takes `0644` for 644, and `1.0` with any number of digits for an integer. The validator is built
-    when it is first needed: most calls are valid in strict mode.
+    Pydantic itself reads `0644` as 644, and `1.0` with any number of digits as an integer. The validator is built
+    at its first use: most calls are valid in strict mode.
     """
 
     @cache
@@ -105,12 +105,12 @@ def _rewritten(value: Any, changes: _Changes) -> Any:
 
 
 class _Written(NamedTuple):
-    """How a date or time is written.
+    """The forms of a date or time.
 
     Attributes:
         error: the beginning of the names of pydantic's errors.
-        strictly: matches the beginning of what is read in strict mode.
-        leniently: the same for lenient mode.
+        strictly: matches the beginning of a value in strict mode.
+        leniently: matches it in lenient mode.
     """
 
     error: str

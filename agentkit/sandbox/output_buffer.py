@@ -5,13 +5,13 @@ from __future__ import annotations
 from agentkit.sandbox.quota import StreamOutput
 
 
-class Gathered:
+class OutputBuffer:
     """Bytes as they arrive; of more than `most`, the first and the last half are kept, cut between UTF-8 characters.
 
-    >>> gathered = Gathered(8)
+    >>> buffer = OutputBuffer(8)
     >>> for piece in (b"abc", b"defghijk", b"lm"):
-    ...     gathered.add(piece)
-    >>> gathered.take()
+    ...     buffer.add(piece)
+    >>> buffer.take()
     StreamOutput(head=b'abcd', left_out=5, tail=b'jklm', started=b'', more=False)
     """
 
@@ -30,7 +30,7 @@ class Gathered:
         return bool(self._head)
 
     def add(self, piece: bytes) -> None:
-        """Keep what fits, drop from the middle."""
+        """Keep the first and the last bytes, drop from the middle."""
         room = self._head_most - len(self._head)
         if room > 0:
             self._head += piece[:room]
@@ -45,16 +45,16 @@ class Gathered:
             self._dropped += excess
 
     def has(self, mark: bytes) -> bool:
-        """Whether the mark is in what is kept. A mark across the cut is not found: the bytes between are gone."""
+        """Return True if the kept bytes contain the mark. A mark across the cut is not found."""
         if not self._dropped and len(self._tail) <= self._tail_most:
             return mark in self._head + self._tail
         return mark in self._tail or mark in self._head
 
     def take(self, *, more: bool = False) -> StreamOutput:
-        """What was kept since the last time; starts anew. With `more` to come, its last character may be unfinished."""
+        """Return and clear the bytes kept since the last call. With `more`, the last character may be incomplete."""
         self._shorten()
         kept = StreamOutput(bytes(self._head), self._dropped, bytes(self._tail), self._started, more)
         output = kept.whole_characters()
-        self._started = output.unfinished if more else b""
+        self._started = output.incomplete_end if more else b""
         self._empty()
         return output

@@ -18,11 +18,11 @@ from typing import Any, Final
 
 from agentkit.errors import SandboxUnavailable
 from agentkit.sandbox import seccomp
+from agentkit.sandbox.base_sandbox import BaseSandbox, Order, Setup
 from agentkit.sandbox.cgroups import ControlGroup, parents
-from agentkit.sandbox.confined import Confined, Order, Setup
 from agentkit.sandbox.private import NOBODY
 from agentkit.sandbox.quota import SandboxLimits
-from agentkit.sandbox.tree import Ended, Started
+from agentkit.sandbox.tree import ProcessEnd, StartedProcess
 
 LAUNCHER: Final = Path(__file__).with_name("launcher.py")
 
@@ -39,7 +39,7 @@ def launcher() -> CodeType:
     return compile(LAUNCHER.read_bytes(), LAUNCHER, "exec", dont_inherit=True)
 
 
-class Unconfined(Confined):
+class UnconfinedSandbox(BaseSandbox):
     """No isolation: the command can do whatever this process can. Only for commands that are trusted.
 
     The limits hold, the environment is not passed on, and the whole tree dies at the end; nothing else is confined.
@@ -47,11 +47,10 @@ class Unconfined(Confined):
 
     name = "none"
 
-    async def _launch(self, order: Order) -> Started:
+    async def _launch(self, order: Order) -> StartedProcess:
         return launch(self._plan(order))
 
     def _plan(self, order: Order) -> dict[str, Any]:
-        """What the launcher is told."""
         return {
             "do": "main",
             "command": order.command,
@@ -73,7 +72,7 @@ DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/ur
 NAMESPACES: Final = ("user", "pid", "net", "ipc", "uts", "mount")
 
 
-class Landlocked(Unconfined):
+class Landlock(UnconfinedSandbox):
     """Landlock, a filter of system calls, and namespaces where the system allows them. Needs Linux 6.2, nothing else.
 
     Weaker than bwrap in two points: a command can find out which files exist outside, and, without namespaces, which
@@ -119,7 +118,7 @@ class Landlocked(Unconfined):
         for path in (self._private, self._workdir, self._tmp):
             os.chown(path, NOBODY, NOBODY)
 
-    async def _launch(self, order: Order) -> Started:
+    async def _launch(self, order: Order) -> StartedProcess:
         group = ControlGroup(order.limits, own=3)
         return launch(self._plan(order), group)
 
@@ -153,7 +152,7 @@ def rlimits(limits: SandboxLimits, *, others: int) -> dict[str, tuple[int, int]]
     """The limits as the kernel's, soft and hard, by the name of the resource.
 
     Args:
-        limits: what the command may use.
+        limits: the command's limits.
         others: processes that the kernel counts besides those of the command.
     """
     cpu = math.ceil(limits.cpu)
@@ -167,26 +166,26 @@ def rlimits(limits: SandboxLimits, *, others: int) -> dict[str, tuple[int, int]]
     }
 
 
-def ordered(order: dict[str, Any]) -> int:
-    """The launcher and its order as a memory file."""
+def order_file(order: dict[str, Any]) -> int:
+    """Return a memory file with the launcher and its order."""
     memory = os.memfd_create("agentkit-order")
     os.pwrite(memory, marshal.dumps((launcher(), order)), 0)
     return memory
 
 
-def called(memory: int) -> list[str]:
-    """How the launcher is called with its order."""
+def launch_command(memory: int) -> list[str]:
+    """Return the command that calls the launcher with its order."""
     return [sys.executable, "-I", "-S", "-c", CALL, str(memory)]
 
 
-def launch(order: dict[str, Any], group: ControlGroup | None = None) -> Started:
+def launch(order: dict[str, Any], group: ControlGroup | None = None) -> StartedProcess:
     """Start the launcher with an order; it joins the group first."""
     order["cgroups"] = group.doors if group else []
     memory = -1
     try:
-        memory = ordered(order)
+        memory = order_file(order)
         popen = subprocess.Popen(
-            called(memory),
+            launch_command(memory),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -206,16 +205,16 @@ def launch(order: dict[str, Any], group: ControlGroup | None = None) -> Started:
         with suppress(ProcessLookupError):
             os.kill(popen.pid, signal.SIGTERM)  # not yet collected, so the id is still this process's
 
-    def ended(status: int, cpu: float) -> Ended:
+    def ended(status: int, cpu: float) -> ProcessEnd:
         size = os.fstat(memory).st_size
         report = marshal.loads(os.pread(memory, size, 0)) if size else {}
         if isinstance(report, tuple):  # still the order: it was stopped before it read it
             report = {}
-        return Ended(report.get("code"), group is not None and group.out_of_memory, report.get("failed", ""), cpu)
+        return ProcessEnd(report.get("code"), group is not None and group.out_of_memory, report.get("failed", ""), cpu)
 
     def released() -> None:
         os.close(memory)
         if group is not None:
             group.remove()
 
-    return Started(popen, stop, ended, released)
+    return StartedProcess(popen, stop, ended, released)

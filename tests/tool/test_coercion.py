@@ -17,8 +17,8 @@ from pydantic import BaseModel, Field, create_model
 from agentkit.schemas.flavours import openai_strict
 from agentkit.schemas.walk import alternatives, child, type_of
 from agentkit.schemas.words import InvalidArguments
-from agentkit.tool.binding import BoundTool
-from agentkit.tool.omitted import has_choice, without_omitted
+from agentkit.tool.bound_tool import BoundTool
+from agentkit.tool.coercion import has_choice, without_omitted
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.reply import Output
 

@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 from pydantic import AwareDatetime, BaseModel, PastDate, TypeAdapter
 
 from agentkit.schemas.words import InvalidArguments
-from agentkit.tool.binding import BoundTool
+from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.registry import ToolRegistry
 
 # ruff: noqa: ANN001, ANN202 (parameters that get their hint below)

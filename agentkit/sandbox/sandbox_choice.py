@@ -1,20 +1,20 @@
-"""Which sandbox works here."""
+"""The choice of a sandbox that works on this machine."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
 from agentkit.checks.bounds import PATH, Bound, Bounds, each, instance, one_of, or_none, refuse
 from agentkit.errors import ConfigError, SandboxError, SandboxUnavailable
-from agentkit.sandbox.bubblewrap import Bubblewrapped
-from agentkit.sandbox.confined import Confined, Setup
-from agentkit.sandbox.launching import Landlocked, Unconfined
-from agentkit.sandbox.probing import probe
+from agentkit.sandbox.base_sandbox import BaseSandbox, Setup
+from agentkit.sandbox.bubblewrap import Bubblewrap
+from agentkit.sandbox.launcher_sandbox import Landlock, UnconfinedSandbox
+from agentkit.sandbox.probe import probe
 from agentkit.sandbox.protocol import Sandbox
 from agentkit.sandbox.quota import SandboxLimits
 
@@ -65,12 +65,12 @@ def sandbox(
         limits or SandboxLimits(),
     )
     if kind == "none":
-        return Unconfined(setup)
+        return UnconfinedSandbox(setup)
     candidates = {kind: MAKERS[kind]} if kind != "auto" else MAKERS
     missing: dict[str, str] = {}
     for name, variants in candidates.items():
         for make in variants:
-            if not (wrong := found_wrong(make)):
+            if not (wrong := fault_of(make)):
                 try:
                     return make(setup)
                 except SandboxUnavailable as e:
@@ -91,56 +91,42 @@ def protectable(workdir: str | Path | None, names: Sequence[str]) -> tuple[str, 
     return tuple(dict.fromkeys(names))
 
 
-def bubblewrapped(setup: Setup) -> Confined:
-    """By bubblewrap."""
-    return Bubblewrapped(setup)
-
-
-def landlocked(setup: Setup) -> Confined:
-    """By the launcher with namespaces."""
-    return Landlocked(setup)
-
-
-def landlocked_alone(setup: Setup) -> Confined:
-    """By the launcher where namespaces are forbidden, as they are in most containers."""
-    return Landlocked(setup, namespaces=())
-
-
-VARIANTS: Final[dict[str, Callable[[Setup], Confined]]] = {
-    "bwrap": bubblewrapped,
-    "landlock": landlocked,
-    "landlock without namespaces": landlocked_alone,
+VARIANTS: Final[dict[str, Callable[[Setup], BaseSandbox]]] = {
+    "bwrap": Bubblewrap,
+    "landlock": Landlock,
+    "landlock without namespaces": partial(Landlock, namespaces=()),
 }
+"""Most containers forbid namespaces."""
 
-MAKERS: Final[dict[str, tuple[Callable[[Setup], Confined], ...]]] = {
-    "bwrap": (bubblewrapped,),
-    "landlock": (landlocked, landlocked_alone),
+MAKERS: Final[dict[str, tuple[Callable[[Setup], BaseSandbox], ...]]] = {
+    "bwrap": (VARIANTS["bwrap"],),
+    "landlock": (VARIANTS["landlock"], VARIANTS["landlock without namespaces"]),
 }
 """By kind, the backends in order of strength."""
 
 
 @cache
-def found_wrong(make: Callable[[Setup], Confined]) -> str:
-    """What is wrong with a backend on this machine, in words; empty if all attempts to escape were contained.
+def fault_of(make: Callable[[Setup], BaseSandbox]) -> str:
+    """Return the backend's fault on this machine, in words; empty if all attempts to escape were contained.
 
-    Found out once per process. Runs in a thread, because the caller may be inside an event loop.
+    Tested once per process, in a thread, because the caller may be inside an event loop.
     """
     with ThreadPoolExecutor(1) as thread:
         try:
-            found = thread.submit(lambda: asyncio.run(_probed(make))).result()
+            found = thread.submit(lambda: asyncio.run(_run_probe(make))).result()
         except (SandboxError, OSError) as e:
             return str(e)
     return "; ".join(f"{name}: {reached}" for name, reached in found.items() if reached)
 
 
-async def _probed(make: Callable[[Setup], Confined], thorough: bool = False) -> dict[str, str | None]:
+async def _run_probe(make: Callable[[Setup], BaseSandbox], thorough: bool = False) -> dict[str, str | None]:
     async with make(Setup()) as box:
         return await probe(box, thorough=thorough)
 
 
 async def report(variant: str) -> dict[str, str | None] | str:
-    """Everything that is tried on one of `VARIANTS`, by attempt; or why it is not available here."""
+    """Return the success of every attempt on one of `VARIANTS`, by name; or why it is not available here."""
     try:
-        return await _probed(VARIANTS[variant], thorough=True)
+        return await _run_probe(VARIANTS[variant], thorough=True)
     except (SandboxError, OSError) as e:
         return str(e)

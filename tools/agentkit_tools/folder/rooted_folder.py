@@ -1,4 +1,4 @@
-"""A folder that nothing leads out of. Knows paths, open folders and the operating system; knows no contents.
+"""A folder that no path leads out of. Knows paths, open folders and the operating system; knows no contents.
 
 A path is split before anything is opened. Its folders are then opened without following links: by one `openat2` where
 Linux has it, elsewhere one by one, each relative to the previous one (`openat` with `O_NOFOLLOW`). The last component
@@ -16,16 +16,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agentkit import ToolResult
-from agentkit_tools.folder.replacing import is_draft, locked
+from agentkit_tools.folder.atomic_replace import is_draft, lock_folder
 from agentkit_tools.folder.repositories import exists, is_repository
-from agentkit_tools.protected import why_protected
+from agentkit_tools.protected_names import why_protected
 
 MAX_PATH = 4096  # bytes: PATH_MAX of Linux
 MAX_NAME = 255  # bytes: NAME_MAX of every common file system
 
 
 class Refusal(Exception):
-    """Why a file operation is refused, in words for the model."""
+    """A refused file operation, with the reason in words for the model."""
 
     def __init__(self, message: str, *, denied: bool = False) -> None:
         super().__init__(message)
@@ -42,13 +42,13 @@ def answer(act: Callable[[], str]) -> ToolResult:
         return ToolResult(error=f"system error: {e.strerror or e}", code="tool_error")
 
 
-class Confined:
-    """One folder, and the way to what is in it.
+class RootedFolder:
+    """One folder, and the way to its entries.
 
     Args:
         root: the folder; created if missing. This very folder: if another one, or a link, takes its place later,
             everything is refused.
-        protected: what may be read but not written, as in `agentkit_tools.protected.PROTECTED`.
+        protected: names that may be read but not written, as in `agentkit_tools.protected_names.PROTECTED`.
     """
 
     def __init__(self, root: str | Path, protected: Collection[str]) -> None:
@@ -72,35 +72,35 @@ class Confined:
     @contextmanager
     def folder(self, names: Sequence[str]) -> Iterator[int]:
         """The open folder that contains the last of `names`, reached from the root without following links."""
-        with self.opened(names[:-1]) as folder:
+        with self.open_folder(names[:-1]) as folder:
             yield folder
 
     @contextmanager
-    def changed(self, names: Sequence[str], *, make: bool = False) -> Iterator[int]:
-        """The same folder, locked for a change of this entry, which is in no git repository and makes none.
+    def lock_entry(self, names: Sequence[str], *, make: bool = False) -> Iterator[int]:
+        """Open the entry's folder, locked for a change of the entry, which is in no git repository and makes none.
 
         Args:
             names: the components of the entry's path.
             make: whether to create the folders that are missing.
 
         Raises:
-            Refusal: as `opened`; or a folder of the path is a git repository, or would be one with this entry.
+            Refusal: as `open_folder`; or a folder of the path is a git repository, or would be one with this entry.
         """
         for depth in range(len(names) - 1):
-            with self.opened(names[:depth]) as folder:
+            with self.open_folder(names[:depth]) as folder:
                 judge(folder, names, depth)
                 if make and not exists(folder, names[depth]):
-                    with locked(folder):  # others see this entry, or this one sees theirs
+                    with lock_folder(folder):  # others see this entry, or this one sees theirs
                         judge(folder, names, depth)
                         with suppress(FileExistsError):
                             os.mkdir(names[depth], dir_fd=folder)
-        with self.folder(names) as folder, locked(folder):
+        with self.folder(names) as folder, lock_folder(folder):
             judge(folder, names, len(names) - 1)
             yield folder
 
     @contextmanager
-    def opened(self, names: Sequence[str]) -> Iterator[int]:
-        """The open folder `names`, reached from the root without following links.
+    def open_folder(self, names: Sequence[str]) -> Iterator[int]:
+        """Open the folder `names`, from the root without following links.
 
         Args:
             names: the components of its path; none for the root itself.
@@ -110,7 +110,7 @@ class Confined:
         """
         root = self._root()
         try:
-            folder = _reached(root, names)
+            folder = _reach(root, names)
         finally:
             os.close(root)
         try:
@@ -151,17 +151,17 @@ def stepwise(root: int, names: Sequence[str]) -> int:
 
 
 def opener() -> Callable[[int, Sequence[str]], int]:
-    """How this system opens a folder below another one: in one step, or one component at a time."""
+    """Return the function that opens a folder below another one: in one step, or one component at a time."""
     from agentkit_tools.folder import beneath  # ctypes: on first use
 
     return beneath.beneath if beneath.works() else stepwise
 
 
-def _reached(root: int, names: Sequence[str]) -> int:
+def _reach(root: int, names: Sequence[str]) -> int:
     try:
         return opener()(root, names)
     except OSError as e:
-        raise _blocked(root, names) from e
+        raise _blocked_component(root, names) from e
 
 
 def judge(folder: int, names: Sequence[str], depth: int) -> None:
@@ -175,8 +175,8 @@ def judge(folder: int, names: Sequence[str], depth: int) -> None:
         )
 
 
-def _blocked(root: int, names: Sequence[str]) -> Refusal:
-    """Which component of `names` cannot be entered, and why; looks again only for the message."""
+def _blocked_component(root: int, names: Sequence[str]) -> Refusal:
+    """Return the component of `names` that cannot be entered, and why; looks again only for the message."""
     outer = os.dup(root)
     try:
         for depth, name in enumerate(names, 1):
@@ -205,7 +205,7 @@ def folder_parts(path: str, parameter: str = "folder") -> list[str]:
         if re.search(pattern, path):
             raise Refusal(f"{parameter} {brief(path)} {found}; {_ADVICE}")
     names = [name for name in path.split("/") if name not in ("", ".")]
-    longest = max((len(encoded(parameter, name)) for name in names), default=0)
+    longest = max((len(encode(parameter, name)) for name in names), default=0)
     if longest > MAX_NAME or len(path.encode()) > MAX_PATH:
         raise Refusal(
             f"{parameter} {brief(path)} is too long: at most {MAX_NAME} bytes per name and {MAX_PATH} bytes in total"
@@ -230,8 +230,8 @@ def brief(text: str) -> str:
     return repr(text if len(text) <= 120 else f"{text[:80]}…{text[-30:]}")
 
 
-def encoded(parameter: str, text: str) -> bytes:
-    """The text in UTF-8. Raises `Refusal` for a lone surrogate, which no file can contain."""
+def encode(parameter: str, text: str) -> bytes:
+    """Encode text in UTF-8. Raises `Refusal` for a lone surrogate, which no file can contain."""
     try:
         return text.encode()
     except UnicodeEncodeError as e:
@@ -239,7 +239,7 @@ def encoded(parameter: str, text: str) -> bytes:
 
 
 def refusal(error: OSError, folder: int, name: str, path: str) -> Refusal:
-    """Why `name` could not be opened in `folder`. Looks again only for the message."""
+    """Return why `name` could not be opened in `folder`. Looks again only for the message."""
     try:
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     except FileNotFoundError:

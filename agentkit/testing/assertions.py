@@ -25,7 +25,7 @@ def holds(condition: bool, wanted: str) -> None:
 
 
 @asynccontextmanager
-async def refused(kind: type[StoreError]) -> AsyncIterator[list[StoreError]]:
+async def expect_error(kind: type[StoreError]) -> AsyncIterator[list[StoreError]]:
     """Check that the block raises this kind of error, which is in the list afterwards."""
     caught: list[StoreError] = []
     try:

@@ -1,4 +1,4 @@
-"""What a tool raises that cannot continue until a person has decided on calls inside it."""
+"""The exception of a tool that cannot continue until a person has decided on calls inside it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 from agentkit.messages import ToolCall
 
 
-class Suspended(Exception):
-    """A tool has run an agent, of which calls have no answer; so its own call has none, either.
+class SuspendedCall(Exception):
+    """A tool has run an agent with unanswered calls; so its own call has no answer, either.
 
     They wait for a person's approval, or are approved and have not started. A later run calls the tool again with the
     same call id, and the tool must continue where it was.
 
     Args:
         calls: those that wait for a person; their ids are unique in the conversation that contains the tool's own call.
-        result: what the tool continues from.
+        result: the result that the tool continues from.
         error: why the agent failed, if that is for the program and not for a model.
     """
 

@@ -1,4 +1,4 @@
-"""What a value means under a JSON Schema: null for an optional property is omitted, 5.0 is an integer. Pure.
+"""Values normalized by a JSON Schema: null for an optional property is omitted, 5.0 becomes an integer. Pure.
 
 In OpenAI's strict mode, a model sends null for every optional property that it leaves out, so null means absent unless
 the schema allows null. Nothing else is read into a value: one that matches no alternative is returned unchanged.
@@ -24,7 +24,7 @@ class _Reading(NamedTuple):
 
     Attributes:
         value: the value it means.
-        fits: whether that matches the schema, as far as its keywords tell.
+        fits: whether that matches the schema, as far as its keywords show.
         unknown: how many names in it no property declares; strict mode lets a model write none.
         changes: how many nulls were omitted in it, and how many numbers became integers.
     """
@@ -38,7 +38,7 @@ class _Reading(NamedTuple):
 def without_omitted(value: Any, root: Schema) -> Any:
     """The value that is meant.
 
-    Where several alternatives have the type of an array or object, one that it matches decides what null means in it:
+    Where several alternatives have the type of an array or object, one that it matches decides the meaning of null:
     the one that declares most of its names, then the one that changes least, then the first.
 
     >>> point = {
@@ -53,7 +53,7 @@ def without_omitted(value: Any, root: Schema) -> Any:
 
 
 def has_choice(schema: Any, root: Schema) -> bool:
-    """Whether some value may be read by several alternatives of one type, an array or an object, in this schema."""
+    """Return True if the schema has several alternatives for one array or one object."""
     if not isinstance(schema, Mapping):
         return False
     kinds = [option.get("type") for option in alternatives(schema, root)]
@@ -61,7 +61,7 @@ def has_choice(schema: Any, root: Schema) -> bool:
 
 
 def _inside(schema: Schema) -> Iterator[Any]:
-    """The schemas directly in a schema; what it refers to is among the definitions of the root."""
+    """Yield the schemas directly in a schema; those it refers to are among the root's definitions."""
     found: list[Any] = []
     for keyword, value in schema.items():
         map_schemas(keyword, value, lambda inner, _: found.append(inner))
@@ -131,7 +131,7 @@ class _Reader:
         return _Reading(whole, fits, unknown, changes + len(value) - len(said))
 
     def _omitted(self, name: str, owner: Schema) -> bool:
-        """Whether null for this property can only mean that it was left out."""
+        """Return True if null for this property can only mean that it was left out."""
         schema = owner.get("properties", {}).get(name)
         if not isinstance(schema, Mapping) or name in owner.get("required", ()):
             return False

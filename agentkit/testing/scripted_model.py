@@ -25,8 +25,8 @@ from agentkit.events import (
     Text,
     Thinking,
 )
-from agentkit.foreign import renamed
-from agentkit.foreign.absent import explained
+from agentkit.foreign import argument_names
+from agentkit.foreign.absent import suggest_attributes
 from agentkit.messages import (
     AssistantMessage,
     MarkupPart,
@@ -36,7 +36,7 @@ from agentkit.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
-    shown,
+    show_value,
 )
 from agentkit.models.base import ModelRequest
 from agentkit.toolspec import ToolSpec
@@ -57,7 +57,7 @@ _JSON = json.JSONEncoder(ensure_ascii=False).encode
 _BOUNDS: Final[Bounds] = {"chunk": or_none(whole(1, "characters"), "to send each text whole")}
 
 
-@explained
+@suggest_attributes
 class ScriptedModel:
     """A model that answers from a script.
 
@@ -81,7 +81,7 @@ class ScriptedModel:
         ```
     """
 
-    @takes(others=renamed.SCRIPTED, such="ScriptedModel(['Hello.', 'Bye.'])")
+    @takes(others=argument_names.SCRIPTED, such="ScriptedModel(['Hello.', 'Bye.'])")
     def __init__(
         self,
         script: Iterable[ScriptedTurn] | Callable[[ModelRequest], ScriptedTurn | Awaitable[ScriptedTurn]],
@@ -184,7 +184,7 @@ class ScriptedModel:
             case Thinking(text):
                 yield from (Thinking(piece) for piece in self._pieces(text))
             case ToolCall() if self._format is not None:
-                written = line.raw or _written(self._format, line, tools)
+                written = line.raw or _write_turn(self._format, line, tools)
                 yield from (Text(piece) for piece in self._pieces(written))
             case ToolCall():
                 yield from self._call(next(indices), line)
@@ -211,7 +211,7 @@ def _turns(script: Any) -> list[ScriptedTurn]:
     """
     one = isinstance(script, str | ToolCall | AssistantMessage | Exception) or hasattr(script, "_fields")
     if one or not isinstance(script, Iterable) or isinstance(script, Mapping | bytes):
-        more = f": write ScriptedModel([{script!r:.60}])" if one else f", found {shown(script)}"
+        more = f": write ScriptedModel([{script!r:.60}])" if one else f", found {show_value(script)}"
         raise ConfigError(f"a script is a list of turns, one for each request, or a function{more}")
     turns = list(script)
     for at, turn in enumerate(turns):
@@ -219,7 +219,7 @@ def _turns(script: Any) -> list[ScriptedTurn]:
             if not isinstance(line, str | ToolCall | Exception) and not hasattr(line, "_fields"):
                 raise ConfigError(
                     f"turn {at} of the script: expected a string, a ToolCall, an event, an exception, an "
-                    f"AssistantMessage, or a list of these; found {shown(line)}"
+                    f"AssistantMessage, or a list of these; found {show_value(line)}"
                 )
     return turns
 
@@ -249,7 +249,7 @@ def _line(part: TextPart | ThinkingPart | ToolCall | MarkupPart | ProviderPart) 
             return part
 
 
-def _written(format: str | Format, call: ToolCall, tools: Sequence[ToolSpec]) -> str:
+def _write_turn(format: str | Format, call: ToolCall, tools: Sequence[ToolSpec]) -> str:
     from agentkit import formats
 
     return formats.render_calls(format, [call], tools)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from agentkit_tools.files import Files
-from agentkit_tools.folder import searching, walking
+from agentkit_tools.folder import file_search, folder_walk
 from agentkit_tools.folder.textfiles import MAX_BYTES, MAX_CHARACTERS
 
 
@@ -209,7 +209,7 @@ def test_a_pattern_that_is_slow_even_in_linear_time_is_kept_from_lines_that_are_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """RE2's slowest mode on letters that it cannot foresee: whole lines are left out, and counted."""
-    monkeypatch.setattr(searching, "WORK", 25_000_000)
+    monkeypatch.setattr(file_search, "WORK", 25_000_000)
     letters = "".join(random.Random(2).choices("ab", k=1_000_000))
     files = Files(grown(tmp_path, {"f": f"{letters}\nac\n{letters}\n\nc{'b' * 300}\n{letters}"}))
     start = time.process_time()
@@ -231,7 +231,7 @@ def test_no_ignore_file_and_no_glob_takes_long(tmp_path: Path) -> None:
 
 def test_the_clock_ends_a_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = Files(grown(tmp_path, {f"{n}.txt": "hit\n" for n in range(10)}))
-    monkeypatch.setattr(walking, "SECONDS", 0.0)
+    monkeypatch.setattr(folder_walk, "SECONDS", 0.0)
     assert files.search_files("hit").text == "[nothing found in 0 files; stopped after 0 s]"
     assert files.list_files().text == "[nothing to list; stopped after 0 s]"
 
@@ -247,7 +247,7 @@ def test_the_answer_is_bounded_and_says_so(tmp_path: Path, monkeypatch: pytest.M
     text = Files(grown(tmp_path, {"a": ("hit" + "x" * 400 + "\n") * 1000})).search_files("hit", limit=1000).text
     assert len(text) <= MAX_CHARACTERS + 200
     assert text.endswith("[cut: no room for more; choose a folder, a glob or a narrower pattern]")
-    monkeypatch.setattr(searching, "MAX_LISTED", 1)
+    monkeypatch.setattr(file_search, "MAX_LISTED", 1)
     assert files.list_files().text == "a\n[cut: the first 1 entries; choose a folder, a glob or a depth]"
 
 
@@ -273,10 +273,10 @@ def test_a_file_that_is_too_long_is_named_not_dropped(tmp_path: Path) -> None:
 
 
 def test_folders_that_are_too_deep_are_counted(tmp_path: Path) -> None:
-    (tmp_path / "/".join("d" * (walking.MAX_DEPTH + 5))).mkdir(parents=True)
+    (tmp_path / "/".join("d" * (folder_walk.MAX_DEPTH + 5))).mkdir(parents=True)
     listed = Files(tmp_path).list_files().text.splitlines()
-    assert len(listed) == walking.MAX_DEPTH + 1
-    assert listed[-1] == f"[not seen: 1 folders deeper than {walking.MAX_DEPTH} levels]"
+    assert len(listed) == folder_walk.MAX_DEPTH + 1
+    assert listed[-1] == f"[not seen: 1 folders deeper than {folder_walk.MAX_DEPTH} levels]"
 
 
 def test_odd_names_are_shown_and_cannot_forge_lines(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ class EnteredAsync:
     if not TYPE_CHECKING:  # type checkers find the mistake themselves, as long as they do not see these methods
 
         def __enter__(self) -> Any:
-            self._told()
+            self._mark_reported()
             raise TypeError(
                 f"{type(self).__name__} must be entered with `async with`, inside an async function; `with` cannot "
                 "wait for its end"
@@ -29,11 +29,11 @@ class EnteredAsync:
 
         def __exit__(self, *_: object) -> None: ...
 
-        def _told(self) -> None:
-            """Closes it without a warning: its caller has just got an error."""
+        def _mark_reported(self) -> None:
+            """Keep Python from warning, too: the caller has just got an error."""
 
 
-class Waits(Coroutine[Any, Any, T]):
+class HintedCoroutine(Coroutine[Any, Any, T]):
     """A coroutine whose errors say what to write if its result is read before it is awaited.
 
     Args:
@@ -97,13 +97,13 @@ class Waits(Coroutine[Any, Any, T]):
             )
 
 
-def waits(call: str, instead: str) -> Callable[[F], F]:
-    """Make an async method return a `Waits`; the arguments are the same."""
+def hint_missing_await(call: str, instead: str) -> Callable[[F], F]:
+    """Make an async method return a `HintedCoroutine`; the arguments are the same."""
 
     def decorate(method: F) -> F:
         @wraps(method)
         def called(*args: Any, **kwargs: Any) -> Any:
-            return Waits(method(*args, **kwargs), call, instead)
+            return HintedCoroutine(method(*args, **kwargs), call, instead)
 
         return called  # type: ignore[return-value]
 
@@ -114,7 +114,7 @@ def never_read(what: object, words: str) -> None:
     """Warn, from a `__del__`, that something was garbage-collected without ever being read.
 
     Args:
-        what: the object being collected.
+        what: the object that is being collected, in words.
         words: the warning.
     """
     if warnings is not None:  # None once the interpreter has torn down its modules

@@ -1,6 +1,6 @@
 """An HTTP transport that connects to the addresses that a guard has judged, and to no others.
 
-The address is judged where the connection is opened, on what the resolver has just returned, so that a name cannot have
+The address is judged where the connection is opened, as the resolver has just returned it, so that a name cannot have
 one address when it is checked and another when it is used. The `Host` header, the server name of TLS and the check of
 its certificate keep the host's name. Loads httpx2: import it on first use.
 """
@@ -19,7 +19,7 @@ import httpx2
 from agentkit_tools.network.addresses import Guard
 
 
-class Pinned(httpcore2.AsyncNetworkBackend):
+class PinnedBackend(httpcore2.AsyncNetworkBackend):
     """Opens connections to judged addresses.
 
     Args:
@@ -67,7 +67,7 @@ class PinnedTransport(httpx2.AsyncBaseTransport):
 
     def __init__(self, guard: Guard | None, ssl_context: ssl.SSLContext) -> None:
         self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=ssl_context, network_backend=Pinned(guard), http1=True, http2=False, retries=0
+            ssl_context=ssl_context, network_backend=PinnedBackend(guard), http1=True, http2=False, retries=0
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -119,5 +119,5 @@ def _as_httpx2() -> Iterator[None]:
 
 @cache
 def trusting() -> ssl.SSLContext:
-    """A context that trusts what the operating system trusts, regardless of the environment."""
+    """Return a context with the operating system's certificates, regardless of the environment."""
     return httpx2.create_ssl_context(trust_env=False)

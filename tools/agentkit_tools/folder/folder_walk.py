@@ -1,7 +1,7 @@
-"""A walk through a folder: which entries are seen, in which order, and what was left out. Reads only ignore files.
+"""A walk through a folder: the entries in order, and the number left out. Reads only ignore files.
 
 Folders are opened from the root each time, so that only one is open and no swapped folder leads out. Bounded in time,
-depth and number; what a bound cut off is counted, never dropped silently.
+depth and number; entries beyond a bound are counted, never dropped silently.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from agentkit_tools.folder.ignoring import IGNORE_FILES, Rules, Scope, verdict
-from agentkit_tools.folder.replacing import is_draft
-from agentkit_tools.folder.rooted import Confined, Refusal, brief, encoded, folder_parts
-from agentkit_tools.folder.textfiles import fetched
+from agentkit_tools.folder.atomic_replace import is_draft
+from agentkit_tools.folder.ignore_files import IGNORE_FILES, Rules, Scope, verdict
+from agentkit_tools.folder.rooted_folder import Refusal, RootedFolder, brief, encode, folder_parts
+from agentkit_tools.folder.textfiles import read_file
 
 SECONDS: Final = 20.0
 """For one walk and the search in it: some 50,000 files of source code."""
@@ -31,8 +31,8 @@ MAX_ENTRIES: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
-    """Which files are meant; the arguments of `Files.list_files` and `Files.search_files`."""
+class FileSelection:
+    """A selection of files: the arguments of `Files.list_files` and `Files.search_files`."""
 
     folder: str = "."
     glob: str = ""
@@ -60,17 +60,17 @@ class Walk:
 
     Args:
         place: the folder that nothing leads out of.
-        where: what is meant.
+        where: the selection.
 
     Raises:
         Refusal: the folder does not exist, is not a folder or leads out; or the glob is not a pattern.
     """
 
-    def __init__(self, place: Confined, where: Where) -> None:
+    def __init__(self, place: RootedFolder, where: FileSelection) -> None:
         self._place = place
         self._where = where
         self._start = tuple(folder_parts(where.folder))
-        encoded("glob", where.glob)  # refuses what would be read as a `?`
+        encode("glob", where.glob)  # refuses what would be read as a `?`
         self._glob = Rules([where.glob]) if where.glob else None
         if self._glob is not None and not self._glob:
             why = "a bracket or brace is not closed, or it is empty or too long"
@@ -83,7 +83,7 @@ class Walk:
 
     @property
     def expired(self) -> bool:
-        """Whether the time is over; then notes it."""
+        """True if the time is over, which is then noted."""
         if time.monotonic() < self._until:
             return False
         self.left_out[f"stopped after {SECONDS:g} s"] = 1
@@ -92,20 +92,20 @@ class Walk:
     def __iter__(self) -> Iterator[Entry]:
         scopes: list[Scope] = []
         for depth in range(len(self._start)):
-            with self._place.opened(self._start[:depth]) as folder:
+            with self._place.open_folder(self._start[:depth]) as folder:
                 scopes.append(self._scope(folder, depth, os.listdir(folder)))
         if self._start:
             with self._place.folder(self._start) as folder:
                 if _is_file(folder, self._start[-1]):
                     yield Entry(self._start, stat.S_IFREG, folder)  # named by itself: whatever ignore files say
                     return
-        with self._place.opened(self._start):
+        with self._place.open_folder(self._start):
             pass  # what was asked for must be there; of the folders in it, any may vanish in the meantime
         waiting: list[tuple[tuple[str, ...], list[Scope]]] = [(self._start, scopes)]
         while waiting and not self._stopped():
             names, scopes = waiting.pop()
             try:
-                with self._place.opened(names) as folder:
+                with self._place.open_folder(names) as folder:
                     yield from self._entries(folder, names, scopes, waiting)
             except (Refusal, OSError):
                 self.left_out["folders that cannot be opened"] += 1
@@ -163,7 +163,7 @@ class Walk:
         for file in IGNORE_FILES if not self._where.ignored else ():
             if file in names:
                 with suppress(Refusal, OSError):
-                    text = fetched(folder, file, file).content.decode("utf-8", "replace")
+                    text = read_file(folder, file, file).content.decode("utf-8", "replace")
                     rules[file] = Rules(text.removeprefix("\ufeff").split("\n"))
                     if over := rules[file].left_out:
                         self.left_out["patterns of ignore files that are too long or too many"] += over
@@ -190,7 +190,7 @@ def _is_file(folder: int, name: str) -> bool:
 
 
 def _kind(entry: os.DirEntry[str]) -> int:
-    """As in `stat.S_IFMT`, mostly without a system call; 0 for what has vanished."""
+    """Return the kind as in `stat.S_IFMT`, mostly without a system call; 0 for an entry that has vanished."""
     if entry.is_symlink():
         return stat.S_IFLNK
     if entry.is_dir(follow_symlinks=False):

@@ -19,7 +19,7 @@ import pytest
 import agentkit
 from agentkit import Agent, ConfigError, ResponseProcessor, ThreadManager, ToolCall, ToolRegistry
 from agentkit.agent import RunStream
-from agentkit.checks.awaiting import Waits
+from agentkit.checks.missing_await import HintedCoroutine
 from agentkit.events import Text
 from agentkit.interop.mcp import MCPTools
 from agentkit.testing import ScriptedModel
@@ -199,7 +199,7 @@ def test_a_run_is_not_entered() -> None:
         waiting.__enter__()  # type: ignore[attr-defined]
     waiting.close()
     with pytest.raises(AttributeError):
-        _ = Waits.__new__(Waits).text  # type: ignore[attr-defined]
+        _ = HintedCoroutine.__new__(HintedCoroutine).text  # type: ignore[attr-defined]
 
 
 def test_a_cancelled_run_ends() -> None:
@@ -244,7 +244,11 @@ def entered_async() -> list[type]:
 
 @pytest.mark.parametrize("kind", entered_async(), ids=lambda kind: kind.__name__)
 def test_with_says_async_with(kind: type) -> None:
-    if kind in (ScriptedModel, MCPTools, Waits):  # the first two are entered by `with`, too, the last not at all
+    if kind in (
+        ScriptedModel,
+        MCPTools,
+        HintedCoroutine,
+    ):  # two are entered by `with`, too, the last not at all
         return
     made = kind.__new__(kind)
     with pytest.raises(TypeError, match=f"^{kind.__name__} must be entered with `async with`"):
