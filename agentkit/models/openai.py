@@ -29,7 +29,7 @@ from agentkit.models.chat_thinking import ChatThinking
 from agentkit.models.conversion import Conversion
 from agentkit.models.finishes import finish, meaning, takes_back
 from agentkit.models.model_options import ModelSettings
-from agentkit.models.native import NativeCalls, last_events
+from agentkit.models.native import NativeCalls
 from agentkit.models.provider import RemoteModel, offered
 from agentkit.models.render_cache import Rendered, Taken
 from agentkit.models.stream_errors import ErrorInStream, raise_error
@@ -227,7 +227,7 @@ class ChatWire:
         ending = None
         if self.done:
             ending = finish(self._finish, calls=self.called, refused=self._refused)
-        return events + last_events(self._calls, self._usage, ending)
+        return events + self._calls.close(self._usage, ending)
 
     def _delta(self, delta: Mapping[str, Any]) -> list[SourceEvent]:
         events = [] if chat_thinking.NAMES.isdisjoint(delta) else self._thinking.feed(delta)
