@@ -201,7 +201,8 @@ class AnthropicModel(RemoteModel):
         if output is not None and not (self.is_official_host and flavours.anthropic_output(output)):
             request = valid_history.output_in_prompt(request, constrained=False)
         body = messages_body(request, self.model, self.provider)
-        body["messages"] = (prefill.trimmed if self.continues else prefill.complete)(body["messages"])
+        if not self.continues:
+            body["messages"] = prefill.complete(body["messages"])
         body["max_tokens"] = self._max_tokens(request)
         return marked(body) if self.settings.cache else body
 

@@ -69,7 +69,8 @@ class HeldReply(NamedTuple):
                     raise ignored(self.field, self.provider, f"{self.forced}, yet the reply begins {head!r}")
                 yield event
         except ProviderError as error:
-            raise explained(self.field, error) from error.__cause__
+            _explain(self.field, error)
+            raise
 
     def _may_be(self, head: str, ending: Finish) -> bool:
         """Return whether the grammar allows a reply that begins like this."""
@@ -168,7 +169,8 @@ class Constraint:
                 elif isinstance(event, Finish):
                     reason = event.reason
         except ProviderError as error:
-            raise explained(self.field, error) from error.__cause__
+            _explain(self.field, error)
+            raise
         if said.strip() == ODD:
             return
         if not said.strip() and reason == "length":
@@ -178,16 +180,11 @@ class Constraint:
         raise ignored(self.field, self._provider, found)
 
 
-def explained(field: GrammarField, error: ProviderError) -> ProviderError:
-    """The failure of a constrained request: one that blames the grammar names the field and says what to do."""
-    if error.kind not in _REFUSALS or field.needs in str(error) or not _BLAMES.search(f"{error} {error.body}"):
-        return error
-    return ProviderError(
-        f"{error}; the field {field.name!r}, which constrained= adds, was refused: {field.needs}; or leave "
-        "`constrained` out",
-        kind=error.kind, provider=error.provider, status=error.status, code=error.code,
-        retry_after=error.retry_after, request_id=error.request_id, body=error.body,
-    )  # fmt: skip
+def _explain(field: GrammarField, error: ProviderError) -> None:
+    """Add to the failure of a constrained request that blames the grammar: the field's name, and what to do."""
+    if error.kind in _REFUSALS and field.needs not in str(error) and _BLAMES.search(f"{error} {error.body}"):
+        more = f"the field {field.name!r}, which constrained= adds, was refused: {field.needs}"
+        error.args = (f"{error}; {more}; or leave `constrained` out",)
 
 
 def _field_of(model: Model) -> GrammarField:

@@ -56,27 +56,21 @@ class Conversion:
         tools, output = self._last[1]
         return replace(request, tools=tools, output_schema=output)
 
-    def explained(self, error: ProviderError, request: ModelRequest) -> ProviderError:
-        """The failure of a request; one that blames a schema names the field, whose schema it is, and where."""
-        if error.kind not in _KINDS or not _REFUSED.search(f"{error} {error.body}"):
-            return error
+    def explain(self, error: ProviderError, request: ModelRequest) -> str:
+        """Explain a failure that blames a schema: the field, whose schema it is, and where; else empty."""
         fields = [f for f, sent in (("tools", request.tools), ("response_format", request.output_schema)) if sent]
-        if not fields:
-            return error
+        if not fields or error.kind not in _KINDS or not _REFUSED.search(f"{error} {error.body}"):
+            return ""
+        said = f"the server makes a grammar of the schemas in {' and '.join(map(repr, fields))}, and refused"
         found = [line for line, _ in _refusals(tuple(request.tools), request.output_schema)]
-        found = [] if self._server is not None else found  # another engine, or what it refuses was left out
-        said = f"{error}; the server makes a grammar of the schemas in {' and '.join(map(repr, fields))}, and refused"
-        if found:
-            said += f" what llama.cpp's converter does not understand: {'; '.join(found)}. Simplify it, or name"
-            said += " the server (server='llamacpp'): then such keywords are rewritten or left out"
-        else:
-            said += (
-                f" one of them, of {_owners(request)}; nothing in them is known to be refused. Its log may say which"
+        if found and self._server is None:  # else another engine, or what it refuses was left out
+            return (
+                f"{said} what llama.cpp's converter does not understand: {'; '.join(found)}. Simplify it, or name the "
+                "server (server='llamacpp'): then such keywords are rewritten or left out"
             )
-        return ProviderError(
-            said, kind=error.kind, provider=error.provider, status=error.status, code=error.code,
-            retry_after=error.retry_after, request_id=error.request_id, body=error.body,
-        )  # fmt: skip
+        return (
+            f"{said} one of them, of {_owners(request)}; nothing in them is known to be refused. Its log may say which"
+        )
 
 
 def _converted(tools: tuple[ToolSpec, ...], output: OutputSchema | None) -> _Offered:

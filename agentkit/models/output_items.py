@@ -63,7 +63,7 @@ class OutputItems:
         self.all: list[OutputItem] = []
         self.in_whole: set[str] = set()
         self._of_kind: defaultdict[str, list[OutputItem]] = defaultdict(list)
-        self._last: dict[tuple[str, int | str], OutputItem] = {}  # by kind, and by place or id
+        self._last: dict[tuple[str, int | str], OutputItem] = {}  # the key is its kind, and its place or its id
         self._calls: dict[str, OutputItem] = {}
         self._counts: Counter[str] = Counter()  # items of each kind that the response as a whole had so far
 

@@ -153,12 +153,9 @@ class RemoteModel(Closing, ABC):
                 failures += 1
                 wait = None if begun else self._retry.wait(failures, error, self.settings.dice())
                 if wait is None:
-                    said = self._explained(error, request)
-                    if why := self._retry.gave_up(error, begun=begun):
-                        said.args = (f"{said}; {why}",)
-                    if said is error:
-                        raise
-                    raise said from error.__cause__
+                    more = self._explain(error, request), self._retry.gave_up(error, begun=begun)
+                    error.args = ("; ".join((str(error), *filter(None, more))),)
+                    raise
                 attempt = f"attempt {failures + 1} of {self.settings.max_retries + 1} in {wait:.1f} s"
                 _LOG.info("%s; %s", error, attempt, extra={"retry_in": wait})
             await self.settings.sleep(wait)
@@ -347,9 +344,9 @@ class RemoteModel(Closing, ABC):
     def _max_tokens(self, request: ModelRequest) -> int | None:
         return request.max_tokens if request.max_tokens is not None else self.settings.max_tokens
 
-    def _explained(self, error: ProviderError, request: ModelRequest) -> ProviderError:
-        """The failure of a request, with what the request shows of its reason."""
-        return error
+    def _explain(self, error: ProviderError, request: ModelRequest) -> str:
+        """Explain the failure of a request, if the request shows its reason; else empty."""
+        return ""
 
     @abstractmethod
     def _asked(self, request: ModelRequest) -> dict[str, Any]:

@@ -34,35 +34,20 @@ KINDS: Final[Mapping[int, ProviderErrorKind]] = {
 }
 """The kind of each HTTP status; of the others, 4xx is `bad_request` and 5xx `server`."""
 
-CODES: Final[Mapping[str, ProviderErrorKind]] = {
-    "api_error": "server",
-    "authentication_error": "authentication",
-    "billing_error": "permission",
-    "context_length_exceeded": "too_long",
-    "exceed_context_size_error": "too_long",  # llama.cpp
-    "insufficient_quota": "permission",  # waiting does not help
-    "invalid_api_key": "authentication",
-    "invalid_prompt": "bad_request",
-    "invalid_request_error": "bad_request",
-    "model_not_found": "not_found",
-    "not_found_error": "not_found",
-    "overloaded_error": "overloaded",
-    "permission_error": "permission",
-    "rate_limit_error": "rate_limit",
-    "rate_limit_exceeded": "rate_limit",
-    "request_too_large": "too_long",  # Anthropic's limit on bytes, 32 MB
-    "server_error": "server",
-    "timeout_error": "timeout",
+_WORDS: Final[Mapping[ProviderErrorKind, str]] = {
+    "permission": "insufficient_quota|billing_error|permission_error",
+    "authentication": "authentication_error|invalid_api_key",
+    # OpenAI; llama.cpp; Anthropic's limit on bytes, 32 MB
+    "too_long": "context_length_exceeded|exceed_context_size_error|request_too_large",
+    "not_found": "model_not_found|not_found_error",
+    "bad_request": "invalid_prompt|invalid_request_error",
+    "rate_limit": "rate_?limit|too_?many_?requests|throttl|resource_?exhausted",
+    "overloaded": "overload|unavailable|capacity|busy",
+    "timeout": "time_?out|timed_?out|deadline",
+    "server": "server_?error|server_?exception|internal|upstream|bad_?gateway|api_error",
 }
-"""The kind of each code or type in an error inside a stream, which has no status; see `kind_of_codes`."""
-
-TEMPORARY: Final[Mapping[ProviderErrorKind, re.Pattern[str]]] = {
-    "rate_limit": re.compile("rate_?limit|too_?many_?requests|throttl|resource_?exhausted", re.IGNORECASE),
-    "overloaded": re.compile("overload|unavailable|capacity|busy", re.IGNORECASE),
-    "timeout": re.compile("time_?out|timed_?out|deadline", re.IGNORECASE),
-    "server": re.compile("server_?error|server_?exception|internal|upstream|bad_?gateway", re.IGNORECASE),
-}
-"""The words in a code or type that says that the failure is temporary, if `CODES` does not have it. Source:
+CODES: Final = {kind: re.compile(words, re.IGNORECASE) for kind, words in _WORDS.items()}
+"""The kind of each code or type in an error inside a stream, which has no status; the last four are temporary. Source:
 openai-agents-python#3969, opencode#25884; Kimi's `engine_overloaded_error`; Bedrock's `ThrottlingException`."""
 
 TOO_LONG: Final = re.compile(
@@ -100,11 +85,8 @@ def kind_of_codes(codes: Iterable[str]) -> ProviderErrorKind:
     for code in codes:
         if code.isdecimal() and 400 <= int(code[:4]) < 600:
             return kind_of_status(int(code))
-        if (kind := CODES.get(code)) is not None:
+        if kind := next((kind for kind, words in CODES.items() if words.search(code)), None):
             return kind
-        for temporary, words in TEMPORARY.items():
-            if words.search(code):
-                return temporary
     return "stream"
 
 
@@ -155,7 +137,7 @@ def provider_error(
     said = str(reported) if reported is not None else _cause_text(error, asked.timeout, came)
     if reported is not None and reported.body and said == NO_REASON:
         said += f"; the error begins {_json_text(without_secrets(reported.body, secrets))[:_SHOWN]}"
-    if kind == "bad_request" and (CODES.get(code or "") == "too_long" or TOO_LONG.search(said)):
+    if kind == "bad_request" and (CODES["too_long"].search(code or "") or TOO_LONG.search(said)):
         kind = "too_long"
     said = error_bodies.redirect_refused(response) or said
     if lack := error_bodies.unread_part(response):

@@ -107,14 +107,11 @@ def _items(messages: Sequence[Message], taken: Taken, provider: str, written: Se
 
 
 def _content(parts: Sequence[TextPart | ImagePart]) -> str | list[dict[str, Any]]:
-    if not any(isinstance(p, ImagePart) for p in parts):
-        return "\n\n".join(clean(p.text) for p in parts if isinstance(p, TextPart))
-    return [
-        {"type": "input_text", "text": clean(p.text)}
-        if isinstance(p, TextPart)
-        else {"type": "input_image", "image_url": clean(p.data_url), "detail": "auto"}
-        for p in parts
-    ]
+    return valid_history.text_or_parts(parts, "input_text", _image)
+
+
+def _image(part: ImagePart) -> dict[str, Any]:
+    return {"type": "input_image", "image_url": clean(part.data_url), "detail": "auto"}
 
 
 def _assistant(

@@ -183,6 +183,15 @@ def joined(messages: Iterable[Message]) -> list[Message]:
     return out
 
 
+def text_or_parts(
+    parts: Sequence[TextPart | ImagePart], text_type: str, image: Callable[[ImagePart], dict[str, Any]]
+) -> str | list[dict[str, Any]]:
+    """Text alone as one string, which every server understands; text with images as parts of these types."""
+    if not any(isinstance(p, ImagePart) for p in parts):
+        return "\n\n".join(clean(p.text) for p in parts if isinstance(p, TextPart))
+    return [image(p) if isinstance(p, ImagePart) else {"type": text_type, "text": clean(p.text)} for p in parts]
+
+
 def fit_id(id: str, rule: IdRule, taken: Taken) -> str:
     """An id like this one that obeys the rule and is not taken; added to `taken`, which counts the uses of each.
 

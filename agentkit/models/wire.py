@@ -71,15 +71,8 @@ def mapping_of(value: object) -> Mapping[str, Any]:
 
 
 def items_of(value: object) -> list[Mapping[str, Any]]:
-    """The objects of an array field of a wire event."""
-    return [v for v in value if isinstance(v, Mapping)] if isinstance(value, list) else []
-
-
-def objects_of(value: object) -> list[Mapping[str, Any]]:
-    """The objects of a field: those of an array, or the one that a server wrote without it."""
-    if isinstance(value, list):
-        return items_of(value)
-    return [value] if isinstance(value, Mapping) else []
+    """The objects of an array field of a wire event, or the one that a server wrote without the array."""
+    return [v for v in (value if isinstance(value, list) else [value]) if isinstance(v, Mapping)]
 
 
 def count_of(value: object) -> int:

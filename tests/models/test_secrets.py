@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
-import re
 import urllib.parse
 from collections.abc import Callable
 
@@ -22,8 +20,6 @@ WAYS: dict[str, Callable[[str], str]] = {
     "JSON": lambda key: json.dumps(key)[1:-1],
     "JSON with each / escaped, as PHP does": lambda key: json.dumps(key)[1:-1].replace("/", "\\/"),
     "URL": lambda key: urllib.parse.quote(key, safe=""),
-    "URL in lower case": lambda key: re.sub("%..", lambda code: code[0].lower(), urllib.parse.quote(key, safe="")),
-    "HTML": html.escape,
 }
 
 printable = st.characters(codec="ascii", exclude_categories=("Cc",), exclude_characters=" ")
