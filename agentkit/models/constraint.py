@@ -189,21 +189,19 @@ def _explain(field: GrammarField, error: ProviderError) -> None:
 
 def _field_of(model: Model) -> GrammarField:
     """How the server of a model expects a grammar."""
-    takers = ", ".join(name for name, server in SERVERS.items() if isinstance(server.grammar, GrammarField))
-    said = f"{model.name}: constrained= needs a server that constrains replies by a grammar"
-    if getattr(model, "is_official_host", False):
-        raise ConfigError(f"{said}, but the provider's own API does not: let the model call natively")
-    if not model.name.startswith("openai:"):
-        raise ConfigError(
-            f"{said}, over chat completions: model('openai:…', base_url=…, server=…) with a server of {takers}"
-        )
     server = getattr(model, "server", None)
-    if server is None:
-        raise ConfigError(f"{said}, but none was named: add server=, one of {takers}")
-    field = SERVERS[server].grammar
-    if not isinstance(field, GrammarField):
-        raise ConfigError(f"{said}: {field}; those that do are {takers}")
-    return field
+    field = SERVERS[server].grammar if server is not None else "none was named"
+    if getattr(model, "is_official_host", False):
+        field = "the provider's own API does not; let the model call natively"
+    elif not model.name.startswith("openai:"):
+        field = "this is no model of chat completions"
+    if isinstance(field, GrammarField):
+        return field
+    known = ", ".join(name for name, server in SERVERS.items() if isinstance(server.grammar, GrammarField))
+    raise ConfigError(
+        f"{model.name}: constrained= needs a server that constrains replies by a grammar: {field}. Those that do are {known}: "
+        "model('openai:…', base_url=…, server=…)"
+    )
 
 
 def ignored(field: GrammarField, provider: str, found: str) -> ProviderError:

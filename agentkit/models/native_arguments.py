@@ -92,19 +92,16 @@ def readable(text: str) -> dict[str, Any] | None:
         return None
 
 
-def _decode(text: str) -> tuple[list[Any], tuple[str, ...]]:
-    """All JSON values of the text, in order."""
+def _decode(
+    text: str, decoder: json.JSONDecoder = values.DECODER, repairs: tuple[str, ...] = ()
+) -> tuple[list[Any], tuple[str, ...]]:
+    """All JSON values of the text, in order, and the repairs needed to read them."""
     try:
-        return _values(text, values.DECODER), ()
-    except json.JSONDecodeError as e:
-        if not e.msg.startswith("Invalid control character"):
-            _refuse(text, e)
-    except (ValueError, RecursionError) as e:
-        _refuse(text, e)
-    try:
-        return _values(text, values.LOOSE), (RAW_NEWLINES,)
-    except (ValueError, RecursionError) as e:
-        _refuse(text, e)
+        return _values(text, decoder), repairs
+    except (ValueError, RecursionError) as error:
+        if not repairs and str(error).startswith("Invalid control character"):
+            return _decode(text, values.LOOSE, (RAW_NEWLINES,))
+        _refuse(text, error)
 
 
 def _values(text: str, decoder: json.JSONDecoder) -> list[Any]:

@@ -178,9 +178,10 @@ class RemoteModel(Closing, ABC):
                 with error_bodies.errors_up_to(self.settings.max_response):
                     response = await sent.enter_async_context(self._request(client, body))
                 request_id = response.headers.get("x-request-id") or response.headers.get("request-id")
-                received = self._received(response)
-                read = received.events if body.get("stream") else received.whole
-                async with aclosing(read(wire, self.as_streamed)) as wire_events:
+                pieces, limit = inflated(response.http_response), self.settings.max_response
+                content_type = response.headers.get("content-type", "")
+                received = ResponseBody(pieces, content_type, limit=limit, linger=self.settings.linger)
+                async with aclosing(received.events(wire, self.as_streamed)) as wire_events:
                     async for wire_event in wire_events:
                         if wire.over:  # repeated, perhaps by a proxy: read as new, it would double every call
                             wire_event = {"usage": wire_event.get("usage")}  # some report it after the end
@@ -200,12 +201,6 @@ class RemoteModel(Closing, ABC):
             _LOG.warning("%s", promised)
         for event in last:
             yield event
-
-    def _received(self, response: Any) -> ResponseBody:
-        settings = self.settings
-        pieces = inflated(response.http_response)
-        content_type = response.headers.get("content-type", "")
-        return ResponseBody(pieces, content_type, limit=settings.max_response, linger=settings.linger)
 
     async def _failure(
         self,

@@ -9,6 +9,7 @@ import json
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, NamedTuple
 
@@ -225,35 +226,25 @@ def _readable(value: object, secrets: Sequence[str]) -> object:
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
     """Seconds that a provider asked to wait: `retry-after-ms`, or `retry-after` in seconds or as a date; or None."""
-    try:
-        return max(0.0, float(headers["retry-after-ms"]) / 1000)
-    except (KeyError, ValueError):
-        pass
-    asked = headers.get("retry-after")
-    if asked is None:
-        return None
-    try:
-        return max(0.0, float(asked))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(asked).timestamp() - now)
-    except ValueError:
-        return None
+    for name, in_a_second in (("retry-after-ms", 1000), ("retry-after", 1)):
+        with suppress(KeyError, ValueError):
+            return max(0.0, float(headers[name]) / in_a_second)
+    with suppress(KeyError, ValueError):
+        return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - now)
+    return None
 
 
-def _related(error: BaseException, handled: BaseException | None) -> Iterator[BaseException]:
+def _related(error: BaseException, handled: BaseException | None) -> Iterable[BaseException]:
     """The exception, and all that it refers to; what the caller was handling is detached from it."""
-    seen: dict[int, BaseException] = {}
+    found: dict[int, BaseException] = {}
     todo: list[BaseException | None] = [error]
     while todo:
-        one = todo.pop()
-        if one is not None and id(one) not in seen:
-            seen[id(one)] = one
+        if (one := todo.pop()) is not None and id(one) not in found:
+            found[id(one)] = one
             if one.__context__ is handled:
                 one.__context__ = None
             todo += [one.__cause__, one.__context__, *getattr(one, "exceptions", ())]
-    return iter(seen.values())
+    return found.values()
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

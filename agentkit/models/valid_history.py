@@ -113,30 +113,42 @@ def _answered(messages: Sequence[Message], ids: IdRule, taken: Taken, written: C
                 part = replace(part, call_id=fits[part.call_id])
             content.append(part)
         if answers and all(call.id in written for call in message.calls):
-            yield AssistantMessage(tuple(_as_text(content)))
+            yield AssistantMessage(as_written(content))
             yield UserMessage(tuple(_in_words(answers)))
         else:
             yield AssistantMessage(tuple(content))
             yield from answers
 
 
-def _as_text(content: Iterable[AssistantPart]) -> Iterator[AssistantPart]:
+def as_written(content: Iterable[AssistantPart]) -> tuple[AssistantPart, ...]:
     """A turn as the model wrote it, its calls and their markup included."""
-    text, last = "", None
+    pieces: list[str | AssistantPart] = []
+    last = None
     for part in content:
         match part:
             case TextPart() | MarkupPart():
-                text += part.text
+                pieces.append(part.text)
             case ThinkingPart(thought, None) if isinstance(last, MarkupPart):
-                text += thought  # it was read from the text, between its tags
+                pieces.append(thought)  # it was read from the text, between its tags
             case ToolCall():
-                text += part.raw
+                pieces.append(part.raw)
             case _:
-                yield from (TextPart(text),) * bool(text)
-                yield part
-                text = ""
+                pieces.append(part)
         last = part
-    yield from (TextPart(text),) * bool(text)
+    return merge_text(pieces)
+
+
+def merge_text(pieces: Iterable[str | AssistantPart]) -> tuple[AssistantPart, ...]:
+    """The parts of a turn; neighbouring texts become one part."""
+    parts: list[AssistantPart] = []
+    for piece in pieces:
+        if not isinstance(piece, str):
+            parts.append(piece)
+        elif parts and isinstance(parts[-1], TextPart):
+            parts[-1] = TextPart(parts[-1].text + piece)
+        elif piece:
+            parts.append(TextPart(piece))
+    return tuple(parts)
 
 
 def _in_words(answers: Iterable[ToolMessage]) -> Iterator[TextPart | ImagePart]:
