@@ -190,18 +190,16 @@ def _explain(field: GrammarField, error: ProviderError) -> None:
 def _field_of(model: Model) -> GrammarField:
     """How the server of a model expects a grammar."""
     server = getattr(model, "server", None)
-    field = SERVERS[server].grammar if server is not None else "none was named"
+    field = SERVERS[server].grammar if server is not None else "none was named with server="
     if getattr(model, "is_official_host", False):
         field = "the provider's own API does not; let the model call natively"
     elif not model.name.startswith("openai:"):
-        field = "this is no model of chat completions"
+        field = "name one, with chat completions: model('openai:…', base_url=…, server=…)"
     if isinstance(field, GrammarField):
         return field
     known = ", ".join(name for name, server in SERVERS.items() if isinstance(server.grammar, GrammarField))
-    raise ConfigError(
-        f"{model.name}: constrained= needs a server that constrains replies by a grammar: {field}. Those that do are {known}: "
-        "model('openai:…', base_url=…, server=…)"
-    )
+    said = f"{model.name}: constrained= needs a server that constrains replies by a grammar"
+    raise ConfigError(f"{said}: {field}; those that do are {known}")
 
 
 def ignored(field: GrammarField, provider: str, found: str) -> ProviderError:
