@@ -37,8 +37,7 @@ MAX_TOKENS: Final = 16_384
 """Sent if `max_tokens` is not set: the API requires a number. Enough for a long file in one call; every model from
 Claude 3.7 on accepts it (the smallest limit among them is 32,000)."""
 
-SMALLEST_LIMIT: Final = 32_000
-"""The smallest limit on `max_tokens` of any model that thinks."""
+SMALLEST_LIMIT: Final = 32_000  # the smallest limit on `max_tokens` of any model that thinks
 
 
 def max_tokens_beside(budget: int) -> int:

@@ -22,11 +22,9 @@ from agentkit.models.base import Model, ModelRequest, continues
 from agentkit.models.servers import CONSTRAINED, SERVERS, Constrained, GrammarField
 from agentkit.toolspec import OutputSchema, ToolSpec
 
-ODD: Final = "agentkit-7"
-"""The word that `check_constraint` lets a model say: no model says it unforced."""
+ODD: Final = "agentkit-7"  # the word that `check_constraint` lets a model say: no model says it unforced
 
-HEAD: Final = 60
-"""Characters at the beginning of a reply that show whether its grammar was enforced."""
+HEAD: Final = 60  # characters at the beginning of a reply that show whether its grammar was enforced
 
 _ENOUGH: Final = 2_000  # tokens: a model that thinks does so before it says the word
 _BLAMES: Final = re.compile(

@@ -55,14 +55,12 @@ def errors_up_to(limit: int) -> Iterator[None]:
 
 def unread_part(response: Any) -> str:
     """Say which part of an error's body was not read, and why; empty if all of it was."""
-    said = getattr(response, "extensions", {}).get(_LACK, "")
-    return str(said)
+    return str(getattr(response, "extensions", {}).get(_LACK, ""))
 
 
 def redirect_refused(response: Any) -> str:
     """Where a redirect led that was not followed, and why; empty if there was none."""
-    said = getattr(response, "extensions", {}).get(_AWAY, "")
-    return str(said)
+    return str(getattr(response, "extensions", {}).get(_AWAY, ""))
 
 
 async def _refuse_redirect(response: httpx2.Response) -> None:

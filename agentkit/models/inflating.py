@@ -14,13 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import httpx2
 
-ACCEPT: Final = {"Accept-Encoding": "gzip, deflate"}
-"""The request header that asks for the codings that are read."""
+ACCEPT: Final = {"Accept-Encoding": "gzip, deflate"}  # the request header that asks for the codings that are read
 
-INPUT: Final = 16 * 1024
-"""Bytes that one step reads at most."""
-OUTPUT: Final = 64 * 1024
-"""Bytes that one step returns at most."""
+INPUT: Final = 16 * 1024  # bytes that one step reads at most
+OUTPUT: Final = 64 * 1024  # bytes that one step returns at most
 MEMBERS: Final = 1_000
 """Members of a gzip body that are read. Each may be empty, and costs as much as a kilobyte."""
 

@@ -33,8 +33,7 @@ from agentkit.unicode import Joiner, clean, clean_json
 
 _LOG: Final = logging.getLogger("agentkit.models")
 
-QUIET: Final = ("ping", "keepalive")
-"""The types of events that keep a connection open."""
+QUIET: Final = ("ping", "keepalive")  # the types of events that keep a connection open
 
 _SHAPE: Final = frozenset(("$schema", "type", "title", "description", "properties", "required", "additionalProperties"))
 
@@ -184,26 +183,40 @@ class NativeCalls:
         return events + [event for event in (usage, ending) if event is not None]
 
     def _settle(self, call: NativeCall, cut: str, broken: bool, barred: bool) -> list[SourceEvent]:
+        """The last events of a call; one without a name would spoil the history."""
         rest = call.joiner.close()
         events = self.more(call, rest) if rest else []
         if not call.name:
-            return [] if barred else [UnreadCall(call.text, "")]  # a call without a name would spoil the history
+            return [] if barred else [UnreadCall(call.text, "")]
         if call.index < 0:
             events += self._start(call)
+        if call.extras:
+            events.append(provider_block(self._provider, call.extras, index=call.index))
+        return [*events, self._end(call, cut, broken, barred)]
+
+    def _end(self, call: NativeCall, cut: str, broken: bool, barred: bool) -> CallEnd | CallError:
+        def fail(code: ErrorCode, message: str, position: int = 0) -> CallError:
+            return CallError(call.index, code, message, call.call(), position)
+
         if call.ambiguity or self._may_lack(call):
-            return events + self._fail(call, "ambiguous_call", call.ambiguity or UNCLAIMED, 0)
+            return fail("ambiguous_call", call.ambiguity or UNCLAIMED)
         cut = cut or (INCOMPLETE if call.end == "incomplete" else "")
+        arguments: NativeArguments | None = None
         try:
             arguments = read_arguments(call.text)
         except ArgumentsError as e:
-            return events + (self._cut(call, cut) if cut else self._fail(call, e.code, str(e), e.position))
-        if cut and self._may_be_cut(call, arguments.values, broken):
-            return events + self._cut(call, cut)
+            if not cut:
+                return fail(e.code, str(e), e.position)
+        if arguments is None or (cut and self._may_be_cut(call, arguments.values, broken)):
+            at = len(call.text)
+            return fail("truncated_call", f"{cut} inside this call, after {at} characters of its arguments", at)
         if barred:
-            return events + self._fail(call, "denied", f"not run: {cut}, and this call with it", 0)
+            return fail("denied", f"not run: {cut}, and this call with it")
         if call.blank and not (call.has_arguments or self.takes_nothing(call.name)):
-            return events + self._fail(call, "truncated_call", NO_ARGUMENTS, 0)
-        return events + self._end(call, arguments)
+            return fail("truncated_call", NO_ARGUMENTS)
+        schema = self._schemas.get(call.name, {})
+        made = exactly(arguments.values, schema, schema) if rounded(arguments.values) else arguments.values
+        return CallEnd(call.index, call.call(made), arguments.repairs)
 
     def _may_lack(self, call: NativeCall) -> bool:
         """Return whether what was lost may be the arguments of a call: it has none, and its tool takes some."""
@@ -224,27 +237,9 @@ class NativeCalls:
             events.append(ArgumentDelta(call.index, call.text))
         return events
 
-    def _cut(self, call: NativeCall, why: str) -> list[SourceEvent]:
-        at = len(call.text)
-        return self._fail(call, "truncated_call", f"{why} inside this call, after {at} characters of its arguments", at)
-
-    def _fail(self, call: NativeCall, code: ErrorCode, message: str, position: int) -> list[SourceEvent]:
-        return self._close(call, CallError(call.index, code, message, call.call(), position))
-
-    def _end(self, call: NativeCall, arguments: NativeArguments) -> list[SourceEvent]:
-        schema = self._schemas.get(call.name, {})
-        made = exactly(arguments.values, schema, schema) if rounded(arguments.values) else arguments.values
-        return self._close(call, CallEnd(call.index, call.call(made), arguments.repairs))
-
-    def _close(self, call: NativeCall, end: CallEnd | CallError) -> list[SourceEvent]:
-        extras = [provider_block(self._provider, call.extras, index=call.index)] if call.extras else []
-        return [*extras, end]
-
 
 NO_ARGUMENTS: Final = "no arguments of this call came, nor a statement that it has none; call again with them"
-
 UNCLAIMED: Final = "no arguments of this call came, but some came that fit no call; call again with them"
-
 INCOMPLETE: Final = "the provider stopped"
 
 CUTS: Mapping[FinishReason | None, str] = {

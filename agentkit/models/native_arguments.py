@@ -23,8 +23,7 @@ from agentkit.schemas.typed.repairs import (
 )
 from agentkit.unicode import has_surrogate, without_surrogates
 
-LIMITS: Final = Limits()
-"""As for a call written in text: its length, and the nesting of arrays and objects."""
+LIMITS: Final = Limits()  # as for a call written in text: its length, and the nesting of arrays and objects
 
 _SPACE = re.compile(r"[\s\ufeff]*")
 _KINDS: Final[Mapping[str, str]] = {"list": "an array", "str": "a string", "bool": "a boolean", "NoneType": "null"}

@@ -88,12 +88,11 @@ def _messages(messages: Sequence[Message], taken: Taken, provider: str, written:
     return rendered
 
 
-def _content(parts: Sequence[TextPart | ImagePart]) -> str | list[dict[str, Any]]:
-    return valid_history.text_or_parts(parts, "text", _image)
-
-
 def _image(part: ImagePart) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": clean(part.data_url)}}
+
+
+_content = partial(valid_history.text_or_parts, text_type="text", image=_image)
 
 
 def _others(message: SystemMessage | AssistantMessage, provider: str) -> Iterator[dict[str, Any]]:

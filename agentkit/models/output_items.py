@@ -68,15 +68,7 @@ class OutputItems:
         self._counts: Counter[str] = Counter()  # items of each kind that the response as a whole had so far
 
     def item(self, kind: str, at: int | None, id: str, call_id: str = "", stage: Stage = "part") -> OutputItem:
-        """Return the item that an event is about; a new one if it is unknown.
-
-        Args:
-            kind: of the item.
-            at: its place in the output, if the event has it.
-            id: its id.
-            call_id: of a call.
-            stage: what the event has of the item.
-        """
+        """Return the item of this kind that an event is about, at this place if it has one; a new one if unknown."""
         whole = stage == "response"
         found = self._calls.get(call_id) if call_id else None
         if found is None:

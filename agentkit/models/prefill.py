@@ -57,9 +57,7 @@ def complete(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A conversation for a model that does not continue: without an unfinished reply at its end, which it may refuse.
 
     It answers again, as in a thread. A reply that the provider itself paused stays, and one that nothing precedes.
-
-    Args:
-        messages: of chat completions, of the Messages API, or the items of the Responses API.
+    The messages may be those of any of the three APIs.
     """
     end = len(messages)
     while end and _is_said(messages[end - 1]):

@@ -79,7 +79,11 @@ class RemoteModel(Closing, ABC):
         self._retry = Retry(times=self.settings.max_retries)
         self._clients = Clients(owned=self.settings.http_client is None)
         vendor = self.vendor
-        self._address = self._find_address(self.settings.base_url or os.environ.get(vendor.url_variable) or vendor.home)
+        url = self.settings.base_url or os.environ.get(vendor.url_variable) or vendor.home
+        try:
+            self._address = Address.of(url)
+        except ValueError:
+            raise self._no_url(url) from None  # the cause may show the credentials
         server = urllib.parse.urlsplit(self._address.url).netloc
         home = urllib.parse.urlsplit(vendor.home).netloc
         self.provider = self.prefix if f".{server}".endswith(f".{home}") else server
@@ -216,12 +220,8 @@ class RemoteModel(Closing, ABC):
             return broken_off(asked, came, request_id)
         error, url = provider_error(cause, asked, came, request_id), self._address.url
         silent = came is None and error.status is None and error.kind in ("connection", "timeout")
-        if (
-            self.is_official_host
-            or self.settings.http_client is not None
-            or not silent
-            or not (found := await other_scheme(url))
-        ):
+        theirs = self.is_official_host or self.settings.http_client is not None
+        if theirs or not silent or not (found := await other_scheme(url)):
             return error
         said = f"the server speaks {found.partition(':')[0]}, not {url.partition(':')[0]}; write base_url={found!r}"
         return ProviderError(f"{self.provider}: {said}", kind="bad_request", provider=self.provider)
@@ -237,11 +237,17 @@ class RemoteModel(Closing, ABC):
 
     def _made_client(self) -> Any:
         """The SDK's client, using our own HTTP client or the caller's."""
+        import httpx2
+
+        try:
+            httpx2.URL(self._address.url)  # the transport alone knows what a host may be called
+        except httpx2.InvalidURL:
+            raise self._no_url(self._address.url) from None
         http_client = self.settings.http_client or self.vendor.new_http_client()
         error_bodies.install_hooks(http_client)
         return self.vendor.new_client(
             api_key=self._api_key,
-            base_url=self._usable_url(),
+            base_url=self._address.url,
             http_client=http_client,
             default_headers={**ACCEPT, **self._address.headers, **(self.settings.headers or {})},
             default_query=dict(self._address.query),
@@ -270,22 +276,6 @@ class RemoteModel(Closing, ABC):
         connection = (httpx2.HTTPError, httpx2.StreamError, anyio.EndOfStream, OSError)
         damaged = (json.JSONDecodeError, UnicodeDecodeError, Unreadable)
         return (self.vendor.errors(), *connection, *damaged, ErrorInStream)
-
-    def _find_address(self, url: str) -> Address:
-        try:
-            return Address.of(url)
-        except ValueError:
-            raise self._no_url(url) from None  # the cause may show the credentials
-
-    def _usable_url(self) -> str:
-        """The address as the transport takes it, which alone knows what a host may be called."""
-        import httpx2
-
-        try:
-            httpx2.URL(self._address.url)
-        except httpx2.InvalidURL:
-            raise self._no_url(self._address.url) from None
-        return self._address.url
 
     def _no_url(self, found: str) -> ConfigError:
         return ConfigError(

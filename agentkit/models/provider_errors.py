@@ -118,7 +118,7 @@ def provider_error(
         error: an SDK's exception, an `httpx2` one, damaged JSON, an `Unreadable` response, or an `ErrorInStream`.
         asked: the request.
         came: the part of the response that had come; None if none started.
-        request_id: the provider's id of the request, if it answered.
+        request_id: the provider's id, if it answered.
     """
     secrets = asked.secrets
     response: Any = getattr(error, "response", None)
@@ -137,7 +137,8 @@ def provider_error(
     code = reported.code if reported is not None else None
     said = str(reported) if reported is not None else _cause_text(error, asked.timeout, came)
     if reported is not None and reported.body and said == NO_REASON:
-        said += f"; the error begins {_json_text(without_secrets(reported.body, secrets))[:_SHOWN]}"
+        text = json.dumps(without_secrets(reported.body, secrets), ensure_ascii=False, default=str)
+        said += f"; the error begins {text[:_SHOWN]}"
     if kind == "bad_request" and (CODES["too_long"].search(code or "") or TOO_LONG.search(said)):
         kind = "too_long"
     said = error_bodies.redirect_refused(response) or said
@@ -177,11 +178,7 @@ def no_calls(
 ) -> ProviderError | None:
     """The failure of a response that says it calls tools but has no call; found in its last events.
 
-    Args:
-        provider: the provider that answered.
-        events: the last events.
-        request_id: the provider's id of the request.
-        words: whether it has text or thinking; then it is the answer as far as it goes, and this must be reported.
+    One that has `words`, text or thinking, is the answer as far as it goes; then this must be reported.
     """
     *rest, ending = events
     if not isinstance(ending, Finish) or ending.reason != "tool_calls" or any(not isinstance(e, Usage) for e in rest):
@@ -266,10 +263,6 @@ def _reported(error: Exception, body: Any) -> ErrorInStream | None:
     if isinstance(getattr(error, "status_code", None), int):
         return ErrorInStream(NO_REASON, None, None)
     return None
-
-
-def _json_text(body: object) -> str:
-    return body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)
 
 
 def _kind_of_connection(error: Exception) -> ProviderErrorKind:

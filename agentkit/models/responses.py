@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence, Set
 from functools import partial
+from itertools import takewhile
 from typing import Any, Final
 
 from agentkit.errors import ConfigError
@@ -66,10 +67,8 @@ def responses_body(request: ModelRequest, model: str, provider: str) -> dict[str
 
 def _instructions(messages: Sequence[Message]) -> tuple[str | None, Sequence[Message]]:
     """The system text at the conversation's beginning, and the rest."""
-    at = 0
-    while at < len(messages) and isinstance(messages[at], SystemMessage):
-        at += 1
-    return valid_history.system_text(messages[:at]) or None, messages[at:]
+    first = list(takewhile(lambda message: isinstance(message, SystemMessage), messages))
+    return valid_history.system_text(first) or None, messages[len(first) :]
 
 
 def responses_input(
@@ -106,12 +105,11 @@ def _items(messages: Sequence[Message], taken: Taken, provider: str, written: Se
     return items
 
 
-def _content(parts: Sequence[TextPart | ImagePart]) -> str | list[dict[str, Any]]:
-    return valid_history.text_or_parts(parts, "input_text", _image)
-
-
 def _image(part: ImagePart) -> dict[str, Any]:
     return {"type": "input_image", "image_url": clean(part.data_url), "detail": "auto"}
+
+
+_content = partial(valid_history.text_or_parts, text_type="input_text", image=_image)
 
 
 def _assistant(

@@ -105,8 +105,6 @@ class ResponsesWire:
             return self._end_other(item, item.first)
         return []
 
-    # ------------------------------------------------------------ its pieces
-
     def _item_of(self, at: int | None, whole: Mapping[str, Any], stage: Stage) -> OutputItem:
         kind = text_of(whole.get("type"))
         call_id = text_of(whole.get("call_id")) if kind in CALLS else ""
@@ -127,6 +125,8 @@ class ResponsesWire:
         call = self._call_of(item)
         call.id = call.id or clean(text_of(whole.get("call_id")) or text_of(whole.get("id")))
         return self._calls.more(call, name=text_of(whole.get("name")))
+
+    # ------------------------------------------------------------ its pieces
 
     def _more(self, event: WireEvent, base: str, last: str) -> list[SourceEvent]:
         kind = _KINDS[base]
@@ -218,10 +218,8 @@ class ResponsesWire:
         output = items_of(response.get("output"))
         self._items.in_whole = {text_of(item.get("call_id")) for item in output}
         for at, whole in enumerate(output):
-            if not cut or whole.get("status") == "completed" or whole.get("type") not in CALLS:
-                events += self._ended(at, whole, "response")
-            else:
-                events += self._added(at, whole, "response")
+            complete = not cut or whole.get("status") == "completed" or whole.get("type") not in CALLS
+            events += (self._ended if complete else self._added)(at, whole, "response")
         self.done = self.over = True
         if response.get("usage"):
             self._usage = openai_usage(mapping_of(response["usage"]), "input", "output")

@@ -13,8 +13,7 @@ from typing import Final, NamedTuple
 
 BOM: Final = b"\xef\xbb\xbf"
 
-MAX_NAME: Final = 200
-"""Bytes of an event's name that are read."""
+MAX_NAME: Final = 200  # bytes of an event's name that are read
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 

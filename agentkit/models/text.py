@@ -230,8 +230,7 @@ def _stands_alone(part: AssistantPart) -> bool:
 def _correction(message: ToolMessage, format: Format, tools: Sequence[ToolSpec]) -> tuple[TextPart | ImagePart, ...]:
     """Why a call failed, and how it is written, if its tool is among these."""
     why = formats.quarantine(message.text, format, tools)
-    tool = next((tool for tool in tools if tool.name == message.name), None)
-    how = [] if tool is None else [how_to_write(format, tool, tools)]
+    how = [how_to_write(format, tool, tools) for tool in tools if tool.name == message.name]
     said = "\n\n".join([f"Your call of {message.name or 'a tool'} failed: {why}", *how])
     return (TextPart(said), *(p for p in message.content if isinstance(p, ImagePart)))
 

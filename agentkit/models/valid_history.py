@@ -47,10 +47,6 @@ _GO_ON = "If the request is done, answer it in words now. If another call is nee
 _LOST = "No result: the run was interrupted before this call was answered."
 
 
-def _is_plain(id: str) -> bool:
-    return id.isascii() and id.isprintable()
-
-
 @dataclass(frozen=True, slots=True)
 class IdRule:
     """The rule of a provider for the ids of calls.
@@ -61,7 +57,7 @@ class IdRule:
     """
 
     limit: int
-    allowed: Callable[[str], bool] = _is_plain
+    allowed: Callable[[str], bool] = lambda id: id.isascii() and id.isprintable()
 
 
 def conversation(

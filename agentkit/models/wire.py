@@ -38,18 +38,11 @@ class Wire(Protocol):
         ...
 
     def feed(self, event: WireEvent) -> list[SourceEvent]:
-        """The events that this wire event stands for.
-
-        Raises:
-            ErrorInStream: it reports an error.
-        """
+        """Read a wire event; raises an `ErrorInStream` if it reports an error."""
         ...
 
     def close(self) -> list[SourceEvent]:
-        """The last events, when nothing more will come.
-
-        Ends with `Finish` if the response was done; otherwise its open calls are truncated and there is no `Finish`.
-        """
+        """End the response: the last event is `Finish` if it was done; otherwise its open calls are truncated."""
         ...
 
 
