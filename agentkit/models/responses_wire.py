@@ -99,7 +99,7 @@ class ResponsesWire:
     def _left(self, item: OutputItem) -> list[SourceEvent]:
         """An item whose end did not come, when nothing more will come."""
         if item.kind == "call" and item.call is not None:
-            if self.done and not self._cut and not item.call.text:
+            if self.done and not item.call.text:
                 return self._calls.set_arguments(item.call, _handed_over(item.first))
         elif item.kind == "message" and not item.text:
             return self._end_other(item, item.first)

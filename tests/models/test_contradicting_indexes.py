@@ -34,10 +34,7 @@ END: WireEvent = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_c
     ("pieces", "run"),
     [
         ([*ONE, (0, "b", '{"n": '), (1, "", "2}")], {"a": 1, "b": 2}),  # agno#8879
-        ([*ONE, (0, "b", '{"n": '), (1, "", "2}"), (1, "c", '{"n": '), (2, "", "3}")], {"a": 1, "b": 2, "c": 3}),
         ([*ONE, (1, "b", '{"n": '), (0, "", "2}")], {"a": 1, "b": 2}),
-        ([*ONE, (0, "b", '{"n": '), (1, "c", '{"n": '), (1, "", "2}"), (2, "", "3}")], {"a": 1}),
-        ([(0, "a", '{"n": '), (1, "b", '{"n": '), (2, "", "1}")], {}),
     ],
 )
 def test_a_piece_goes_to_the_one_call_whose_arguments_it_continues(pieces: list[Piece], run: dict[str, int]) -> None:
