@@ -24,11 +24,11 @@ STRIDE: Final = 8_192  # tokens between the possible places of the mark further 
 MARK: Final[Mapping[str, Any]] = {"type": "ephemeral"}
 
 
-def marked(body: Mapping[str, Any]) -> dict[str, Any]:
+def add_marks(body: Mapping[str, Any]) -> dict[str, Any]:
     """A request's body with its marks; the original blocks are unchanged.
 
     >>> body = {"system": "Be brief. " * 600, "messages": []}
-    >>> marked(body)["system"][0]["cache_control"]
+    >>> add_marks(body)["system"][0]["cache_control"]
     {'type': 'ephemeral'}
     """
     made = dict(body)

@@ -52,7 +52,7 @@ class HeldReply(NamedTuple):
     openings: tuple[str, ...]
     forced: str = "a call was forced"
 
-    async def watched(self, events: AsyncIterator[SourceEvent]) -> AsyncGenerator[SourceEvent, None]:
+    async def watch(self, events: AsyncIterator[SourceEvent]) -> AsyncGenerator[SourceEvent, None]:
         """The events of the reply.
 
         Raises:
@@ -64,7 +64,7 @@ class HeldReply(NamedTuple):
                 if isinstance(event, Text) and len(head) < HEAD:
                     head = f"{head}{event.text}".lstrip()[:HEAD]
                 elif isinstance(event, Finish) and not self._may_be(head, event):
-                    raise ignored(self.field, self.provider, f"{self.forced}, yet the reply begins {head!r}")
+                    raise enforcement_error(self.field, self.provider, f"{self.forced}, yet the reply begins {head!r}")
                 yield event
         except ProviderError as error:
             _explain(self.field, error)
@@ -175,7 +175,7 @@ class Constraint:
             found = f"nothing is known about {self.field.name!r}: the model was still thinking after {_ENOUGH:,} tokens"
             raise ProviderError(f"{self._provider}: {found}", kind="stream", provider=self._provider)
         found = f"the model was to say {ODD!r}, but said {said[:HEAD]!r}"
-        raise ignored(self.field, self._provider, found)
+        raise enforcement_error(self.field, self._provider, found)
 
 
 def _explain(field: GrammarField, error: ProviderError) -> None:
@@ -200,7 +200,7 @@ def _field_of(model: Model) -> GrammarField:
     raise ConfigError(f"{said}: {field}; those that do are {known}")
 
 
-def ignored(field: GrammarField, provider: str, found: str) -> ProviderError:
+def enforcement_error(field: GrammarField, provider: str, found: str) -> ProviderError:
     """The failure of a reply that its grammar would not have allowed."""
     return ProviderError(
         f"{provider}: {found}: the server did not enforce the grammar in {field.name!r}. A server that does not "

@@ -37,7 +37,7 @@ class Conversion:
         self._last: tuple[_Offered, _Offered] | None = None
         self._reported: set[str] = set()
 
-    def fitted(self, request: ModelRequest) -> ModelRequest:
+    def fit(self, request: ModelRequest) -> ModelRequest:
         """The request with schemas that the server accepts; what they no longer say is logged, once."""
         if not self._converts or not (request.tools or request.output_schema):
             return request

@@ -13,7 +13,7 @@ from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.models.inflating import inflated
+from agentkit.models.decompression import decompress
 
 if TYPE_CHECKING:
     import httpx2
@@ -101,7 +101,7 @@ async def _truncate_error_body(response: httpx2.Response) -> None:
     kept = bytearray()
     said = ""
     try:
-        async with asyncio.timeout(WAIT), aclosing(inflated(whole)) as pieces:
+        async with asyncio.timeout(WAIT), aclosing(decompress(whole)) as pieces:
             async for piece in pieces:
                 room = limit - len(kept)
                 kept += piece[:room]

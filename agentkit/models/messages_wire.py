@@ -14,7 +14,7 @@ from agentkit.models.finishes import finish, meaning, takes_back
 from agentkit.models.native import NativeCall, NativeCalls, provider_block
 from agentkit.models.native_arguments import readable
 from agentkit.models.stream_errors import ErrorInStream, raise_error
-from agentkit.models.wire import WireEvent, count_of, counted, items_of, json_text_of, mapping_of, text_of
+from agentkit.models.wire import WireEvent, count_of, items_of, json_text_of, make_usage, mapping_of, text_of
 from agentkit.unicode import Joiner
 
 WORDS: Final = ("text", "thinking")
@@ -233,7 +233,7 @@ def usage_of(usage: Mapping[str, Any]) -> Usage:
 def _counted(usage: Mapping[str, Any]) -> Usage:
     """Anthropic counts cached prompt tokens separately; here they are part of the input."""
     read, written = count_of(usage.get("cache_read_input_tokens")), count_of(usage.get("cache_creation_input_tokens"))
-    return counted(
+    return make_usage(
         prompt=count_of(usage.get("input_tokens")) + read + written,
         reply=count_of(usage.get("output_tokens")),
         cached=read,

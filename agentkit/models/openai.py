@@ -30,7 +30,7 @@ from agentkit.models.conversion import Conversion
 from agentkit.models.finishes import finish, meaning, takes_back
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.native import NativeCalls
-from agentkit.models.provider import RemoteModel, offered
+from agentkit.models.provider import RemoteModel, offered_schemas
 from agentkit.models.render_cache import Rendered, Taken
 from agentkit.models.stream_errors import ErrorInStream, raise_error
 from agentkit.models.vendors import OPENAI
@@ -321,7 +321,7 @@ class OpenAIModel(RemoteModel):
 
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
         own = self.is_vendor_api
-        fitted = request if own else self._conversion.fitted(valid_history.told(request))
+        fitted = request if own else self._conversion.fit(valid_history.describe_output(request))
         body = chat_body(fitted, self.model, self.provider)
         # OpenAI's reasoning models refuse the old name, most other servers do not know the new one
         body["max_completion_tokens" if own else "max_tokens"] = self._max_tokens(request)
@@ -339,5 +339,5 @@ class OpenAIModel(RemoteModel):
         return bool(told) or prefill.server_continues(self._address.url)
 
     def _wire(self, body: Mapping[str, Any]) -> ChatWire:
-        tools = offered(body)
+        tools = offered_schemas(body)
         return ChatWire(self.provider, tools, tools, alternatives=body.get("n") not in (None, 1))

@@ -25,7 +25,7 @@ from agentkit.foreign.absent import explained
 from agentkit.models import error_bodies
 from agentkit.models.base import Closing, ModelRequest
 from agentkit.models.clients import Clients
-from agentkit.models.inflating import ACCEPT, inflated
+from agentkit.models.decompression import ACCEPT, decompress
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.provider_errors import PartialResponse, RequestInfo, broken_off, no_calls, provider_error
 from agentkit.models.refused_replies import refused_reply
@@ -182,7 +182,7 @@ class RemoteModel(Closing, ABC):
                 with error_bodies.errors_up_to(self.settings.max_response):
                     response = await sent.enter_async_context(self._request(client, body))
                 request_id = response.headers.get("x-request-id") or response.headers.get("request-id")
-                pieces, limit = inflated(response.http_response), self.settings.max_response
+                pieces, limit = decompress(response.http_response), self.settings.max_response
                 content_type = response.headers.get("content-type", "")
                 received = ResponseBody(pieces, content_type, limit=limit, linger=self.settings.linger)
                 async with aclosing(received.events(wire, self.as_streamed)) as wire_events:
@@ -342,7 +342,7 @@ class RemoteModel(Closing, ABC):
         """The state machine for the response to one request."""
 
 
-def offered(body: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def offered_schemas(body: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """The schemas of a request's tools by name, regardless of where in a tool its API has them."""
     tools = [mapping_of(tool.get("function")) or tool for tool in items_of(body.get("tools"))]
     return {text_of(t.get("name")): mapping_of(t.get("parameters", t.get("input_schema"))) for t in tools}

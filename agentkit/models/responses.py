@@ -26,7 +26,7 @@ from agentkit.messages import (
 )
 from agentkit.models import prefill, valid_history
 from agentkit.models.base import ModelRequest
-from agentkit.models.provider import RemoteModel, offered
+from agentkit.models.provider import RemoteModel, offered_schemas
 from agentkit.models.render_cache import Rendered, Taken
 from agentkit.models.responses_wire import ResponsesWire, events_of
 from agentkit.models.vendors import OPENAI
@@ -165,10 +165,10 @@ class ResponsesModel(RemoteModel):
     as_streamed = staticmethod(events_of)
 
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
-        asked = request if self.is_vendor_api else valid_history.told(request)
+        asked = request if self.is_vendor_api else valid_history.describe_output(request)
         body = responses_body(asked, self.model, self.provider)
         said = body["input"] if self.continues else prefill.complete(body["input"])
         return {**body, "input": said, "max_output_tokens": self._max_tokens(request)}
 
     def _wire(self, body: Mapping[str, Any]) -> ResponsesWire:
-        return ResponsesWire(self.provider, offered(body))
+        return ResponsesWire(self.provider, offered_schemas(body))

@@ -38,10 +38,10 @@ def is_secret(name: str) -> bool:
     return _NAMES.search(name) is not None
 
 
-def redacted(text: str, secrets: Iterable[str]) -> str:
+def redact(text: str, secrets: Iterable[str]) -> str:
     r"""Text without the given secrets, also where they are escaped for JSON or a URL.
 
-    >>> redacted(r'{"wrong key": "Zk9\/x+Q"}', ["Zk9/x+Q"])
+    >>> redact(r'{"wrong key": "Zk9\/x+Q"}', ["Zk9/x+Q"])
     '{"wrong key": "[key]"}'
     """
     for secret in secrets:
@@ -60,7 +60,7 @@ def _spelled(secret: str) -> re.Pattern[str]:
 def without_secrets(value: Any, secrets: Sequence[str], depth: int = 0) -> Any:
     """Text or JSON with keys redacted, as well as anything nested too deep to be examined."""
     if isinstance(value, str):
-        return without_credentials(redacted(value, secrets))
+        return without_credentials(redact(value, secrets))
     if not isinstance(value, Mapping | list | tuple):
         return value
     if depth == MAX_DEPTH:

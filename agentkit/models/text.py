@@ -107,7 +107,7 @@ class TextCalling(Closing):
         held = self.constraint.hold(request) if self.constraint is not None else None
         asked = replace(
             request,
-            messages=valid_history.instructed(messages, section, valid_history.output_section(request)),
+            messages=valid_history.add_instructions(messages, section, valid_history.output_section(request)),
             tools=(),
             tool_choice="auto",
             parallel_tool_calls=None,
@@ -116,7 +116,7 @@ class TextCalling(Closing):
             extra={**self._asks(), **(held.fields if held is not None else {}), **request.extra},
         )
         source = self.inner.stream(asked)
-        events = source if held is None else held.watched(source)
+        events = source if held is None else held.watch(source)
         cut_out = CutOut()
         try:
             async for event in events:
@@ -174,7 +174,7 @@ def text_messages(
     result.
     """
     make = partial(_messages, format=format, tools=tools)
-    return valid_history.joined((rendered or Rendered()).of("text", messages, make, (format, *tools)))
+    return valid_history.join_neighbours((rendered or Rendered()).of("text", messages, make, (format, *tools)))
 
 
 def _messages(messages: Sequence[Message], taken: Taken, format: Format, tools: Sequence[ToolSpec]) -> list[Message]:
@@ -199,7 +199,7 @@ def _messages(messages: Sequence[Message], taken: Taken, format: Format, tools: 
                 rendered.append(UserMessage(tuple(parts)))
             case _:
                 rendered.append(message)
-    return valid_history.joined(rendered)
+    return valid_history.join_neighbours(rendered)
 
 
 def _refused(results: Sequence[Message]) -> Mapping[str, str]:

@@ -72,7 +72,7 @@ def conversation(
     of calls that stay text, with their results as a user's message.
     """
     taken = {} if taken is None else taken
-    return joined(message for message in _answered(messages, ids, taken, written) if not _is_empty(message))
+    return join_neighbours(message for message in _answered(messages, ids, taken, written) if not _is_empty(message))
 
 
 def _is_empty(message: Message) -> bool:
@@ -177,7 +177,7 @@ def _results(messages: Sequence[Message]) -> dict[tuple[int, int], ToolMessage]:
     return found
 
 
-def joined(messages: Iterable[Message]) -> list[Message]:
+def join_neighbours(messages: Iterable[Message]) -> list[Message]:
     """Neighbouring user messages as one, and neighbouring assistant messages."""
     out: list[Message] = []
     for message in messages:
@@ -227,7 +227,7 @@ def system_text(messages: Sequence[Message]) -> str:
     return "\n\n".join(clean(m.content) for m in messages if isinstance(m, SystemMessage) and m.content)
 
 
-def instructed(messages: Sequence[Message], *sections: str) -> list[Message]:
+def add_instructions(messages: Sequence[Message], *sections: str) -> list[Message]:
     """The conversation with these sections, if not empty, after the application's own instructions."""
     section = "\n\n".join(filter(None, sections))
     if not section:
@@ -258,11 +258,11 @@ def output_in_prompt(request: ModelRequest, *, constrained: bool) -> ModelReques
     """
     if request.output_schema is None:
         return request
-    messages = instructed(request.messages, output_section(request))
+    messages = add_instructions(request.messages, output_section(request))
     return replace(request, messages=messages, output_schema=request.output_schema if constrained else None)
 
 
-def told(request: ModelRequest) -> ModelRequest:
+def describe_output(request: ModelRequest) -> ModelRequest:
     """The request to a compatible server, if the reply must fit a schema.
 
     Such servers enforce a schema without showing it to the model; and with tools they would also apply it to calls.

@@ -75,13 +75,13 @@ def count_of(value: object) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
-def counted(*, prompt: int, reply: int, cached: int, written: int, reasoning: int, total: int = 0) -> Usage:
+def make_usage(*, prompt: int, reply: int, cached: int, written: int, reasoning: int, total: int = 0) -> Usage:
     """The usage of which a server reports these counts; 0 for any that it omits.
 
     A part may be counted separately from what it belongs to: more cached tokens than prompt, or, by xAI, more reasoning
     than reply. Gemini's thinking is only in the total.
 
-    >>> counted(prompt=1_000, reply=10, cached=0, written=0, reasoning=90, total=1_100).output_tokens
+    >>> make_usage(prompt=1_000, reply=10, cached=0, written=0, reasoning=90, total=1_100).output_tokens
     100
     """
     if cached + written > prompt:
@@ -96,7 +96,7 @@ def counted(*, prompt: int, reply: int, cached: int, written: int, reasoning: in
 def openai_usage(usage: Mapping[str, Any], prompt: str, reply: str) -> Usage:
     """The usage of chat completions, or of a response: they differ in what they call the prompt and the reply."""
     prompt_details, reply_details = (mapping_of(usage.get(f"{name}_tokens_details")) for name in (prompt, reply))
-    return counted(
+    return make_usage(
         prompt=count_of(usage.get(f"{prompt}_tokens")),
         reply=count_of(usage.get(f"{reply}_tokens")),
         cached=count_of(prompt_details.get("cached_tokens")) or count_of(usage.get("prompt_cache_hit_tokens")),

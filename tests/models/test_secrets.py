@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agentkit.models.secrets import redacted, without_secrets
+from agentkit.models.secrets import redact, without_secrets
 
 EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "20"))
 
@@ -33,11 +33,11 @@ keys = st.text(printable, min_size=6, max_size=40)
 @settings(max_examples=EXAMPLES)
 def test_a_key_is_found_however_it_is_written(way: str, key: str, around: str) -> None:
     written = WAYS[way](key)
-    assert written not in redacted(f"before {around}{written} after", [key])
-    assert redacted(f"before {written} after", [key]) == "before [key] after"
+    assert written not in redact(f"before {around}{written} after", [key])
+    assert redact(f"before {written} after", [key]) == "before [key] after"
     assert without_secrets({"error": [written]}, [key]) == {"error": ["[key]"]}
 
 
 def test_what_is_no_key_stays_as_it_is() -> None:
     text = '{"path": "a\\/b", "q": "%2F&amp;\\u002f"}'
-    assert redacted(text, ["abc/def"]) == text
+    assert redact(text, ["abc/def"]) == text

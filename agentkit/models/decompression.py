@@ -41,7 +41,7 @@ def coding_of(headers: httpx2.Headers) -> str:
     return codings[0] if codings else ""
 
 
-async def inflated(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+async def decompress(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
     """The body of an answer that was not read yet, in pieces of at most `OUTPUT` bytes if it is compressed.
 
     Args:
