@@ -131,6 +131,6 @@ class _Stream:
         except zlib.error:
             if begun or self._bits != _BITS["deflate"]:
                 raise
-            self._inflater = zlib.decompressobj(-zlib.MAX_WBITS)  # some servers leave the header of `deflate` out
+            self._inflater = zlib.decompressobj(-zlib.MAX_WBITS)  # without its header; Source: RFC 9110, 8.4.1.2
             found = self._inflater.decompress(data, OUTPUT)
         return found

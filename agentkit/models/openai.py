@@ -278,7 +278,7 @@ PLAIN: Final = frozenset(("index", "id", "type", "function", "custom", "name", "
 
 
 def function_of(piece: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Name and arguments in a piece of a call; some servers write them without the object `function`."""
+    """Name and arguments in a piece of a call, with or without the object `function` (Source: home-llm#348)."""
     function = mapping_of(piece.get("function"))
     if function and "name" not in piece and "arguments" not in piece:
         return function

@@ -81,7 +81,7 @@ def kind_of_status(status: int) -> ProviderErrorKind:
 def kind_of_codes(codes: Iterable[str]) -> ProviderErrorKind:
     """The kind of an error inside a stream: what the first of its codes and types says that is known, else `stream`.
 
-    Some servers write an HTTP status as the code.
+    An HTTP status may be the code. Source: vLLM, vllm#37011.
     """
     for code in codes:
         if code.isdecimal() and 400 <= int(code[:4]) < 600:

@@ -60,7 +60,7 @@ class ResponseBody:
     async def events(
         self, wire: Wire, as_streamed: Callable[[Mapping[str, Any]], Iterable[WireEvent]]
     ) -> AsyncGenerator[WireEvent, None]:
-        """The events of a response, streamed or whole: some servers send the other than was requested.
+        """The events of a response, streamed or whole, whatever was requested (Source: unsloth#6570, chat-ui#657).
 
         Args:
             wire: reads the events.
