@@ -113,7 +113,7 @@ async def one_run(store: Store, thread: str, effects: Path, pause: tuple[float, 
     with suppress(ThreadExists):
         await threads.create_thread(thread)
     await threads.add_message(thread, "Do all six.", client_id="m1")
-    await threads.run_thread(thread, model=ScriptedModel(next_response, chunk=4)).finished()
+    await threads.run_thread(thread, model=ScriptedModel(next_response, chunk=4)).complete()
     await threads.aclose()
 
 

@@ -77,7 +77,7 @@ async def client(store: Store, thread: str, effects: Path, told: Path, name: str
     await threads.add_message(thread, f"I am client {name}", client_id=name)
     while not is_answered(await threads.get_llm_messages(thread), name):
         try:
-            await threads.run_thread(thread, model=ScriptedModel(next_response, chunk=4)).finished()
+            await threads.run_thread(thread, model=ScriptedModel(next_response, chunk=4)).complete()
         except ThreadBusy as e:
             with told.open("a") as file:
                 file.write(f"{e}\n")

@@ -79,7 +79,7 @@ async def ours(folder: Path, count: int) -> float:
         async def exchange(n: int) -> None:
             await threads.add_message("t", "And now?")
             model = ScriptedModel([ToolCall(f"n{n}", "add", {"a": n, "b": 2}), "Done."])
-            await threads.run_thread("t", model=model).finished()
+            await threads.run_thread("t", model=model).complete()
 
         return await best(exchange)
 
@@ -111,7 +111,7 @@ async def loading(folder: Path) -> None:
             pauses[0] = collected[0] = 0.0
             start = time.process_time()
             await threads.add_message("t", "And now?")
-            await threads.run_thread("t", model=ScriptedModel(["Done."])).finished()
+            await threads.run_thread("t", model=ScriptedModel(["Done."])).complete()
             spent = (time.process_time() - start) * 1e3
             print(
                 f"{LOADED:,} messages, {what:<16}{spent:>10.1f} ms CPU{pauses[0] * 1e3:>10.1f} ms longest pause"

@@ -142,7 +142,7 @@ async def one(threads: ThreadManager, name: str, times: Times) -> None:
     await threads.create_thread(name)
     await threads.add_message(name, "go")
     times.__init__()  # type: ignore[misc] # the clock starts here
-    result = await threads.run_thread(name, model=Instant(times)).finished()
+    result = await threads.run_thread(name, model=Instant(times)).complete()
     times.turn()
     assert (result.turns, result.text) == (TURNS, "3")
 

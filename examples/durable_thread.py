@@ -44,7 +44,7 @@ async def main() -> None:
         else:
             await threads.deny("lunch", call.id, "not now")
     script = ["She knows."] if waiting else [ToolCall("", "send", {"to": "ada@example.org", "text": "Lunch?"})]
-    result = await threads.resume_thread("lunch", "You write mail.", ScriptedModel(script)).finished()
+    result = await threads.resume_thread("lunch", "You write mail.", ScriptedModel(script)).complete()
     if result.finish == "approval":
         print("A call waits for you. Run me again.")
     else:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agentkit.agent.plan import Plan
     from agentkit.agent.prompts import dicts_from, messages_from
     from agentkit.agent.run import RunStream
-    from agentkit.agent.spending import BudgetSpent, Spending
+    from agentkit.agent.run_budget import BudgetSpent, Spending
 
 __all__ = [
     "Agent",
@@ -72,6 +72,6 @@ explained_module(
         "agentkit.agent.plan": "Plan",
         "agentkit.agent.prompts": "dicts_from messages_from",
         "agentkit.agent.run": "RunStream",
-        "agentkit.agent.spending": "BudgetSpent Spending",
+        "agentkit.agent.run_budget": "BudgetSpent Spending",
     },
 )

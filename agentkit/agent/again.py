@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from agentkit.agent.ending import TurnOutcome
 from agentkit.agent.options import Lacking, RunFinish
+from agentkit.agent.run_end import TurnOutcome
 from agentkit.events import InventedResult, UnreadCall
 from agentkit.messages import AssistantMessage, MarkupPart, TextPart, ThinkingPart, UserMessage, user
 from agentkit.processor import Turn
@@ -35,7 +35,7 @@ _NATIVELY: Final = "Call {name} as a tool, not in the text of your reply."
 
 
 def lacking(turn: Turn, choice: str, output: Output | None) -> Lacking | None:
-    """What a turn's reply lacks to be an answer; None if it is one, or if the turn made calls.
+    """Return why a turn's reply is not an answer; None if it is one, or if the turn made calls.
 
     Args:
         turn: it is over, or its source is.
@@ -55,8 +55,8 @@ def lacking(turn: Turn, choice: str, output: Output | None) -> Lacking | None:
     return "empty" if all(map(_says_nothing, turn.message.content)) else None
 
 
-def kept(said: AssistantMessage, lacks: RunFinish | None) -> AssistantMessage:
-    """A reply as it is kept: an unread call, and what led to a made-up result, is neither displayed nor sent again.
+def hide_attempt(said: AssistantMessage, lacks: RunFinish | None) -> AssistantMessage:
+    """Hide an unread call, and the text before a made-up result, which is neither displayed nor sent again.
 
     Models repeat what they see of both.
     """
@@ -104,11 +104,11 @@ class Asking:
         self.message: UserMessage | None = None
         """The message that asks again."""
         self.with_answers: UserMessage | None = None
-        """What to say with the answers of a reply's calls about one that could not be read."""
+        """The words about a call that could not be read, together with the answers to the reply's other calls."""
         self._retries = retries
         self._emptied = False  # whether it was asked again after an empty reply
 
-    def left(self, outcome: TurnOutcome | None) -> int:
+    def retries_left(self, outcome: TurnOutcome | None) -> int:
         """How often it may ask again after this."""
         return 0 if self._emptied and outcome is not None and outcome.lacks == "empty" else self._retries
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack, overload
 
-from agentkit.agent.options import LIMITS, AgentLimits, AgentOptions, RunOptions, checked, limits_in, spelt_out
+from agentkit.agent.options import LIMITS, AgentLimits, AgentOptions, RunOptions, check_settings, limits_in, spelt_out
 from agentkit.agent.outcome import OutputT, RunResult
 from agentkit.agent.system import SYSTEM, System
 from agentkit.checks.bounds import CALLABLE, TEXT, Bounds, each, either, instance, lacking, like, or_none, refuse
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from agentkit.tool.reply import Output
 
     _Asked = Prompt | Iterable[Prompt] | RunResult[Any]
-    """What an agent can be asked: a prompt, a conversation, or the result of an earlier run."""
+    """The input of an agent: a prompt, a conversation, or the result of an earlier run."""
 
 ContextT = TypeVar("ContextT", contravariant=True, default=Any)
-"""What an agent's tools and instructions need from the application."""
+"""The type of the value that an agent's tools and instructions need from the application."""
 T = TypeVar("T")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -113,9 +113,9 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
         given = {"model": model, "system": system, "config": config, "hooks": hooks, "name": name}
         refuse("Agent", given | limits, _BOUNDS)
         if isinstance(model, str):
-            from agentkit.models.model_strings import known
+            from agentkit.models.model_strings import split_name
 
-            known(model)
+            split_name(model)
         super().__init__(**limits)
         self.registry = tools if isinstance(tools, ToolRegistry) else ToolRegistry(*_each(tools))
         self.system = system
@@ -124,7 +124,7 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
         self._output = _output(output_type)
         self.hooks = _checked(hooks) if hooks else ()
         self.name = name
-        self.settings = checked(settings)
+        self.settings = check_settings(settings)
         self._model = model
         self._owns_model = isinstance(model, str)  # created by the agent, which then closes it
 
@@ -144,7 +144,7 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
     async def aclose(self) -> None:
         """Close the connections of a model that the agent created from a string. The agent can be used again."""
         if self._owns_model and not isinstance(self._model, str):
-            from agentkit.agent.blocking import close
+            from agentkit.agent.blocking_call import close
 
             await close(self._model)
 
@@ -183,7 +183,7 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
         from agentkit.agent.in_memory import Conversation
         from agentkit.agent.prompts import messages_from
 
-        checked(options, RunOptions)
+        check_settings(options, RunOptions)
         delegated = asked_for = _NOTHING
         if isinstance(prompt, RunResult) and prompt.pending:
             delegated, asked_for, prompt = prompt.delegated, prompt._asked_for, prompt.messages
@@ -218,10 +218,10 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
         """
         from agentkit.agent.plan import Plan
         from agentkit.agent.run import RunStream
-        from agentkit.agent.spending import Spending
+        from agentkit.agent.run_budget import Spending
         from agentkit.tool.result import NO_CONTEXT
 
-        given = checked(options, RunOptions)
+        given = check_settings(options, RunOptions)
         context, cancel, _ = given.pop("context", NO_CONTEXT), given.pop("cancel", None), given.pop("decisions", None)
         model, config = self.model, self.config
         if config.formats is None:
@@ -263,7 +263,7 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
         Raises:
             ProviderError: the provider refused, or the response was interrupted. Its `result` has all until then.
         """
-        return await self.stream(prompt, output_type=output_type, **options).finished()
+        return await self.stream(prompt, output_type=output_type, **options).complete()
 
     @overload
     def run_sync(
@@ -283,16 +283,16 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
             RuntimeError: an event loop is running in this thread, as in a notebook or an async function: await `run`
                 there.
         """
-        from agentkit.agent.blocking import blocking
+        from agentkit.agent.blocking_call import run_blocking
 
-        return blocking(
+        return run_blocking(
             lambda: self.run(prompt, output_type=output_type, **options), self._end_loop, "run_sync", "agent.run"
         )
 
     async def _end_loop(self) -> None:
         """Close the model's connections: they belong to the loop that is about to end."""
         if not isinstance(self._model, str):
-            from agentkit.agent.blocking import close
+            from agentkit.agent.blocking_call import close
 
             await close(self._model)
 

@@ -43,7 +43,7 @@ Decision = Approved | Denied
 
 
 def call_hash(call: ToolCall) -> str:
-    """What an approval is bound to: the tool's name and the arguments, as 64 hexadecimal digits (SHA-256).
+    """Return the hash of the tool's name and arguments, which an approval is bound to: 64 hexadecimal digits (SHA-256).
 
     >>> call_hash(ToolCall("1", "add", {"a": 1, "b": 2})) == call_hash(ToolCall("2", "add", {"b": 2, "a": 1}))
     True
@@ -60,7 +60,7 @@ def denial(call: ToolCall, reason: str) -> ToolMessage:
     return ToolMessage(call.id, call.name, (TextPart(text),), "denied")
 
 
-def edited(answer: ToolMessage, arguments: Mapping[str, Any]) -> ToolMessage:
-    """The answer with a note of the arguments that the call was run with in place of the model's."""
+def add_edit_note(answer: ToolMessage, arguments: Mapping[str, Any]) -> ToolMessage:
+    """Add a note to an answer: the arguments that the call was run with in place of the model's."""
     note = TextPart(f"The user changed the arguments before the call was run: {json.dumps(arguments, default=str)}\n")
     return ToolMessage(answer.call_id, answer.name, (note, *answer.content), answer.error)

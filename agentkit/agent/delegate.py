@@ -57,7 +57,7 @@ def delegate(agent: Agent[Any, Any], name: str, description: str) -> BoundTool:
         try:
             system = None if _instructed(journal) else agent.system
             sub_run = agent.begin(journal, system, caller=caller, context=context.state)
-            result = await sub_run.finished()
+            result = await sub_run.complete()
         except BaseException as e:
             if caller is not None:
                 await _suspend(caller, context.call_id, journal, sub_run, e)
@@ -99,7 +99,7 @@ async def _suspend(
 
 
 def _answer(result: RunResult[Any], terminating: Sequence[str], whole: Callable[[str], str]) -> ToolResult:
-    """What the caller's model reads: the last reply, or the call that ended the agent, and why it stopped early."""
+    """The answer for the caller's model: the last reply, or the call that ended the agent, and why it stopped early."""
     if result.finish in DONE and (words := "\n\n".join(filter(str.strip, [result.text, *terminating]))):
         return ToolResult(whole(words), metadata=_spent(result))
     needs = "".join(f"; {call.name} needs the user's approval" for call in result.pending)  # no run can get it
@@ -110,7 +110,7 @@ def _answer(result: RunResult[Any], terminating: Sequence[str], whole: Callable[
 
 
 def _instructed(journal: Journal) -> bool:
-    """Whether the conversation begins with its instructions: in memory, one that continues has them."""
+    """Return True if the conversation begins with its instructions: in memory, one that continues does."""
     return isinstance(next(iter(journal.all()), None), SystemMessage)
 
 

@@ -27,14 +27,14 @@ class FinalReply:
         self.value: tuple[Any, ...] | None = None if expected is None else ()
         """The output, in a tuple of one; an empty tuple before there is one; None if the output is the text."""
         self.error: str | None = None
-        """What is wrong with the last reply."""
+        """The mistake in the last reply."""
         self.retries = retries
         """How many retries are left."""
         self._expected = expected
         self._correction: str | None = None
 
     def misfits(self, reply: str, reason: RunFinish) -> bool:
-        """Whether this reply does not fit the output type although the model completed it."""
+        """Return True if this reply is complete and does not fit the output type."""
         if self._expected is None or reason in _NO_REPLY:
             return False
         if reason == "length":

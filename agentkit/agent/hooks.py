@@ -64,7 +64,7 @@ def checked_hooks(owner: str, hooks: Sequence[Hook]) -> tuple[Hook, ...]:
 
 
 def _function(hook: Any) -> Any:
-    """What runs when a hook is called."""
+    """Return the function that runs when a hook is called."""
     while isinstance(hook, partial):
         hook = hook.func
     return hook if inspect.isroutine(hook) or isinstance(hook, type) else type(hook).__call__
@@ -90,7 +90,7 @@ class Hooks:
 
     def __init__(self, hooks: Sequence[Hook], run: RunStream[Any]) -> None:
         self.any = bool(hooks)
-        """Whether there are any; none are added later."""
+        """True if there are any; none are added later."""
         self._hooks = list(hooks)
         # The run refers to its hooks; without a cycle it is collected, and its warning shown, as soon as it is dropped.
         # The run refers to its hooks; without a cycle it is collected, with its warning, as soon as it is dropped.
@@ -225,7 +225,7 @@ def _give_up(task: asyncio.Task[Any]) -> None:
 
 
 async def _finished(work: Awaitable[None]) -> BaseException | None:
-    """What a hook raised, as a value, because some exceptions would stop the event loop."""
+    """Return the exception of a hook as a value, because some exceptions would stop the event loop."""
     try:
         await work
     except KeyboardInterrupt:

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from agentkit.agent.agent_tools import agent_of
-from agentkit.agent.decisions import Approved, Decision, Denied, denial, edited
+from agentkit.agent.decisions import Approved, Decision, Denied, add_edit_note, denial
 from agentkit.agent.journal import STAYS_WAITING, Ask, Journal, LeftOpen, Response, StaysWaiting, Unsettled
-from agentkit.agent.unanswered import settled
+from agentkit.agent.unanswered_calls import answer_open_calls
 from agentkit.errors import ConfigError
 from agentkit.events import ToolEvent, ToolSkipped
 from agentkit.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, user
@@ -49,13 +49,13 @@ class Conversation:
     ) -> None:
         self._asked_for = asked_for
         self._messages = messages
-        self.rendered = Rendered()
+        self.render_cache = Rendered()
         self._decisions = decisions
         self._delegated = delegated
         self._edits: dict[str, Mapping[str, object]] = {}
         self._withdrawn: tuple[str, ...] = ("limit",)  # with such an answer, an approved call that did not start stays
         self._goes_on = set(delegated)  # the calls that are to continue, or have left calls open again
-        self._messages[:], self._open, self._passed_over = settled(messages)
+        self._messages[:], self._open, self._passed_over = answer_open_calls(messages)
         self.left_open = LeftOpen({call.id: self._inside(call) for call in self._open}, delegated)
         waiting = [call.id for calls in self.left_open.waiting.values() for call in calls]
         unknown = decisions.keys() - set(waiting)
@@ -66,7 +66,7 @@ class Conversation:
             )
 
     def _inside(self, call: ToolCall) -> tuple[ToolCall, ...]:
-        """What a person decides on for an open call: the call itself, or those that wait inside it."""
+        """The calls that a person decides on for an open call: the call itself, or those that wait inside it."""
         kept = self._delegated.get(call.id)
         if kept is None:
             return (call,)
@@ -74,11 +74,11 @@ class Conversation:
 
     @property
     def settled(self) -> bool:
-        """Whether no call may have to stay as it is."""
+        """True if no call may have to stay as it is."""
         return not (self._decisions or self._delegated)
 
     @property
-    def taken(self) -> Iterable[str]:
+    def call_ids(self) -> Iterable[str]:
         """The ids of all calls of the conversation."""
         return {call.id for m in self._messages if isinstance(m, AssistantMessage) for call in m.calls}
 
@@ -136,12 +136,12 @@ class Conversation:
     async def record(
         self, event: ToolEvent, said: AssistantMessage | None, answer: ToolMessage | None, response: Response | None
     ) -> StaysWaiting | None:
-        """Whether a call stays as it is; `respond` adds everything else."""
+        """Say if a call stays as it is; `respond` adds everything else."""
         skipped = isinstance(event, ToolSkipped) and answer is not None and self._stays(answer, skipped=True)
         return STAYS_WAITING if skipped else None
 
     def _stays(self, answer: ToolMessage, *, skipped: bool) -> bool:
-        """Whether a call that the run withdraws is left to the next run.
+        """Return True if a call that the run withdraws is left to the next run.
 
         So is one whose sub-agent has open calls; and one that a person approved, if no budget is left for it. The
         approved calls of a sub-agent stay in any case: its caller's program has not been told of them.
@@ -166,7 +166,7 @@ class Conversation:
             if result.call_id in stay:
                 continue
             edits = self._edits.get(result.call_id)
-            self._messages.append(result if edits is None else edited(result, edits))
+            self._messages.append(result if edits is None else add_edit_note(result, edits))
         return stay
 
     def mark(self, call_id: str, *, inside: bool) -> None:
@@ -174,8 +174,8 @@ class Conversation:
         (self._goes_on.add if inside else self._goes_on.discard)(call_id)
 
     async def has_open_calls(self) -> bool:
-        """Whether a call at its end waits."""
-        return bool(settled(self._messages)[1])
+        """Return True if a call at its end waits."""
+        return bool(answer_open_calls(self._messages)[1])
 
     def refuse(self, registry: ToolRegistry) -> None:
         """Refuse a run that cannot act on a decision, here or in the conversations of sub-agents.
@@ -216,7 +216,7 @@ class Conversation:
         """A copy of the list."""
         return tuple(self._messages)
 
-    def heard(self) -> Sequence[Message]:
+    def messages_read(self) -> Sequence[Message]:
         """The list itself."""
         return self._messages
 

@@ -69,18 +69,18 @@ def end_of(
 
 
 class LeftOpen(NamedTuple):
-    """What waits in a conversation in memory before its run has started. If it never starts, its result passes this on.
+    """The waiting calls of a conversation in memory before its run starts. If it never starts, its result keeps them.
 
     Attributes:
-        waiting: by the ids of the open calls, what waits for a person: the call itself, or those inside it.
-        delegated: what the sub-agents continue from of which calls wait.
+        waiting: by the ids of the open calls, the calls that wait for a person: the call itself, or those inside it.
+        delegated: the results from which the sub-agents continue whose calls wait.
     """
 
     waiting: Mapping[str, tuple[ToolCall, ...]] = MappingProxyType({})
     delegated: Mapping[str, RunResult[Any]] = MappingProxyType({})
 
     def only(self, ids: Container[str]) -> LeftOpen:
-        """The same of these calls alone."""
+        """Keep these calls alone."""
         return LeftOpen(
             {id: calls for id, calls in self.waiting.items() if id in ids},
             {id: result for id, result in self.delegated.items() if id in ids},
@@ -95,7 +95,7 @@ STAYS_WAITING: Final = StaysWaiting()
 
 
 class Response(NamedTuple):
-    """What is known of a response other than its message. `seconds` is the wall clock time of the turn."""
+    """The facts about a response other than its message. `seconds` is the wall clock time of the turn."""
 
     run: str
     model: str
@@ -105,7 +105,7 @@ class Response(NamedTuple):
 
 
 class Journal(Protocol):
-    """What a run reports: each step before it happens, and each result before anyone else sees it.
+    """A record of a run: each step before it happens, and each result before anyone else sees it.
 
     Every method may raise; the run then ends with that error, and its running tools are cancelled.
     """
@@ -116,23 +116,23 @@ class Journal(Protocol):
         ...
 
     @property
-    def taken(self) -> Iterable[str]:
+    def call_ids(self) -> Iterable[str]:
         """The ids of all calls of the conversation."""
         ...
 
     @property
     def left_open(self) -> LeftOpen:
-        """What waits before the run has started; nothing if a store keeps it."""
+        """The calls that wait before the run has started; none if a store keeps them."""
         ...
 
     @property
-    def rendered(self) -> Rendered:
-        """What was made of the conversation for requests; the same object as long as the conversation only grows."""
+    def render_cache(self) -> Rendered:
+        """The requests made of the conversation; the same object as long as the conversation only grows."""
         ...
 
     @property
     def settled(self) -> bool:
-        """Whether nothing is left to write for the current turn.
+        """True if nothing is left to write for the current turn.
 
         While this is true, `record` is not called, and `respond` does not wait for anything.
         """
@@ -156,7 +156,7 @@ class Journal(Protocol):
         ...
 
     async def news(self) -> bool:
-        """Whether a message was added from outside since the last request."""
+        """Return True if a message was added from outside since the last request."""
         ...
 
     async def shrink(self) -> bool:
@@ -211,7 +211,7 @@ class Journal(Protocol):
         ...
 
     async def has_open_calls(self) -> bool:
-        """Whether a call of the conversation has no answer, and a later run is to act on it."""
+        """Return True if a call of the conversation has no answer, and a later run is to act on it."""
         ...
 
     async def close(self) -> None:
@@ -222,8 +222,8 @@ class Journal(Protocol):
         """The current conversation."""
         ...
 
-    def heard(self) -> Sequence[Message]:
-        """The current conversation, with all that compactions removed or put in: everything the model may have read."""
+    def messages_read(self) -> Sequence[Message]:
+        """The current conversation, and all messages that compactions removed or added: a model may have read them."""
         ...
 
     async def child(self, call_id: str, task: str) -> Journal:

@@ -1,4 +1,4 @@
-"""What the hooks of a run get in addition to its events: the start and end of the run and of each turn."""
+"""Events for the hooks of a run in addition to its own: the start and end of the run and of each turn."""
 
 from __future__ import annotations
 

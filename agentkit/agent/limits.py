@@ -1,4 +1,4 @@
-"""What a run may spend, and whether it repeats itself. Pure; what was spent is in `spending`."""
+"""The limits of a run, and whether it repeats itself. Pure; its expenses are in `run_budget`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REPLY_TOKENS: Final = 32_000
 
 
 class Price(NamedTuple):
-    """What a model costs per million tokens, in the budget's currency.
+    """The price of a model per million tokens, in the budget's currency.
 
     Attributes:
         input: prompt tokens.
@@ -36,7 +36,7 @@ class Price(NamedTuple):
     cache_write: float | None = None
 
     def of(self, usage: Usage) -> float:
-        """What this usage cost.
+        """Return the cost of this usage.
 
         >>> Price(3.0, 15.0, cached=0.3).of(Usage(input_tokens=1_000_000, output_tokens=100_000, cached_tokens=500_000))
         3.15

@@ -24,7 +24,7 @@ _ContextT = TypeVar("_ContextT", default=Any)
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 Lacking = Literal["invented_result", "unread_call", "no_call", "empty"]
-"""What a reply lacks that is not an answer; the model is asked again."""
+"""The reasons why a reply is not an answer; the model is asked again."""
 
 RunFinish = (
     FinishReason
@@ -202,8 +202,8 @@ _BOUNDS: Final[Bounds] = {
 }
 
 
-def checked(settings: Mapping[str, Any], known: type = Settings) -> dict[str, Any]:
-    """The settings, unchanged.
+def check_settings(settings: Mapping[str, Any], known: type = Settings) -> dict[str, Any]:
+    """Check settings, and return them unchanged.
 
     Raises:
         ConfigError: a setting is unknown, or its value is not allowed.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentkit.agent.hooks import Hook
 from agentkit.agent.options import AgentLimits
-from agentkit.agent.spending import Spending
+from agentkit.agent.run_budget import Spending
 from agentkit.agent.system import System
 from agentkit.models.base import Model
 from agentkit.processor import ProcessorConfig

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agentkit.agent.again import LACKING, lacking, request
-from agentkit.agent.ending import RunState, TurnOutcome
 from agentkit.agent.final_reply import FinalReply
 from agentkit.agent.journal import LeftOpen, Unsettled
 from agentkit.agent.limits import Repeats
 from agentkit.agent.options import RunFinish
 from agentkit.agent.outcome import RunResult
 from agentkit.agent.plan import Plan
+from agentkit.agent.run_end import RunState, TurnOutcome
 from agentkit.events import UnreadCall
 from agentkit.messages import AssistantMessage, MarkupPart, Message, ToolCall, UserMessage
 from agentkit.processor import Turn
@@ -42,14 +42,14 @@ class Progress:
         self._wait(left, (), {})
 
     def _wait(self, left: LeftOpen, pending: Sequence[ToolCall], suspended: Mapping[str, Any]) -> None:
-        """These calls wait: those of the last turn, and what an earlier run left open and nobody has acted on."""
+        """These calls wait: those of the last turn, and those of an earlier run on which nobody has acted."""
         self._left = left
         untouched = (call for calls in left.waiting.values() for call in calls)
         self._pending = (*self._earlier.waiting, *pending, *untouched)
         self._delegated = {**{id: result for id, result in suspended.items() if result is not None}, **left.delegated}
 
-    def opened(self, unsettled: Unsettled, messages: Sequence[Message]) -> None:
-        """Take over what an earlier run left open."""
+    def take_over(self, unsettled: Unsettled, messages: Sequence[Message]) -> None:
+        """Take over the calls that an earlier run left open."""
         self._start = len(messages)
         self._earlier = unsettled
         self._wait(self._left.only({call.id for call in unsettled.calls}), (), {})
@@ -134,8 +134,8 @@ class Progress:
     def state(self, stopped: RunFinish | None, *, news: bool = False) -> RunState:
         """Everything that determines whether the run continues."""
         left = self._plan.limits.max_turns - self.turns
-        retries, again = self._reply.retries, self._reply.asking.left(self._outcome)
-        return RunState(self._outcome, stopped, news, self._plan.spending.exhausted, left, retries, again)
+        retries, again = self._reply.retries, self._reply.asking.retries_left(self._outcome)
+        return RunState(self._outcome, stopped, news, self._plan.spending.reached_limit, left, retries, again)
 
     def result(self, messages: tuple[Message, ...]) -> RunResult[Any]:
         """The result so far, with the current conversation."""

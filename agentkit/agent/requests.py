@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentkit.agent.journal import Journal
 from agentkit.agent.plan import Plan
-from agentkit.agent.spending import Meter, Prompts
+from agentkit.agent.run_budget import Meter, Prompts
 from agentkit.checks.spelling import did_you_mean
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import Usage
@@ -38,11 +38,11 @@ class Requests:
 
     def __init__(self, plan: Plan, journal: Journal) -> None:
         self.under_way = False
-        """Whether the model is being asked, or its reply is not recorded yet."""
+        """True if the model is being asked, or its reply is not recorded yet."""
         self.breath = Breath()
         """When the event loop must have its turn before the next one."""
         self.shrunk = False
-        """Whether the last request was refused as too long, and the conversation was made shorter for it."""
+        """True if the last request was refused as too long, and the conversation was made shorter for it."""
         self._plan = plan
         self._journal = journal
         schema = None if plan.output is None else plan.output.schema
@@ -56,7 +56,7 @@ class Requests:
         self.offered: Sequence[ToolSpec] = self._request.tools if natively else ()
         """The tools that the model may call natively."""
         self.never_waits = journal.thread_id is None and not plan.spending.counts
-        """Whether `prepare` never waits: no store, no summary, no other run that spends from the same budget."""
+        """True if `prepare` never waits: no store, no summary, no other run that spends from the same budget."""
         self._meters: list[Meter] = []  # for the turn's responses
         self._prompts: Prompts | None = None
         self._continues = continues(plan.model)
@@ -64,7 +64,7 @@ class Requests:
 
     @property
     def barred(self) -> bool:
-        """Whether no tool may be called."""
+        """True if no tool may be called."""
         return self._request.tool_choice == "none"
 
     def check(self) -> None:
@@ -98,10 +98,10 @@ class Requests:
         if once is not None:
             messages = [*messages, once]
         if messages is not self._request.messages:  # a journal may return the same list again, extended
-            self._request = replace(self._request, messages=messages, rendered=self._journal.rendered)
+            self._request = replace(self._request, messages=messages, rendered=self._journal.render_cache)
         spending = self._plan.spending
         if not spending.counts:  # then the turn's own total is enough
-            return spending.exhausted is None
+            return spending.reached_limit is None
         self._prompts = self._prompts or Prompts(self._request)
         prompt = self._prompts.size(messages)
         meter = await spending.set_aside(self._plan.model.name, prompt, self._request.max_tokens)
@@ -123,7 +123,7 @@ class Requests:
         """The rest of a response that its token limit cut off inside a call; None if it is not requested."""
         plan = self._plan
         spending = plan.spending
-        if not self._continues or self._continued >= plan.limits.auto_continue or spending.exhausted is not None:
+        if not self._continues or self._continued >= plan.limits.auto_continue or spending.reached_limit is not None:
             return None
         self._continued += 1
         request = replace(self._request, messages=[*self._request.messages, partial])

@@ -16,9 +16,8 @@ from time import monotonic
 from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any, Final, Generic
 
-from agentkit.agent.again import kept, lacking
-from agentkit.agent.cancelling import Brake, uncancelled, watch
-from agentkit.agent.ending import ending
+from agentkit.agent.again import hide_attempt, lacking
+from agentkit.agent.cancellation import Brake, shield, watch
 from agentkit.agent.hooks import Hooks
 from agentkit.agent.journal import Journal, Response, StaysWaiting, Unsettled, end_of
 from agentkit.agent.lifecycle import RunEnded, RunStarted, TurnEnded, TurnStarted
@@ -27,8 +26,9 @@ from agentkit.agent.outcome import OutputT, RunResult
 from agentkit.agent.plan import Plan
 from agentkit.agent.progress import Progress
 from agentkit.agent.requests import Requests
-from agentkit.agent.spending import asked
-from agentkit.agent.system import written
+from agentkit.agent.run_budget import ask_model
+from agentkit.agent.run_end import ending
+from agentkit.agent.system import instructions_text
 from agentkit.checks.spelling import methods_take
 from agentkit.errors import AgentkitError, ProviderError
 from agentkit.events import (
@@ -116,10 +116,10 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         return self.journal.thread_id
 
     def __await__(self) -> Generator[Any, None, RunResult[OutputT]]:
-        """`await run`: the same as `await run.finished()`."""
-        return self.finished().__await__()
+        """`await run`: the same as `await run.complete()`."""
+        return self.complete().__await__()
 
-    async def finished(self) -> RunResult[OutputT]:
+    async def complete(self) -> RunResult[OutputT]:
         """Run to the end and return the result."""
         async with self:
             async for _ in self:
@@ -145,7 +145,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         self._unread = None
         self._stop("cancelled")
 
-    async def ended(self) -> None:
+    async def end(self) -> None:
         """End it, as `cancel` does, and wait for the end, whichever task iterates over it.
 
         If the consumer does not take the remaining events within a second, the iteration ends for it. Returns
@@ -230,7 +230,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             self._turn.cancel()  # it was not started if the run is left before that; otherwise it is over
         self._requests.settle()
         try:
-            await uncancelled(self.journal.close(), again=self.journal.close)
+            await shield(self.journal.close(), again=self.journal.close)
         finally:
             self._is_over()
             if isinstance(self.error, AgentkitError):
@@ -243,7 +243,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             turn.cancel()
 
     async def _shortened(self, turn: Turn, error: BaseException) -> bool:
-        """Whether the request was refused as too long and can be repeated, once, with a shorter conversation."""
+        """Return True if the request was refused as too long and can be repeated, once, with a shorter conversation."""
         if not isinstance(error, Exception):  # cancelled, or abandoned
             self._hooks.hurry()
         refused = isinstance(error, ProviderError) and error.kind == "too_long" and not turn.message.content
@@ -281,16 +281,16 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         self._requests.check()
         if not await self._instruct():
             return None, Unsettled()
-        unsettled = await journal.open(plan.registry, partial(asked, plan.spending))
-        self._progress.opened(unsettled, journal.all())
-        taken = set(journal.taken) - {call.id for call in unsettled.calls}  # these keep their ids
+        unsettled = await journal.open(plan.registry, partial(ask_model, plan.spending))
+        self._progress.take_over(unsettled, journal.all())
+        taken = set(journal.call_ids) - {call.id for call in unsettled.calls}  # these keep their ids
         left = plan.spending.calls_left
         self._processor = ResponseProcessor(
             plan.registry,
             replace(plan.config, max_calls=left or None),  # the response's calls were counted when it was written
             taken=taken,
             new_context=self._context,
-            heard=journal.heard,
+            heard=journal.messages_read,
             taught=plan.model.format is not None,
             scope=self._hooks.scope if self._hooks.any else None,
             gate=self._gate,
@@ -310,7 +310,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         if isinstance(system, str):
             text: str | None = system
         else:
-            text = await self._brake.unless_pulled(written(system, self.plan.context))
+            text = await self._brake.unless_pulled(instructions_text(system, self.plan.context))
         if text:
             self.journal.instruct(text)
         return text is not None
@@ -383,7 +383,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         number = self._progress.turns if self._requests.under_way else 0
         keeping = self._keep(turn, since)
         try:
-            await (keeping if turn.over and self.journal.settled else uncancelled(keeping))
+            await (keeping if turn.over and self.journal.settled else shield(keeping))
         finally:
             if self._hooks.any:
                 seconds = monotonic() - since
@@ -396,14 +396,14 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             await turn.aclose()
         response = self._response(turn, since)
         asked = self._requests.end(turn.usage)
-        said = kept(turn.message, response.finish if response is not None else None)
+        said = hide_attempt(turn.message, response.finish if response is not None else None)
         try:
             turn.wait_on(await self.journal.respond(said, turn.results, response, turn.skipped))
         finally:
             self._progress.end_turn(turn, said, asked=asked)
 
     def _response(self, turn: Turn, since: float) -> Response | None:
-        """What is known of a turn's response; None if the turn only answers the calls of an earlier response."""
+        """The facts about a turn's response; None if the turn only answers the calls of an earlier response."""
         if not self._requests.under_way:
             return None
         finish = lacking(turn, self._requests.choice, self.plan.output) or turn.finish.reason
@@ -411,7 +411,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
 
 
 def _without_a_turn(unsettled: Unsettled) -> TurnEnded:
-    """What frames the calls of an earlier run that have their answers, if none is left to run."""
+    """The event for the calls of an earlier run that have their answers, if none is left to run."""
     calls, answers = zip(*unsettled.answered, strict=True)
     return TurnEnded(0, AssistantMessage(calls), answers, Usage(), "stop", 0.0)
 

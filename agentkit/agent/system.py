@@ -17,7 +17,7 @@ called once for each run that puts instructions before its conversation, before 
 
 
 def _writes(value: object) -> bool:
-    """Whether it is a function that can be called with one argument."""
+    """Return True if it is a function that can be called with one argument."""
     if not callable(value) or isinstance(value, type):
         return False
     try:
@@ -34,7 +34,7 @@ SYSTEM: Final = or_none(
 )
 
 
-async def written(system: System[Any], context: Any) -> str:
+async def instructions_text(system: System[Any], context: Any) -> str:
     """The instructions of one run.
 
     Raises:

@@ -142,7 +142,7 @@ def lines(report: FitReport, own: int = 0) -> Iterator[str]:
         yield f"What {report.best.mode} got wrong:"
         yield from (f"  {truncate(f'{one.task}: {one.mistake}', width() - 2)}" for one in wrong)
         yield ""
-    if 2 * report.best.right < report.best.tried:
+    if 2 * report.best.right < report.best.tasks_tried:
         yield "No mode did half of the tasks right: this model is hardly able to use tools."
     yield f"Best: {report.best.mode}. In Python, and at the terminal:"
     yield ""
@@ -164,11 +164,11 @@ def _pasteable(line: str, goes_on: str) -> Iterator[str]:
 
 def _cells(row: FitRow) -> tuple[str, ...]:
     low, high = row.likely
-    counts = (row.invented, row.unread, row.empty, round(row.tokens), f"{row.seconds:.1f}")
+    counts = (row.invented_results, row.unread, row.empty, round(row.tokens), f"{row.seconds:.1f}")
     numbers = (f"{count:,}" if isinstance(count, int) else count for count in counts)
     return (
         str(row.mode),
-        f"{row.right:>2} of {row.tried}",
+        f"{row.right:>2} of {row.tasks_tried}",
         f"{100 * low:.0f}-{100 * high:.0f} %",
         *(number.rjust(len(name)) for number, name in zip(numbers, HEAD[3:], strict=True)),
     )

@@ -38,7 +38,7 @@ class CallingMode:
         return NATIVE if self.format is None else f"{self.format}{CONSTRAINED if self.constrained else ''}"
 
     @classmethod
-    def named(cls, name: str) -> Self:
+    def from_name(cls, name: str) -> Self:
         """The mode of a name: `native`, a format, or a format and `+c`.
 
         Raises:

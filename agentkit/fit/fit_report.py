@@ -1,4 +1,4 @@
-"""What was measured: a row for each mode, the best of them, and the lines that use it. Values only."""
+"""The report of a measurement: a row for each mode, the best of them, and the lines that use it. Values only."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class FitRow:
     left_out: int = 0
 
     @property
-    def tried(self) -> int:
+    def tasks_tried(self) -> int:
         """How many tasks were tried."""
         return len(self.outcomes)
 
@@ -46,7 +46,7 @@ class FitRow:
         """Between which shares of right the mode lies with a probability of 95 %: the interval of Wilson."""
         if not self.outcomes:
             return 0.0, 1.0
-        n = self.tried
+        n = self.tasks_tried
         share = self.right / n
         middle = share + _Z * _Z / (2 * n)
         around = _Z * sqrt(share * (1 - share) / n + _Z * _Z / (4 * n * n))
@@ -54,7 +54,7 @@ class FitRow:
         return max(0.0, (middle - around) / scale), min(1.0, (middle + around) / scale)
 
     @property
-    def invented(self) -> int:
+    def invented_results(self) -> int:
         """Results that the model wrote itself."""
         return sum(one.invented for one in self.outcomes)
 
@@ -71,17 +71,17 @@ class FitRow:
     @property
     def tokens(self) -> float:
         """Tokens in and out per task."""
-        return sum(one.input_tokens + one.output_tokens for one in self.outcomes) / max(self.tried, 1)
+        return sum(one.input_tokens + one.output_tokens for one in self.outcomes) / max(self.tasks_tried, 1)
 
     @property
     def seconds(self) -> float:
         """Seconds per task."""
-        return sum(one.seconds for one in self.outcomes) / max(self.tried, 1)
+        return sum(one.seconds for one in self.outcomes) / max(self.tasks_tried, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class FitReport:
-    """What `fit` found.
+    """The result of `fit`.
 
     Args:
         model: the model string, or an object's name.
@@ -162,8 +162,8 @@ class FitReport:
         return None if self.base_url is None else shown_url(self.base_url)
 
 
-def ranked(rows: tuple[FitRow, ...]) -> tuple[FitRow, ...]:
-    """The rows, the best first: those that had all tasks by what they got right, then the others."""
+def rank(rows: tuple[FitRow, ...]) -> tuple[FitRow, ...]:
+    """Sort rows, the best first: those that had all tasks by how many were right, then the others."""
     return tuple(sorted(rows, key=lambda r: (bool(r.error), r.left_out > 0, -r.right, r.tokens)))
 
 
@@ -174,10 +174,10 @@ def _row(row: FitRow) -> Mapping[str, Any]:
         "format": row.mode.format,
         "constrained": row.mode.constrained,
         "right": row.right,
-        "tried": row.tried,
+        "tried": row.tasks_tried,
         "left_out": row.left_out,
         "likely": [round(low, 3), round(high, 3)],
-        "invented": row.invented,
+        "invented": row.invented_results,
         "unread": row.unread,
         "empty": row.empty,
         "tokens": round(row.tokens),

@@ -138,7 +138,7 @@ class FitTask:
     own: bool = False
 
     def mistake(self, ran: Sequence[MadeCall], answer: str) -> str:
-        """What is wrong, in words; empty if nothing is.
+        """Return the mistake in words; empty if there is none.
 
         Args:
             ran: the calls that were run, in order.
@@ -147,18 +147,18 @@ class FitTask:
         for name, arguments in self.calls:
             if (name, arguments) not in ran:
                 found = next((given for called, given in ran if called == name), None)
-                return f"no call {shown(name, arguments)}" + (f", but {shown(name, found)}" if found else "")
+                return f"no call {call_text(name, arguments)}" + (f", but {call_text(name, found)}" if found else "")
         for name, given in ran:
             if (not self.calls or name in CHANGES) and (name, given) not in self.calls:
-                return f"nobody asked for {shown(name, given)}"
+                return f"nobody asked for {call_text(name, given)}"
         missing = next((text for text in self.says if not re.search(text, answer, re.IGNORECASE)), None)
         return "" if missing is None else f"the answer does not say {missing.replace(_EDGE, '')}: {answer[:80]!r}"
 
 
-def shown(name: str, arguments: Mapping[str, Any]) -> str:
+def call_text(name: str, arguments: Mapping[str, Any]) -> str:
     """A call in words.
 
-    >>> shown("count_stock", {"part": "0042"})
+    >>> call_text("count_stock", {"part": "0042"})
     "count_stock(part='0042')"
     """
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"

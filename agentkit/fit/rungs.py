@@ -11,10 +11,10 @@ from agentkit.checks.bounds import TEXT, each, lacking, or_none, refuse, whole
 from agentkit.checks.spelling import takes
 from agentkit.errors import AgentkitError, ConfigError, ProviderError
 from agentkit.fit.calling_modes import CallingMode, modes_for
-from agentkit.fit.fit_report import FitReport, FitRow, ranked
+from agentkit.fit.fit_report import FitReport, FitRow, rank
 from agentkit.fit.own_tasks import own_tasks
 from agentkit.fit.plain_tasks import TASKS, FitTask
-from agentkit.fit.trial import Trial, failed
+from agentkit.fit.trial import Trial, failure_outcome
 from agentkit.models import Model, TextCalling, check_constraint, model
 from agentkit.models.servers import SERVERS
 from agentkit.tool import ToolRegistry
@@ -121,7 +121,7 @@ async def fit(
     >>> import asyncio
     >>> from agentkit.testing import ScriptedModel
     >>> report = asyncio.run(fit(ScriptedModel(lambda request: "Paris"), modes=["native", "xml"]))
-    >>> [(str(row.mode), row.right, row.tried) for row in report.rows]
+    >>> [(str(row.mode), row.right, row.tasks_tried) for row in report.rows]
     [('native', 1, 12), ('xml', 1, 12)]
     """
     refuse("fit", {"modes": modes, "tasks": tasks, "max_tokens": max_tokens}, _BOUNDS)
@@ -141,7 +141,7 @@ async def fit(
         rows = await ladder.climb(chosen)
     finally:
         await ladder.aclose()
-    return FitReport(name, ranked(rows), ladder.tasks, base_url, server, api_key_env, is_object, temperature)
+    return FitReport(name, rank(rows), ladder.tasks, base_url, server, api_key_env, is_object, temperature)
 
 
 def _key(variable: str | None) -> str | None:
@@ -165,7 +165,7 @@ def _modes(names: Sequence[str] | None, model: str, server: str | None) -> tuple
     takers = [name for name, one in SERVERS.items() if not isinstance(one.grammar, str)]
     if names is None:
         return modes_for(model.partition(":")[2] or model, grammars=server in takers)
-    modes = tuple(dict.fromkeys(map(CallingMode.named, names)))
+    modes = tuple(dict.fromkeys(map(CallingMode.from_name, names)))
     held = next((mode for mode in modes if mode.constrained), None)
     if held is not None and server not in takers:
         raise ConfigError(f"mode {held}: name the server, one that accepts grammars: {', '.join(takers)}")
@@ -249,7 +249,7 @@ class Ladder:
                 raise
             if not row.outcomes and e.kind in ("bad_request", "stream"):
                 return replace(row, error=str(e))
-            outcome = failed(task, e)
+            outcome = failure_outcome(task, e)
         except AgentkitError as e:
             return replace(row, error=str(e))
         self._answered = True

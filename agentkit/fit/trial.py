@@ -19,7 +19,7 @@ SECONDS: Final = 60.0  # of one task at most: a small model that repeats itself 
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
-    """What became of one task.
+    """The outcome of one task.
 
     Args:
         task: its name.
@@ -98,7 +98,7 @@ class Trial:
         )
 
 
-def failed(task: FitTask, error: ProviderError) -> TaskOutcome:
+def failure_outcome(task: FitTask, error: ProviderError) -> TaskOutcome:
     """The outcome of a task that the server did not answer."""
     spent: Usage = error.result.usage if error.result is not None else Usage()
     return TaskOutcome(task.name, False, str(error), input_tokens=spent.input_tokens, output_tokens=spent.output_tokens)

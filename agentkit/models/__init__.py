@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from agentkit.models.anthropic import AnthropicModel
     from agentkit.models.base import ClosableModel, Model, ModelRequest
     from agentkit.models.constraint import check_constraint
-    from agentkit.models.inflating import inflated
+    from agentkit.models.decompression import decompress
     from agentkit.models.model_strings import model
     from agentkit.models.openai import OpenAIModel
     from agentkit.models.responses import ResponsesModel
-    from agentkit.models.secrets import redacted, secrets_in, watch_logs
+    from agentkit.models.secrets import redact, secrets_in, watch_logs
     from agentkit.models.text import TextCalling
 
 __all__ = [
@@ -26,9 +26,9 @@ __all__ = [
     "ResponsesModel",
     "TextCalling",
     "check_constraint",
-    "inflated",
+    "decompress",
     "model",
-    "redacted",
+    "redact",
     "secrets_in",
     "watch_logs",
 ]
@@ -39,11 +39,11 @@ explained_module(
         "agentkit.models.anthropic": "AnthropicModel",
         "agentkit.models.base": "ClosableModel Model ModelRequest",
         "agentkit.models.constraint": "check_constraint",
-        "agentkit.models.inflating": "inflated",
+        "agentkit.models.decompression": "decompress",
         "agentkit.models.model_strings": "model",
         "agentkit.models.openai": "OpenAIModel",
         "agentkit.models.responses": "ResponsesModel",
-        "agentkit.models.secrets": "redacted secrets_in watch_logs",
+        "agentkit.models.secrets": "redact secrets_in watch_logs",
         "agentkit.models.text": "TextCalling",
     },
 )

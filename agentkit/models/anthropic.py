@@ -23,9 +23,9 @@ from agentkit.messages import (
 )
 from agentkit.models import prefill, valid_history
 from agentkit.models.base import ModelRequest
-from agentkit.models.caching import marked
+from agentkit.models.caching import add_marks
 from agentkit.models.messages_wire import MessagesWire, events_of
-from agentkit.models.provider import RemoteModel, offered
+from agentkit.models.provider import RemoteModel, offered_schemas
 from agentkit.models.render_cache import Rendered, Taken
 from agentkit.models.server_calls import BlockPlace, sent_blocks
 from agentkit.models.vendors import ANTHROPIC
@@ -37,8 +37,7 @@ MAX_TOKENS: Final = 16_384
 """Sent if `max_tokens` is not set: the API requires a number. Enough for a long file in one call; every model from
 Claude 3.7 on accepts it (the smallest limit among them is 32,000)."""
 
-SMALLEST_LIMIT: Final = 32_000
-"""The smallest limit on `max_tokens` of any model that thinks."""
+SMALLEST_LIMIT: Final = 32_000  # the smallest limit on `max_tokens` of any model that thinks
 
 
 def max_tokens_beside(budget: int) -> int:
@@ -201,9 +200,10 @@ class AnthropicModel(RemoteModel):
         if output is not None and not (self.is_official_host and flavours.anthropic_output(output)):
             request = valid_history.output_in_prompt(request, constrained=False)
         body = messages_body(request, self.model, self.provider)
-        body["messages"] = (prefill.trimmed if self.continues else prefill.complete)(body["messages"])
+        if not self.continues:
+            body["messages"] = prefill.complete(body["messages"])
         body["max_tokens"] = self._max_tokens(request)
-        return marked(body) if self.settings.cache else body
+        return add_marks(body) if self.settings.cache else body
 
     def _complete(self, body: dict[str, Any]) -> None:
         super()._complete(body)
@@ -215,4 +215,4 @@ class AnthropicModel(RemoteModel):
             body["tool_choice"] = {k: v for k, v in choice.items() if k != "name"} | {"type": "auto"}
 
     def _wire(self, body: Mapping[str, Any]) -> MessagesWire:
-        return MessagesWire(self.provider, offered(body))
+        return MessagesWire(self.provider, offered_schemas(body))

@@ -17,20 +17,18 @@ from typing import Any, Final
 
 from agentkit.models.tokens import PER_IMAGE, json_tokens
 
-MIN_TOKENS: Final = 1_024
-"""A shorter beginning is not cached; some models require more, and ignore such a mark."""
+MIN_TOKENS: Final = 1_024  # a shorter beginning is not cached; some models require more, and ignore such a mark
 
-STRIDE: Final = 8_192
-"""Tokens between the possible places of the mark further back."""
+STRIDE: Final = 8_192  # tokens between the possible places of the mark further back
 
 MARK: Final[Mapping[str, Any]] = {"type": "ephemeral"}
 
 
-def marked(body: Mapping[str, Any]) -> dict[str, Any]:
+def add_marks(body: Mapping[str, Any]) -> dict[str, Any]:
     """A request's body with its marks; the original blocks are unchanged.
 
     >>> body = {"system": "Be brief. " * 600, "messages": []}
-    >>> marked(body)["system"][0]["cache_control"]
+    >>> add_marks(body)["system"][0]["cache_control"]
     {'type': 'ephemeral'}
     """
     made = dict(body)

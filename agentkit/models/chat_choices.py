@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentkit.models.finishes import meaning
-from agentkit.models.wire import objects_of, text_of
+from agentkit.models.wire import items_of, text_of
 
 Choice = Mapping[str, Any]
 
@@ -22,8 +22,8 @@ def calls_of(choices: Mapping[int, Sequence[Choice]]) -> list[dict[str, Any]]:
     """Return the pieces of the calls in the choices that end with calls, by their places; each has its own indexes."""
     found: list[dict[str, Any]] = []
     for number, parts in sorted(choices.items()):
-        deltas = [delta for part in parts for delta in objects_of(part.get("delta"))]
-        pieces = [piece for delta in deltas for piece in objects_of(delta.get("tool_calls"))]
+        deltas = [delta for part in parts for delta in items_of(part.get("delta"))]
+        pieces = [piece for delta in deltas for piece in items_of(delta.get("tool_calls"))]
         if any(meaning(text_of(part.get("finish_reason"))) == "tool_calls" for part in parts):
             places = [(piece, place_of(piece)) for piece in pieces]
             found += [{**piece, **({} if at is None else {"index": number * _APART + at})} for piece, at in places]

@@ -22,11 +22,9 @@ from agentkit.models.base import Model, ModelRequest, continues
 from agentkit.models.servers import CONSTRAINED, SERVERS, Constrained, GrammarField
 from agentkit.toolspec import OutputSchema, ToolSpec
 
-ODD: Final = "agentkit-7"
-"""The word that `check_constraint` lets a model say: no model says it unforced."""
+ODD: Final = "agentkit-7"  # the word that `check_constraint` lets a model say: no model says it unforced
 
-HEAD: Final = 60
-"""Characters at the beginning of a reply that show whether its grammar was enforced."""
+HEAD: Final = 60  # characters at the beginning of a reply that show whether its grammar was enforced
 
 _ENOUGH: Final = 2_000  # tokens: a model that thinks does so before it says the word
 _BLAMES: Final = re.compile(
@@ -54,7 +52,7 @@ class HeldReply(NamedTuple):
     openings: tuple[str, ...]
     forced: str = "a call was forced"
 
-    async def watched(self, events: AsyncIterator[SourceEvent]) -> AsyncGenerator[SourceEvent, None]:
+    async def watch(self, events: AsyncIterator[SourceEvent]) -> AsyncGenerator[SourceEvent, None]:
         """The events of the reply.
 
         Raises:
@@ -66,10 +64,11 @@ class HeldReply(NamedTuple):
                 if isinstance(event, Text) and len(head) < HEAD:
                     head = f"{head}{event.text}".lstrip()[:HEAD]
                 elif isinstance(event, Finish) and not self._may_be(head, event):
-                    raise ignored(self.field, self.provider, f"{self.forced}, yet the reply begins {head!r}")
+                    raise enforcement_error(self.field, self.provider, f"{self.forced}, yet the reply begins {head!r}")
                 yield event
         except ProviderError as error:
-            raise explained(self.field, error) from error.__cause__
+            _explain(self.field, error)
+            raise
 
     def _may_be(self, head: str, ending: Finish) -> bool:
         """Return whether the grammar allows a reply that begins like this."""
@@ -168,48 +167,40 @@ class Constraint:
                 elif isinstance(event, Finish):
                     reason = event.reason
         except ProviderError as error:
-            raise explained(self.field, error) from error.__cause__
+            _explain(self.field, error)
+            raise
         if said.strip() == ODD:
             return
         if not said.strip() and reason == "length":
             found = f"nothing is known about {self.field.name!r}: the model was still thinking after {_ENOUGH:,} tokens"
             raise ProviderError(f"{self._provider}: {found}", kind="stream", provider=self._provider)
         found = f"the model was to say {ODD!r}, but said {said[:HEAD]!r}"
-        raise ignored(self.field, self._provider, found)
+        raise enforcement_error(self.field, self._provider, found)
 
 
-def explained(field: GrammarField, error: ProviderError) -> ProviderError:
-    """The failure of a constrained request: one that blames the grammar names the field and says what to do."""
-    if error.kind not in _REFUSALS or field.needs in str(error) or not _BLAMES.search(f"{error} {error.body}"):
-        return error
-    return ProviderError(
-        f"{error}; the field {field.name!r}, which constrained= adds, was refused: {field.needs}; or leave "
-        "`constrained` out",
-        kind=error.kind, provider=error.provider, status=error.status, code=error.code,
-        retry_after=error.retry_after, request_id=error.request_id, body=error.body,
-    )  # fmt: skip
+def _explain(field: GrammarField, error: ProviderError) -> None:
+    """Add to the failure of a constrained request that blames the grammar: the field's name, and what to do."""
+    if error.kind in _REFUSALS and field.needs not in str(error) and _BLAMES.search(f"{error} {error.body}"):
+        more = f"the field {field.name!r}, which constrained= adds, was refused: {field.needs}"
+        error.args = (f"{error}; {more}; or leave `constrained` out",)
 
 
 def _field_of(model: Model) -> GrammarField:
     """How the server of a model expects a grammar."""
-    takers = ", ".join(name for name, server in SERVERS.items() if isinstance(server.grammar, GrammarField))
-    said = f"{model.name}: constrained= needs a server that constrains replies by a grammar"
-    if getattr(model, "is_official_host", False):
-        raise ConfigError(f"{said}, but the provider's own API does not: let the model call natively")
-    if not model.name.startswith("openai:"):
-        raise ConfigError(
-            f"{said}, over chat completions: model('openai:…', base_url=…, server=…) with a server of {takers}"
-        )
     server = getattr(model, "server", None)
-    if server is None:
-        raise ConfigError(f"{said}, but none was named: add server=, one of {takers}")
-    field = SERVERS[server].grammar
-    if not isinstance(field, GrammarField):
-        raise ConfigError(f"{said}: {field}; those that do are {takers}")
-    return field
+    field = SERVERS[server].grammar if server is not None else "none was named with server="
+    if getattr(model, "is_official_host", False):
+        field = "the provider's own API does not; let the model call natively"
+    elif not model.name.startswith("openai:"):
+        field = "name one, with chat completions: model('openai:…', base_url=…, server=…)"
+    if isinstance(field, GrammarField):
+        return field
+    known = ", ".join(name for name, server in SERVERS.items() if isinstance(server.grammar, GrammarField))
+    said = f"{model.name}: constrained= needs a server that constrains replies by a grammar"
+    raise ConfigError(f"{said}: {field}; those that do are {known}")
 
 
-def ignored(field: GrammarField, provider: str, found: str) -> ProviderError:
+def enforcement_error(field: GrammarField, provider: str, found: str) -> ProviderError:
     """The failure of a reply that its grammar would not have allowed."""
     return ProviderError(
         f"{provider}: {found}: the server did not enforce the grammar in {field.name!r}. A server that does not "

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from agentkit.errors import ProviderError
 from agentkit.models.base import ModelRequest
 from agentkit.models.servers import SERVERS
-from agentkit.schemas.llamacpp import Refusal, convertible
+from agentkit.schemas.llamacpp import convertible
 from agentkit.toolspec import OutputSchema, ToolSpec
 
 _LOG: Final = logging.getLogger("agentkit.models")
@@ -28,12 +28,7 @@ _Offered = tuple[tuple[ToolSpec, ...], OutputSchema | None]
 
 
 class Conversion:
-    """Rewrite the schemas that one model's server would refuse.
-
-    Args:
-        name: the model, as the log shows it.
-        server: the kind of server, if it was named.
-    """
+    """Rewrite the schemas that one model's server would refuse, if its kind was named."""
 
     def __init__(self, name: str, server: str | None) -> None:
         self._name = name
@@ -42,7 +37,7 @@ class Conversion:
         self._last: tuple[_Offered, _Offered] | None = None
         self._reported: set[str] = set()
 
-    def fitted(self, request: ModelRequest) -> ModelRequest:
+    def fit(self, request: ModelRequest) -> ModelRequest:
         """The request with schemas that the server accepts; what they no longer say is logged, once."""
         if not self._converts or not (request.tools or request.output_schema):
             return request
@@ -56,27 +51,20 @@ class Conversion:
         tools, output = self._last[1]
         return replace(request, tools=tools, output_schema=output)
 
-    def explained(self, error: ProviderError, request: ModelRequest) -> ProviderError:
-        """The failure of a request; one that blames a schema names the field, whose schema it is, and where."""
-        if error.kind not in _KINDS or not _REFUSED.search(f"{error} {error.body}"):
-            return error
+    def explain(self, error: ProviderError, request: ModelRequest) -> str:
+        """Explain a failure that blames a schema: the field, whose schema it is, and where; else empty."""
         fields = [f for f, sent in (("tools", request.tools), ("response_format", request.output_schema)) if sent]
-        if not fields:
-            return error
-        found = [line for line, _ in _refusals(tuple(request.tools), request.output_schema)]
-        found = [] if self._server is not None else found  # another engine, or what it refuses was left out
-        said = f"{error}; the server makes a grammar of the schemas in {' and '.join(map(repr, fields))}, and refused"
-        if found:
-            said += f" what llama.cpp's converter does not understand: {'; '.join(found)}. Simplify it, or name"
-            said += " the server (server='llamacpp'): then such keywords are rewritten or left out"
-        else:
-            said += (
-                f" one of them, of {_owners(request)}; nothing in them is known to be refused. Its log may say which"
+        if not fields or error.kind not in _KINDS or not _REFUSED.search(f"{error} {error.body}"):
+            return ""
+        said = f"the server makes a grammar of the schemas in {' and '.join(map(repr, fields))}, and refused"
+        found = [line for line, _ in _refusals(request.tools, request.output_schema)]
+        if found and self._server is None:  # else another engine, or what it refuses was left out
+            return (
+                f"{said} what llama.cpp's converter does not understand: {'; '.join(found)}. Simplify it, or name the "
+                "server (server='llamacpp'): then such keywords are rewritten or left out"
             )
-        return ProviderError(
-            said, kind=error.kind, provider=error.provider, status=error.status, code=error.code,
-            retry_after=error.retry_after, request_id=error.request_id, body=error.body,
-        )  # fmt: skip
+        of = ", ".join(owner for owner, _, _ in _schemas(request.tools, request.output_schema))
+        return f"{said} one of them, of {of}; nothing in them is known to be refused. Its log may say which"
 
 
 def _converted(tools: tuple[ToolSpec, ...], output: OutputSchema | None) -> _Offered:
@@ -86,23 +74,14 @@ def _converted(tools: tuple[ToolSpec, ...], output: OutputSchema | None) -> _Off
     )
 
 
-def _refusals(tools: tuple[ToolSpec, ...], output: OutputSchema | None) -> Iterator[tuple[str, bool]]:
+def _schemas(tools: Sequence[ToolSpec], output: OutputSchema | None) -> list[tuple[str, str, Mapping[str, Any]]]:
+    """List the schemas of a request, each with its owner and its field."""
+    found = [(f"tool {tool.name!r}", "parameters", tool.parameters) for tool in tools]
+    return found + ([(f"output type {output.name!r}", "schema", output.schema)] if output is not None else [])
+
+
+def _refusals(tools: Sequence[ToolSpec], output: OutputSchema | None) -> Iterator[tuple[str, bool]]:
     """List the keywords that the converter refuses, with their schema and place, and whether each is lost."""
-    for tool in tools:
-        for refusal in convertible(tool.parameters)[1]:
-            yield f"tool {tool.name!r}, {_placed('parameters', refusal)}", refusal.lost
-    if output is not None:
-        for refusal in convertible(output.schema)[1]:
-            yield f"output type {output.name!r}, {_placed('schema', refusal)}", refusal.lost
-
-
-def _placed(root: str, refusal: Refusal) -> str:
-    return f"{'.'.join((root, *refusal.path))}: {refusal.why}"
-
-
-def _owners(request: ModelRequest) -> str:
-    """Whose schemas the request has."""
-    names = [f"tool {tool.name!r}" for tool in request.tools]
-    if (output := request.output_schema) is not None:
-        names.append(f"output type {output.name!r}")
-    return ", ".join(names)
+    for owner, root, schema in _schemas(tools, output):
+        for refusal in convertible(schema)[1]:
+            yield f"{owner}, {'.'.join((root, *refusal.path))}: {refusal.why}", refusal.lost

@@ -13,7 +13,7 @@ from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.models.inflating import inflated
+from agentkit.models.decompression import decompress
 
 if TYPE_CHECKING:
     import httpx2
@@ -55,14 +55,12 @@ def errors_up_to(limit: int) -> Iterator[None]:
 
 def unread_part(response: Any) -> str:
     """Say which part of an error's body was not read, and why; empty if all of it was."""
-    said = getattr(response, "extensions", {}).get(_LACK, "")
-    return str(said)
+    return str(getattr(response, "extensions", {}).get(_LACK, ""))
 
 
 def redirect_refused(response: Any) -> str:
     """Where a redirect led that was not followed, and why; empty if there was none."""
-    said = getattr(response, "extensions", {}).get(_AWAY, "")
-    return str(said)
+    return str(getattr(response, "extensions", {}).get(_AWAY, ""))
 
 
 async def _refuse_redirect(response: httpx2.Response) -> None:
@@ -103,7 +101,7 @@ async def _truncate_error_body(response: httpx2.Response) -> None:
     kept = bytearray()
     said = ""
     try:
-        async with asyncio.timeout(WAIT), aclosing(inflated(whole)) as pieces:
+        async with asyncio.timeout(WAIT), aclosing(decompress(whole)) as pieces:
             async for piece in pieces:
                 room = limit - len(kept)
                 kept += piece[:room]

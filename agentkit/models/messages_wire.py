@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import reduce
 from types import MappingProxyType
@@ -10,17 +11,10 @@ from typing import Any, Final
 from agentkit.events import Finish, SourceEvent, Text, Thinking, Usage
 from agentkit.formats.pieces import Pieces
 from agentkit.models.finishes import finish, meaning, takes_back
-from agentkit.models.native import (
-    CONTRADICTED,
-    NativeCall,
-    NativeCalls,
-    contradict,
-    last_events,
-    provider_block,
-)
+from agentkit.models.native import NativeCall, NativeCalls, provider_block
 from agentkit.models.native_arguments import readable
 from agentkit.models.stream_errors import ErrorInStream, raise_error
-from agentkit.models.wire import WireEvent, count_of, counted, items_of, json_text_of, mapping_of, text_of
+from agentkit.models.wire import WireEvent, count_of, items_of, json_text_of, make_usage, mapping_of, text_of
 from agentkit.unicode import Joiner
 
 WORDS: Final = ("text", "thinking")
@@ -42,7 +36,33 @@ MIXED: Final = "another call has the same index; the arguments of the two cannot
 
 UNREAD: Final = "a piece of it came in a form that cannot be read"
 
-AGAIN: Final = "a call with its id came before; whether they are one is ambiguous"
+
+class _Block:
+    """A block that is open.
+
+    Args:
+        data: its fields at its start.
+    """
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self.data = data
+        self.kind = text_of(data.get("type"))
+        self.call: NativeCall | None = None
+        self.joiner = Joiner()
+        self.texts: defaultdict[str, Pieces] = defaultdict(Pieces)  # by the field of their deltas
+        for name in ("signature", "content"):
+            if begun := text_of(data.get(name)):
+                self.texts[name].add(begun)
+
+    def say(self, text: str) -> list[SourceEvent]:
+        """More words or thinking."""
+        text = self.joiner.feed(text)
+        self.texts[self.kind].add(text)
+        return [Thinking(text) if self.kind == "thinking" else Text(text)] if text else []
+
+    def whole(self) -> dict[str, Any]:
+        """Return the block as one that is complete."""
+        return {**self.data, **{k: v.text() for k, v in self.texts.items() if k != DELTAS["input_json_delta"]}}
 
 
 class MessagesWire:
@@ -56,12 +76,8 @@ class MessagesWire:
     def __init__(self, provider: str, schemas: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> None:
         self.provider = provider
         self._calls = NativeCalls(provider, marks_ends=True, schemas=schemas)
-        self._blocks: dict[int, dict[str, Any]] = {}  # those that are open
-        self._pieces: dict[int, list[str]] = {}
-        self._joiners: dict[int, Joiner] = {}
-        self._call_at: dict[int, NativeCall] = {}  # the last one at each index
-        self._last: NativeCall | None = None  # the call of the last block, if it has one
-        self._ids: set[str] = set()  # of the calls
+        self._blocks: dict[int, _Block] = {}  # those that are open
+        self._last: _Block | None = None
         self._usage: dict[str, Any] = {}
         self._finish: str | None = None
         self.done = self.over = False
@@ -72,27 +88,23 @@ class MessagesWire:
         at = count_of(event.get("index"))
         match text_of(event.get("type")):
             case "message_start":
-                if self._joiners:
+                if self._last is not None:
                     raise ErrorInStream.of({"message": "another message starts in the middle of this one"})
                 message = mapping_of(event.get("message"))
                 self._count({k: v for k, v in mapping_of(message.get("usage")).items() if k not in OF_REPLY})
-                self._calls.barred = takes_back(text_of(message.get("stop_reason")))
             case "content_block_start":
                 return self._start(at, mapping_of(event.get("content_block")))
             case "content_block_delta":
                 return self._delta(at, mapping_of(event.get("delta")))
-            case "content_block_stop" if at in self._blocks:
-                return self._stop(at)
+            case "content_block_stop":
+                return self._stop(at) if at in self._blocks else []
             case "message_delta":
                 if not takes_back(self._finish):
                     self._finish = text_of(mapping_of(event.get("delta")).get("stop_reason")) or self._finish
-                self._calls.barred = self._calls.barred or takes_back(self._finish)
                 self._count(mapping_of(event.get("usage")))
                 self.done = self.done or self._finish is not None  # complete; only `message_stop` is still to come
             case "message_stop":
                 self.done = self.over = True
-            case "content_block_stop":
-                pass
             case _:
                 self._calls.unread(event)
         return []
@@ -105,121 +117,89 @@ class MessagesWire:
     def close(self) -> list[SourceEvent]:
         """The last events."""
         events = [event for at in list(self._blocks) for event in self._leave(at)]
-        if self._last is not None and meaning(self._finish) == "length":
-            self._last.end = "incomplete"  # its block's end shows no more than the limit
+        if self._last is not None and self._last.call is not None and meaning(self._finish) == "length":
+            self._last.call.end = "incomplete"  # its block's end shows no more than the limit
         ending: Finish | None = None
         if self.done:
             ending = finish(self._finish, calls=self.called)
-        return events + last_events(self._calls, usage_of(self._usage) if self._usage else None, ending)
+        return events + self._calls.close(usage_of(self._usage) if self._usage else None, ending)
 
     def _count(self, usage: Mapping[str, Any]) -> None:
         """Counts are totals so far: one that is omitted, or zero after others, is unchanged."""
         self._usage.update({k: v for k, v in usage.items() if v or k not in self._usage})
 
-    def _start(self, at: int, block: Mapping[str, Any]) -> list[SourceEvent]:
-        kind = text_of(block.get("type"))
-        if not kind:
-            self._calls.unread(block)
+    def _start(self, at: int, data: Mapping[str, Any]) -> list[SourceEvent]:
+        block, before = _Block(data), self._blocks.get(at)
+        if not block.kind:
+            self._calls.unread(data)
             return []
-        known, before = self._blocks.get(at), self._call_at.get(at)
-        if known is not None and kind == "tool_use" and block.get("id") and known.get("id") == block["id"]:
-            return []  # started twice
-        events = self._leave(at) if known is not None else []
-        self._blocks[at] = dict(block)
-        self._pieces[at], self._joiners[at] = [], Joiner()
-        self._last = None
-        match kind:
-            case "text":
-                events += self._say(at, Text, text_of(block.get("text")))
-            case "thinking":
-                events += self._say(at, Thinking, text_of(block.get("thinking")))
-            case "tool_use":
-                events += self._call(at, block)
-                if before is not None and (before.ambiguity == MIXED or (known or {}).get("type") == "tool_use"):
-                    before.ambiguity = self._call_at[at].ambiguity = MIXED
-        return events
-
-    def _call(self, at: int, block: Mapping[str, Any]) -> list[SourceEvent]:
-        id = text_of(block.get("id"))
-        call, events = self._calls.begin(id, text_of(block.get("name")))
-        self._call_at[at] = self._last = call
-        if id in self._ids:
-            call.ambiguity = AGAIN
-        self._ids |= {id} if id else set()
-        caller = mapping_of(block.get("caller"))
-        if caller and caller != {"type": "direct"}:  # a server tool's code made the call; the API requires it
-            call.extras["caller"] = caller
+        events = self._leave(at) if before is not None else []
+        self._blocks[at] = self._last = block
+        if block.kind in WORDS:
+            events += block.say(text_of(data.get(block.kind)))
+        elif block.kind == "tool_use":
+            block.call, begun = self._calls.begin(text_of(data.get("id")), text_of(data.get("name")))
+            events += begun
+            caller = mapping_of(data.get("caller"))
+            if caller and caller != {"type": "direct"}:  # a server tool's code made the call; the API requires it
+                block.call.extras["caller"] = caller
+            if before is not None and before.call is not None:
+                before.call.ambiguity = block.call.ambiguity = MIXED
         return events
 
     def _delta(self, at: int, delta: Mapping[str, Any]) -> list[SourceEvent]:
+        kind = _kind(delta)
+        field = DELTAS.get(kind, "")
+        events = self._start(at, {"type": field}) if field in WORDS and at not in self._blocks else []
         block = self._blocks.get(at)
-        of = block and block.get("type")
-        match kind := _kind(delta):
-            case "text_delta" if of in (None, "text"):
-                return self._implied(at, "text") + self._say(at, Text, text_of(delta.get("text")))
-            case "thinking_delta" if of in (None, "thinking"):
-                return self._implied(at, "thinking") + self._say(at, Thinking, text_of(delta.get("thinking")))
-            case "signature_delta" if block is not None:
-                piece, said = text_of(delta.get("signature")), _growing(block, "signature")
-                if len(piece) != len(said) or piece != said.text():
-                    said.add(piece)
-            case "input_json_delta" if block is not None and of not in WORDS:
-                piece = json_text_of(delta.get("partial_json"))
-                self._pieces[at].append(piece)
-                return self._calls.more(self._call_at[at], piece) if of == "tool_use" else []
-            case "compaction_delta" if block is not None:
-                _growing(block, "content").add(text_of(delta.get("content")))
+        match kind:
+            case "text_delta" | "thinking_delta" if block is not None and block.kind == field:
+                return events + block.say(text_of(delta.get(field)))
+            case "signature_delta" | "compaction_delta" if block is not None:
+                piece, text = text_of(delta.get(field)), block.texts[field]
+                if kind == "compaction_delta" or len(piece) != len(text) or piece != text.text():
+                    text.add(piece)
+            case "input_json_delta" if block is not None and block.kind not in WORDS:
+                piece = json_text_of(delta.get(field))
+                block.texts[field].add(piece)
+                return self._calls.more(block.call, piece) if block.call is not None else []
             case "citations_delta":
                 pass
-            case _ if kind not in DELTAS or delta.get(DELTAS[kind]):
+            case _ if not field or delta.get(field):
                 self._calls.unread(delta)
-                if of == "tool_use":
-                    self._call_at[at].ambiguity = UNREAD
+                if block is not None and block.call is not None:
+                    block.call.ambiguity = UNREAD
                 else:
                     self._calls.lost.append(json_text_of(delta.get("partial_json")))
         return []
 
-    def _implied(self, at: int, kind: str) -> list[SourceEvent]:
-        """Start a block whose own start did not come."""
-        return [] if at in self._blocks else self._start(at, {"type": kind})
-
     def _leave(self, at: int) -> list[SourceEvent]:
         """Leave a block whose end did not come: another one starts in its place, or nothing more comes."""
-        if self._blocks[at].get("type") != "tool_use":
+        call = self._blocks[at].call
+        if call is None:
             return self._stop(at)
-        block, call = self._blocks.pop(at), self._call_at[at]
-        return [] if call.text else self._calls.set_arguments(call, _whole_input(block))
-
-    def _say(self, at: int, kind: type[Text] | type[Thinking], text: str) -> list[SourceEvent]:
-        text = self._joiners[at].feed(text)
-        if kind is Thinking:
-            self._pieces[at].append(text)
-        return [kind(text)] if text else []
+        block = self._blocks.pop(at)
+        return [] if call.text else self._calls.set_arguments(call, _whole_input(block.data))
 
     def _stop(self, at: int) -> list[SourceEvent]:
-        pieces, rest = self._pieces.pop(at), self._joiners[at].close()
-        block = {k: v.text() if isinstance(v, Pieces) else v for k, v in self._blocks.pop(at).items()}
-        match block.get("type"):
+        block = self._blocks.pop(at)
+        given, rest = block.texts[DELTAS["input_json_delta"]], block.joiner.close()
+        if (call := block.call) is not None:
+            call.has_arguments = call.has_arguments or "input" in block.data or bool(given)
+            call.end = "complete"
+            return [] if given.text() else self._calls.set_arguments(call, _whole_input(block.data))
+        match block.kind:
             case "text":
                 return [Text(rest)] if rest else []
-            case "tool_use":
-                call = self._call_at[at]
-                given = _whole_input(block)
-                if contradict(given, call.text):
-                    call.ambiguity = call.ambiguity or CONTRADICTED
-                call.has_arguments = call.has_arguments or "input" in block or bool(pieces)
-                call.end = "complete"
-                return [] if "".join(pieces) else self._calls.set_arguments(call, given)
             case "thinking":
+                block.texts["thinking"].add(rest)
                 said: list[SourceEvent] = [Thinking(rest)] if rest else []
-                thought = {**block, "thinking": "".join(pieces) + rest}
-                signed = [provider_block(self.provider, thought, thinking=True)] if block.get("signature") else []
+                signed = [provider_block(self.provider, block.whole(), thinking=True)] * bool(block.texts["signature"])
                 return [*said, *signed]
-            case "redacted_thinking":
-                return [provider_block(self.provider, block, thinking=True)]
-        if "".join(pieces):
-            block["input"] = readable("".join(pieces)) or {}
-        return [provider_block(self.provider, block)]
+        whole = block.whole()
+        if given.text():
+            whole["input"] = readable(given.text()) or {}
+        return [provider_block(self.provider, whole, thinking=block.kind == "redacted_thinking")]
 
 
 def _kind(delta: Mapping[str, Any]) -> str:
@@ -231,14 +211,6 @@ def _whole_input(block: Mapping[str, Any]) -> str:
     """The input of a call whose block has it complete, without deltas; empty if it has not."""
     given = block.get("input")
     return "" if given == {} else json_text_of(given)
-
-
-def _growing(block: dict[str, Any], name: str) -> Pieces:
-    """A text of a block that comes in pieces."""
-    said = block.get(name)
-    if not isinstance(said, Pieces):
-        said = block[name] = Pieces(text_of(said))
-    return said
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:
@@ -261,7 +233,7 @@ def usage_of(usage: Mapping[str, Any]) -> Usage:
 def _counted(usage: Mapping[str, Any]) -> Usage:
     """Anthropic counts cached prompt tokens separately; here they are part of the input."""
     read, written = count_of(usage.get("cache_read_input_tokens")), count_of(usage.get("cache_creation_input_tokens"))
-    return counted(
+    return make_usage(
         prompt=count_of(usage.get("input_tokens")) + read + written,
         reply=count_of(usage.get("output_tokens")),
         cached=read,
@@ -275,9 +247,7 @@ def events_of(body: Mapping[str, Any]) -> list[WireEvent]:
     if body.get("type") == "error":
         return [body]
     usage = body.get("usage")
-    events: list[WireEvent] = [
-        {"type": "message_start", "message": {"usage": usage, "stop_reason": body.get("stop_reason")}}
-    ]
+    events: list[WireEvent] = [{"type": "message_start", "message": {"usage": usage}}]
     for at, block in enumerate(items_of(body.get("content"))):
         events.append({"type": "content_block_start", "index": at, "content_block": block})
         events.append({"type": "content_block_stop", "index": at})

@@ -19,7 +19,7 @@ PROVIDERS: Final[Mapping[str, str]] = {
 """The prefixes of model strings, and what answers them: a class of the module that has the prefix's name."""
 
 
-def known(name: str) -> tuple[str, str]:
+def split_name(name: str) -> tuple[str, str]:
     """A model string's provider and model. Does not look for a key.
 
     Raises:
@@ -52,7 +52,7 @@ def model(options: ModelOptions) -> ClosableModel:
         ConfigError: the string names no known provider, no server has that name, or there is no key.
         FormatError: no format has that name.
     """
-    prefix, id = known(options.name)
+    prefix, id = split_name(options.name)
     native: ClosableModel = getattr(import_module(f"agentkit.models.{prefix}"), PROVIDERS[prefix])(id, options)
     if options.format is None and not options.constrained:
         return native

@@ -1,6 +1,6 @@
 """A response's native calls, and its end, as events: the same for the three providers' wires.
 
-A call is read once: when its response is over, or when the next call begins after the wire said that it is complete.
+A call is read once, when its response is over.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ from agentkit.unicode import Joiner, clean, clean_json
 
 _LOG: Final = logging.getLogger("agentkit.models")
 
-QUIET: Final = ("ping", "keepalive")
-"""The types of events that keep a connection open."""
+QUIET: Final = ("ping", "keepalive")  # the types of events that keep a connection open
 
 _SHAPE: Final = frozenset(("$schema", "type", "title", "description", "properties", "required", "additionalProperties"))
 
@@ -61,7 +60,6 @@ class NativeCall:
         has_arguments: whether the provider said what its arguments are, even if there are none: an empty string, or
             null.
         end: what the provider said of its end.
-        ended: whether its `CallEnd` or `CallError` was emitted.
         ambiguity: why it is ambiguous what belongs to it; such a call never executes.
         extras: what its provider adds to name and arguments, and requires back with them.
     """
@@ -74,7 +72,6 @@ class NativeCall:
     blank: bool = True
     has_arguments: bool = False
     end: Literal["", "complete", "incomplete"] = ""
-    ended: bool = False
     ambiguity: str = ""
     extras: dict[str, Any] = field(default_factory=dict)
 
@@ -94,13 +91,12 @@ class NativeCall:
 
 
 class NativeCalls:
-    """The native calls of one response. Each ends once, in `CallEnd` or `CallError`.
+    """The native calls of one response. Each ends with it, in `CallEnd` or `CallError`.
 
     Args:
         provider: the provider that made the calls.
         marks_ends: whether the provider marks the end of each call. If it does, a call of an interrupted response
-            without that mark is truncated, and a complete one ends when the next one begins. Otherwise all end with
-            the response.
+            without that mark is truncated.
         whole_names: whether a name comes complete. If it may come in fragments, a call is reported once its name is
             complete: with the first of its arguments, or when the next call starts.
         schemas: those of the offered tools, by name. The calls of a tool that takes no arguments are complete without
@@ -109,7 +105,6 @@ class NativeCalls:
 
     Attributes:
         all: the calls, in the order in which they began.
-        barred: whether the response is known to be retracted, so that no call ends before it does.
         lost: the pieces of calls that belong to none. A call without arguments may lack them, as next to a call that
             may hold the pieces of others.
     """
@@ -123,29 +118,24 @@ class NativeCalls:
         schemas: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     ) -> None:
         self.all: list[NativeCall] = []
-        self.barred = False
         self.lost: list[str] = []
         self._provider = provider
         self._schemas = schemas
         self._marks_ends = marks_ends
         self._whole_names = whole_names
         self._started = 0
-        self._first = 0  # the first call that has not ended, if any
         self._reported = self._lacking = False
 
     def begin(self, id: str, name: str) -> tuple[NativeCall, list[SourceEvent]]:
-        """Begin a new call, whose name may still be to come. Those before it that are complete end."""
-        events = self._end_complete()
-        if self.all and self.all[-1].name and self.all[-1].index < 0:
-            events += self._start(self.all[-1])
+        """Begin a new call, whose name may still be to come."""
+        last = self.all[-1] if self.all else None
+        events = self._start(last) if last is not None and last.name and last.index < 0 else []
         call = NativeCall(clean(id))
         self.all.append(call)
         return call, events + self.more(call, name=name)
 
     def more(self, call: NativeCall, text: str = "", *, name: str = "") -> list[SourceEvent]:
         """Add to a call: its name, of which the first one counts, and more of its arguments' text."""
-        if call.ended:
-            return []
         call.name = call.name or clean(name)
         piece = call.joiner.feed(text) if text else ""
         if piece:
@@ -158,7 +148,7 @@ class NativeCalls:
     def set_arguments(self, call: NativeCall, whole: str) -> list[SourceEvent]:
         """Set the complete arguments of a call, which override those that came in pieces."""
         whole = clean(whole)
-        if not whole or call.ended:
+        if not whole:
             return []
         call.joiner = Joiner()
         if whole.startswith(call.text):
@@ -177,59 +167,56 @@ class NativeCalls:
             _LOG.warning("an event of the response has a shape that cannot be read, with the fields %s", names)
             self._reported = True
 
-    def finish_open_calls(self, cut: str = "", *, broken: bool = False, barred: bool = False) -> list[SourceEvent]:
-        """End every open call.
+    def close(self, usage: Usage | None, ending: Finish | None) -> list[SourceEvent]:
+        """End the response: its calls, its usage, its finish.
 
         Args:
-            cut: why the response was cut short; empty if it was not. A call that was cut never executes.
-            broken: whether the response was interrupted, or its provider failed.
-            barred: whether no call of the response may run, not even a complete one.
+            usage: None if the provider reported none.
+            ending: None if the response was interrupted.
         """
-        open_calls = [call for call in self.all if not call.ended]
+        reason = None if ending is None else ending.reason
+        cut, broken, barred = CUTS.get(reason, ""), reason in (None, "error"), reason in TAKEN_BACK
         lost = "".join(self.lost)
-        self._lacking = bool(self.lost) or (len(open_calls) > 1 and any(map(_may_hold_others, open_calls)))
+        self._lacking = bool(self.lost) or (len(self.all) > 1 and any(map(_may_hold_others, self.all)))
         events: list[SourceEvent] = [UnreadCall(lost, "")] if lost and not barred else []
-        return events + [event for call in open_calls for event in self._settle(call, cut, broken, barred)]
-
-    def _end_complete(self) -> list[SourceEvent]:
-        """End the calls that the provider said are complete, up to the first one of which more may be to come."""
-        events: list[SourceEvent] = []
-        while self._first < len(self.all) and not self.barred:
-            call = self.all[self._first]
-            if not call.ended:
-                if call.end != "complete" or call.ambiguity or not call.name:
-                    break
-                try:
-                    arguments = read_arguments(call.text)
-                except ArgumentsError:
-                    break  # the reason for the response's end shows whether it was cut
-                if not (arguments.values or self.takes_nothing(call.name)):
-                    break
-                events += self._end(call, arguments)
-            self._first += 1
-        return events
+        events += [event for call in self.all for event in self._settle(call, cut, broken, barred)]
+        return events + [event for event in (usage, ending) if event is not None]
 
     def _settle(self, call: NativeCall, cut: str, broken: bool, barred: bool) -> list[SourceEvent]:
+        """The last events of a call; one without a name would spoil the history."""
         rest = call.joiner.close()
         events = self.more(call, rest) if rest else []
         if not call.name:
-            return [] if barred else [UnreadCall(call.text, "")]  # a call without a name would spoil the history
+            return [] if barred else [UnreadCall(call.text, "")]
         if call.index < 0:
             events += self._start(call)
+        if call.extras:
+            events.append(provider_block(self._provider, call.extras, index=call.index))
+        return [*events, self._end(call, cut, broken, barred)]
+
+    def _end(self, call: NativeCall, cut: str, broken: bool, barred: bool) -> CallEnd | CallError:
+        def fail(code: ErrorCode, message: str, position: int = 0) -> CallError:
+            return CallError(call.index, code, message, call.call(), position)
+
         if call.ambiguity or self._may_lack(call):
-            return events + self._fail(call, "ambiguous_call", call.ambiguity or UNCLAIMED, 0)
+            return fail("ambiguous_call", call.ambiguity or UNCLAIMED)
         cut = cut or (INCOMPLETE if call.end == "incomplete" else "")
+        arguments: NativeArguments | None = None
         try:
             arguments = read_arguments(call.text)
         except ArgumentsError as e:
-            return events + (self._cut(call, cut) if cut else self._fail(call, e.code, str(e), e.position))
-        if cut and self._may_be_cut(call, arguments.values, broken):
-            return events + self._cut(call, cut)
+            if not cut:
+                return fail(e.code, str(e), e.position)
+        if arguments is None or (cut and self._may_be_cut(call, arguments.values, broken)):
+            at = len(call.text)
+            return fail("truncated_call", f"{cut} inside this call, after {at} characters of its arguments", at)
         if barred:
-            return events + self._fail(call, "denied", f"not run: {cut}, and this call with it", 0)
+            return fail("denied", f"not run: {cut}, and this call with it")
         if call.blank and not (call.has_arguments or self.takes_nothing(call.name)):
-            return events + self._fail(call, "truncated_call", NO_ARGUMENTS, 0)
-        return events + self._end(call, arguments)
+            return fail("truncated_call", NO_ARGUMENTS)
+        schema = self._schemas.get(call.name, {})
+        made = exactly(arguments.values, schema, schema) if rounded(arguments.values) else arguments.values
+        return CallEnd(call.index, call.call(made), arguments.repairs)
 
     def _may_lack(self, call: NativeCall) -> bool:
         """Return whether what was lost may be the arguments of a call: it has none, and its tool takes some."""
@@ -250,39 +237,19 @@ class NativeCalls:
             events.append(ArgumentDelta(call.index, call.text))
         return events
 
-    def _cut(self, call: NativeCall, why: str) -> list[SourceEvent]:
-        at = len(call.text)
-        return self._fail(call, "truncated_call", f"{why} inside this call, after {at} characters of its arguments", at)
-
-    def _fail(self, call: NativeCall, code: ErrorCode, message: str, position: int) -> list[SourceEvent]:
-        return self._close(call, CallError(call.index, code, message, call.call(), position))
-
-    def _end(self, call: NativeCall, arguments: NativeArguments) -> list[SourceEvent]:
-        schema = self._schemas.get(call.name, {})
-        made = exactly(arguments.values, schema, schema) if rounded(arguments.values) else arguments.values
-        return self._close(call, CallEnd(call.index, call.call(made), arguments.repairs))
-
-    def _close(self, call: NativeCall, end: CallEnd | CallError) -> list[SourceEvent]:
-        call.ended = True
-        extras = [provider_block(self._provider, call.extras, index=call.index)] if call.extras else []
-        return [*extras, end]
-
 
 NO_ARGUMENTS: Final = "no arguments of this call came, nor a statement that it has none; call again with them"
-
 UNCLAIMED: Final = "no arguments of this call came, but some came that fit no call; call again with them"
-
 INCOMPLETE: Final = "the provider stopped"
 
-CONTRADICTED: Final = "the response has its arguments twice, and they differ"
-
-CUTS: Mapping[FinishReason, str] = {
+CUTS: Mapping[FinishReason | None, str] = {
+    None: "the response was interrupted",
     "length": "the response reached its limit of tokens",
     "content_filter": "the provider's filter ended the response (content_filter)",
     "refusal": "the model refused to continue (refusal)",
     "error": "the provider failed",
 }
-"""The finishes that cut a response short, and how the call that was being written describes them."""
+"""The finishes that cut a response short, None if none came, and how the call that was being written names them."""
 
 
 def _may_hold_others(call: NativeCall) -> bool:
@@ -292,31 +259,3 @@ def _may_hold_others(call: NativeCall) -> bool:
     except ArgumentsError as e:
         return e.code == "ambiguous_call"
     return bool(call.ambiguity) or not (call.name or call.blank)
-
-
-def contradict(one: str, other: str) -> bool:
-    """Return whether two texts of arguments can both be read, and are different arguments."""
-    if not (one.strip() and other.strip()) or (ours := readable(one)) is None:
-        return False
-    theirs = readable(other)
-    return theirs is not None and ours != theirs
-
-
-def last_events(calls: NativeCalls, usage: Usage | None, ending: Finish | None) -> list[SourceEvent]:
-    """The end of any response: its open calls, its usage, its finish.
-
-    Args:
-        calls: the response's calls.
-        usage: None if the provider reported none.
-        ending: None if the response was interrupted.
-    """
-    if ending is None:
-        events = calls.finish_open_calls("the response was interrupted", broken=True)
-    else:
-        reason = ending.reason
-        events = calls.finish_open_calls(CUTS.get(reason, ""), broken=reason == "error", barred=reason in TAKEN_BACK)
-    if usage is not None:
-        events.append(usage)
-    if ending is not None:
-        events.append(ending)
-    return events

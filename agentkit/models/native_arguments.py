@@ -23,8 +23,7 @@ from agentkit.schemas.typed.repairs import (
 )
 from agentkit.unicode import has_surrogate, without_surrogates
 
-LIMITS: Final = Limits()
-"""As for a call written in text: its length, and the nesting of arrays and objects."""
+LIMITS: Final = Limits()  # as for a call written in text: its length, and the nesting of arrays and objects
 
 _SPACE = re.compile(r"[\s\ufeff]*")
 _KINDS: Final[Mapping[str, str]] = {"list": "an array", "str": "a string", "bool": "a boolean", "NoneType": "null"}
@@ -92,19 +91,16 @@ def readable(text: str) -> dict[str, Any] | None:
         return None
 
 
-def _decode(text: str) -> tuple[list[Any], tuple[str, ...]]:
-    """All JSON values of the text, in order."""
+def _decode(
+    text: str, decoder: json.JSONDecoder = values.DECODER, repairs: tuple[str, ...] = ()
+) -> tuple[list[Any], tuple[str, ...]]:
+    """All JSON values of the text, in order, and the repairs needed to read them."""
     try:
-        return _values(text, values.DECODER), ()
-    except json.JSONDecodeError as e:
-        if not e.msg.startswith("Invalid control character"):
-            _refuse(text, e)
-    except (ValueError, RecursionError) as e:
-        _refuse(text, e)
-    try:
-        return _values(text, values.LOOSE), (RAW_NEWLINES,)
-    except (ValueError, RecursionError) as e:
-        _refuse(text, e)
+        return _values(text, decoder), repairs
+    except (ValueError, RecursionError) as error:
+        if not repairs and str(error).startswith("Invalid control character"):
+            return _decode(text, values.LOOSE, (RAW_NEWLINES,))
+        _refuse(text, error)
 
 
 def _values(text: str, decoder: json.JSONDecoder) -> list[Any]:

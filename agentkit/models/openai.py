@@ -29,12 +29,12 @@ from agentkit.models.chat_thinking import ChatThinking
 from agentkit.models.conversion import Conversion
 from agentkit.models.finishes import finish, meaning, takes_back
 from agentkit.models.model_options import ModelSettings
-from agentkit.models.native import NativeCalls, last_events
-from agentkit.models.provider import RemoteModel, offered
+from agentkit.models.native import NativeCalls
+from agentkit.models.provider import RemoteModel, offered_schemas
 from agentkit.models.render_cache import Rendered, Taken
 from agentkit.models.stream_errors import ErrorInStream, raise_error
 from agentkit.models.vendors import OPENAI
-from agentkit.models.wire import DONE, WireEvent, items_of, json_text_of, mapping_of, objects_of, openai_usage, text_of
+from agentkit.models.wire import DONE, WireEvent, items_of, json_text_of, mapping_of, openai_usage, text_of
 from agentkit.schemas import flavours
 from agentkit.unicode import Joiner, clean
 
@@ -88,16 +88,11 @@ def _messages(messages: Sequence[Message], taken: Taken, provider: str, written:
     return rendered
 
 
-def _content(parts: Sequence[TextPart | ImagePart]) -> str | list[dict[str, Any]]:
-    """Text alone as one string, which every server understands; text with images as parts."""
-    if not any(isinstance(p, ImagePart) for p in parts):
-        return "\n\n".join(clean(p.text) for p in parts if isinstance(p, TextPart))
-    return [
-        {"type": "text", "text": clean(p.text)}
-        if isinstance(p, TextPart)
-        else {"type": "image_url", "image_url": {"url": clean(p.data_url)}}
-        for p in parts
-    ]
+def _image(part: ImagePart) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": clean(part.data_url)}}
+
+
+_content = partial(valid_history.text_or_parts, text_type="text", image=_image)
 
 
 def _others(message: SystemMessage | AssistantMessage, provider: str) -> Iterator[dict[str, Any]]:
@@ -183,7 +178,7 @@ class ChatWire:
         if event is DONE:
             self.done = self.over = True
         events: list[SourceEvent] = []
-        choices = objects_of(event.get("choices"))
+        choices = items_of(event.get("choices"))
         for place in (event, event.get("x_groq"), *choices):  # Moonshot has it in the choice
             self._count(mapping_of(place).get("usage"))
         for at, choice in enumerate(choices):
@@ -216,7 +211,7 @@ class ChatWire:
             self._finish = self._finish if takes_back(self._finish) else text_of(reason)
             self.done = True
         self._whole = mapping_of(choice.get("message")) or self._whole
-        deltas = objects_of(choice.get("delta")) or [{"content": text_of(choice.get("text"))}]
+        deltas = items_of(choice.get("delta")) or [{"content": text_of(choice.get("text"))}]
         said = (*deltas, self._whole)
         self._refused = self._refused or any("refusal" in one and text_of(one["refusal"]) for one in said)
         return [event for delta in deltas for event in self._delta(delta)]
@@ -227,7 +222,7 @@ class ChatWire:
         ending = None
         if self.done:
             ending = finish(self._finish, calls=self.called, refused=self._refused)
-        return events + last_events(self._calls, self._usage, ending)
+        return events + self._calls.close(self._usage, ending)
 
     def _delta(self, delta: Mapping[str, Any]) -> list[SourceEvent]:
         events = [] if chat_thinking.NAMES.isdisjoint(delta) else self._thinking.feed(delta)
@@ -241,7 +236,7 @@ class ChatWire:
                 events += self._thinking.say(inner) + self._say(self._text.feed(words))
         if refusal:
             events += self._say(self._text.feed(refusal))
-        for piece in objects_of(delta.get("tool_calls")):
+        for piece in items_of(delta.get("tool_calls")):
             events += self._call_piece(piece)
         return events
 
@@ -250,7 +245,7 @@ class ChatWire:
         words = {} if self._said else {k: self._whole[k] for k in ("content", "refusal") if k in self._whole}
         events = self._delta(words)
         if not self.called:
-            events += self._delta({"tool_calls": in_places(objects_of(self._whole.get("tool_calls")))})
+            events += self._delta({"tool_calls": in_places(items_of(self._whole.get("tool_calls")))})
         if self._others and not self.called and meaning(self._finish) == "tool_calls":
             events += self._delta({"tool_calls": calls_of(self._others)})
         self._which.judge()
@@ -283,7 +278,7 @@ PLAIN: Final = frozenset(("index", "id", "type", "function", "custom", "name", "
 
 
 def function_of(piece: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Name and arguments in a piece of a call; some servers write them without the object `function`."""
+    """Name and arguments in a piece of a call, with or without the object `function` (Source: home-llm#348)."""
     function = mapping_of(piece.get("function"))
     if function and "name" not in piece and "arguments" not in piece:
         return function
@@ -296,9 +291,9 @@ def chunks_of(body: Mapping[str, Any]) -> list[WireEvent]:
     if body.get("error"):
         return [body]
     choices = []
-    for choice in objects_of(body.get("choices")):
+    for choice in items_of(body.get("choices")):
         message = mapping_of(choice.get("message"))
-        delta = {**message, "tool_calls": in_places(objects_of(message.get("tool_calls")))}
+        delta = {**message, "tool_calls": in_places(items_of(message.get("tool_calls")))}
         choices.append({**choice, "message": None, "delta": delta})
     return [{"choices": choices, "usage": body.get("usage")}] + ([DONE] if choices else [])
 
@@ -326,7 +321,7 @@ class OpenAIModel(RemoteModel):
 
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
         own = self.is_vendor_api
-        fitted = request if own else self._conversion.fitted(valid_history.told(request))
+        fitted = request if own else self._conversion.fit(valid_history.describe_output(request))
         body = chat_body(fitted, self.model, self.provider)
         # OpenAI's reasoning models refuse the old name, most other servers do not know the new one
         body["max_completion_tokens" if own else "max_tokens"] = self._max_tokens(request)
@@ -336,13 +331,13 @@ class OpenAIModel(RemoteModel):
             body = prefill.chat_continued(body, self._address.url)
         return body
 
-    def _explained(self, error: ProviderError, request: ModelRequest) -> ProviderError:
-        return error if self.is_vendor_api else self._conversion.explained(error, request)
+    def _explain(self, error: ProviderError, request: ModelRequest) -> str:
+        return "" if self.is_vendor_api else self._conversion.explain(error, request)
 
     def _continues(self) -> bool:
         told = (self.settings.extra or {}).get("continue_final_message")
         return bool(told) or prefill.server_continues(self._address.url)
 
     def _wire(self, body: Mapping[str, Any]) -> ChatWire:
-        tools = offered(body)
+        tools = offered_schemas(body)
         return ChatWire(self.provider, tools, tools, alternatives=body.get("n") not in (None, 1))

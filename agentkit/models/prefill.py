@@ -57,9 +57,7 @@ def complete(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A conversation for a model that does not continue: without an unfinished reply at its end, which it may refuse.
 
     It answers again, as in a thread. A reply that the provider itself paused stays, and one that nothing precedes.
-
-    Args:
-        messages: of chat completions, of the Messages API, or the items of the Responses API.
+    The messages may be those of any of the three APIs.
     """
     end = len(messages)
     while end and _is_said(messages[end - 1]):
@@ -75,23 +73,8 @@ def _is_said(message: Mapping[str, Any]) -> bool:
     return not message.get("tool_calls") and all(block["type"] in _WORDS for block in blocks)
 
 
-def trimmed(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Anthropic's messages, without white space at the end if the last one is the model's own: it would be refused.
-
-    "final assistant content cannot end with trailing whitespace"
-    """
-    if not messages or messages[-1]["role"] != "assistant" or not messages[-1]["content"]:
-        return messages
-    *before, block = messages[-1]["content"]
-    if block.get("type") != "text":
-        return messages
-    text = block["text"].rstrip()
-    kept = [*before, {**block, "text": text}] if text else before
-    return [*messages[:-1], {**messages[-1], "content": kept}] if kept else messages[:-1]
-
-
 def space_after(messages: Sequence[Message]) -> str:
-    """The white space that `trimmed` removes."""
+    """The white space at the end of the last message, the model's own, which is not sent."""
     last = messages[-1] if messages else None
     if not isinstance(last, AssistantMessage) or not last.content or not isinstance(last.content[-1], TextPart):
         return ""

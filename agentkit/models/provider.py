@@ -25,7 +25,7 @@ from agentkit.foreign.absent import suggest_attributes
 from agentkit.models import error_bodies
 from agentkit.models.base import Closing, ModelRequest
 from agentkit.models.clients import Clients
-from agentkit.models.inflating import ACCEPT, inflated
+from agentkit.models.decompression import ACCEPT, decompress
 from agentkit.models.model_options import ModelSettings
 from agentkit.models.provider_errors import PartialResponse, RequestInfo, broken_off, no_calls, provider_error
 from agentkit.models.refused_replies import refused_reply
@@ -81,7 +81,11 @@ class RemoteModel(Closing, ABC):
         self._retry = Retry(times=self.settings.max_retries)
         self._clients = Clients(owned=self.settings.http_client is None)
         vendor = self.vendor
-        self._address = self._find_address(self.settings.base_url or os.environ.get(vendor.url_variable) or vendor.home)
+        url = self.settings.base_url or os.environ.get(vendor.url_variable) or vendor.home
+        try:
+            self._address = Address.of(url)
+        except ValueError:
+            raise self._no_url(url) from None  # the cause may show the credentials
         server = urllib.parse.urlsplit(self._address.url).netloc
         home = urllib.parse.urlsplit(vendor.home).netloc
         self.provider = self.prefix if f".{server}".endswith(f".{home}") else server
@@ -155,12 +159,9 @@ class RemoteModel(Closing, ABC):
                 failures += 1
                 wait = None if begun else self._retry.wait(failures, error, self.settings.dice())
                 if wait is None:
-                    said = self._explained(error, request)
-                    if why := self._retry.gave_up(error, begun=begun):
-                        said.args = (f"{said}; {why}",)
-                    if said is error:
-                        raise
-                    raise said from error.__cause__
+                    more = self._explain(error, request), self._retry.gave_up(error, begun=begun)
+                    error.args = ("; ".join((str(error), *filter(None, more))),)
+                    raise
                 attempt = f"attempt {failures + 1} of {self.settings.max_retries + 1} in {wait:.1f} s"
                 _LOG.info("%s; %s", error, attempt, extra={"retry_in": wait})
             await self.settings.sleep(wait)
@@ -183,9 +184,10 @@ class RemoteModel(Closing, ABC):
                 with error_bodies.errors_up_to(self.settings.max_response):
                     response = await sent.enter_async_context(self._request(client, body))
                 request_id = response.headers.get("x-request-id") or response.headers.get("request-id")
-                received = self._received(response)
-                read = received.events if body.get("stream") else received.whole
-                async with aclosing(read(wire, self.as_streamed)) as wire_events:
+                pieces, limit = decompress(response.http_response), self.settings.max_response
+                content_type = response.headers.get("content-type", "")
+                received = ResponseBody(pieces, content_type, limit=limit, linger=self.settings.linger)
+                async with aclosing(received.events(wire, self.as_streamed)) as wire_events:
                     async for wire_event in wire_events:
                         if wire.over:  # repeated, perhaps by a proxy: read as new, it would double every call
                             wire_event = {"usage": wire_event.get("usage")}  # some report it after the end
@@ -206,12 +208,6 @@ class RemoteModel(Closing, ABC):
         for event in last:
             yield event
 
-    def _received(self, response: Any) -> ResponseBody:
-        settings = self.settings
-        pieces = inflated(response.http_response)
-        content_type = response.headers.get("content-type", "")
-        return ResponseBody(pieces, content_type, limit=settings.max_response, linger=settings.linger)
-
     async def _failure(
         self,
         cause: Exception | None,
@@ -226,12 +222,8 @@ class RemoteModel(Closing, ABC):
             return broken_off(asked, came, request_id)
         error, url = provider_error(cause, asked, came, request_id), self._address.url
         silent = came is None and error.status is None and error.kind in ("connection", "timeout")
-        if (
-            self.is_official_host
-            or self.settings.http_client is not None
-            or not silent
-            or not (found := await other_scheme(url))
-        ):
+        theirs = self.is_official_host or self.settings.http_client is not None
+        if theirs or not silent or not (found := await other_scheme(url)):
             return error
         said = f"the server speaks {found.partition(':')[0]}, not {url.partition(':')[0]}; write base_url={found!r}"
         return ProviderError(f"{self.provider}: {said}", kind="bad_request", provider=self.provider)
@@ -247,11 +239,17 @@ class RemoteModel(Closing, ABC):
 
     def _made_client(self) -> Any:
         """The SDK's client, using our own HTTP client or the caller's."""
+        import httpx2
+
+        try:
+            httpx2.URL(self._address.url)  # the transport alone knows what a host may be called
+        except httpx2.InvalidURL:
+            raise self._no_url(self._address.url) from None
         http_client = self.settings.http_client or self.vendor.new_http_client()
         error_bodies.install_hooks(http_client)
         return self.vendor.new_client(
             api_key=self._api_key,
-            base_url=self._usable_url(),
+            base_url=self._address.url,
             http_client=http_client,
             default_headers={**ACCEPT, **self._address.headers, **(self.settings.headers or {})},
             default_query=dict(self._address.query),
@@ -280,22 +278,6 @@ class RemoteModel(Closing, ABC):
         connection = (httpx2.HTTPError, httpx2.StreamError, anyio.EndOfStream, OSError)
         damaged = (json.JSONDecodeError, UnicodeDecodeError, Unreadable)
         return (self.vendor.errors(), *connection, *damaged, ErrorInStream)
-
-    def _find_address(self, url: str) -> Address:
-        try:
-            return Address.of(url)
-        except ValueError:
-            raise self._no_url(url) from None  # the cause may show the credentials
-
-    def _usable_url(self) -> str:
-        """The address as the transport takes it, which alone knows what a host may be called."""
-        import httpx2
-
-        try:
-            httpx2.URL(self._address.url)
-        except httpx2.InvalidURL:
-            raise self._no_url(self._address.url) from None
-        return self._address.url
 
     def _no_url(self, found: str) -> ConfigError:
         return ConfigError(
@@ -349,9 +331,9 @@ class RemoteModel(Closing, ABC):
     def _max_tokens(self, request: ModelRequest) -> int | None:
         return request.max_tokens if request.max_tokens is not None else self.settings.max_tokens
 
-    def _explained(self, error: ProviderError, request: ModelRequest) -> ProviderError:
-        """The failure of a request, with what the request shows of its reason."""
-        return error
+    def _explain(self, error: ProviderError, request: ModelRequest) -> str:
+        """Explain the failure of a request, if the request shows its reason; else empty."""
+        return ""
 
     @abstractmethod
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
@@ -362,7 +344,7 @@ class RemoteModel(Closing, ABC):
         """The state machine for the response to one request."""
 
 
-def offered(body: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def offered_schemas(body: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """The schemas of a request's tools by name, regardless of where in a tool its API has them."""
     tools = [mapping_of(tool.get("function")) or tool for tool in items_of(body.get("tools"))]
     return {text_of(t.get("name")): mapping_of(t.get("parameters", t.get("input_schema"))) for t in tools}

@@ -9,6 +9,7 @@ import json
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, NamedTuple
 
@@ -34,35 +35,20 @@ KINDS: Final[Mapping[int, ProviderErrorKind]] = {
 }
 """The kind of each HTTP status; of the others, 4xx is `bad_request` and 5xx `server`."""
 
-CODES: Final[Mapping[str, ProviderErrorKind]] = {
-    "api_error": "server",
-    "authentication_error": "authentication",
-    "billing_error": "permission",
-    "context_length_exceeded": "too_long",
-    "exceed_context_size_error": "too_long",  # llama.cpp
-    "insufficient_quota": "permission",  # waiting does not help
-    "invalid_api_key": "authentication",
-    "invalid_prompt": "bad_request",
-    "invalid_request_error": "bad_request",
-    "model_not_found": "not_found",
-    "not_found_error": "not_found",
-    "overloaded_error": "overloaded",
-    "permission_error": "permission",
-    "rate_limit_error": "rate_limit",
-    "rate_limit_exceeded": "rate_limit",
-    "request_too_large": "too_long",  # Anthropic's limit on bytes, 32 MB
-    "server_error": "server",
-    "timeout_error": "timeout",
+_WORDS: Final[Mapping[ProviderErrorKind, str]] = {
+    "permission": "insufficient_quota|billing_error|permission_error",
+    "authentication": "authentication_error|invalid_api_key",
+    # OpenAI; llama.cpp; Anthropic's limit on bytes, 32 MB
+    "too_long": "context_length_exceeded|exceed_context_size_error|request_too_large",
+    "not_found": "model_not_found|not_found_error",
+    "bad_request": "invalid_prompt|invalid_request_error",
+    "rate_limit": "rate_?limit|too_?many_?requests|throttl|resource_?exhausted",
+    "overloaded": "overload|unavailable|capacity|busy",
+    "timeout": "time_?out|timed_?out|deadline",
+    "server": "server_?error|server_?exception|internal|upstream|bad_?gateway|api_error",
 }
-"""The kind of each code or type in an error inside a stream, which has no status; see `kind_of_codes`."""
-
-TEMPORARY: Final[Mapping[ProviderErrorKind, re.Pattern[str]]] = {
-    "rate_limit": re.compile("rate_?limit|too_?many_?requests|throttl|resource_?exhausted", re.IGNORECASE),
-    "overloaded": re.compile("overload|unavailable|capacity|busy", re.IGNORECASE),
-    "timeout": re.compile("time_?out|timed_?out|deadline", re.IGNORECASE),
-    "server": re.compile("server_?error|server_?exception|internal|upstream|bad_?gateway", re.IGNORECASE),
-}
-"""The words in a code or type that says that the failure is temporary, if `CODES` does not have it. Source:
+CODES: Final = {kind: re.compile(words, re.IGNORECASE) for kind, words in _WORDS.items()}
+"""The kind of each code or type in an error inside a stream, which has no status; the last four are temporary. Source:
 openai-agents-python#3969, opencode#25884; Kimi's `engine_overloaded_error`; Bedrock's `ThrottlingException`."""
 
 TOO_LONG: Final = re.compile(
@@ -95,16 +81,13 @@ def kind_of_status(status: int) -> ProviderErrorKind:
 def kind_of_codes(codes: Iterable[str]) -> ProviderErrorKind:
     """The kind of an error inside a stream: what the first of its codes and types says that is known, else `stream`.
 
-    Some servers write an HTTP status as the code.
+    An HTTP status may be the code. Source: vLLM, vllm#37011.
     """
     for code in codes:
         if code.isdecimal() and 400 <= int(code[:4]) < 600:
             return kind_of_status(int(code))
-        if (kind := CODES.get(code)) is not None:
+        if kind := next((kind for kind, words in CODES.items() if words.search(code)), None):
             return kind
-        for temporary, words in TEMPORARY.items():
-            if words.search(code):
-                return temporary
     return "stream"
 
 
@@ -135,7 +118,7 @@ def provider_error(
         error: an SDK's exception, an `httpx2` one, damaged JSON, an `Unreadable` response, or an `ErrorInStream`.
         asked: the request.
         came: the part of the response that had come; None if none started.
-        request_id: the provider's id of the request, if it answered.
+        request_id: the provider's id, if it answered.
     """
     secrets = asked.secrets
     response: Any = getattr(error, "response", None)
@@ -154,8 +137,9 @@ def provider_error(
     code = reported.code if reported is not None else None
     said = str(reported) if reported is not None else _cause_text(error, asked.timeout, came)
     if reported is not None and reported.body and said == NO_REASON:
-        said += f"; the error begins {_json_text(without_secrets(reported.body, secrets))[:_SHOWN]}"
-    if kind == "bad_request" and (CODES.get(code or "") == "too_long" or TOO_LONG.search(said)):
+        text = json.dumps(without_secrets(reported.body, secrets), ensure_ascii=False, default=str)
+        said += f"; the error begins {text[:_SHOWN]}"
+    if kind == "bad_request" and (CODES["too_long"].search(code or "") or TOO_LONG.search(said)):
         kind = "too_long"
     said = error_bodies.redirect_refused(response) or said
     if lack := error_bodies.unread_part(response):
@@ -194,11 +178,7 @@ def no_calls(
 ) -> ProviderError | None:
     """The failure of a response that says it calls tools but has no call; found in its last events.
 
-    Args:
-        provider: the provider that answered.
-        events: the last events.
-        request_id: the provider's id of the request.
-        words: whether it has text or thinking; then it is the answer as far as it goes, and this must be reported.
+    One that has `words`, text or thinking, is the answer as far as it goes; then this must be reported.
     """
     *rest, ending = events
     if not isinstance(ending, Finish) or ending.reason != "tool_calls" or any(not isinstance(e, Usage) for e in rest):
@@ -243,35 +223,25 @@ def _readable(value: object, secrets: Sequence[str]) -> object:
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
     """Seconds that a provider asked to wait: `retry-after-ms`, or `retry-after` in seconds or as a date; or None."""
-    try:
-        return max(0.0, float(headers["retry-after-ms"]) / 1000)
-    except (KeyError, ValueError):
-        pass
-    asked = headers.get("retry-after")
-    if asked is None:
-        return None
-    try:
-        return max(0.0, float(asked))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(asked).timestamp() - now)
-    except ValueError:
-        return None
+    for name, in_a_second in (("retry-after-ms", 1000), ("retry-after", 1)):
+        with suppress(KeyError, ValueError):
+            return max(0.0, float(headers[name]) / in_a_second)
+    with suppress(KeyError, ValueError):
+        return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - now)
+    return None
 
 
-def _related(error: BaseException, handled: BaseException | None) -> Iterator[BaseException]:
+def _related(error: BaseException, handled: BaseException | None) -> Iterable[BaseException]:
     """The exception, and all that it refers to; what the caller was handling is detached from it."""
-    seen: dict[int, BaseException] = {}
+    found: dict[int, BaseException] = {}
     todo: list[BaseException | None] = [error]
     while todo:
-        one = todo.pop()
-        if one is not None and id(one) not in seen:
-            seen[id(one)] = one
+        if (one := todo.pop()) is not None and id(one) not in found:
+            found[id(one)] = one
             if one.__context__ is handled:
                 one.__context__ = None
             todo += [one.__cause__, one.__context__, *getattr(one, "exceptions", ())]
-    return iter(seen.values())
+    return found.values()
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -293,10 +263,6 @@ def _reported(error: Exception, body: Any) -> ErrorInStream | None:
     if isinstance(getattr(error, "status_code", None), int):
         return ErrorInStream(NO_REASON, None, None)
     return None
-
-
-def _json_text(body: object) -> str:
-    return body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)
 
 
 def _kind_of_connection(error: Exception) -> ProviderErrorKind:

@@ -60,11 +60,11 @@ class ResponseBody:
     async def events(
         self, wire: Wire, as_streamed: Callable[[Mapping[str, Any]], Iterable[WireEvent]]
     ) -> AsyncGenerator[WireEvent, None]:
-        """The events of a stream.
+        """The events of a response, streamed or whole, whatever was requested (Source: unsloth#6570, chat-ui#657).
 
         Args:
             wire: reads the events.
-            as_streamed: converts a whole response to events: some servers send one although a stream was requested.
+            as_streamed: converts a whole response to events.
 
         Raises:
             Unreadable: the body is neither.
@@ -96,15 +96,6 @@ class ResponseBody:
             named = f" ({self._type})" if self._type else ""
             raise Unreadable(f"expected an event stream, found a page{named}")
         return "json" not in self._type and start not in (b"", b"{", b"[")
-
-    async def whole(
-        self, wire: Wire, as_streamed: Callable[[Mapping[str, Any]], Iterable[WireEvent]]
-    ) -> AsyncGenerator[WireEvent, None]:
-        """The events of a response that was not requested as a stream."""
-        async with aclosing(self._bounded(wire)) as pieces:
-            body = b"".join([piece async for piece in pieces])
-        for event in as_streamed(_whole(body)):
-            yield event
 
     async def _bounded(self, wire: Wire) -> AsyncGenerator[bytes, None]:
         """The pieces, until the body ends or the wire has waited long enough for its end.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence, Set
 from functools import partial
+from itertools import takewhile
 from typing import Any, Final
 
 from agentkit.errors import ConfigError
@@ -25,7 +26,7 @@ from agentkit.messages import (
 )
 from agentkit.models import prefill, valid_history
 from agentkit.models.base import ModelRequest
-from agentkit.models.provider import RemoteModel, offered
+from agentkit.models.provider import RemoteModel, offered_schemas
 from agentkit.models.render_cache import Rendered, Taken
 from agentkit.models.responses_wire import ResponsesWire, events_of
 from agentkit.models.vendors import OPENAI
@@ -66,10 +67,8 @@ def responses_body(request: ModelRequest, model: str, provider: str) -> dict[str
 
 def _instructions(messages: Sequence[Message]) -> tuple[str | None, Sequence[Message]]:
     """The system text at the conversation's beginning, and the rest."""
-    at = 0
-    while at < len(messages) and isinstance(messages[at], SystemMessage):
-        at += 1
-    return valid_history.system_text(messages[:at]) or None, messages[at:]
+    first = list(takewhile(lambda message: isinstance(message, SystemMessage), messages))
+    return valid_history.system_text(first) or None, messages[len(first) :]
 
 
 def responses_input(
@@ -106,15 +105,11 @@ def _items(messages: Sequence[Message], taken: Taken, provider: str, written: Se
     return items
 
 
-def _content(parts: Sequence[TextPart | ImagePart]) -> str | list[dict[str, Any]]:
-    if not any(isinstance(p, ImagePart) for p in parts):
-        return "\n\n".join(clean(p.text) for p in parts if isinstance(p, TextPart))
-    return [
-        {"type": "input_text", "text": clean(p.text)}
-        if isinstance(p, TextPart)
-        else {"type": "input_image", "image_url": clean(p.data_url), "detail": "auto"}
-        for p in parts
-    ]
+def _image(part: ImagePart) -> dict[str, Any]:
+    return {"type": "input_image", "image_url": clean(part.data_url), "detail": "auto"}
+
+
+_content = partial(valid_history.text_or_parts, text_type="input_text", image=_image)
 
 
 def _assistant(
@@ -170,10 +165,10 @@ class ResponsesModel(RemoteModel):
     as_streamed = staticmethod(events_of)
 
     def _asked(self, request: ModelRequest) -> dict[str, Any]:
-        asked = request if self.is_vendor_api else valid_history.told(request)
+        asked = request if self.is_vendor_api else valid_history.describe_output(request)
         body = responses_body(asked, self.model, self.provider)
         said = body["input"] if self.continues else prefill.complete(body["input"])
         return {**body, "input": said, "max_output_tokens": self._max_tokens(request)}
 
     def _wire(self, body: Mapping[str, Any]) -> ResponsesWire:
-        return ResponsesWire(self.provider, offered(body))
+        return ResponsesWire(self.provider, offered_schemas(body))

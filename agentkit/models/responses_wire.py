@@ -14,15 +14,8 @@ from typing import Any, Final
 
 from agentkit.events import Finish, FinishReason, SourceEvent, Text, Thinking, Usage
 from agentkit.formats.pieces import Pieces
-from agentkit.models.finishes import finish, takes_back
-from agentkit.models.native import (
-    CONTRADICTED,
-    NativeCall,
-    NativeCalls,
-    contradict,
-    last_events,
-    provider_block,
-)
+from agentkit.models.finishes import finish
+from agentkit.models.native import NativeCall, NativeCalls, provider_block
 from agentkit.models.output_items import OutputItem, OutputItems, Stage
 from agentkit.models.stream_errors import ErrorInStream, raise_error
 from agentkit.models.wire import WireEvent, count_of, items_of, json_text_of, mapping_of, openai_usage, text_of
@@ -48,8 +41,6 @@ _KINDS: Final[Mapping[str, str]] = {
 _ENDS: Final = ("response.completed", "response.incomplete")
 _FAILED: Final = ("failed", "cancelled")
 
-TWINS: Final = "one item came under two call ids; it may be one call or two"
-
 
 class ResponsesWire:
     """One response of the Responses API.
@@ -72,11 +63,7 @@ class ResponsesWire:
         """One event of the stream."""
         raise_error(event)
         kind = _kind(event)
-        if kind in ("response.in_progress", "response.completed", "response.incomplete"):
-            reason = mapping_of(mapping_of(event.get("response")).get("incomplete_details")).get("reason")
-            self._calls.barred = self._calls.barred or takes_back(text_of(reason))
         self._refused = self._refused or _refuses(kind, event)
-        self._calls.barred = self._calls.barred or self._refused
         if not kind.startswith("response."):
             self._calls.unread(event)
         return self._event(kind, event)
@@ -107,44 +94,39 @@ class ResponsesWire:
         if self.done:
             other: FinishReason = "length" if self._cut else "unknown"
             ending = finish(self._finish, calls=self.called, refused=self._refused, otherwise=other)
-        return events + last_events(self._calls, self._usage, ending)
+        return events + self._calls.close(self._usage, ending)
 
     def _left(self, item: OutputItem) -> list[SourceEvent]:
         """An item whose end did not come, when nothing more will come."""
-        if item.kind == "call":
-            call, events = self._started(item, {})  # a call that nothing names is an error, and is reported
-            first = _handed_over(item.first) if self.done and not self._cut else ""
-            if not item.told and contradict(first, call.text):
-                call.ambiguity = call.ambiguity or CONTRADICTED
-            call.has_arguments = call.has_arguments or item.ends
-            return events + self._calls.set_arguments(call, item.told or first)
-        if item.kind == "message" and not item.said:
+        if item.kind == "call" and item.call is not None:
+            if self.done and not item.call.text:
+                return self._calls.set_arguments(item.call, _handed_over(item.first))
+        elif item.kind == "message" and not item.text:
             return self._end_other(item, item.first)
         return []
-
-    # ------------------------------------------------------------ which item
 
     def _item_of(self, at: int | None, whole: Mapping[str, Any], stage: Stage) -> OutputItem:
         kind = text_of(whole.get("type"))
         call_id = text_of(whole.get("call_id")) if kind in CALLS else ""
         return self._items.item("call" if kind in CALLS else kind, at, text_of(whole.get("id")), call_id, stage)
 
-    # ------------------------------------------------------------ its pieces
+    def _call_of(self, item: OutputItem) -> NativeCall:
+        """Return the item's call, which has no name before the item was added."""
+        if item.call is None:
+            item.call, _ = self._calls.begin("", "")
+        return item.call
 
     def _added(self, at: int | None, whole: Mapping[str, Any], stage: Stage = "start") -> list[SourceEvent]:
         item = self._item_of(at, whole, stage)
         item.first = item.first or whole
-        return self._started(item, whole)[1] if item.kind == "call" else []
+        return self._named(item, whole) if item.kind == "call" else []
 
-    def _started(self, item: OutputItem, whole: Mapping[str, Any]) -> tuple[NativeCall, list[SourceEvent]]:
-        """The item's call, and its start if it had not started; what came before its start comes now."""
-        if item.call is not None:
-            return item.call, []
-        id = text_of(whole.get("call_id")) or text_of(whole.get("id"))
-        item.call, events = self._calls.begin(id, text_of(whole.get("name")))
-        if item.rival is not None and item.rival.call is not None:
-            item.rival.call.ambiguity = item.call.ambiguity = TWINS
-        return item.call, events + self._calls.more(item.call, str(item.said))
+    def _named(self, item: OutputItem, whole: Mapping[str, Any]) -> list[SourceEvent]:
+        call = self._call_of(item)
+        call.id = call.id or clean(text_of(whole.get("call_id")) or text_of(whole.get("id")))
+        return self._calls.more(call, name=text_of(whole.get("name")))
+
+    # ------------------------------------------------------------ its pieces
 
     def _more(self, event: WireEvent, base: str, last: str) -> list[SourceEvent]:
         kind = _KINDS[base]
@@ -158,40 +140,31 @@ class ResponsesWire:
                 base = "response.reasoning_summary_text"
             return self._think(item, delta, base)
         if kind == "message":
-            part = mapping_of(event.get("part")) or event
-            whole = text_of(part.get("text")) or text_of(part.get("refusal")) if last == "done" else ""
-            at = count_of(event.get("content_index"))
-            return self._say(item, at, delta) + self._say_rest(item, at, whole)
+            return self._say(item, delta) + (self._end_part(item, event) if last == "done" else [])
+        call = self._call_of(item)
         if last == "done":
-            item.told, item.ends = _handed_over(event), item.ends or _hands_over(event)
-            if item.call is not None:
-                item.call.has_arguments = item.call.has_arguments or item.ends
-        elif base.endswith("arguments"):  # a custom tool's input is not JSON, and comes complete
-            if item.call:
-                return self._calls.more(item.call, delta)
-            item.said.keep(delta)
-        return []
+            call.has_arguments = call.has_arguments or _hands_over(event)
+            return self._calls.set_arguments(call, _handed_over(event))
+        # a custom tool's input is not JSON, and comes complete
+        return self._calls.more(call, delta) if base.endswith("arguments") else []
 
-    def _say(self, item: OutputItem, part: int, text: str) -> list[SourceEvent]:
-        item.said.parts.setdefault(part, Pieces()).add(text)
-        said = item.said.say(text)
+    def _say(self, item: OutputItem, text: str) -> list[SourceEvent]:
+        said = item.say(text)
         return [Text(said)] if said else []
 
-    def _say_rest(self, item: OutputItem, part: int, whole: str) -> list[SourceEvent]:
-        """The text of one complete part that did not come in deltas."""
-        said = item.said.parts.get(part, Pieces())
-        if len(said) > len(whole) or not whole.startswith(said.text()) or item.said.ends(whole):
+    def _end_part(self, item: OutputItem, event: WireEvent) -> list[SourceEvent]:
+        """The text of a complete part that did not come in deltas; a part may end twice."""
+        part = mapping_of(event.get("part")) or event
+        whole, said = text_of(part.get("text")) or text_of(part.get("refusal")), item.part.text()
+        item.part = Pieces()
+        if not whole.startswith(said) or item.text.last(len(whole)) == whole:
             return []
-        return self._say(item, part, whole[len(said) :])
+        return self._say(item, whole[len(said) :])
 
     def _think(self, item: OutputItem, text: str, kind: str) -> list[SourceEvent]:
         """Thinking; a server sends a summary, all of it, or both, and the first of them counts."""
-        if not text:
-            return []
-        item.thoughts = item.thoughts or kind
-        if kind != item.thoughts:
-            return []
-        said = item.said.say(text)
+        item.thoughts = item.thoughts or (kind if text else "")
+        said = item.say(text) if kind == item.thoughts else ""
         return [Thinking(said)] if said else []
 
     # ------------------------------------------------------------ its end
@@ -209,34 +182,30 @@ class ResponsesWire:
     def _end_other(self, item: OutputItem, whole: Mapping[str, Any]) -> list[SourceEvent]:
         item.ended = True
         if item.kind == "message":
-            text = _words(whole)
-            before = str(item.said)
-            said = self._say(item, 0, text[len(before) :]) if text.startswith(before) else []
-            rest = item.said.close()
+            text, before = _words(whole), item.text.text()
+            said = self._say(item, text[len(before) :]) if text.startswith(before) else []
+            rest = item.joiner.close()
             said += [Text(rest)] if rest else []
             phase = whole.get("phase")
             return [*said, provider_block(self.provider, {"type": "message", "phase": phase})] if phase else said
         if item.kind == "reasoning":
-            text = item.said.close() or ("" if item.said else clean(_thoughts(whole)))
+            text = item.joiner.close() or ("" if item.text else clean(_thoughts(whole)))
             thought: list[SourceEvent] = [Thinking(text)] if text else []
             return [*thought, provider_block(self.provider, dict(whole), thinking=True)]
         return [provider_block(self.provider, dict(whole))]
 
     def _end_call(self, item: OutputItem, whole: Mapping[str, Any]) -> list[SourceEvent]:
-        call, events = self._started(item, whole)
+        events, call = self._named(item, whole), self._call_of(item)
         extra = {k: v for k, v in whole.items() if k not in _PLAIN_FIELDS and v and v != {"type": "direct"}}
         if extra or whole["type"] == "custom_tool_call":
             call.extras = {**extra, "type": whole["type"]}  # its namespace, its caller
-        call.name = clean(text_of(whole.get("name"))) or call.name
-        if contradict(item.told, _handed_over(whole)):
-            call.ambiguity = call.ambiguity or CONTRADICTED
-        events += self._calls.set_arguments(call, _handed_over(whole) or item.told)
+        events += self._calls.set_arguments(call, _handed_over(whole))
         status = text_of(whole.get("status"))
         if status not in ("", "completed"):  # some servers leave it at `in_progress`: then the response's end decides
             call.end = "" if status == "in_progress" else "incomplete"
             return events
         item.ended = True
-        call.has_arguments = call.has_arguments or item.ends or _hands_over(whole)
+        call.has_arguments = call.has_arguments or _hands_over(whole)
         call.end = "complete"
         return events
 
@@ -249,10 +218,8 @@ class ResponsesWire:
         output = items_of(response.get("output"))
         self._items.in_whole = {text_of(item.get("call_id")) for item in output}
         for at, whole in enumerate(output):
-            if not cut or whole.get("status") == "completed" or whole.get("type") not in CALLS:
-                events += self._ended(at, whole, "response")
-            else:
-                events += self._added(at, whole, "response")
+            complete = not cut or whole.get("status") == "completed" or whole.get("type") not in CALLS
+            events += (self._ended if complete else self._added)(at, whole, "response")
         self.done = self.over = True
         if response.get("usage"):
             self._usage = openai_usage(mapping_of(response["usage"]), "input", "output")

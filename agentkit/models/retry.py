@@ -29,12 +29,9 @@ class Retry:
     patience: float = 60.0
 
     def wait(self, failures: int, error: ProviderError, dice: float) -> float | None:
-        """Seconds to wait before the next attempt; None if there is to be none.
+        """Return the seconds to wait before the next attempt, after this many failed; None if there is to be none.
 
-        Args:
-            failures: attempts that failed so far, this one included.
-            error: why this one failed.
-            dice: a random number from 0 to 1. The wait is between half of the back-off and all of it.
+        The wait is between half of the back-off and all of it, as `dice` says, a random number from 0 to 1.
         """
         worth = error.retryable and error.code not in HOPELESS if error.advice is None else error.advice
         if failures > self.times or not worth:
@@ -44,11 +41,9 @@ class Retry:
         return min(self.longest, self.first * 2.0 ** (failures - 1)) * (1 + dice) / 2
 
     def gave_up(self, error: ProviderError, *, begun: bool) -> str:
-        """Why a temporary failure was not retried although `times` allows it; empty if there is nothing to say.
+        """Say why a temporary failure was not retried although `times` allows it; empty if there is nothing to say.
 
-        Args:
-            error: the failure.
-            begun: whether a part of the response has been passed on: repeated, it would come twice.
+        A response of which a part has been passed on is not requested again: that part would come twice.
         """
         if not (error.retryable and self.times):
             return ""

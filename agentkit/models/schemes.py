@@ -8,18 +8,13 @@ import ssl
 import urllib.parse
 from typing import Final
 
-WAIT: Final = 2.0
-"""Seconds for the answer."""
+WAIT: Final = 2.0  # seconds for the answer
 
 _ANSWERS: Final = re.compile(rb"HTTP/\d\.\d (?!400)").match  # 400: how many TLS ports answer a request without TLS
 
 
 async def other_scheme(url: str) -> str:
-    """The URL with the other scheme, if its port answers in that; else empty.
-
-    Args:
-        url: a server's URL, which has just failed to answer in its own scheme.
-    """
+    """Return the URL with the other scheme, if its port answers in that; else empty."""
     parts = urllib.parse.urlsplit(url)
     https = parts.scheme == "https"
     tls = None if https else ssl._create_unverified_context()  # nothing is sent to it that has to be kept secret

@@ -6,6 +6,7 @@ Pure: tables with their sources. An unnamed server is sent nothing that OpenAI d
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from agentkit.checks.bounds import YES_OR_NO, either, one_of, or_none
@@ -46,6 +47,8 @@ class Server(NamedTuple):
     converts: bool = False
 
 
+_TAG: Final = partial(GrammarField, "response_format", "structural_tag")
+
 SERVERS: Final[Mapping[str, Server]] = {
     # skip_special_tokens defaults to true, and removes <tool_call> and the like from the text if they are special
     # tokens: vLLM 0.33 `ChatCompletionRequest`, vLLM issue 25281. Nineteen of its parsers read requests without tools
@@ -56,9 +59,7 @@ SERVERS: Final[Mapping[str, Server]] = {
         # vLLM 0.33 `generate/base/protocol.py`; the guided_* fields and the tag at the top of the body are gone since
         # 0.12, and ignored. `structured_outputs` accepts the same; its `grammar` has no special tokens, but openers of
         # calls may be special tokens. The backend guidance knows older tags only: vLLM issue 55152
-        GrammarField(
-            "response_format",
-            "structural_tag",
+        _TAG(
             "vLLM enforces structural tags only with its backend xgrammar: start it with "
             "--structured-outputs-config.backend xgrammar",
         ),
@@ -68,9 +69,7 @@ SERVERS: Final[Mapping[str, Server]] = {
         {"skip_special_tokens": False},
         "start SGLang without --tool-call-parser, or let the model call natively (omit `format`)",
         # SGLang 0.5.23 `openai/protocol.py`; llguidance accepts only the older tags, outlines and none accept no tag
-        GrammarField(
-            "response_format",
-            "structural_tag",
+        _TAG(
             "SGLang enforces structural tags only with its backend xgrammar: start it without "
             "--grammar-backend, or with --grammar-backend xgrammar",
         ),
@@ -121,8 +120,6 @@ UNKNOWN: Final = (
 )
 
 FEWEST: Final = 5  # tokens; the shortest call takes this many, and the end of an empty reply counts as one or two
-
-
 MARK_TOKENS: Final = 12  # the mark of a result, at which a server was to stop, takes at most this many
 
 

@@ -1,7 +1,7 @@
 """Server-sent events from bytes, regardless of how these are split. Pure; knows no provider and no connection.
 
 Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation. Unlike a
-browser, it also reads the last event if the blank line after it is missing, as some servers end like this; and a field
+browser, it also reads the last event if the blank line after it is missing (Source: openai-node#2725); and a field
 `error`, in which llama.cpp has reported errors: an event of its own with this name.
 """
 
@@ -13,8 +13,7 @@ from typing import Final, NamedTuple
 
 BOM: Final = b"\xef\xbb\xbf"
 
-MAX_NAME: Final = 200
-"""Bytes of an event's name that are read."""
+MAX_NAME: Final = 200  # bytes of an event's name that are read
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 

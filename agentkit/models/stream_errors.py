@@ -18,19 +18,16 @@ _OURS: Final = ("response.", "content_block_", "message_")
 _ANSWERS: Final = ("choices", "delta", "content", "content_block", "item", "output", "response")
 """Fields that hold an answer, or a part of one."""
 
-_SIGNS: Final = frozenset(
-    ("error", "errors", "detail", "message", "msg", "error_code", "error_message", "error_msg", "success")
-)
-"""Fields of which an error has one that no word says to be one."""
-
 _SAYS_ERROR: Final[Mapping[str, object]] = {"type": "error", "object": "error", "status": "error", "success": False}
 """Fields that say of an event that it is an error: vLLM `object`; other servers the rest."""
 
 _ALONE: Final = ("detail", "errors", "error_code", "error_message", "error_msg")
 """Fields that only an error has: FastAPI's `detail`, FastChat's `error_code`."""
 
-_FINE: Final = frozenset(("", "0", "200", "ok", "success", "none"))
-"""Codes that no error has."""
+_SIGNS: Final = frozenset(("error", "message", "msg", "success", *_ALONE))
+"""Fields of which an error has one that no word says to be one."""
+
+_FINE: Final = frozenset(("", "0", "200", "ok", "success", "none"))  # codes that no error has
 
 
 def raise_error(event: WireEvent) -> None:
@@ -39,8 +36,8 @@ def raise_error(event: WireEvent) -> None:
     Raises:
         ErrorInStream: it does.
     """
-    said = "error" in (event.get("type"), event.get("object"), event.get("status"))
-    if (said or not _SIGNS.isdisjoint(event)) and (error := error_in(event)) is not None:
+    named = "error" in (event.get("type"), event.get("object"), event.get("status"))
+    if (named or not _SIGNS.isdisjoint(event)) and (error := error_in(event)) is not None:
         raise ErrorInStream.of(error)
 
 
@@ -107,15 +104,11 @@ class ErrorInStream(Exception):
         return cls(message, codes[0] if codes else None, body, codes)
 
 
-MAX_MESSAGE: Final = 4_000
-"""The maximum length of a provider's error message, in characters."""
-
-MAX_CODE: Final = 200
-"""The maximum length of an error's code, in characters."""
+MAX_MESSAGE: Final = 4_000  # the maximum length of a provider's error message, in characters
+MAX_CODE: Final = 200  # the maximum length of an error's code, in characters
 
 MAX_BODY: Final = 1024 * 1024
 """The maximum size of an error object that is kept whole, in characters: as for an HTTP error's body."""
-
 
 NO_REASON: Final = "no reason given"
 """The message of an error that does not say what was wrong where it is known to be said."""
@@ -124,8 +117,7 @@ _REASONS: Final = ("message", "detail", "msg", "error_message", "error_msg", "er
 """Where servers write what was wrong: the providers; FastAPI, and so vLLM and SGLang, `detail`, as text or as a list of
 objects with `loc` and `msg`; FastChat `text`; other proxies the rest."""
 
-_CODES: Final = ("code", "error_code", "status_code", "statusCode", "type")
-"""Where they write its code."""
+_CODES: Final = ("code", "error_code", "status_code", "statusCode", "type")  # where they write its code
 
 _MAX_REASONS: Final = 5
 _MAX_NESTED: Final = 6

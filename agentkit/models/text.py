@@ -7,9 +7,10 @@ for the processor to read.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from agentkit import formats
@@ -99,13 +100,14 @@ class TextCalling(Closing):
     async def stream(self, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
         """Answer a request; the calls are still inside the `Text` events."""
         valid_history.named_tool(request)
-        section = self._section(request)
+        choice, parallel = request.tool_choice, request.parallel_tool_calls
+        section = formats.render_prompt(self._format, request.tools, tool_choice=choice, parallel=parallel)
         messages = text_messages(request.messages, self._format, request.tools, request.rendered)
         stops = self._stops(request)
         held = self.constraint.hold(request) if self.constraint is not None else None
         asked = replace(
             request,
-            messages=valid_history.instructed(messages, section, valid_history.output_section(request)),
+            messages=valid_history.add_instructions(messages, section, valid_history.output_section(request)),
             tools=(),
             tool_choice="auto",
             parallel_tool_calls=None,
@@ -114,7 +116,7 @@ class TextCalling(Closing):
             extra={**self._asks(), **(held.fields if held is not None else {}), **request.extra},
         )
         source = self.inner.stream(asked)
-        events = source if held is None else held.watched(source)
+        events = source if held is None else held.watch(source)
         cut_out = CutOut()
         try:
             async for event in events:
@@ -131,15 +133,14 @@ class TextCalling(Closing):
             await _close(source)
 
     def _server(self) -> str | None:
-        return getattr(self.inner, "server", None)
+        """The kind of server, if it was named; the fields for it are those of chat completions."""
+        return getattr(self.inner, "server", None) if self.name.startswith("openai:") else None
 
     def _asks(self) -> Mapping[str, Any]:
         """The fields that make the server leave calls in the text; the model's own settings take precedence."""
         server = self._server()
         own = getattr(getattr(self.inner, "settings", None), "extra", None) or {}
-        if server is None or not self.name.startswith("openai:"):  # the fields are those of chat completions
-            return {}
-        return {k: v for k, v in SERVERS[server].text.items() if k not in own}
+        return {k: v for k, v in SERVERS[server].text.items() if k not in own} if server is not None else {}
 
     def _stops(self, request: ModelRequest) -> Sequence[str]:
         """Where a named server ends a reply: at a result, which only a tool returns.
@@ -147,14 +148,8 @@ class TextCalling(Closing):
         In an argument that is data; so a reply that was cut inside a call is asked for again without it.
         """
         cut = any(isinstance(m, ToolMessage) and m.error == "truncated_call" for m in request.messages[-1:])
-        known = self._server() is not None and self.name.startswith("openai:")
         mark = self._format.result.mark
-        return (mark,) if known and mark and request.tools and not cut else ()
-
-    def _section(self, request: ModelRequest) -> str:
-        """The instructions that teach the model its tools."""
-        choice, parallel = request.tool_choice, request.parallel_tool_calls
-        return formats.render_prompt(self._format, request.tools, tool_choice=choice, parallel=parallel)
+        return (mark,) if self._server() is not None and mark and request.tools and not cut else ()
 
     async def aclose(self) -> None:
         """Close the connections of the underlying model, if it has any."""
@@ -179,7 +174,7 @@ def text_messages(
     result.
     """
     make = partial(_messages, format=format, tools=tools)
-    return valid_history.joined((rendered or Rendered()).of("text", messages, make, (format, *tools)))
+    return valid_history.join_neighbours((rendered or Rendered()).of("text", messages, make, (format, *tools)))
 
 
 def _messages(messages: Sequence[Message], taken: Taken, format: Format, tools: Sequence[ToolSpec]) -> list[Message]:
@@ -199,10 +194,12 @@ def _messages(messages: Sequence[Message], taken: Taken, format: Format, tools: 
             case ToolMessage():
                 rendered.append(UserMessage(_result(message, format, tools)))
             case UserMessage(content) if any(isinstance(part, MaterialPart) for part in content):
-                rendered.append(UserMessage(tuple(_harmless(part, format, tools) for part in content)))
+                safe = partial(formats.quarantine, format=format, tools=tools)  # the user's own words stay as they are
+                parts = (TextPart(safe(p.text)) if isinstance(p, MaterialPart) else p for p in content)
+                rendered.append(UserMessage(tuple(parts)))
             case _:
                 rendered.append(message)
-    return valid_history.joined(rendered)
+    return valid_history.join_neighbours(rendered)
 
 
 def _refused(results: Sequence[Message]) -> Mapping[str, str]:
@@ -216,27 +213,24 @@ def _refused(results: Sequence[Message]) -> Mapping[str, str]:
 
 def _without_calls(content: Sequence[AssistantPart]) -> tuple[AssistantPart, ...]:
     """Return the words of a turn and the parts of its provider, without the calls and their markup."""
-    kept = [part for part in content if not isinstance(part, ToolCall | MarkupPart) and not _of_calls(part)]
-    return tuple(kept) if any(not isinstance(part, ThinkingPart) for part in kept) else ()
+    kept = tuple(filter(_stands_alone, content))
+    return kept if any(not isinstance(part, ThinkingPart) for part in kept) else ()
 
 
-def _of_calls(part: AssistantPart) -> bool:
-    """Return whether it is only of use with a call, or was read from the text."""
+def _stands_alone(part: AssistantPart) -> bool:
+    """Return whether a part is of use without a call, and was not read from the text."""
     match part:
         case TextPart(text):
-            return not text.strip()
+            return bool(text.strip())
         case ThinkingPart(_, provider):
-            return provider is None
-        case ProviderPart():
-            return part.call_id is not None
-    return False
+            return provider is not None
+    return isinstance(part, ProviderPart) and part.call_id is None
 
 
 def _correction(message: ToolMessage, format: Format, tools: Sequence[ToolSpec]) -> tuple[TextPart | ImagePart, ...]:
     """Why a call failed, and how it is written, if its tool is among these."""
     why = formats.quarantine(message.text, format, tools)
-    tool = next((tool for tool in tools if tool.name == message.name), None)
-    how = [] if tool is None else [how_to_write(format, tool, tools)]
+    how = [how_to_write(format, tool, tools) for tool in tools if tool.name == message.name]
     said = "\n\n".join([f"Your call of {message.name or 'a tool'} failed: {why}", *how])
     return (TextPart(said), *(p for p in message.content if isinstance(p, ImagePart)))
 
@@ -248,53 +242,22 @@ def _result(message: ToolMessage, format: Format, tools: Sequence[ToolSpec]) -> 
     return (TextPart(said), *images)
 
 
-def _harmless(part: TextPart | ImagePart, format: Format, tools: Sequence[ToolSpec]) -> TextPart | ImagePart:
-    """A part of a user message; material is quarantined, and the user's own words stay as they are."""
-    return TextPart(formats.quarantine(part.text, format, tools)) if isinstance(part, MaterialPart) else part
-
-
 def _assistant(message: AssistantMessage, format: Format, tools: Sequence[ToolSpec]) -> tuple[AssistantPart, ...]:
-    """A turn as text and the parts that only its provider reads."""
-    own = all(call.format == format.name for call in message.calls)
-    kept: list[AssistantPart] = []
-    text = ""
-    for piece in _pieces(message, format, tools, own=own):
-        if isinstance(piece, str):
-            text += piece
-            continue
-        if text:
-            kept.append(TextPart(text))
-            text = ""
-        kept.append(piece)
-    return (*kept, TextPart(text)) if text else tuple(kept)
+    """A turn as text and the parts that only its provider reads: as it was written, if that was in this format."""
 
+    def is_own(part: AssistantPart) -> bool:
+        return not isinstance(part, ToolCall) or (part.format == format.name and bool(part.raw))
 
-def _pieces(
-    message: AssistantMessage, format: Format, tools: Sequence[ToolSpec], *, own: bool
-) -> Iterator[str | AssistantPart]:
-    """The turn in order. `own`: all its calls are in this format, so that its markup belongs to it."""
-    foreign: list[ToolCall] = []
-    last: AssistantPart | None = None
-    for part in message.content:
-        if foreign and not (isinstance(part, ToolCall) and part.format != format.name):
-            yield _written(foreign, format, tools)
-            foreign = []
-        match part:
-            case TextPart(text):
-                yield text
-            case MarkupPart(text) if own:
-                yield text
-            case ThinkingPart(text, None) if own and isinstance(last, MarkupPart):
-                yield text  # thinking that was read from the text, between its tags
-            case ToolCall() if part.format == format.name and part.raw:
-                yield part.raw
-            case ToolCall():
-                foreign.append(part)
-            case ThinkingPart() | ProviderPart():
-                yield part
-        last = part
-    if foreign:
-        yield _written(foreign, format, tools)
+    if all(map(is_own, message.content)):
+        return valid_history.as_written(message.content)
+    pieces: list[str | AssistantPart] = []
+    for own, run in groupby(message.content, is_own):
+        if own:
+            texts = (p.text if isinstance(p, TextPart) else p.raw if isinstance(p, ToolCall) else p for p in run)
+            pieces += [piece for piece in texts if not isinstance(piece, MarkupPart)]
+        else:
+            pieces.append(_written([call for call in run if isinstance(call, ToolCall)], format, tools))
+    return valid_history.merge_text(pieces)
 
 
 def _written(calls: Sequence[ToolCall], format: Format, tools: Sequence[ToolSpec]) -> str:

@@ -34,8 +34,7 @@ from agentkit.messages import (
     ToolCall,
 )
 
-PER_MESSAGE: Final = 4
-"""Tokens of a message in addition to its content: its role and separators."""
+PER_MESSAGE: Final = 4  # tokens of a message in addition to its content: its role and separators
 
 PER_CALL: Final = 20
 """Tokens of a call in addition to its name and arguments: in recorded responses about 10 (OpenAI) or 35 (Anthropic)."""

@@ -47,10 +47,6 @@ _GO_ON = "If the request is done, answer it in words now. If another call is nee
 _LOST = "No result: the run was interrupted before this call was answered."
 
 
-def _is_plain(id: str) -> bool:
-    return id.isascii() and id.isprintable()
-
-
 @dataclass(frozen=True, slots=True)
 class IdRule:
     """The rule of a provider for the ids of calls.
@@ -61,7 +57,7 @@ class IdRule:
     """
 
     limit: int
-    allowed: Callable[[str], bool] = _is_plain
+    allowed: Callable[[str], bool] = lambda id: id.isascii() and id.isprintable()
 
 
 def conversation(
@@ -76,7 +72,7 @@ def conversation(
     of calls that stay text, with their results as a user's message.
     """
     taken = {} if taken is None else taken
-    return joined(message for message in _answered(messages, ids, taken, written) if not _is_empty(message))
+    return join_neighbours(message for message in _answered(messages, ids, taken, written) if not _is_empty(message))
 
 
 def _is_empty(message: Message) -> bool:
@@ -113,30 +109,42 @@ def _answered(messages: Sequence[Message], ids: IdRule, taken: Taken, written: C
                 part = replace(part, call_id=fits[part.call_id])
             content.append(part)
         if answers and all(call.id in written for call in message.calls):
-            yield AssistantMessage(tuple(_as_text(content)))
+            yield AssistantMessage(as_written(content))
             yield UserMessage(tuple(_in_words(answers)))
         else:
             yield AssistantMessage(tuple(content))
             yield from answers
 
 
-def _as_text(content: Iterable[AssistantPart]) -> Iterator[AssistantPart]:
+def as_written(content: Iterable[AssistantPart]) -> tuple[AssistantPart, ...]:
     """A turn as the model wrote it, its calls and their markup included."""
-    text, last = "", None
+    pieces: list[str | AssistantPart] = []
+    last = None
     for part in content:
         match part:
             case TextPart() | MarkupPart():
-                text += part.text
+                pieces.append(part.text)
             case ThinkingPart(thought, None) if isinstance(last, MarkupPart):
-                text += thought  # it was read from the text, between its tags
+                pieces.append(thought)  # it was read from the text, between its tags
             case ToolCall():
-                text += part.raw
+                pieces.append(part.raw)
             case _:
-                yield from (TextPart(text),) * bool(text)
-                yield part
-                text = ""
+                pieces.append(part)
         last = part
-    yield from (TextPart(text),) * bool(text)
+    return merge_text(pieces)
+
+
+def merge_text(pieces: Iterable[str | AssistantPart]) -> tuple[AssistantPart, ...]:
+    """The parts of a turn; neighbouring texts become one part."""
+    parts: list[AssistantPart] = []
+    for piece in pieces:
+        if not isinstance(piece, str):
+            parts.append(piece)
+        elif parts and isinstance(parts[-1], TextPart):
+            parts[-1] = TextPart(parts[-1].text + piece)
+        elif piece:
+            parts.append(TextPart(piece))
+    return tuple(parts)
 
 
 def _in_words(answers: Iterable[ToolMessage]) -> Iterator[TextPart | ImagePart]:
@@ -169,7 +177,7 @@ def _results(messages: Sequence[Message]) -> dict[tuple[int, int], ToolMessage]:
     return found
 
 
-def joined(messages: Iterable[Message]) -> list[Message]:
+def join_neighbours(messages: Iterable[Message]) -> list[Message]:
     """Neighbouring user messages as one, and neighbouring assistant messages."""
     out: list[Message] = []
     for message in messages:
@@ -181,6 +189,15 @@ def joined(messages: Iterable[Message]) -> list[Message]:
             case _:
                 out.append(message)
     return out
+
+
+def text_or_parts(
+    parts: Sequence[TextPart | ImagePart], text_type: str, image: Callable[[ImagePart], dict[str, Any]]
+) -> str | list[dict[str, Any]]:
+    """Text alone as one string, which every server understands; text with images as parts of these types."""
+    if not any(isinstance(p, ImagePart) for p in parts):
+        return "\n\n".join(clean(p.text) for p in parts if isinstance(p, TextPart))
+    return [image(p) if isinstance(p, ImagePart) else {"type": text_type, "text": clean(p.text)} for p in parts]
 
 
 def fit_id(id: str, rule: IdRule, taken: Taken) -> str:
@@ -210,7 +227,7 @@ def system_text(messages: Sequence[Message]) -> str:
     return "\n\n".join(clean(m.content) for m in messages if isinstance(m, SystemMessage) and m.content)
 
 
-def instructed(messages: Sequence[Message], *sections: str) -> list[Message]:
+def add_instructions(messages: Sequence[Message], *sections: str) -> list[Message]:
     """The conversation with these sections, if not empty, after the application's own instructions."""
     section = "\n\n".join(filter(None, sections))
     if not section:
@@ -241,11 +258,11 @@ def output_in_prompt(request: ModelRequest, *, constrained: bool) -> ModelReques
     """
     if request.output_schema is None:
         return request
-    messages = instructed(request.messages, output_section(request))
+    messages = add_instructions(request.messages, output_section(request))
     return replace(request, messages=messages, output_schema=request.output_schema if constrained else None)
 
 
-def told(request: ModelRequest) -> ModelRequest:
+def describe_output(request: ModelRequest) -> ModelRequest:
     """The request to a compatible server, if the reply must fit a schema.
 
     Such servers enforce a schema without showing it to the model; and with tools they would also apply it to calls.

@@ -38,18 +38,11 @@ class Wire(Protocol):
         ...
 
     def feed(self, event: WireEvent) -> list[SourceEvent]:
-        """The events that this wire event stands for.
-
-        Raises:
-            ErrorInStream: it reports an error.
-        """
+        """Read a wire event; raises an `ErrorInStream` if it reports an error."""
         ...
 
     def close(self) -> list[SourceEvent]:
-        """The last events, when nothing more will come.
-
-        Ends with `Finish` if the response was done; otherwise its open calls are truncated and there is no `Finish`.
-        """
+        """End the response: the last event is `Finish` if it was done; otherwise its open calls are truncated."""
         ...
 
 
@@ -71,15 +64,8 @@ def mapping_of(value: object) -> Mapping[str, Any]:
 
 
 def items_of(value: object) -> list[Mapping[str, Any]]:
-    """The objects of an array field of a wire event."""
-    return [v for v in value if isinstance(v, Mapping)] if isinstance(value, list) else []
-
-
-def objects_of(value: object) -> list[Mapping[str, Any]]:
-    """The objects of a field: those of an array, or the one that a server wrote without it."""
-    if isinstance(value, list):
-        return items_of(value)
-    return [value] if isinstance(value, Mapping) else []
+    """The objects of an array field of a wire event, or the one that a server wrote without the array."""
+    return [v for v in (value if isinstance(value, list) else [value]) if isinstance(v, Mapping)]
 
 
 def count_of(value: object) -> int:
@@ -89,13 +75,13 @@ def count_of(value: object) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
-def counted(*, prompt: int, reply: int, cached: int, written: int, reasoning: int, total: int = 0) -> Usage:
+def make_usage(*, prompt: int, reply: int, cached: int, written: int, reasoning: int, total: int = 0) -> Usage:
     """The usage of which a server reports these counts; 0 for any that it omits.
 
     A part may be counted separately from what it belongs to: more cached tokens than prompt, or, by xAI, more reasoning
     than reply. Gemini's thinking is only in the total.
 
-    >>> counted(prompt=1_000, reply=10, cached=0, written=0, reasoning=90, total=1_100).output_tokens
+    >>> make_usage(prompt=1_000, reply=10, cached=0, written=0, reasoning=90, total=1_100).output_tokens
     100
     """
     if cached + written > prompt:
@@ -110,7 +96,7 @@ def counted(*, prompt: int, reply: int, cached: int, written: int, reasoning: in
 def openai_usage(usage: Mapping[str, Any], prompt: str, reply: str) -> Usage:
     """The usage of chat completions, or of a response: they differ in what they call the prompt and the reply."""
     prompt_details, reply_details = (mapping_of(usage.get(f"{name}_tokens_details")) for name in (prompt, reply))
-    return counted(
+    return make_usage(
         prompt=count_of(usage.get(f"{prompt}_tokens")),
         reply=count_of(usage.get(f"{reply}_tokens")),
         cached=count_of(prompt_details.get("cached_tokens")) or count_of(usage.get("prompt_cache_hit_tokens")),

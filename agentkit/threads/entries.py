@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from agentkit.agent.prompts import Prompt, messages_from
-from agentkit.agent.unanswered import settled
+from agentkit.agent.unanswered_calls import answer_open_calls
 from agentkit.errors import ConfigError
 from agentkit.messages import (
     AssistantMessage,
@@ -138,7 +138,7 @@ def entries_of(messages: Sequence[Message]) -> list[Append]:
         ConfigError: a system message, or a result without its call.
     """
     entries: list[Append] = []
-    for message in settled(messages)[0]:
+    for message in answer_open_calls(messages)[0]:
         match message:
             case SystemMessage():
                 raise ConfigError("a thread has no system message: pass it to run_thread(…, system_prompt=…)")

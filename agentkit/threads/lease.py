@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from agentkit.agent.cancelling import uncancelled
+from agentkit.agent.cancellation import shield
 from agentkit.errors import StoreConflict, StoreError, ThreadBusy
 from agentkit.threads.log_reader import readable
 from agentkit.threads.owner import is_dead, this_process
@@ -67,7 +67,7 @@ class HeldLease:
             ThreadBusy: the thread is already being run.
             ThreadNotFound: there is no such thread.
         """
-        await uncancelled(self._take(), again=self._take)
+        await shield(self._take(), again=self._take)
         self._renewal = asyncio.create_task(self._renew())
 
     async def _take(self) -> None:

@@ -126,7 +126,7 @@ class ThreadManager(SayingThreads, EnteredAsync):
         second, its iteration ends there. A run on another event loop ends with a `StoreError`.
         """
         try:
-            await asyncio.gather(*(run.ended() for run in self._runs))
+            await asyncio.gather(*(run.end() for run in self._runs))
             await self._close_models()
         finally:
             await self.store.aclose()
@@ -195,7 +195,7 @@ class ThreadManager(SayingThreads, EnteredAsync):
             **options: its limits, see `AgentLimits`, and other options, see `RunOptions`.
 
         Returns:
-            A stream of events; iterate over it, or await its `finished()`. It raises `ThreadBusy` if the thread is
+            A stream of events; iterate over it, or await its `complete()`. It raises `ThreadBusy` if the thread is
             already being run, and `ThreadNotFound`.
         """
         given = {"processor_config": processor_config, "name": name, "output_type": output_type, **options}
@@ -319,9 +319,9 @@ def _writer(policy: Compaction, agent: Agent[Any, Any], made: Callable[[str], Mo
         return Writer(lambda: agent.model)
     name = model if isinstance(model, str) else model.name
     if isinstance(model, str):
-        from agentkit.models.model_strings import known
+        from agentkit.models.model_strings import split_name
 
-        known(model)
+        split_name(model)
     if policy.summary_tokens:
         agent.budget.price(name)
     return Writer(lambda: made(model) if isinstance(model, str) else model)

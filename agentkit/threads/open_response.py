@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agentkit.agent.decisions import edited
+from agentkit.agent.decisions import add_edit_note
 from agentkit.agent.journal import Response
 from agentkit.events import ApprovalRequired, ToolEvent, ToolSkipped, ToolStarted
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
@@ -313,5 +313,5 @@ class OpenResponse:
         if answer.error is not None and attempt.number > 1 and (skipped or not attempt.started):
             answer = self.given[id] = not_again(answer)
         if self._is_edited(id):
-            answer = edited(answer, call_from_json(self._reopened[id].body).arguments)
+            answer = add_edit_note(answer, call_from_json(self._reopened[id].body).arguments)
         return Move(*self._open[id], "answered", ("waiting",) if withdrawn else UNANSWERED, answer=to_json(answer))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Unpack, overload
 
 from agentkit import models
 from agentkit.agent import Agent, RunOptions, RunResult, RunStream
-from agentkit.agent.blocking import blocking, close
+from agentkit.agent.blocking_call import close, run_blocking
 from agentkit.agent.options import ThreadRunOptions
 from agentkit.agent.outcome import OutputT
 from agentkit.agent.plan import Plan
@@ -280,7 +280,7 @@ class SayingThreads(KeptThreads, ABC):
             await self._close_models()
             await close(answering)
 
-        return blocking(said, end, "say_sync", "threads.say")
+        return run_blocking(said, end, "say_sync", "threads.say")
 
     def _said(
         self,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from agentkit.agent.journal import Ask
-from agentkit.agent.spending import BudgetSpent
+from agentkit.agent.run_budget import BudgetSpent
 from agentkit.checks.keys import words
 from agentkit.events import Finish, SourceEvent, Text, Usage
 from agentkit.formats.control import restore

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from agentkit.agent.cancelling import uncancelled
+from agentkit.agent.cancellation import shield
 from agentkit.agent.journal import STAYS_WAITING, Ask, LeftOpen, Response, StaysWaiting, Unsettled
 from agentkit.errors import ConfigError, StoreConflict, ThreadExists
 from agentkit.events import ToolCompleted, ToolEvent, ToolFailed, ToolSkipped
@@ -108,12 +108,12 @@ class ThreadJournal:
         self._new: list[Message] = []
 
     @property
-    def taken(self) -> Iterable[str]:
+    def call_ids(self) -> Iterable[str]:
         """The ids of all calls of the thread, the compacted ones included."""
         return self._view.taken
 
     @property
-    def rendered(self) -> Rendered:
+    def render_cache(self) -> Rendered:
         """The cache of the conversation as it was rendered for requests."""
         return self._view.rendered
 
@@ -256,7 +256,7 @@ class ThreadJournal:
         """The conversation, as it was before the compactions of this run."""
         return (*self._view.all(), *self._new)
 
-    def heard(self) -> Sequence[Message]:
+    def messages_read(self) -> Sequence[Message]:
         """The conversation, with everything that compactions, of this run or earlier ones, removed or put into it."""
         return (*self._view.full_history(), *self._new)
 
@@ -273,7 +273,7 @@ class ThreadJournal:
 
         A caller that is cancelled in the meantime still knows the changes that were written.
         """
-        return await uncancelled(self._record(event, said, answer, response))
+        return await shield(self._record(event, said, answer, response))
 
     async def _record(
         self, event: ToolEvent, said: AssistantMessage | None, answer: ToolMessage | None, response: Response | None

@@ -262,7 +262,7 @@ def test_a_provider_error_is_raised_and_the_stream_keeps_what_was() -> None:
     async def main() -> RunStream:
         stream = asking(ScriptedModel([CALL, ["Half", broken]])).stream("go")
         with pytest.raises(ProviderError, match="overloaded"):
-            await stream.finished()
+            await stream.complete()
         return stream
 
     result = asyncio.run(main()).result

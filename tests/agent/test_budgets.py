@@ -186,7 +186,7 @@ async def test_a_run_that_waits_for_its_turn_can_be_cancelled() -> None:
     tools = [Agent(ScriptedModel(hang)).as_tool(f"ask{n}", "Ask.") for n in range(2)]
     boss = ScriptedModel([[ToolCall("", f"ask{n}", {"task": "x"}) for n in range(2)], "done"])
     run = Agent(boss, tools, budget=Budget(tokens=1_000)).stream("x")
-    task = asyncio.create_task(run.finished())
+    task = asyncio.create_task(run.complete())
     await asked.wait()
     run.cancel()
     assert (await asyncio.wait_for(task, 2)).finish == "cancelled"
@@ -279,7 +279,7 @@ def policy(model: Any) -> Compaction:
 async def test_summaries_are_paid_by_the_run() -> None:
     threads = ThreadManager(":memory:", ToolRegistry(page), compaction=policy(writer := Costly()))
     thread = await threads.create_thread(messages="Read.")
-    result = await threads.run_thread(thread, model=reads(20), budget=Budget(tokens=30_000)).finished()
+    result = await threads.run_thread(thread, model=reads(20), budget=Budget(tokens=30_000)).complete()
     assert (result.finish, writer.asked > 0) == ("token_budget", True)
     assert 30_000 <= sum(result.usage[:2]) < 36_000
     await threads.aclose()
@@ -288,7 +288,7 @@ async def test_summaries_are_paid_by_the_run() -> None:
 async def test_they_count_without_a_budget_too() -> None:
     threads = ThreadManager(":memory:", ToolRegistry(page), compaction=policy(writer := Costly()))
     thread = await threads.create_thread(messages="Read.")
-    result = await threads.run_thread(thread, model=reads(12)).finished()
+    result = await threads.run_thread(thread, model=reads(12)).complete()
     assert (result.finish, writer.asked > 0) == ("stop", True)
     assert result.usage == Usage(5_000 * writer.asked, 1_000 * writer.asked)
     await threads.aclose()

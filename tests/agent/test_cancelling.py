@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from agentkit.agent.cancelling import uncancelled
+from agentkit.agent.cancellation import shield
 from agentkit.errors import StoreError
 
 
@@ -27,7 +27,7 @@ def test_work_that_is_finished_in_spite_of_it_ends_as_cancelled_with_its_own_err
 
     async def finished() -> None:
         try:
-            await uncancelled(work())
+            await shield(work())
         except asyncio.CancelledError as e:
             causes.append(e.__cause__)
             raise

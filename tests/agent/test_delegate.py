@@ -82,7 +82,7 @@ async def test_a_sub_agent_has_a_thread_of_its_own() -> None:
     child = Agent(ScriptedModel([note("a"), "It is noted."]), desk := Desk(), system="You take notes.")
     agent, _ = parent([ASK, "Done."], child)
     await threads.create_thread("t", messages="Go")
-    result = await threads.run_agent("t", agent).finished()
+    result = await threads.run_agent("t", agent).complete()
     assert (answers(result.messages), desk.made) == (["ok: It is noted."], ["a"])
     assert said(await threads.get_llm_messages(await child_of(threads, "t"))) == [
         "user: Note a.",
@@ -106,7 +106,7 @@ async def test_wherever_the_store_fails_the_sub_agent_goes_on_and_its_words_arri
                 return "Done." if answers(request.messages) else ASK
 
             agent = Agent(ScriptedModel(ask), [Agent(ScriptedModel(speak), desk).as_tool("research", "Find out.")])
-            return manager.run_agent("t", agent).finished()
+            return manager.run_agent("t", agent).complete()
 
         await threads.create_thread("t", messages="Go")
         failing = Failing(store, at)
@@ -146,8 +146,8 @@ async def test_the_words_of_a_sub_agent_that_had_ended_before_the_crash_arrive()
             return await store.commit(thread_id, changes, fence=fence)
 
     with pytest.raises(StoreError):
-        await ThreadManager(Dies()).run_agent("t", agent).finished()
-    result = await threads.run_agent("t", Agent(ScriptedModel(["Done."]), agent.registry)).finished()
+        await ThreadManager(Dies()).run_agent("t", agent).complete()
+    result = await threads.run_agent("t", Agent(ScriptedModel(["Done."]), agent.registry)).complete()
     assert answers(result.messages) == ["ok: It is noted."]
     assert desk.made == ["a"]
     assert result.text == "Done."
@@ -156,8 +156,8 @@ async def test_the_words_of_a_sub_agent_that_had_ended_before_the_crash_arrive()
 async def test_a_run_on_a_finished_thread_has_its_last_words() -> None:
     threads = ThreadManager(":memory:")
     thread = await threads.create_thread(messages="Hi")
-    await threads.run_thread(thread, model=ScriptedModel(["Hello."])).finished()
-    assert (await threads.run_thread(thread, model=ScriptedModel([])).finished()).text == "Hello."
+    await threads.run_thread(thread, model=ScriptedModel(["Hello."])).complete()
+    assert (await threads.run_thread(thread, model=ScriptedModel([])).complete()).text == "Hello."
 
 
 async def test_cancelling_the_caller_cancels_the_sub_agent_and_both_threads_are_whole() -> None:
@@ -166,7 +166,7 @@ async def test_cancelling_the_caller_cancels_the_sub_agent_and_both_threads_are_
     agent, _ = parent([ASK], child)
     await threads.create_thread("t", messages="Go")
     run = threads.run_agent("t", agent)
-    task = asyncio.create_task(run.finished())
+    task = asyncio.create_task(run.complete())
     await desk.hanging.wait()
     run.cancel()
     result = await asyncio.wait_for(task, 2)
@@ -182,13 +182,13 @@ async def test_a_sub_agent_that_waits_for_approval_can_be_run_by_itself_and_its_
     child = Agent(ScriptedModel([ToolCall("s", "send", {"text": "hi"})]), desk := Desk())
     agent, _ = parent([ASK, "Done."], child)
     await threads.create_thread("t", messages="Go")
-    result = await threads.run_agent("t", agent).finished()
+    result = await threads.run_agent("t", agent).complete()
     assert (result.finish, answers(result.messages), desk.made) == ("approval", [], [])
     assert [call.name for call in await threads.pending(await child_of(threads, "t"))] == ["send"]
     await threads.approve(await child_of(threads, "t"), "s")
-    await threads.run_agent(await child_of(threads, "t"), Agent(ScriptedModel(["Sent."]), desk)).finished()
+    await threads.run_agent(await child_of(threads, "t"), Agent(ScriptedModel(["Sent."]), desk)).complete()
     assert desk.made == ["hi"]
-    result = await threads.run_agent("t", agent).finished()
+    result = await threads.run_agent("t", agent).complete()
     assert (result.finish, answers(result.messages), desk.made) == ("stop", ["ok: Sent."], ["hi"])
 
 
@@ -304,7 +304,7 @@ async def test_whatever_a_sub_agent_left_is_told_in_words(turns: list[Any], told
     if stored:
         threads = ThreadManager(":memory:")
         await threads.create_thread("t", messages="Go")
-        result = await threads.run_agent("t", agent).finished()
+        result = await threads.run_agent("t", agent).complete()
         await threads.aclose()
     else:
         result = await agent.run("Go")

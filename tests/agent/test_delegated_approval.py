@@ -144,7 +144,7 @@ def test_a_run_that_is_stopped_before_it_acts_waits_for_the_same(stopped: str) -
         run = (agent if stopped == "cancelled" else hurried).stream(waits, decisions=decisions)
         if stopped == "cancelled":
             run.cancel()
-        return await run.finished()
+        return await run.complete()
 
     result = asyncio.run(stop())
     assert (result.finish, bank.done) == (stopped, ["look_up Ada"])
@@ -225,7 +225,7 @@ def test_in_a_thread_the_callers_call_itself_cannot_be_decided(tmp_path: Path, d
             await getattr(manager, decide)("t", "c1")
         await manager.approve("t", "c1/p")
         with pytest.raises(ConfigError, match="'c1' waits for one in its sub-agent, but this run has no tool 'ask_cl"):
-            await manager.run_thread("t", model=ScriptedModel([])).finished()
+            await manager.run_thread("t", model=ScriptedModel([])).complete()
         return await manager.run_agent("t", office(bank, ["All done."], ["Paid."]))
 
     assert (threads(path, start).text, bank.done) == ("All done.", ["pay 5"])

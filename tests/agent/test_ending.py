@@ -194,9 +194,9 @@ async def test_a_run_that_was_cancelled_before_it_began_does_nothing(by: str) ->
     with ScriptedModel([]) as model:
         run = threads.run_thread(thread, model=model, cancel=token)
         run.cancel() if by == "method" else token.set()
-        result = await run.finished()
+        result = await run.complete()
     assert (result.finish, result.turns, result.new_messages) == ("cancelled", 0, ())
-    assert (await threads.run_thread(thread, model=ScriptedModel(["Hi."])).finished()).text == "Hi."
+    assert (await threads.run_thread(thread, model=ScriptedModel(["Hi."])).complete()).text == "Hi."
 
 
 @pytest.mark.parametrize("stop_at", [RunStarted, TurnStarted, TurnEnded, CallEnd, ToolStarted, ToolCompleted, Text])
@@ -235,7 +235,7 @@ async def test_cancelled_at_any_event_the_thread_is_whole(stop_at: type, way: st
     assert MADE in ([], ["a"])
     threads.hooks = ()
     valid(tuple(await threads.get_llm_messages(thread)))
-    result = await threads.run_thread(thread, model=ScriptedModel([call("b"), "Done."])).finished()
+    result = await threads.run_thread(thread, model=ScriptedModel([call("b"), "Done."])).complete()
     assert result.finish == "stop"
     assert all(c.status == "answered" for c in (await store.load(thread)).calls)
 
@@ -249,7 +249,7 @@ async def test_cancelled_while_the_store_is_at_work(operation: str, way: str, at
     gated = Gated(store, at, operation)
     thread = await ThreadManager(store).create_thread(messages="Go")
     run = ThreadManager(gated, ToolRegistry(note)).run_thread(thread, model=ScriptedModel([call("a"), "Done."]))
-    task = asyncio.create_task(run.finished())
+    task = asyncio.create_task(run.complete())
     reached = asyncio.create_task(gated.reached.wait())
     await asyncio.wait([task, reached], return_when="FIRST_COMPLETED")
     run.cancel() if way == "cancel" else task.cancel()
@@ -260,7 +260,7 @@ async def test_cancelled_while_the_store_is_at_work(operation: str, way: str, at
     made = list(MADE)
     again = ThreadManager(store, ToolRegistry(note))
     valid(tuple(await again.get_llm_messages(thread)))
-    assert (await again.run_thread(thread, model=ScriptedModel(["Done."])).finished()).finish == "stop"
+    assert (await again.run_thread(thread, model=ScriptedModel(["Done."])).complete()).finish == "stop"
     assert len(made) <= 1
     assert made == MADE
     assert all(c.status == "answered" for c in (await store.load(thread)).calls)
@@ -281,7 +281,7 @@ async def test_cancelled_while_a_summary_is_written_no_model_is_asked_any_more()
     thread = await threads.create_thread(messages=[*long[:-1], user("Go")])
     run = threads.run_thread(thread, model=ScriptedModel(slow))
     asyncio.get_running_loop().call_later(0.1, run.cancel)
-    result = await asyncio.wait_for(run.finished(), 5)
+    result = await asyncio.wait_for(run.complete(), 5)
     assert (result.finish, result.turns, len(asked)) == ("cancelled", 0, 1)
 
 
@@ -306,7 +306,7 @@ async def test_a_hook_that_hangs_does_not_keep_a_task_from_being_cancelled() -> 
             await asyncio.Event().wait()
 
     run = Agent(ScriptedModel(["Done."]), hooks=[hangs]).stream("Go")
-    task = asyncio.create_task(run.finished())
+    task = asyncio.create_task(run.complete())
     await waiting.wait()
     task.cancel()
     done, _ = await asyncio.wait([task], timeout=2)
@@ -346,7 +346,7 @@ async def test_a_message_that_comes_while_the_reply_is_written_is_answered_by_th
         "UserMessage",
         "AssistantMessage",
     ]
-    assert (await threads.run_thread(thread, model=ScriptedModel([])).finished()).turns == 0
+    assert (await threads.run_thread(thread, model=ScriptedModel([])).complete()).turns == 0
 
 
 # ---------------------------------------------------------------- runs beside each other
@@ -372,7 +372,7 @@ async def test_two_runs_with_their_own_tools_never_cross() -> None:
         threads = ThreadManager(store, ToolRegistry(book))
         thread = await threads.create_thread(messages="Go")
         turns = [[ToolCall(f"c{i}", "write", {"text": f"{book.owner}.{i}.{n}"}) for n in range(2)] for i in range(3)]
-        result = await threads.run_thread(thread, model=ScriptedModel([*turns, "Done."])).finished()
+        result = await threads.run_thread(thread, model=ScriptedModel([*turns, "Done."])).complete()
         return [m.text for m in result.messages if isinstance(m, ToolMessage)]
 
     for book, answers in zip(books, await asyncio.gather(*map(one, books)), strict=True):

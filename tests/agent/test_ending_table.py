@@ -7,8 +7,8 @@ from typing import get_args
 
 import pytest
 
-from agentkit.agent.ending import RunState, TurnOutcome, ending
 from agentkit.agent.options import RunFinish
+from agentkit.agent.run_end import RunState, TurnOutcome, ending
 
 ROWS = [
     # nothing has happened yet

@@ -48,7 +48,7 @@ def script() -> ScriptedModel:
 
 async def ends_well(hook: Any) -> None:
     run = Agent(script(), [add], hooks=[hook]).stream("1 + 2?")
-    result = await asyncio.wait_for(run.finished(), 5)
+    result = await asyncio.wait_for(run.complete(), 5)
     answers = [(m.text, m.error) for m in result.messages if isinstance(m, ToolMessage)]
     assert (result.finish, result.text, answers) == ("stop", "3", [("3", None)])
 
@@ -89,7 +89,7 @@ async def cancels_itself(event: Any, run: Any) -> None:
 
 
 async def awaits_the_run(event: Any, run: Any) -> None:
-    await run.finished()
+    await run.complete()
 
 
 async def closes_the_run(event: Any, run: Any) -> None:
@@ -161,7 +161,7 @@ async def test_a_hook_that_hangs_does_not_outlast_a_cancellation(way: str, monke
             await asyncio.Event().wait()
 
     run = Agent(script(), [add], hooks=[hook]).stream("x")
-    task = asyncio.create_task(run.finished())
+    task = asyncio.create_task(run.complete())
     await waiting.wait()
     if way == "cancel":
         run.cancel()

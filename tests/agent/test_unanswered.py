@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import Agent, Approved, RunResult, ToolCall, openapi_schema
-from agentkit.agent.unanswered import settled
+from agentkit.agent.unanswered_calls import answer_open_calls
 from agentkit.messages import AssistantMessage, Message, SystemMessage, TextPart, ToolMessage, user
 from agentkit.models.openai import chat_messages
 from agentkit.testing import ScriptedModel
@@ -89,8 +89,8 @@ said = st.one_of(
 
 @given(st.lists(said, max_size=8))
 def test_of_any_conversation_no_wire_has_to_invent_an_answer(messages: list[Message]) -> None:
-    whole, waiting, _ = settled(messages)
+    whole, waiting, _ = answer_open_calls(messages)
     assert [m for m in whole if m in messages] == messages  # nothing is lost or moved
     denied = [ToolMessage(call.id, call.name, "no", "denied") for call in waiting]
     assert LOST not in str(chat_messages([*whole, *denied], "openai"))
-    assert settled(whole) == (whole, waiting, [])
+    assert answer_open_calls(whole) == (whole, waiting, [])

@@ -310,7 +310,7 @@ async def run(tool: object, row: Secret, store: Path, log: list[str]) -> None:
         threads.add_tool(tool)
         await threads.create_thread("t", messages="Go.")
         model = ScriptedModel([*([call] for call in calls), "Done."])
-        result = await threads.run_thread("t", None, model).finished()
+        result = await threads.run_thread("t", None, model).complete()
         log += [repr(result), *(f"{message!r} {message}" for message in result.messages)]
     except Exception as e:  # noqa: BLE001 - whatever it is, it is seen: registering an MCP server that fails
         log += traceback.format_exception(e)

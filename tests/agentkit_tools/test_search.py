@@ -249,7 +249,7 @@ def test_row_38_the_key_is_in_no_log_result_or_stored_thread(caplog: pytest.LogC
         threads.add_tool(tool)
         await threads.create_thread("t", messages="Go.")
         model = ScriptedModel([calls[0], calls[1], "Done."])
-        result = await threads.run_thread("t", None, model).finished()
+        result = await threads.run_thread("t", None, model).complete()
         await threads.aclose()
         return f"{tool!r} {vars(tool)!r} {result!r}"
 

@@ -217,7 +217,7 @@ def test_stores_and_models_may_be_wrapped_by_getattr() -> None:
         manager = ThreadManager(PassingOn(SQLiteStore(":memory:")), compaction=Compaction(summary_model=model))
         thread = await manager.create_thread()
         await manager.add_message(thread, user("hi"))
-        result = await manager.run_thread(thread, "Be brief.", model).finished()
+        result = await manager.run_thread(thread, "Be brief.", model).complete()
         await manager.aclose()
         return result.text
 

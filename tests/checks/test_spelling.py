@@ -16,7 +16,7 @@ from agentkit.agent import RunOptions
 from agentkit.checks.spelling import edits, nearest
 from agentkit.foreign.elsewhere import DOORS, DoorName
 from agentkit.foreign.provider_hints import FAMILIES, PROVIDERS, ROUTERS, SERVERS
-from agentkit.models.model_strings import known
+from agentkit.models.model_strings import split_name
 from agentkit.testing import ScriptedModel
 from agentkit.tool.policy import PolicyKeywords
 
@@ -115,7 +115,7 @@ OURS = ("openai", "responses", "anthropic")
 def meant(name: str) -> str:
     """What a refused model string is told behind itself."""
     with pytest.raises(ConfigError) as caught:
-        known(name)
+        split_name(name)
     return str(caught.value).partition("; found ")[2].removeprefix(repr(name))
 
 
@@ -130,7 +130,7 @@ def test_every_string_that_is_said_is_taken() -> None:
         written = re.findall(r"'((?:openai|responses|anthropic):[^']+)'", meant(name))
         assert written, name
         for string in written:
-            assert known(string)[1] == string.partition(":")[2]
+            assert split_name(string)[1] == string.partition(":")[2]
 
 
 def test_each_family_is_said_to_be_its_owners() -> None:

@@ -69,7 +69,7 @@ def kept(id: str, script: Iterable[ScriptedTurn], *messages: str, requires_appro
         await manager.create_thread(id)
         for message in messages:
             await manager.add_message(id, message)
-            await manager.run_thread(id, model=model).finished()
+            await manager.run_thread(id, model=model).complete()
         log = await manager.get_log(id)
         await manager.aclose()
         return log

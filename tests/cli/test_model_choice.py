@@ -178,8 +178,8 @@ def test_a_reference_is_no_model_string(name: str, reference: bool) -> None:
         (
             ["openai:m", "--constrained", "--format", "xml"],
             (
-                "openai:m: --constrained needs a server that constrains replies by a grammar, but the provider's own "
-                "API does not: let the model call natively"
+                "openai:m: --constrained needs a server that constrains replies by a grammar: the provider's own API "
+                "does not; let the model call natively; those that do are vllm, sglang, llamacpp"
             ),
         ),
         (

@@ -100,7 +100,7 @@ def kept(id: str, *, requires_approval: bool = False) -> None:
         wrong = ToolCall(f"2{HOSTILE}", HOSTILE, {})
         await threads.create_thread(id, messages=HOSTILE)
         script = [[HOSTILE, call, wrong, ToolCall("3", "evil", {"text": HOSTILE})], HOSTILE]
-        await threads.run_thread(id, model=ScriptedModel(script)).finished()
+        await threads.run_thread(id, model=ScriptedModel(script)).complete()
         await threads.aclose()
 
     asyncio.run(write())

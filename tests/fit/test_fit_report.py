@@ -14,7 +14,7 @@ def row(mode: str, right: int, tried: int, tokens: int = 1000) -> FitRow:
         TaskOutcome(f"task {n}", n < right, input_tokens=tokens - 50, output_tokens=50, seconds=2.0)
         for n in range(tried)
     )
-    return FitRow(CallingMode.named(mode), outcomes)
+    return FitRow(CallingMode.from_name(mode), outcomes)
 
 
 def report(mode: str, *, temperature: float | None = None, **server: str | None) -> FitReport:

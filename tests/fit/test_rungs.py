@@ -20,7 +20,7 @@ def tried(model: Any, *modes: str, **options: Any) -> FitReport:
 
 def figures(report: FitReport) -> dict[str, tuple[int, int, int]]:
     """Right, tried and left out, by the mode, in the order of the report."""
-    return {str(row.mode): (row.right, row.tried, row.left_out) for row in report.rows}
+    return {str(row.mode): (row.right, row.tasks_tried, row.left_out) for row in report.rows}
 
 
 def test_the_mode_with_most_tasks_right_is_recommended() -> None:
@@ -85,7 +85,7 @@ def test_a_mode_that_the_server_refuses_is_told() -> None:
         return ProviderError("no tools here", kind="bad_request", provider="p") if request.tools else "Paris"
 
     report = tried(ScriptedModel(answer), "native", "xml", tasks=4)
-    assert [(str(row.mode), row.error, row.tried) for row in report.rows] == [
+    assert [(str(row.mode), row.error, row.tasks_tried) for row in report.rows] == [
         ("xml", "", 4),
         ("native", "no tools here", 0),
     ]

@@ -39,7 +39,7 @@ REQUESTS = ("models.model_options", "models.provider", "models.servers", "models
 RUNNING = (
     "agent.journal",
     "agent.run",
-    "agent.spending",
+    "agent.run_budget",
     "processor.processor",
     "processor.recovery",
     "processor.turn",

@@ -76,7 +76,7 @@ async def awaits(run: RunStream[Any]) -> None:
 
 
 async def finishes(run: RunStream[Any]) -> None:
-    await run.finished()
+    await run.complete()
 
 
 async def iterates(run: RunStream[Any]) -> None:

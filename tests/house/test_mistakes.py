@@ -133,7 +133,7 @@ def runs(coroutine: Any) -> None:
 
 def over() -> Any:
     run = Agent(M).stream("hi")
-    asyncio.run(run.finished())
+    asyncio.run(run.complete())
     return run
 
 
@@ -348,7 +348,7 @@ RAISED = [
     (219, "@xml_schema(children=['at'])", "@xml_schema has no argument 'children'; did you mean 'elements'? "),
     (220, "ToolRegistry(add).get_openapi_schemas(names='add')", "names='add': expected a list of names: names=['add']"),
     (221, "threads.run_thread(thread='t', model=M)", "run_thread has no argument 'thread'; did you mean 'thread_id'? "),
-    (221, "runs(threads.run_thread('t', model=M).finished())", "there is no thread 't'; `await threads.create_thread('t')` creates one, as does say"),
+    (221, "runs(threads.run_thread('t', model=M).complete())", "there is no thread 't'; `await threads.create_thread('t')` creates one, as does say"),
     (222, "Text('hi')['text']", "Text is not a dict: write `.text`"),
     (222, "Text('hi')['delta']", "Text is not a dict: write `.text`"),
     (222, "ToolCall('', 'add')['args']", "ToolCall is not a dict: write `.arguments`"),

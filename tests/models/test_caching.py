@@ -13,7 +13,7 @@ from wire_rules import check_anthropic
 from agentkit.messages import AssistantMessage, ImagePart, Message, SystemMessage, TextPart, ToolCall, ToolMessage, user
 from agentkit.models import ModelRequest
 from agentkit.models.anthropic import messages_body
-from agentkit.models.caching import marked
+from agentkit.models.caching import add_marks
 from agentkit.testing import Replay
 from agentkit.toolspec import ToolSpec
 
@@ -126,7 +126,7 @@ def test_marks_are_few_and_part_no_call_from_its_result(
     messages = [*([SYSTEM] if system else []), *conversation(turns)]
     request = ModelRequest(messages, [TOOL] if tools else [])
     plain = messages_body(request, "m", "anthropic")
-    body = marked(plain)
+    body = add_marks(plain)
     places = marks(body)
     assert len(places) <= 4
     check_anthropic(body["messages"])
@@ -146,7 +146,7 @@ def test_the_next_request_finds_what_this_one_left(turns: list[tuple[Any, ...]],
     """Of two requests in a row, the second has a mark where the first one's last mark was, after the same blocks."""
     now = [SYSTEM, *conversation([*turns, ("user", 10)])]
     then = [*now, *looked(99, "r" * size)]
-    first, second = (marked(messages_body(ModelRequest(m), "m", "anthropic")) for m in (now, then))
+    first, second = (add_marks(messages_body(ModelRequest(m), "m", "anthropic")) for m in (now, then))
     last = marks(first)[-1]
     assert last in marks(second)
     at = int(last.split("/")[2])

@@ -146,16 +146,16 @@ def test_keywords_that_no_grammar_says_are_left_to_the_reading() -> None:
 @pytest.mark.parametrize(
     ("name", "settings", "said"),
     [
-        ("openai:gpt-5", {"format": "hermes"}, "the provider's own API does not: let the model call natively"),
+        ("openai:gpt-5", {"format": "hermes"}, "the provider's own API does not; let the model call natively"),
         ("responses:gpt-5", {"format": "hermes"}, "the provider's own API does not"),
         ("anthropic:claude-opus-4-8", {"format": "xml"}, "the provider's own API does not"),
-        ("openai:m", {"format": "hermes", "base_url": LOCAL}, "add server=, one of vllm, sglang, llamacpp"),
+        ("openai:m", {"format": "hermes", "base_url": LOCAL}, "none was named with server=; those that do are vllm"),
         ("openai:m", {"format": "hermes", "base_url": LOCAL, "server": "ollama"}, "Ollama accepts schemas for a whole"),
         ("openai:m", {"base_url": LOCAL, "server": "vllm"}, "also name their format, as in format='hermes'"),
         (
             "responses:m",
             {"format": "xml", "base_url": LOCAL, "server": "vllm"},
-            "over chat completions: model('openai:",
+            "with chat completions: model('openai:",
         ),
         (
             "openai:m",

@@ -1,4 +1,4 @@
-"""Chat completions whose indexes contradict each other: sound JSON tells the calls apart, or they are refused."""
+"""A call without a name, whose index fits no other: it is answered in words."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from agentkit import Agent
-from agentkit.events import CallEnd, CallError
 from agentkit.messages import ToolCall, UserMessage
-from agentkit.models.openai import ChatWire
 from agentkit.models.wire import WireEvent
 from agentkit.testing import Recording, Replay
 
@@ -28,24 +26,6 @@ def chunk(index: int, id: str, text: str) -> WireEvent:
 
 
 END: WireEvent = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
-
-
-@pytest.mark.parametrize(
-    ("pieces", "run"),
-    [
-        ([*ONE, (0, "b", '{"n": '), (1, "", "2}")], {"a": 1, "b": 2}),  # agno#8879
-        ([*ONE, (0, "b", '{"n": '), (1, "", "2}"), (1, "c", '{"n": '), (2, "", "3}")], {"a": 1, "b": 2, "c": 3}),
-        ([*ONE, (1, "b", '{"n": '), (0, "", "2}")], {"a": 1, "b": 2}),
-        ([*ONE, (0, "b", '{"n": '), (1, "c", '{"n": '), (1, "", "2}"), (2, "", "3}")], {"a": 1}),
-        ([(0, "a", '{"n": '), (1, "b", '{"n": '), (2, "", "1}")], {}),
-    ],
-)
-def test_a_piece_goes_to_the_one_call_whose_arguments_it_continues(pieces: list[Piece], run: dict[str, int]) -> None:
-    wire = ChatWire("server", [f"get_{id}" for id in "abc"])
-    found = [e for event in [*(chunk(*piece) for piece in pieces), END] for e in wire.feed(event)] + wire.close()
-    assert {e.call.id: e.call.arguments["n"] for e in found if isinstance(e, CallEnd)} == run
-    named = {id for _, id, _ in pieces if id}
-    assert {e.call.id for e in found if isinstance(e, CallError)} == named - run.keys()
 
 
 def replied(*pieces: Piece) -> Recording:

@@ -50,37 +50,19 @@ def piece(text: str | None = None, name: str | None = None, **fields: Any) -> di
     return {**{k: v for k, v in fields.items() if v is not None}, "function": function}
 
 
-def index_of(how: str, at: int) -> int | None:
-    return {"own": at, "zero": 0, "none": None}[how]
-
-
-def id_of(how: str, at: int, number: int) -> str | None:
-    ids = {"own": f"c{at}", "again": f"c{at}", "one": "c", "empty": "", "none": None, "changing": f"c{at}.{number}"}
-    return ids[how] if number == 0 or how in ("again", "empty", "changing", "one") else None
-
-
 def cut(text: str, size: int = 8) -> list[str]:
     return [text[i : i + size] for i in range(0, len(text), size)] or [""]
 
 
 def calls(texts: list[str], *, index: str = "own", id: str = "own", names: tuple[str, ...] = ("get",)) -> Stream:
+    """Calls, each in these pieces; each with its own index and id, or as one says."""
+
     def stream(count: int) -> Iterator[WireEvent]:
         for at in range(count):
             for number, text in enumerate(texts):
                 name = names[number] if number < len(names) else None
-                place = index_of(index, at)
-                yield chunk(piece(text, name, index=place, id=id_of(id, at, number)))
-        yield chunk(finish="tool_calls")
-
-    return stream
-
-
-def woven(texts: list[str], *, index: str = "own", id: str = "own") -> Stream:
-    def stream(count: int) -> Iterator[WireEvent]:
-        for number, text in enumerate(texts):
-            for at in range(count):
-                name = "get" if number == 0 else None
-                yield chunk(piece(text, name, index=index_of(index, at), id=id_of(id, at, number)))
+                named = {"own": None if number else f"c{at}", "none": None, "changing": f"c{at}.{number}"}[id]
+                yield chunk(piece(text, name, index={"own": at, "zero": 0, "none": None}[index], id=named))
         yield chunk(finish="tool_calls")
 
     return stream
@@ -111,42 +93,19 @@ def all_in_one_chunk(count: int) -> Iterator[WireEvent]:
     yield chunk(*(piece(ARGUMENTS, "get", index=at, id=f"c{at}") for at in range(count)), finish="tool_calls")
 
 
-def places(count: int) -> Iterator[WireEvent]:
-    """One call under many ids and at many places."""
-    yield chunk(piece("", "get", index=0, id="c"))
-    for at in range(1, 4 * count):
-        yield chunk(piece(" ", None, index=at, id="c"))
-        yield chunk(piece(" ", None, index=0, id=f"c{at}"))
-    for at in range(1, 4 * count):
-        yield chunk(piece(" ", None, index=at, id=f"c{at}"))
-        yield chunk(piece(" ", None, index=at))
-    yield chunk(finish="tool_calls")
-
-
 WHOLE, PIECES = [ARGUMENTS], cut(ARGUMENTS)
 CHAT: dict[str, Stream] = {
     "in one piece each": calls(WHOLE),
     "in many pieces each": calls(PIECES),
     "all at index 0, in pieces": calls(PIECES, index="zero"),
-    "all at index 0, in pieces with ids": calls(PIECES, index="zero", id="again"),
     "without indexes": calls(WHOLE, index="none"),
-    "without ids": calls(PIECES, id="none"),
-    "equal ids": calls(PIECES, id="one"),
     "changing ids at index 0": calls(PIECES, index="zero", id="changing"),
     "names in fragments": calls(["", "", *PIECES], names=("get", "_wea", "ther")),
     "names with each piece": calls(PIECES, names=("get",) * len(PIECES)),
-    "empty arguments": calls(["{}"]),
-    "no arguments": calls([""]),
-    "no names": calls(PIECES, names=()),
     "unfinished at index 0": calls(['{"n": '], index="zero"),
-    "given twice at index 0": calls(WHOLE * 2, names=("get", "get"), index="zero", id="again"),
-    "woven": woven(PIECES),
-    "woven without ids": woven(PIECES, id="none"),
     "all in one chunk": all_in_one_chunk,
-    "at many places": places,
     "one call in pieces": one(lambda count: json.dumps({"n": "words " * 4 * count}), 1),
     "one call in pieces, named in each": one(lambda count: json.dumps({"n": "words " * 4 * count}), 1, "get", index=0),
-    "one call that ends with each piece": one(lambda count: json.dumps({"n": "}" * 20 * count}), 1, "get", index=0),
     "one call of many equal objects": one(lambda count: '{"n": 1}' * 10 * count, 8, "get", index=0, id="c"),
     "thinking": of_events(lambda at: [chunk(reasoning_content="Hm. "), chunk(content="So. ")] * 8),
     "thinking in details": of_events(
@@ -177,45 +136,27 @@ def said(kind: str, **fields: Any) -> WireEvent:
     return {"type": f"response.{kind}", **fields}
 
 
-def item(at: int, arguments: str, **fields: Any) -> dict[str, Any]:
+def item(at: int, arguments: str) -> dict[str, Any]:
     call = {"type": "function_call", "id": f"fc{at}", "call_id": f"c{at}", "name": "get", "status": "completed"}
-    return {**call, "arguments": arguments, **fields}
+    return {**call, "arguments": arguments}
 
 
 def completed(output: list[Any]) -> WireEvent:
     return said("completed", response={"status": "completed", "output": output})
 
 
-def items(
-    *,
-    texts: list[str] = PIECES,
-    place: int | None = None,
-    whole: bool = True,
-    ends: bool = True,
-    together: bool = False,
-    ids: bool = True,
-    last: bool = True,
-    **fields: Any,
-) -> Stream:
-    """Calls, each with its start, its pieces and its end; or all starts, then all pieces, then all ends."""
+def items(*, place: int | None = None, ids: bool = True) -> Stream:
+    """Calls, each with its start, its pieces and its end."""
 
     def stream(count: int) -> Iterator[WireEvent]:
-        starts, pieces, stops = [], [], []
         for at in range(count):
             where = at if place is None else place
             named = {"item_id": f"fc{at}"} if ids else {}
-            starts.append([said("output_item.added", output_index=where, item=item(at, "", **fields))])
-            pieces.append(
-                [said("function_call_arguments.delta", output_index=where, delta=text, **named) for text in texts]
-            )
-            end = said("output_item.done", output_index=where, item=item(at, "".join(texts) if whole else "", **fields))
-            stops.append([end] if ends else [])
-        steps = [starts, pieces, stops]
-        for events in (
-            [e for step in steps for e in step] if together else [e for of in zip(*steps, strict=True) for e in of]
-        ):
-            yield from events
-        yield completed([item(at, "".join(texts), **fields) for at in range(count)] if last else [])
+            yield said("output_item.added", output_index=where, item=item(at, ""))
+            for text in PIECES:
+                yield said("function_call_arguments.delta", output_index=where, delta=text, **named)
+            yield said("output_item.done", output_index=where, item=item(at, ARGUMENTS))
+        yield completed([item(at, ARGUMENTS) for at in range(count)])
 
     return stream
 
@@ -251,12 +192,8 @@ def deltas(count: int) -> Iterator[WireEvent]:
 
 RESPONSES: dict[str, Stream] = {
     "calls": items(),
-    "woven": items(together=True),
-    "woven at place 0": items(together=True, place=0),
     "at place 0": items(place=0),
     "without ids of items": items(ids=False),
-    "equal ids": items(id="fc"),
-    "without ends": items(ends=False),
     "deltas": deltas,
     "messages": messages,
     "one part": one_part,
@@ -287,27 +224,16 @@ def delta(at: int, **fields: Any) -> WireEvent:
 END: list[WireEvent] = [{"type": "message_delta", "delta": {"stop_reason": "tool_use"}}, {"type": "message_stop"}]
 
 
-def blocks(
-    texts: list[str] = PIECES,
-    *,
-    place: int | None = None,
-    ends: bool = True,
-    together: bool = False,
-    given: bool = False,
-) -> Stream:
+def blocks(*, place: int | None = None, given: bool = False) -> Stream:
+    """Calls, each with its input in its start or in pieces."""
+
     def stream(count: int) -> Iterator[WireEvent]:
-        starts, pieces, stops = [], [], []
         for at in range(count):
             where = at if place is None else place
-            had = {"n": "x"} if given else {}
-            starts.append([block(where, type="tool_use", id=f"c{at}", name="get", input=had)])
-            pieces.append([delta(where, type="input_json_delta", partial_json=text) for text in texts])
-            stops.append([{"type": "content_block_stop", "index": where}] if ends else [])
-        steps = [starts, pieces, stops]
-        for events in (
-            [e for step in steps for e in step] if together else [e for of in zip(*steps, strict=True) for e in of]
-        ):
-            yield from events
+            yield block(where, type="tool_use", id=f"c{at}", name="get", input={"n": "x"} if given else {})
+            for text in [] if given else PIECES:
+                yield delta(where, type="input_json_delta", partial_json=text)
+            yield {"type": "content_block_stop", "index": where}
         yield from END
 
     return stream
@@ -336,11 +262,8 @@ def input_in_pieces(count: int) -> Iterator[WireEvent]:
 
 MESSAGES: dict[str, Stream] = {
     "calls": blocks(),
-    "whole": blocks([], given=True),
-    "woven": blocks(together=True),
-    "woven at place 0": blocks(together=True, place=0),
+    "whole": blocks(given=True),
     "at place 0": blocks(place=0),
-    "without ends": blocks(ends=False),
     "input in pieces": input_in_pieces,
     "text in pieces": with_start("text", "text", text=""),
     "signature in pieces": with_start("thinking", "signature", thinking="a"),

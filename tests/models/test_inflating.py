@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 import httpx2
 import pytest
 
-from agentkit.models import inflated
-from agentkit.models.inflating import MEMBERS, OUTPUT
+from agentkit.models import decompress
+from agentkit.models.decompression import MEMBERS, OUTPUT
 
 TEXT = b"one two " * 20_000
 RAW = zlib.compressobj(wbits=-zlib.MAX_WBITS)
@@ -48,7 +48,7 @@ def read(coding: str, body: bytes, size: int = 1 << 30) -> tuple[list[bytes], in
 
         task = asyncio.create_task(other())
         response = httpx2.Response(200, headers={"Content-Encoding": coding}, stream=Body(body, size))
-        pieces = [piece async for piece in inflated(response)]
+        pieces = [piece async for piece in decompress(response)]
         task.cancel()
         return pieces, turns
 

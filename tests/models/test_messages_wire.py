@@ -89,17 +89,6 @@ def test_thinking_keeps_its_signature() -> None:
     ]
 
 
-def test_call_ends_when_the_next_one_begins_after_its_block() -> None:
-    wire = MessagesWire("anthropic")
-    wire.feed(start(0, type="tool_use", id="t", name="add", input={}))
-    wire.feed(json_delta(0, '{"a": 1}'))
-    assert wire.feed(stop(0)) + wire.feed({"type": "ping"}) == []
-    assert wire.feed(start(1, type="tool_use", id="u", name="add", input={})) == [
-        CallEnd(0, ToolCall("t", "add", {"a": 1}, None, '{"a": 1}')),
-        CallStart(1, "add", "u"),
-    ]
-
-
 @pytest.mark.parametrize("stops", [True, False])
 def test_calls_that_share_an_index_are_refused_unless_each_has_ended_before_the_next(stops: bool) -> None:
     events = []
@@ -110,12 +99,6 @@ def test_calls_that_share_an_index_are_refused_unless_each_has_ended_before_the_
     assert [e.code if isinstance(e, CallError) else e.call.id for e in found] == (
         ["t", "u"] if stops else ["ambiguous_call"] * 2
     )
-
-
-def test_a_second_call_with_the_id_of_the_first_is_refused() -> None:
-    block = [start(0, type="tool_use", id="t", name="add", input={"a": 1}), stop(0)]
-    found = [e for e in read(*block, *block, *end("tool_use")) if isinstance(e, CallEnd | CallError)]
-    assert [type(e) for e in found] == [CallEnd, CallError]
 
 
 def test_whole_message_goes_the_same_way() -> None:

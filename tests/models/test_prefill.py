@@ -23,6 +23,7 @@ from agentkit.messages import (
     user,
 )
 from agentkit.models import prefill
+from agentkit.models.anthropic import anthropic_messages
 from agentkit.models.base import ModelRequest, continues
 from agentkit.testing import Recording, Replay
 from agentkit.tool.registry import ToolRegistry
@@ -145,12 +146,8 @@ def test_white_space_that_comes_in_pieces(size: int | None) -> None:
 
 
 def test_a_message_of_white_space_alone_is_not_sent() -> None:
-    said: list[dict[str, Any]] = [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}]
-    blank = {"type": "text", "text": " \n"}
-    assert prefill.trimmed([*said, {"role": "assistant", "content": [blank]}]) == said
-    thought = {"type": "thinking", "thinking": "…", "signature": "s"}
-    kept = [*said, {"role": "assistant", "content": [thought]}]
-    assert prefill.trimmed([*said, {"role": "assistant", "content": [thought, blank]}]) == kept
+    blank = AssistantMessage((TextPart(" \n"),))
+    assert anthropic_messages([user("Hi"), blank], "anthropic") == anthropic_messages([user("Hi")], "anthropic")
 
 
 @pytest.mark.parametrize("model", ["anthropic:claude-opus-4-5", "openai:some"])

@@ -104,17 +104,6 @@ def test_whole_response_goes_the_same_way() -> None:
     ]
 
 
-def test_call_ends_when_the_next_one_begins_after_its_item() -> None:
-    wire = ResponsesWire("responses")
-    wire.feed(event("output_item.added", item={**CALL, "arguments": ""}))
-    assert wire.feed(event("output_item.done", item=CALL)) == [ArgumentDelta(0, '{"a":1}')]
-    assert wire.feed({"type": "keepalive"}) == []
-    assert wire.feed(event("output_item.added", 1, item={**CALL, "id": "fc_2", "call_id": "d", "arguments": ""})) == [
-        CallEnd(0, ToolCall("c", "add", {"a": 1}, None, '{"a":1}')),
-        CallStart(1, "add", "d"),
-    ]
-
-
 def test_interleaved_calls() -> None:
     other = {**CALL, "call_id": "d", "arguments": '{"a":2}'}
     events = read(

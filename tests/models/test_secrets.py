@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
-import re
 import urllib.parse
 from collections.abc import Callable
 
@@ -13,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agentkit.models.secrets import redacted, without_secrets
+from agentkit.models.secrets import redact, without_secrets
 
 EXAMPLES = int(os.environ.get("AGENTKIT_EXAMPLES", "20"))
 
@@ -22,8 +20,6 @@ WAYS: dict[str, Callable[[str], str]] = {
     "JSON": lambda key: json.dumps(key)[1:-1],
     "JSON with each / escaped, as PHP does": lambda key: json.dumps(key)[1:-1].replace("/", "\\/"),
     "URL": lambda key: urllib.parse.quote(key, safe=""),
-    "URL in lower case": lambda key: re.sub("%..", lambda code: code[0].lower(), urllib.parse.quote(key, safe="")),
-    "HTML": html.escape,
 }
 
 printable = st.characters(codec="ascii", exclude_categories=("Cc",), exclude_characters=" ")
@@ -37,11 +33,11 @@ keys = st.text(printable, min_size=6, max_size=40)
 @settings(max_examples=EXAMPLES)
 def test_a_key_is_found_however_it_is_written(way: str, key: str, around: str) -> None:
     written = WAYS[way](key)
-    assert written not in redacted(f"before {around}{written} after", [key])
-    assert redacted(f"before {written} after", [key]) == "before [key] after"
+    assert written not in redact(f"before {around}{written} after", [key])
+    assert redact(f"before {written} after", [key]) == "before [key] after"
     assert without_secrets({"error": [written]}, [key]) == {"error": ["[key]"]}
 
 
 def test_what_is_no_key_stays_as_it_is() -> None:
     text = '{"path": "a\\/b", "q": "%2F&amp;\\u002f"}'
-    assert redacted(text, ["abc/def"]) == text
+    assert redact(text, ["abc/def"]) == text

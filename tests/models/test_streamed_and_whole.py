@@ -245,12 +245,7 @@ def test_a_response_is_the_same_streamed_and_whole(kind: str, data: st.DataObjec
     api = APIS[kind]
     response = data.draw(api.responses())
     whole, streamed = both(api, response)
-    ending = merged(whole)[2]
-    assert ending is not None
-    if ending.reason in TAKEN_BACK:  # streamed, calls may have started before that was said
-        assert (merged(whole)[0], ending) == (merged(streamed)[0], merged(streamed)[2])
-    else:
-        assert merged(whole) == merged(streamed)
+    assert merged(whole) == merged(streamed)
 
 
 @pytest.mark.parametrize("kind", APIS)

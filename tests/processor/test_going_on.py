@@ -214,7 +214,7 @@ async def test_a_continuation_that_breaks_off_ends_the_run_as_any_reply_does() -
     RAN.clear()
     run = Agent(model, REGISTRY).stream("Go.")
     with pytest.raises(ProviderError, match="broke off"):
-        await run.finished()
+        await run.complete()
     assert list(RAN) == WANTED[:1]
     errors = [message.error for message in run.result.messages if isinstance(message, ToolMessage)]
     assert errors == [None, "truncated_call"]

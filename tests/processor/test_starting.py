@@ -228,7 +228,7 @@ async def test_a_run_that_never_waits_lets_others_run() -> None:
         run.cancel()
 
     stopping = asyncio.create_task(stop())
-    assert (await run.finished()).finish == "cancelled"
+    assert (await run.complete()).finish == "cancelled"
     await stopping
 
 

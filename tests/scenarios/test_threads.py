@@ -234,7 +234,7 @@ def test_s23_left_or_cancelled_while_a_tool_runs(way: str, caplog: pytest.LogCap
         saved = await read(store, thread, tool, run.result)
         assert [code for _, code, _ in saved.results] == ["cancelled"]
         assert (saved.finish, saved.text) == ("cancelled", "So")
-        again = await threads.run_thread(thread, model=ScriptedModel(["Back."])).finished()
+        again = await threads.run_thread(thread, model=ScriptedModel(["Back."])).complete()
         assert again.text == "Back."
         await store.aclose()
 

@@ -61,7 +61,7 @@ async def kept(store: SQLiteStore, responses: Sequence[Response], tool: Any = No
     try:
         run = await threads.run_thread(
             thread, None, ScriptedModel(responses, continues=True), config, **options
-        ).finished()
+        ).complete()
     except Exception as e:  # noqa: BLE001 - what became of the thread is what counts
         run = e
     return await read(store, thread, tool, run)

@@ -38,10 +38,10 @@ async def test_what_was_approved_and_begun_runs_again_without_asking_again() -> 
     bank = Bank()
     threads = ThreadManager(SQLiteStore(":memory:"), ToolRegistry(bank))
     thread = await threads.create_thread(messages="Pay 5.")
-    await threads.run_thread(thread, model=ScriptedModel([PAY])).finished()
+    await threads.run_thread(thread, model=ScriptedModel([PAY])).complete()
     await threads.approve(thread, "c1")
     await threads.store.commit(thread, [Move(1, 0, "started", ("approved",))])  # and the process dies
-    result = await threads.resume_thread(thread, model=ScriptedModel(["Paid."])).finished()
+    result = await threads.resume_thread(thread, model=ScriptedModel(["Paid."])).complete()
     assert (result.finish, bank.paid) == ("stop", [5])
 
 
@@ -52,10 +52,10 @@ async def test_what_was_begun_and_needs_approval_by_now_waits_for_a_person() -> 
     (call,) = (await threads.get_log(thread)).calls
     body = {**call.body, "idempotent": True}
     await threads.store.commit(thread, [Move(1, 0, "started", ("planned",), body=body)])
-    asked = await threads.resume_thread(thread, model=ScriptedModel([])).finished()
+    asked = await threads.resume_thread(thread, model=ScriptedModel([])).complete()
     assert (asked.finish, bank.paid) == ("approval", [])
     await threads.approve(thread, "c1")
-    done = await threads.resume_thread(thread, model=ScriptedModel(["Paid."])).finished()
+    done = await threads.resume_thread(thread, model=ScriptedModel(["Paid."])).complete()
     assert (done.finish, bank.paid) == ("stop", [5])
 
 
@@ -66,7 +66,7 @@ async def test_a_run_that_is_cancelled_before_it_asks_for_a_better_reply_gives_i
 
     threads = ThreadManager(SQLiteStore(":memory:"), hooks=[leave])
     thread = await threads.create_thread(messages="How many?")
-    result = await threads.run_thread(thread, model=ScriptedModel(["Many."]), output_type=int).finished()
+    result = await threads.run_thread(thread, model=ScriptedModel(["Many."]), output_type=int).complete()
     assert result.finish == "cancelled"
     await threads.store.release(await threads.store.acquire(thread, "somebody else", 1))
     roles = [role_of(entry) for entry in (await threads.get_log(thread)).entries]

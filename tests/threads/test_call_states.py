@@ -64,7 +64,7 @@ CAREFUL = ProcessorConfig(requires_approval=True)
 
 async def ask(threads: ThreadManager, store: Watched) -> None:
     """A run in which every call requires approval."""
-    await threads.run_thread("t", model=ScriptedModel([]), processor_config=CAREFUL).finished()
+    await threads.run_thread("t", model=ScriptedModel([]), processor_config=CAREFUL).complete()
 
 
 Step = Callable[[ThreadManager, Watched], Awaitable[Any]]
@@ -79,7 +79,7 @@ def run(*script: Any) -> Step:
         model = ScriptedModel(script)
         await threads.run_thread(
             "t", model=model, processor_config=config, cancel=cancel, context=cancel, max_turns=len(script)
-        ).finished()
+        ).complete()
 
     return step
 

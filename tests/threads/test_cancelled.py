@@ -31,14 +31,14 @@ def test_no_cancellation_is_lost_while_a_thread_cannot_be_had(tmp_path: Path, th
     async def waits(threads: ThreadManager) -> None:
         while True:
             try:
-                await threads.run_thread(thread, model=ScriptedModel(["Hi."])).finished()
+                await threads.run_thread(thread, model=ScriptedModel(["Hi."])).complete()
             except error:
                 await asyncio.sleep(0.001)
 
     async def main() -> None:
         async with ThreadManager(tmp_path / "db") as one, ThreadManager(tmp_path / "db") as other:
             await one.create_thread("held", messages="Hi.")
-            holding = asyncio.create_task(one.run_thread("held", model=Slow()).finished())
+            holding = asyncio.create_task(one.run_thread("held", model=Slow()).complete())
             await asyncio.sleep(0.1)
             for n in range(60):
                 waiting = asyncio.create_task(waits(other))

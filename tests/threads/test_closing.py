@@ -125,7 +125,7 @@ async def test_a_running_tool_is_cancelled_and_answered(tmp_path: Path, cancelle
     threads, desk = opened(tmp_path / "t.db")
     thread = await threads.create_thread(messages="Go")
     run = threads.run_thread(thread, model=ScriptedModel([["Hm.", ToolCall("c1", "slow")]]))
-    task = asyncio.create_task(run.finished())
+    task = asyncio.create_task(run.complete())
     await desk.waits.wait()
     if cancelled:
         task.cancel()

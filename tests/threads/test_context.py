@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agentkit.agent import Budget, Spending
-from agentkit.agent.spending import asked
+from agentkit.agent.run_budget import ask_model
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import Event, Finish, SourceEvent, Text, Thinking, ToolCompleted, Usage
 from agentkit.messages import AssistantMessage, Message, SystemMessage, TextPart, ToolCall, ToolMessage, UserMessage
@@ -35,7 +35,7 @@ def read_page(number: int) -> str:
 
 def asks(model: Model, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
     """Asks a model at nobody's expense."""
-    return asked(Spending(Budget()), model, request)
+    return ask_model(Spending(Budget()), model, request)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ async def test_a_long_run_stays_below_the_window_and_the_store_keeps_all(store: 
     summariser = ScriptedModel(lambda request: "Pages were read.", name="small")
     model = reader(30)
     policy = replace(POLICY, summary_model=summariser)
-    result = await threads.run_thread(thread, "Be brief.", model, compaction=policy).finished()
+    result = await threads.run_thread(thread, "Be brief.", model, compaction=policy).complete()
     assert (result.text, result.turns) == ("Read.", 31)
 
     last = model.requests[-1].messages
@@ -167,7 +167,7 @@ async def test_a_summary_that_fails_leaves_the_oldest_turns_out(
     thread = await threads.create_thread(messages="Read all pages.")
     policy = replace(POLICY, summary_model=WRITERS[why], summary_timeout=0.05 if why == "Endless" else 30.0)
     model = reader(28)
-    result = await threads.run_thread(thread, model=model, compaction=policy, max_turns=100).finished()
+    result = await threads.run_thread(thread, model=model, compaction=policy, max_turns=100).complete()
     assert result.text == "Read."
     assert texts(model.requests[-1].messages)[:2] == [LEFT_OUT, "Read all pages."]
 
@@ -178,7 +178,7 @@ async def test_a_summary_model_without_a_key_is_missed_only_when_it_is_needed(
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     threads = ThreadManager(store, compaction=replace(POLICY, summary_model="anthropic:claude-x"))
     thread = await threads.create_thread(messages="Hi")
-    assert (await threads.run_thread(thread, model=ScriptedModel(["Hello."])).finished()).text == "Hello."
+    assert (await threads.run_thread(thread, model=ScriptedModel(["Hello."])).complete()).text == "Hello."
 
 
 async def test_the_next_run_goes_on_from_the_compaction(store: SQLiteStore) -> None:
@@ -187,11 +187,11 @@ async def test_the_next_run_goes_on_from_the_compaction(store: SQLiteStore) -> N
     summaries = ScriptedModel(lambda request: "Pages were read.")
     policy = replace(POLICY, summary_model=summaries)
     first = reader(28)
-    await threads.run_thread(thread, model=first, compaction=policy).finished()
+    await threads.run_thread(thread, model=first, compaction=policy).complete()
     asked = len(summaries.requests)
     await threads.add_message(thread, "Thanks.")
     second = ScriptedModel(["Welcome."])
-    await threads.run_thread(thread, model=second, compaction=policy).finished()
+    await threads.run_thread(thread, model=second, compaction=policy).complete()
     expected = [*texts(first.requests[-1].messages), "Read.", "Thanks."]
     assert texts(second.requests[0].messages) == expected
     assert len(summaries.requests) == asked
@@ -202,7 +202,7 @@ async def test_a_summary_is_told_the_one_before_it(store: SQLiteStore) -> None:
     thread = await threads.create_thread(messages="Read all pages.")
     small = ScriptedModel(lambda request: f"Summary {len(small.requests)}.")
     policy = replace(POLICY, summary_model=small)
-    await threads.run_thread(thread, model=reader(40), compaction=policy).finished()
+    await threads.run_thread(thread, model=reader(40), compaction=policy).complete()
     (first, *_, last) = (texts(request.messages)[0] for request in small.requests)
     assert first.startswith("<conversation>\nUser: Read all pages.\n\nAssistant calls read_page: ")
     assert f"Summary {len(small.requests) - 1}." in last.partition("</summary_so_far>")[0]
@@ -212,21 +212,21 @@ async def test_the_providers_count_decides(store: SQLiteStore) -> None:
     threads = ThreadManager(store)
     thread = await threads.create_thread(messages="Hi, how are you? " * 10)
     for _ in range(9):
-        await threads.run_thread(thread, model=ScriptedModel([["I am well. " * 10, Usage(100, 10)]])).finished()
+        await threads.run_thread(thread, model=ScriptedModel([["I am well. " * 10, Usage(100, 10)]])).complete()
         await threads.add_message(thread, "And now? " * 10)
     model = ScriptedModel([["Still well.", Usage(1_900, 10)]])
-    await threads.run_thread(thread, model=model, compaction=POLICY).finished()
+    await threads.run_thread(thread, model=model, compaction=POLICY).complete()
     assert len(model.requests) == 1  # the estimate is far below the window
     await threads.add_message(thread, "Sure?")
     sure = ScriptedModel(["We met.", "Yes."])
-    await threads.run_thread(thread, model=sure, compaction=POLICY).finished()
+    await threads.run_thread(thread, model=sure, compaction=POLICY).complete()
     assert texts(sure.requests[1].messages)[0].startswith(f"{SUMMARY}\n\nWe met.")
 
 
 async def test_a_refused_conversation_is_made_shorter(store: SQLiteStore) -> None:
     threads = ThreadManager(store, ToolRegistry(read_page))
     thread = await threads.create_thread(messages="Read all pages.")
-    await threads.run_thread(thread, model=reader(10)).finished()
+    await threads.run_thread(thread, model=reader(10)).complete()
     await threads.add_message(thread, "Go on.")
     small = ScriptedModel(lambda request: "Pages were read.")
     journal = ThreadJournal(store, thread, compaction=Compaction(window=200_000), writer=Writer(lambda: small))
@@ -302,7 +302,7 @@ async def test_the_tool_is_offered_with_compaction_only(store: SQLiteStore) -> N
         threads = ThreadManager(store, compaction=policy)
         thread = await threads.create_thread(messages="Hi")
         model = ScriptedModel(["Hello."])
-        await threads.run_thread(thread, model=model).finished()
+        await threads.run_thread(thread, model=model).complete()
         assert asked_for(model.requests[0]) == tools
 
 
@@ -314,7 +314,7 @@ async def test_a_refused_request_is_asked_again_with_a_shorter_conversation(stor
     calls = [ToolCall(f"p{n}", "read_page", {"number": n}) for n in range(10)]
     refusal = ProviderError("openai 400: too long", kind="too_long", provider="openai")
     model = ScriptedModel([*calls, refusal, "Done."])
-    result = await threads.run_thread(thread, model=model).finished()
+    result = await threads.run_thread(thread, model=model).complete()
     assert (result.text, result.finish) == ("Done.", "stop")
     assert sum(map(len, texts(model.requests[-1].messages))) < sum(map(len, texts(model.requests[10].messages))) / 2
 
@@ -326,7 +326,7 @@ async def test_what_asks_again_is_in_the_shorter_conversation_too(store: SQLiteS
     refusal = ProviderError("openai 400: too long", kind="too_long", provider="openai")
     unread = 'I read on: <tool_call>read_page{"number": 11'
     model = ScriptedModel([*calls, unread, refusal, "Done."])
-    assert (await threads.run_thread(thread, model=model).finished()).text == "Done."
+    assert (await threads.run_thread(thread, model=model).complete()).text == "Done."
     for request in model.requests[-2:]:
         assert "could not be read" in texts(request.messages)[-1]
 
@@ -349,7 +349,7 @@ async def test_a_request_refused_twice_ends_the_run(store: SQLiteStore) -> None:
     calls = [ToolCall(f"p{n}", "read_page", {"number": n}) for n in range(10)]
     refusal = ProviderError("openai 400: too long", kind="too_long", provider="openai")
     with pytest.raises(ProviderError, match="too long"):
-        await threads.run_thread(thread, model=ScriptedModel([*calls, refusal, refusal])).finished()
+        await threads.run_thread(thread, model=ScriptedModel([*calls, refusal, refusal])).complete()
 
 
 async def test_a_message_that_arrives_while_a_summary_is_written_is_read_and_answered_once(store: SQLiteStore) -> None:

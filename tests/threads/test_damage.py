@@ -138,7 +138,7 @@ async def everything(store: Any, id: str) -> list[tuple[str, Exception]]:
         "say": lambda: threads.add_message(id, "Go on."),
         "run": lambda: threads.run_thread(
             id, model=ScriptedModel(["Done."]), compaction=Compaction(window=2_000, summary_tokens=0)
-        ).finished(),
+        ).complete(),
         "delete": lambda: threads.delete_thread(id),
     }
     raised: list[tuple[str, Exception]] = []

@@ -126,7 +126,7 @@ class Ender:
 
         async def act() -> None:
             runs.append(start(token, end))
-            await runs[0].finished()
+            await runs[0].complete()
 
         task = asyncio.create_task(act())
         await asyncio.wait([task])

@@ -81,7 +81,7 @@ async def test_any_operation_may_fail_once(operation: str, raised: type[Exceptio
         run = ThreadManager(failing, threads.registry).run_thread("t", model=ScriptedModel(next_response))
         error: StoreError | None = None
         try:
-            await run.finished()
+            await run.complete()
         except StoreError as e:
             error = e
         failed = failing.uses >= at
@@ -89,7 +89,7 @@ async def test_any_operation_may_fail_once(operation: str, raised: type[Exceptio
         assert run.error is error
         assert error is None or str(error).endswith(("the disk is full", "the connection was lost")), error
         check_chat(chat_messages(await threads.get_llm_messages("t"), "openai"))
-        result = await threads.run_thread("t", model=ScriptedModel(next_response)).finished()
+        result = await threads.run_thread("t", model=ScriptedModel(next_response)).complete()
         assert result.finish == "stop"
         assert effects.unannounced == []
         assert all(effects.made[id] <= 1 for id in TOOLS), (at, effects.made)
@@ -110,7 +110,7 @@ async def test_a_lease_that_is_not_released_costs_no_answer(
     store = SQLiteStore(":memory:")
     threads = ThreadManager(Failing(store, 1, operation="release", error=raised))
     await threads.create_thread("t", messages="Hello")
-    assert (await threads.run_thread("t", model=ScriptedModel(["Hi."])).finished()).text == "Hi."
+    assert (await threads.run_thread("t", model=ScriptedModel(["Hi."])).complete()).text == "Hi."
     assert "the lease was not released: " in caplog.text
     assert "the disk is full" in caplog.text
 
@@ -121,7 +121,7 @@ async def test_the_answer_of_a_tool_is_written_although_the_first_attempt_failed
     threads = ThreadManager(Failing(store, 2), ToolRegistry(effects))  # 1: started, 2: its answer
     await ThreadManager(store).create_thread("t", messages="Go")
     with pytest.raises(StoreError, match="disk is full"):
-        await threads.run_thread("t", model=ScriptedModel([ToolCall("a", "effect", {"id": "a"})])).finished()
+        await threads.run_thread("t", model=ScriptedModel([ToolCall("a", "effect", {"id": "a"})])).complete()
     assert said(await threads.get_llm_messages("t")) == ["user: Go", "effect {'id': 'a'}", "= ok: a happened"]
 
 
@@ -161,16 +161,16 @@ async def resumed(status: str, first: Any, second: Any, store: SQLiteStore | Non
     await threads.create_thread("t", messages="Go")
     call = ToolCall("c", "act", {"x": 1}, raw='{"x": 1}')
     if status == "approved":
-        await threads.run_thread("t", model=ScriptedModel([call])).finished()
+        await threads.run_thread("t", model=ScriptedModel([call])).complete()
         await threads.approve("t", "c")
     else:
         failing = ThreadManager(Failing(store, 1, done=True), first)  # begun, as far as the store knows
         with pytest.raises(StoreError):
-            await failing.run_thread("t", model=ScriptedModel([call])).finished()
+            await failing.run_thread("t", model=ScriptedModel([call])).complete()
     if second is None:
         return []
     again = ThreadManager(store, second)
-    await again.run_thread("t", model=ScriptedModel(["Done."])).finished()
+    await again.run_thread("t", model=ScriptedModel(["Done."])).complete()
     return said(await again.get_llm_messages("t"))[2:]
 
 
@@ -232,11 +232,11 @@ async def test_what_counts_is_how_the_tool_was_declared_when_the_call_was_starte
 
     go, response = planned(ToolCall("c", "act", {"x": 1}))
     await store.create("t", {}, [go, response])
-    await ThreadManager(store, ToolRegistry(look)).run_thread("t", model=ScriptedModel(["Done."])).finished()
+    await ThreadManager(store, ToolRegistry(look)).run_thread("t", model=ScriptedModel(["Done."])).complete()
     left = [NewCall(call.id, call.body, call.status) for call in found]
     await store.create("died", {}, [go, Append(response.body, calls=left)])
     again = ThreadManager(store, act("x: int", idempotent=True))
-    await again.run_thread("died", model=ScriptedModel(["Done."])).finished()
+    await again.run_thread("died", model=ScriptedModel(["Done."])).complete()
     [answer, _] = said(await again.get_llm_messages("died"))[2:]
     assert answer.startswith("= ok: acted" if then else INTERRUPTED)
 
@@ -283,7 +283,7 @@ async def test_a_started_call_that_does_not_run_again_never_counts_as_not_run(by
 async def test_a_started_call_may_be_approved_and_runs_again() -> None:
     threads = await asked_again()
     await threads.approve("t", "c")
-    await threads.run_thread("t", model=ScriptedModel(["Done."])).finished()
+    await threads.run_thread("t", model=ScriptedModel(["Done."])).complete()
     assert "= ok: acted" in said(await threads.get_llm_messages("t"))
 
 
@@ -309,12 +309,12 @@ async def test_of_two_people_who_decide_at_once_one_is_told() -> None:
     threads = ThreadManager(":memory:", act("x: int", requires_approval=True))
     for _ in range(20):
         thread = await threads.create_thread(messages="Go")
-        await threads.run_thread(thread, model=ScriptedModel([ToolCall("c", "act", {"x": 1})])).finished()
+        await threads.run_thread(thread, model=ScriptedModel([ToolCall("c", "act", {"x": 1})])).complete()
         decided = await asyncio.gather(
             threads.approve(thread, "c", by="Ada"), threads.deny(thread, "c", by="Eve"), return_exceptions=True
         )
         assert sorted(type(d) for d in decided if d is not None) == [ConfigError]
-        result = await threads.run_thread(thread, model=ScriptedModel(["Done."])).finished()
+        result = await threads.run_thread(thread, model=ScriptedModel(["Done."])).complete()
         assert result.finish == "stop"
         [answer] = [line for line in said(await threads.get_llm_messages(thread)) if line.startswith("=")]
         assert (answer == "= ok: acted") == (decided[0] is None)
@@ -324,10 +324,10 @@ async def test_the_calls_that_wait_are_in_the_result_of_every_run() -> None:
     threads = ThreadManager(":memory:", act("x: int", requires_approval=True))
     thread = await threads.create_thread(messages="Go")
     two = [ToolCall("c1", "act", {"x": 1}), ToolCall("c2", "act", {"x": 2})]
-    first = await threads.run_thread(thread, model=ScriptedModel([two])).finished()
-    again = await threads.run_thread(thread, model=ScriptedModel([])).finished()
+    first = await threads.run_thread(thread, model=ScriptedModel([two])).complete()
+    again = await threads.run_thread(thread, model=ScriptedModel([])).complete()
     await threads.approve(thread, "c1")
-    third = await threads.run_thread(thread, model=ScriptedModel([])).finished()
+    third = await threads.run_thread(thread, model=ScriptedModel([])).complete()
     assert [[call.id for call in r.pending] for r in (first, again, third)] == [["c1", "c2"], ["c1", "c2"], ["c2"]]
     assert {r.finish for r in (first, again, third)} == {"approval"}
 

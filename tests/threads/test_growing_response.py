@@ -123,7 +123,7 @@ def test_a_run_of_many_calls_is_stored_as_it_was_said() -> None:
         run = threads.run_thread(
             "t", model=ScriptedModel([content, "Done."]), processor_config=ProcessorConfig(max_calls=None)
         )
-        result = await run.finished()
+        result = await run.complete()
         log = await threads.get_log("t")
         assert to_json(result.messages[1]) == log.entries[1].body["message"]
         assert [call.answer["content"][0]["text"] for call in log.calls if call.answer] == [str(n) for n in range(200)]

@@ -51,7 +51,7 @@ async def test_everything_that_others_wrote_in_a_request_is_heard(policy: str) -
     async def hook(event: Any, run: Any) -> None:
         if isinstance(event, TurnStarted) and run.thread_id == thread:
             sent.extend(others(event.request.messages))
-            heard = others(run.journal.heard())
+            heard = others(run.journal.messages_read())
             unheard.extend(message for message in sent if message not in heard)
             if len(event.request.messages) % 3 == 0:
                 await threads.add_message(thread, user("By the way."))

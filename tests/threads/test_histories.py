@@ -20,7 +20,7 @@ from agentkit.messages import AssistantMessage, Message, SystemMessage, TextPart
 from agentkit.models import valid_history as history
 from agentkit.models.anthropic import anthropic_messages, messages_body
 from agentkit.models.base import ModelRequest
-from agentkit.models.caching import marked
+from agentkit.models.caching import add_marks
 from agentkit.models.openai import chat_messages
 from agentkit.models.responses import responses_input
 from agentkit.models.text import text_messages
@@ -213,7 +213,7 @@ def check_everywhere(messages: Sequence[Message]) -> None:
     check_chat(chat_messages(messages, "openai"))
     check_responses(responses_input(messages, "responses"))
     check_anthropic(anthropic_messages(messages, "anthropic"))
-    body = marked(messages_body(ModelRequest(messages, TOOLS.specs()), "claude", "anthropic"))
+    body = add_marks(messages_body(ModelRequest(messages, TOOLS.specs()), "claude", "anthropic"))
     check_anthropic(body["messages"])
     for name in TEXT_FORMATS:
         format = formats.get(name)
@@ -254,7 +254,7 @@ def test_any_thread_can_be_resumed_and_what_is_sent_is_valid(
         threads = ThreadManager(store, TOOLS)
         thread = await written(store, [*steps, Append({"message": to_json(UserMessage((TextPart("Go on"),)))})])
         model = ScriptedModel(["Done."], format=format)
-        result = await threads.run_thread(thread, "Be brief.", model, temporary_message=temporary).finished()
+        result = await threads.run_thread(thread, "Be brief.", model, temporary_message=temporary).complete()
         [request] = model.requests
         assert isinstance(request.messages[0], SystemMessage)
         check_everywhere(request.messages)
@@ -279,7 +279,7 @@ def test_a_run_on_any_thread_ends_well(steps: Steps, asks: bool) -> None:
         config = ProcessorConfig(requires_approval=asks)
         run = threads.run_thread(thread, None, model, config)
         with suppress(ConfigError):  # there is no message to answer, or a call was approved whose tool is not here
-            await run.finished()
+            await run.complete()
         if "no tool" in str(run.error):
             assert await store.load(thread) == before
             return

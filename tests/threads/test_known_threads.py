@@ -69,7 +69,7 @@ async def exchange(threads: ThreadManager, thread: str, n: int = 0, **options: A
     """One more exchange with two turns; what the model was sent first."""
     model = replies(n)
     await threads.add_message(thread, "And now?")
-    await threads.run_thread(thread, "Be brief.", model, **options).finished()
+    await threads.run_thread(thread, "Be brief.", model, **options).complete()
     return list(model.requests[0].messages)
 
 
@@ -142,10 +142,10 @@ async def test_an_approval_in_another_process_is_read(store: Counting, tmp_path:
     thread = await threads.create_thread(messages=exchanges(20))
     asks = ProcessorConfig(requires_approval=True)
     await threads.add_message(thread, "Add.")
-    await threads.run_thread(thread, None, replies(), asks).finished()
+    await threads.run_thread(thread, None, replies(), asks).complete()
     (call,) = await others.pending(thread)
     await others.approve(thread, call.id)
-    result = await threads.run_thread(thread, None, ScriptedModel(["Done."]), asks).finished()
+    result = await threads.run_thread(thread, None, ScriptedModel(["Done."]), asks).complete()
     assert (result.text, await threads.pending(thread)) == ("Done.", ())
     await others.aclose()
 
@@ -155,7 +155,7 @@ async def test_a_decision_reads_its_thread_once(store: Counting) -> None:
     for count in (20, 80):
         thread = await threads.create_thread(messages="Add.")
         calls = [ToolCall(f"c{n}", "add", {"a": n, "b": 1}) for n in range(count)]
-        await threads.run_thread(thread, None, ScriptedModel([calls]), asks).finished()
+        await threads.run_thread(thread, None, ScriptedModel([calls]), asks).complete()
         store.calls = 0
         for n in range(count):
             await (threads.approve if n % 2 else threads.deny)(thread, f"c{n}")

@@ -34,7 +34,7 @@ async def ran(text: str, format: Format | None) -> list[int]:
     threads = ThreadManager(SQLiteStore(":memory:"), REGISTRY)
     thread = await threads.create_thread(messages="Go.")
     model = ScriptedModel([text, "Done."], format=format, chunk=7)
-    assert (await threads.run_thread(thread, model=model).finished()).finish == "stop"
+    assert (await threads.run_thread(thread, model=model).complete()).finish == "stop"
     await threads.aclose()
     return list(MADE)
 
@@ -59,7 +59,7 @@ async def test_one_too_long_to_be_read_is_told_as_such(format: Format, number: s
     threads = ThreadManager(SQLiteStore(":memory:"), REGISTRY)
     thread = await threads.create_thread(messages="Go.")
     model = ScriptedModel([written.replace("777", number), "Done."], format=format, chunk=7)
-    result = await threads.run_thread(thread, model=model).finished()
+    result = await threads.run_thread(thread, model=model).complete()
     await threads.aclose()
     (answer,) = [message.text for message in result.messages if isinstance(message, ToolMessage)]
     assert "a number of at most 4,300 digits, or below 1.8e308" in answer or "expected integer, found string" in answer

@@ -38,14 +38,14 @@ def test_the_lease_is_given_back_wherever_the_loop_ends(tmp_path: Path, caplog: 
 
     async def left(steps: int) -> str:
         id = await threads.create_thread(messages="go")
-        run = asyncio.create_task(threads.run_thread(id, model=ScriptedModel(SCRIPT)).finished())
+        run = asyncio.create_task(threads.run_thread(id, model=ScriptedModel(SCRIPT)).complete())
         for _ in range(steps):
             await asyncio.sleep(0)
         del run
         return id
 
     async def resumed(id: str) -> str:
-        return (await threads.run_thread(id, model=ScriptedModel(["end"])).finished()).finish
+        return (await threads.run_thread(id, model=ScriptedModel(["end"])).complete()).finish
 
     for steps in (*range(24), *range(24, 160, 6)):
         id = asyncio.run(left(steps))
@@ -69,7 +69,7 @@ threads.registry.register(tool)
 
 async def left(done):
     id = await threads.create_thread(messages="go")
-    run = asyncio.create_task(threads.run_thread(id, model=ScriptedModel([[ToolCall("c", "tool", {})]])).finished())
+    run = asyncio.create_task(threads.run_thread(id, model=ScriptedModel([[ToolCall("c", "tool", {})]])).complete())
     await asyncio.sleep(0 if done == "at once" else 0.3)
     return id
 
@@ -80,7 +80,7 @@ del loop
 gc.collect()
 
 async def again():
-    result = await threads.run_thread(id, model=ScriptedModel(["end"])).finished()
+    result = await threads.run_thread(id, model=ScriptedModel(["end"])).complete()
     gc.collect()
     await threads.aclose()
     return result.finish

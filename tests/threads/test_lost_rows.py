@@ -89,7 +89,7 @@ async def build(store: Any) -> None:
     threads = ThreadManager(store, ToolRegistry(Work()))
     await threads.create_thread("t", messages="Go", metadata={"title": "T"})
     turns = [[look("a", "one"), look("b", "two")], ["Now pay.", ToolCall("c", "pay", {"to": "Bo"})]]
-    await threads.run_thread("t", model=ScriptedModel(turns)).finished()
+    await threads.run_thread("t", model=ScriptedModel(turns)).complete()
     await threads.approve("t", "c", arguments={"to": "Al"})
     await threads.create_thread("other", messages="Hi")
 
@@ -162,7 +162,7 @@ class Seen:
         threads = self.threads
 
         async def run() -> list[str]:
-            await threads.run_thread("t", model=self.model).finished()
+            await threads.run_thread("t", model=self.model).complete()
             return said(await threads.get_llm_messages("t"))
 
         ways: dict[str, Callable[[], Any]] = {

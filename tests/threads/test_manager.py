@@ -85,14 +85,14 @@ SEND = ToolCall("c2", "send", {"to": "Ada", "text": "hi"}, raw='{"to": "Ada", "t
 async def test_a_conversation_goes_on_in_another_process(tmp_path: Path, desk: Desk) -> None:
     first = ThreadManager(tmp_path / "chat.db", ToolRegistry(desk))
     thread = await first.create_thread(messages="Note a.")
-    result = await first.run_thread(thread, "Be brief.", ScriptedModel([NOTE, "Noted."])).finished()
+    result = await first.run_thread(thread, "Be brief.", ScriptedModel([NOTE, "Noted."])).complete()
     assert (result.finish, result.text) == ("stop", "Noted.")
     await first.aclose()
 
     second = ThreadManager(tmp_path / "chat.db", ToolRegistry(desk))
     await second.add_message(thread, "Thanks.")
     model = ScriptedModel(["Welcome."])
-    await second.run_thread(thread, "Be brief.", model).finished()
+    await second.run_thread(thread, "Be brief.", model).complete()
     assert said(await second.get_llm_messages(thread)) == [
         "user: Note a.",
         "note {'text': 'a'}",
@@ -128,7 +128,7 @@ async def test_a_message_said_again_under_its_client_id_is_not_added_again(threa
         return "Hello."
 
     thread = await threads.create_thread(messages="Go")
-    first = asyncio.create_task(threads.run_thread(thread, model=ScriptedModel(wait)).finished())
+    first = asyncio.create_task(threads.run_thread(thread, model=ScriptedModel(wait)).complete())
     await asyncio.sleep(0.05)
     for _ in range(2):
         with pytest.raises(ThreadBusy):
@@ -155,18 +155,18 @@ async def test_whatever_an_agent_accepts_as_a_tool_can_be_added(threads: ThreadM
 
 async def test_a_finished_thread_is_not_run_again(threads: ThreadManager) -> None:
     thread = await threads.create_thread(messages="Hi")
-    await threads.run_thread(thread, model=ScriptedModel(["Hello."])).finished()
+    await threads.run_thread(thread, model=ScriptedModel(["Hello."])).complete()
     model = ScriptedModel(["Never said."])
-    assert (await threads.resume_thread(thread, model=model).finished()).finish == "stop"
+    assert (await threads.resume_thread(thread, model=model).complete()).finish == "stop"
     assert model.requests == []
 
 
 async def test_a_thread_must_be_there_and_hold_a_message(threads: ThreadManager) -> None:
     with pytest.raises(ThreadNotFound, match="'nowhere'"):
-        await threads.run_thread("nowhere", model=ScriptedModel([])).finished()
+        await threads.run_thread("nowhere", model=ScriptedModel([])).complete()
     thread = await threads.create_thread("empty")
     with pytest.raises(ConfigError, match="has no message to answer"):
-        await threads.run_thread(thread, model=ScriptedModel([])).finished()
+        await threads.run_thread(thread, model=ScriptedModel([])).complete()
     with pytest.raises(ThreadExists):
         await threads.create_thread("empty")
     with pytest.raises(ConfigError, match="system_prompt"):
@@ -225,10 +225,10 @@ async def test_two_runners_of_one_thread(threads: ThreadManager) -> None:
         await gate.wait()
         return "Done."
 
-    first = asyncio.create_task(threads.run_thread(thread, model=ScriptedModel(wait)).finished())
+    first = asyncio.create_task(threads.run_thread(thread, model=ScriptedModel(wait)).complete())
     await asyncio.sleep(0.05)
     with pytest.raises(ThreadBusy, match="it is already being run"):
-        await threads.run_thread(thread, model=ScriptedModel(["No."])).finished()
+        await threads.run_thread(thread, model=ScriptedModel(["No."])).complete()
     with pytest.raises(ThreadBusy):
         await threads.delete_thread(thread)
     gate.set()
@@ -254,7 +254,7 @@ async def test_a_message_that_arrives_while_tools_run_is_sent_with_the_next_requ
 async def test_a_temporary_message_is_sent_and_not_kept(threads: ThreadManager) -> None:
     thread = await threads.create_thread(messages="What do you see?")
     model = ScriptedModel(["A page."])
-    await threads.run_thread(thread, model=model, temporary_message="The browser shows: a page").finished()
+    await threads.run_thread(thread, model=model, temporary_message="The browser shows: a page").complete()
     assert said(list(model.requests[0].messages)) == ["user: The browser shows: a page", "user: What do you see?"]
     assert said(await threads.get_llm_messages(thread)) == ["user: What do you see?", "assistant: A page."]
 
@@ -262,9 +262,9 @@ async def test_a_temporary_message_is_sent_and_not_kept(threads: ThreadManager) 
 async def test_a_temporary_message_on_a_finished_thread_is_the_one_to_answer(threads: ThreadManager) -> None:
     """Providers go on with a reply that is the last message, or refuse it."""
     thread = await threads.create_thread(messages="What do you see?")
-    await threads.run_thread(thread, model=ScriptedModel(["A page."])).finished()
+    await threads.run_thread(thread, model=ScriptedModel(["A page."])).complete()
     model = ScriptedModel(["Another page."])
-    await threads.run_thread(thread, model=model, temporary_message="The browser shows: another").finished()
+    await threads.run_thread(thread, model=model, temporary_message="The browser shows: another").complete()
     assert said(list(model.requests[0].messages)) == [
         "user: What do you see?",
         "assistant: A page.",
@@ -277,7 +277,7 @@ async def test_calls_of_one_id_are_run_once_each(threads: ThreadManager, desk: D
     same = [ToolCall(id, "note", {"text": text}) for id, text in [("0", "a"), ("0", "b"), ("", "c"), ("", "d")]]
     await threads.store.create(thread := "t", {}, planned(*same))
     model = ScriptedModel(["Done."])
-    await threads.run_thread(thread, model=model).finished()
+    await threads.run_thread(thread, model=model).complete()
     assert desk.made == [("note", "a"), ("note", "b"), ("note", "c"), ("note", "d")]
     answers = [m.text for m in model.requests[0].messages if isinstance(m, ToolMessage)]
     assert answers == ["noted a", "noted b", "noted c", "noted d"]
@@ -290,10 +290,10 @@ async def test_a_call_that_no_run_of_the_thread_made_waits(threads: ThreadManage
     await threads.create_thread("t", messages=[user("Go"), call] if door == "create_thread" else "Go")
     if door == "add_message":
         await threads.add_message("t", call)
-    result = await threads.run_thread("t", model=model).finished()
+    result = await threads.run_thread("t", model=model).complete()
     assert (result.finish, [one.id for one in result.pending], desk.made) == ("approval", ["c9"], [])
     await threads.approve("t", "c9")
-    assert (await threads.resume_thread("t", model=model).finished()).finish == "stop"
+    assert (await threads.resume_thread("t", model=model).complete()).finish == "stop"
     assert desk.made == [("note", "a")]
 
 
@@ -314,12 +314,12 @@ async def test_a_call_that_needs_approval_ends_the_run_and_waits_in_the_store(
     assert run.result.finish == "approval"
     assert run.result.pending == (SEND,)
     assert desk.made == [("note", "a")]
-    assert (await threads.run_thread(thread, model=ScriptedModel([])).finished()).finish == "approval"
+    assert (await threads.run_thread(thread, model=ScriptedModel([])).complete()).finish == "approval"
 
     elsewhere = ThreadManager(SQLiteStore(tmp_path / "chat.db"), ToolRegistry(desk))
     (call,) = await elsewhere.pending(thread)
     await elsewhere.approve(thread, call.id, seen=call_hash(call), by="Eve")
-    result = await elsewhere.resume_thread(thread, model=ScriptedModel(["Greeted."])).finished()
+    result = await elsewhere.resume_thread(thread, model=ScriptedModel(["Greeted."])).complete()
     assert result.finish == "stop"
     assert desk.made == [("note", "a"), ("send", "Ada", "hi")]
     assert said(await elsewhere.get_llm_messages(thread)) == [
@@ -337,16 +337,16 @@ async def test_a_run_without_the_tool_of_an_approved_call_does_not_spend_the_app
     tmp_path: Path, threads: ThreadManager, desk: Desk
 ) -> None:
     thread = await threads.create_thread(messages="Greet Ada.")
-    await threads.run_thread(thread, model=ScriptedModel([SEND])).finished()
+    await threads.run_thread(thread, model=ScriptedModel([SEND])).complete()
     await threads.approve(thread, "c2")
 
     forgot = ThreadManager(SQLiteStore(tmp_path / "chat.db"))
     before = await forgot.get_log(thread)
     with pytest.raises(ConfigError, match=r"call 'c2' is approved, but this run has no tool 'send' .*\(tools: none\)"):
-        await forgot.resume_thread(thread, model=ScriptedModel([])).finished()
+        await forgot.resume_thread(thread, model=ScriptedModel([])).complete()
     assert await forgot.get_log(thread) == before
 
-    assert (await threads.resume_thread(thread, model=ScriptedModel(["Greeted."])).finished()).text == "Greeted."
+    assert (await threads.resume_thread(thread, model=ScriptedModel(["Greeted."])).complete()).text == "Greeted."
     assert desk.made == [("send", "Ada", "hi")]
     await forgot.aclose()
 
@@ -354,20 +354,20 @@ async def test_a_run_without_the_tool_of_an_approved_call_does_not_spend_the_app
 async def test_a_user_who_writes_again_frees_a_thread_from_a_tool_that_is_gone(tmp_path: Path, desk: Desk) -> None:
     threads = ThreadManager(SQLiteStore(tmp_path / "chat.db"), ToolRegistry(desk))
     thread = await threads.create_thread(messages="Greet Ada.")
-    await threads.run_thread(thread, model=ScriptedModel([SEND])).finished()
+    await threads.run_thread(thread, model=ScriptedModel([SEND])).complete()
     await threads.approve(thread, "c2")
     threads.registry.unregister("send")
     await threads.add_message(thread, "Leave it.")
-    assert (await threads.run_thread(thread, model=ScriptedModel(["Well."])).finished()).text == "Well."
+    assert (await threads.run_thread(thread, model=ScriptedModel(["Well."])).complete()).text == "Well."
     assert desk.made == []
     await threads.aclose()
 
 
 async def test_a_denied_call_is_not_run_and_the_model_reads_why(threads: ThreadManager, desk: Desk) -> None:
     thread = await threads.create_thread(messages="Greet Ada.")
-    await threads.run_thread(thread, model=ScriptedModel([SEND])).finished()
+    await threads.run_thread(thread, model=ScriptedModel([SEND])).complete()
     await threads.deny(thread, "c2", "Ada is asleep")
-    await threads.resume_thread(thread, model=ScriptedModel(["Later, then."])).finished()
+    await threads.resume_thread(thread, model=ScriptedModel(["Later, then."])).complete()
     assert desk.made == []
     assert said(await threads.get_llm_messages(thread))[2:] == [
         "= denied: not run: the user denied this call: Ada is asleep",
@@ -377,9 +377,9 @@ async def test_a_denied_call_is_not_run_and_the_model_reads_why(threads: ThreadM
 
 async def test_an_approval_may_change_the_arguments_and_the_model_is_told(threads: ThreadManager, desk: Desk) -> None:
     thread = await threads.create_thread(messages="Greet Ada.")
-    await threads.run_thread(thread, model=ScriptedModel([SEND])).finished()
+    await threads.run_thread(thread, model=ScriptedModel([SEND])).complete()
     await threads.approve(thread, "c2", arguments={"to": "Ada", "text": "hello"})
-    await threads.resume_thread(thread, model=ScriptedModel(["Done."])).finished()
+    await threads.resume_thread(thread, model=ScriptedModel(["Done."])).complete()
     assert desk.made == [("send", "Ada", "hello")]
     assert said(await threads.get_llm_messages(thread))[1:3] == [
         "send {'to': 'Ada', 'text': 'hi'}",
@@ -389,7 +389,7 @@ async def test_an_approval_may_change_the_arguments_and_the_model_is_told(thread
 
 async def test_an_approval_is_bound_to_the_call_that_was_shown(threads: ThreadManager) -> None:
     thread = await threads.create_thread(messages="Greet Ada.")
-    await threads.run_thread(thread, model=ScriptedModel([SEND])).finished()
+    await threads.run_thread(thread, model=ScriptedModel([SEND])).complete()
     seen = call_hash(ToolCall("c2", "send", {"to": "Bob", "text": "hi"}))
     with pytest.raises(ConfigError, match="is not the one that was shown"):
         await threads.approve(thread, "c2", seen=seen)
@@ -402,9 +402,9 @@ async def test_an_approval_is_bound_to_the_call_that_was_shown(threads: ThreadMa
 
 async def test_a_user_who_writes_again_takes_a_waiting_call_back(threads: ThreadManager, desk: Desk) -> None:
     thread = await threads.create_thread(messages="Greet Ada.")
-    await threads.run_thread(thread, model=ScriptedModel([SEND])).finished()
+    await threads.run_thread(thread, model=ScriptedModel([SEND])).complete()
     await threads.add_message(thread, "Never mind.")
-    await threads.run_thread(thread, model=ScriptedModel(["All right."])).finished()
+    await threads.run_thread(thread, model=ScriptedModel(["All right."])).complete()
     assert desk.made == []
     assert said(await threads.get_llm_messages(thread))[2:] == [
         "= cancelled: not run: the user wrote again before this call started",
@@ -438,10 +438,10 @@ async def test_s22_a_terminating_tool_ends_the_run(threads: ThreadManager, desk:
     thread = await threads.create_thread(messages="Go")
     calls = [NOTE, ToolCall("c2", "ask", {"text": "q?"}), ToolCall("c3", "note", {"text": "b"})]
     run = threads.run_thread(thread, model=ScriptedModel([calls, "never"]))
-    assert (await run.finished()).finish == "agent_terminated"
+    assert (await run.complete()).finish == "agent_terminated"
     assert desk.made == [("note", "a"), ("ask", "q?")]
     assert said(await threads.get_llm_messages(thread))[-1].startswith("= skipped: ")
-    assert (await threads.resume_thread(thread, model=ScriptedModel([])).finished()).finish == "agent_terminated"
+    assert (await threads.resume_thread(thread, model=ScriptedModel([])).complete()).finish == "agent_terminated"
 
 
 async def test_s23_a_provider_that_breaks_off_leaves_a_valid_thread(threads: ThreadManager, desk: Desk) -> None:
@@ -449,7 +449,7 @@ async def test_s23_a_provider_that_breaks_off_leaves_a_valid_thread(threads: Thr
     error = ProviderError("overloaded", kind="overloaded", provider="scripted")
     run = threads.run_thread(thread, model=ScriptedModel([["Let me see", NOTE, error]]))
     with pytest.raises(ProviderError):
-        await run.finished()
+        await run.complete()
     assert run.result.finish == "error"
     assert said(await threads.get_llm_messages(thread)) == [
         "user: Go",
@@ -457,7 +457,7 @@ async def test_s23_a_provider_that_breaks_off_leaves_a_valid_thread(threads: Thr
         "note {'text': 'a'}",
         "= ok: noted a",
     ]
-    await threads.resume_thread(thread, model=ScriptedModel(["Noted."])).finished()
+    await threads.resume_thread(thread, model=ScriptedModel(["Noted."])).complete()
     assert said(await threads.get_llm_messages(thread))[-1] == "assistant: Noted."
     assert desk.made == [("note", "a")]
 
@@ -471,7 +471,7 @@ async def test_s23_a_consumer_who_leaves_cancels_the_tools_and_all_is_saved(thre
     await run.aclose()
     assert run.result.finish == "cancelled"
     assert said(await threads.get_llm_messages(thread))[2].startswith("= cancelled: ")
-    assert (await threads.run_thread(thread, model=ScriptedModel(["Back."])).finished()).text == "Back."
+    assert (await threads.run_thread(thread, model=ScriptedModel(["Back."])).complete()).text == "Back."
 
 
 async def test_a_server_that_cancels_its_requests_and_closes_the_manager_loses_nothing(
@@ -507,7 +507,7 @@ async def test_cancelling_a_run_saves_everything_soon(threads: ThreadManager, by
     token = asyncio.Event()
     model = ScriptedModel([["Hm.", ToolCall("c1", "slow", {"text": "a"})]])
     run = threads.run_thread(thread, model=model, cancel=token)
-    task = asyncio.create_task(run.finished())
+    task = asyncio.create_task(run.complete())
     while not any(c.status == "started" for c in (await threads.get_log(thread)).calls):  # noqa: ASYNC110
         await asyncio.sleep(0.005)
     clock = asyncio.get_running_loop().time
@@ -521,17 +521,17 @@ async def test_cancelling_a_run_saves_everything_soon(threads: ThreadManager, by
     assert call.status == "answered"
     assert said(await threads.get_llm_messages(thread))[1] == "assistant: Hm."
     thread_busy = threads.run_thread(thread, model=ScriptedModel(["Back."]))
-    assert (await thread_busy.finished()).text == "Back."
+    assert (await thread_busy.complete()).text == "Back."
 
 
 async def test_a_thread_may_change_model_and_format_between_turns(threads: ThreadManager, desk: Desk) -> None:
     thread = await threads.create_thread(messages="Note a.")
-    await threads.run_thread(thread, model=ScriptedModel([NOTE, "Noted."])).finished()
+    await threads.run_thread(thread, model=ScriptedModel([NOTE, "Noted."])).complete()
     await threads.add_message(thread, "Note b.")
     xml = ScriptedModel([ToolCall("", "note", {"text": "b"}), "Noted, too."], format="invoke")
-    await threads.run_thread(thread, model=xml).finished()
+    await threads.run_thread(thread, model=xml).complete()
     await threads.add_message(thread, "Note c.")
-    await threads.run_thread(thread, model=ScriptedModel([ToolCall("c1", "note", {"text": "c"}), "Yes."])).finished()
+    await threads.run_thread(thread, model=ScriptedModel([ToolCall("c1", "note", {"text": "c"}), "Yes."])).complete()
     assert desk.made == [("note", "a"), ("note", "b"), ("note", "c")]
     calls = [c for m in await threads.get_llm_messages(thread) if isinstance(m, AssistantMessage) for c in m.calls]
     assert [c.format for c in calls] == [None, "invoke", None]
@@ -543,10 +543,10 @@ async def test_a_fork_of_a_thread_in_which_a_call_was_edited_can_be_read(
     threads: ThreadManager, desk: Desk, run: bool
 ) -> None:
     thread = await threads.create_thread(messages="Greet Ada.")
-    await threads.run_thread(thread, model=ScriptedModel([SEND])).finished()
+    await threads.run_thread(thread, model=ScriptedModel([SEND])).complete()
     await threads.approve(thread, "c2", arguments={"to": "Bob", "text": "hello"})
     if run:
-        await threads.resume_thread(thread, model=ScriptedModel(["Greeted."])).finished()
+        await threads.resume_thread(thread, model=ScriptedModel(["Greeted."])).complete()
     copy = await threads.fork_thread(thread)
     said = await threads.get_llm_messages(copy)
     assert [m.error for m in said if isinstance(m, ToolMessage) and m.call_id == "c2"] == [None if run else "cancelled"]
@@ -556,13 +556,13 @@ async def test_a_fork_of_a_thread_in_which_a_call_was_edited_can_be_read(
 
 async def test_a_fork_goes_its_own_way_and_runs_no_call_of_the_first(threads: ThreadManager, desk: Desk) -> None:
     thread = await threads.create_thread(messages="Greet Ada.", metadata={"user": 7})
-    await threads.run_thread(thread, model=ScriptedModel([SEND])).finished()
+    await threads.run_thread(thread, model=ScriptedModel([SEND])).complete()
     copy = await threads.fork_thread(thread)
     assert (await threads.get_thread(copy)).metadata == {"user": 7, "forked_from": thread}
-    await threads.run_thread(copy, model=ScriptedModel(["Never mind."])).finished()
+    await threads.run_thread(copy, model=ScriptedModel(["Never mind."])).complete()
     assert said(await threads.get_llm_messages(copy))[2].startswith("= cancelled: not run here")
     await threads.approve(thread, "c2")
-    await threads.resume_thread(thread, model=ScriptedModel(["Sent."])).finished()
+    await threads.resume_thread(thread, model=ScriptedModel(["Sent."])).complete()
     assert desk.made == [("send", "Ada", "hi")]
     start = await threads.fork_thread(thread, until=0)
     assert said(await threads.get_llm_messages(start)) == ["user: Greet Ada."]
@@ -580,7 +580,7 @@ async def test_a_copy_taken_while_a_tool_runs_tells_that_it_had_started(threads:
     await threads.create_thread("t", messages="Go.")
     calls = [ToolCall("c1", "copy", {}), ToolCall("c2", "note", {"text": "a"})]
     one_by_one = ProcessorConfig(strategy="sequential", execute="end")
-    await threads.run_thread("t", model=ScriptedModel([calls, "Done."]), processor_config=one_by_one).finished()
+    await threads.run_thread("t", model=ScriptedModel([calls, "Done."]), processor_config=one_by_one).complete()
     first, second = [m for m in await threads.get_llm_messages(copies[0]) if isinstance(m, ToolMessage)]
     assert (first.error, "its effects may have happened" in first.text) == ("interrupted", True)
     assert (second.error, "effects" in second.text) == ("cancelled", False)
@@ -630,7 +630,7 @@ ULM = '{"name": "Ulm", "people": 128000}'
 async def test_what_was_wrong_with_a_reply_is_kept(threads: ThreadManager) -> None:
     thread = await threads.create_thread(messages="Note a, then tell me about Ulm.")
     model = ScriptedModel([NOTE, '{"name": "Ulm"}', ULM])
-    result = await threads.run_thread(thread, model=model, output_type=City).finished()
+    result = await threads.run_thread(thread, model=model, output_type=City).complete()
     assert (result.output, result.finish) == (City("Ulm", 128_000), "stop")
     assert said(await threads.get_llm_messages(thread)) == [
         "user: Note a, then tell me about Ulm.",
@@ -644,25 +644,25 @@ async def test_what_was_wrong_with_a_reply_is_kept(threads: ThreadManager) -> No
 
 async def test_a_reply_that_is_there_already_is_read_and_not_asked_for_again(threads: ThreadManager) -> None:
     thread = await threads.create_thread(messages="Ulm?")
-    await threads.run_thread(thread, model=ScriptedModel([ULM])).finished()
+    await threads.run_thread(thread, model=ScriptedModel([ULM])).complete()
     with ScriptedModel([]) as model:
-        result = await threads.run_thread(thread, model=model, output_type=City).finished()
+        result = await threads.run_thread(thread, model=model, output_type=City).complete()
     assert (result.output, result.finish, result.turns) == (City("Ulm", 128_000), "stop", 0)
 
 
 async def test_a_reply_that_is_there_and_does_not_fit_is_asked_for_again(threads: ThreadManager) -> None:
     """As after a crash between the reply and the question for a better one."""
     thread = await threads.create_thread(messages="Ulm?")
-    await threads.run_thread(thread, model=ScriptedModel(["Ulm!"])).finished()
+    await threads.run_thread(thread, model=ScriptedModel(["Ulm!"])).complete()
     with ScriptedModel([ULM]) as model:
-        result = await threads.run_thread(thread, model=model, output_type=City).finished()
+        result = await threads.run_thread(thread, model=model, output_type=City).complete()
     assert result.output == City("Ulm", 128_000)
 
 
 async def test_no_question_is_left_in_a_thread_that_nobody_answers(threads: ThreadManager) -> None:
     thread = await threads.create_thread(messages="Ulm?")
     model = ScriptedModel(["Ulm!", "Ulm!!"])
-    result = await threads.run_thread(thread, model=model, output_type=City, output_retries=1).finished()
+    result = await threads.run_thread(thread, model=model, output_type=City, output_retries=1).complete()
     assert (result.finish, result.output_error) == (
         "invalid_output",
         "the reply does not match the schema:\n- expected one JSON value, found no JSON in the reply",
@@ -682,7 +682,7 @@ async def test_a_message_that_arrives_while_the_model_answers_is_answered_by_the
             await threads.add_message(thread, "And bread!")
         return ["Milk.", "And bread."][len(said_to) - 1]
 
-    result = await threads.run_thread(thread, model=ScriptedModel(answer)).finished()
+    result = await threads.run_thread(thread, model=ScriptedModel(answer)).complete()
     assert result.text == "And bread."
     conversation = ["user: Go", "assistant: Milk.", "user: And bread!"]
     assert said_to == [["user: Go"], conversation]

@@ -78,7 +78,7 @@ async def test_who_decides_is_a_string(threads: ThreadManager, by: Any) -> None:
     with pytest.raises(ConfigError, match=r"deny\(by=.*\): expected a string, or None"):
         await threads.deny("ada", "c1", by=by)
     await threads.approve("ada", "c1", by="ann")
-    assert (await threads.run_thread("ada", model=ScriptedModel(["Done."])).finished()).text == "Done."
+    assert (await threads.run_thread("ada", model=ScriptedModel(["Done."])).complete()).text == "Done."
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ async def told(threads: ThreadManager, key: str, how: str, number: int) -> RunRe
             if how == "waits":
                 return None
             await threads.approve("t", result.pending[0].id)
-            return await threads.run_thread("t", model=ANSWERING).finished()
+            return await threads.run_thread("t", model=ANSWERING).complete()
         case "busy":
             lease = await threads.store.acquire("t", "somebody else", 60)
             with pytest.raises(ThreadBusy):
@@ -174,7 +174,7 @@ async def test_a_compacted_answer_is_still_there(threads: ThreadManager) -> None
         await threads.say("t", f"{number}?", ScriptedModel([f"{number}!" + " yes" * 20]), client_id=str(number))
     short = Compaction(window=1000, threshold=0.5, target=0.3, keep_turns=1, summary_tokens=0)
     await threads.add_message("t", "And?")
-    await threads.run_thread("t", model=ScriptedModel(["Well."]), compaction=short).finished()
+    await threads.run_thread("t", model=ScriptedModel(["Well."]), compaction=short).complete()
     assert any(entry.kind == "compaction" for entry in (await threads.get_log("t")).entries)
     assert (await threads.say("t", "3?", NEVER_ASKED, client_id="3")).text.startswith("3! yes")
 

@@ -74,10 +74,10 @@ def test_in_a_thread_the_call_of_another_tool_waits_again(tmp_path: Path, kind: 
         found = []
         async with ThreadManager(tmp_path / "t.db") as threads:
             await threads.create_thread("t", messages="Pay Bob.")
-            await threads.run_agent("t", agent("same", CALL)).finished()
+            await threads.run_agent("t", agent("same", CALL)).complete()
             for _ in range(2):
                 await threads.approve("t", "c1")
-                result = await threads.run_agent("t", agent(kind, "Done.")).finished()
+                result = await threads.run_agent("t", agent(kind, "Done.")).complete()
                 found.append((result.finish, list(RAN)))
                 if result.finish == "stop":
                     break

@@ -25,7 +25,7 @@ from agentkit.interop.mcp.pins import Pins
 from agentkit.interop.mcp.sdk import require_sdk
 from agentkit.interop.mcp.server_file import read_server_file
 from agentkit.interop.mcp.session import CallFailed, Reporter, Session
-from agentkit.models.secrets import redacted, watch_logs
+from agentkit.models.secrets import redact, watch_logs
 from agentkit.schemas.walk import map_strings
 from agentkit.tool import BoundTool, ToolContext, ToolResult, tool_from_schema
 from agentkit.tool.identity import digest_of
@@ -329,7 +329,7 @@ class MCPTools:
         return "the server no longer offers this tool"
 
     def _unseen(self, text: str) -> str:
-        return redacted(text, self._where.secrets)
+        return redact(text, self._where.secrets)
 
     async def _report(
         self,

@@ -132,7 +132,7 @@ class ChatTemplate:
             shown = [one for one in self._shown if one["function"]["name"] in names]
         elif self._format is not None:
             taught = formats.render_prompt(self._format, tools) if tools else ""
-            messages = valid_history.instructed(text_messages(messages, self._format, tools), taught)
+            messages = valid_history.add_instructions(text_messages(messages, self._format, tools), taught)
         try:
             return self._render([_as_chat(m) for m in messages], shown)
         except ConfigError:

@@ -20,7 +20,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.errors import ConfigError
-from agentkit.models import inflated, redacted, secrets_in, watch_logs
+from agentkit.models import decompress, redact, secrets_in, watch_logs
 from agentkit_tools.network.addresses import Guard, RequestFailed, brief, checked_url, denial, display_url
 
 if TYPE_CHECKING:
@@ -340,7 +340,7 @@ class _Exchange:
 
         body = bytearray()
         try:
-            async with aclosing(inflated(answer)) as pieces:
+            async with aclosing(decompress(answer)) as pieces:
                 async for piece in pieces:
                     body += piece
                     if len(body) > max_bytes:
@@ -350,7 +350,7 @@ class _Exchange:
         return bytes(body), False
 
     def _redact(self, text: str) -> str:
-        return redacted(text, self.secrets)
+        return redact(text, self.secrets)
 
 
 def retry_after(header: str, now: float) -> float | None:

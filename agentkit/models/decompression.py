@@ -14,13 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import httpx2
 
-ACCEPT: Final = {"Accept-Encoding": "gzip, deflate"}
-"""The request header that asks for the codings that are read."""
+ACCEPT: Final = {"Accept-Encoding": "gzip, deflate"}  # the request header that asks for the codings that are read
 
-INPUT: Final = 16 * 1024
-"""Bytes that one step reads at most."""
-OUTPUT: Final = 64 * 1024
-"""Bytes that one step returns at most."""
+INPUT: Final = 16 * 1024  # bytes that one step reads at most
+OUTPUT: Final = 64 * 1024  # bytes that one step returns at most
 MEMBERS: Final = 1_000
 """Members of a gzip body that are read. Each may be empty, and costs as much as a kilobyte."""
 
@@ -44,7 +41,7 @@ def coding_of(headers: httpx2.Headers) -> str:
     return codings[0] if codings else ""
 
 
-async def inflated(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+async def decompress(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
     """The body of an answer that was not read yet, in pieces of at most `OUTPUT` bytes if it is compressed.
 
     Args:
@@ -134,6 +131,6 @@ class _Stream:
         except zlib.error:
             if begun or self._bits != _BITS["deflate"]:
                 raise
-            self._inflater = zlib.decompressobj(-zlib.MAX_WBITS)  # some servers leave the header of `deflate` out
+            self._inflater = zlib.decompressobj(-zlib.MAX_WBITS)  # without its header; Source: RFC 9110, 8.4.1.2
             found = self._inflater.decompress(data, OUTPUT)
         return found

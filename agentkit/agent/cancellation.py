@@ -1,4 +1,4 @@
-"""What ends a run from outside, and work that is finished in spite of it. Knows no turn, no model and no journal."""
+"""The cancellation of a run, and work that is finished in spite of it. Knows no turn, no model and no journal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Brake:
     def __init__(self) -> None:
         self.reason: RunFinish | None = None
         """Why it was pulled; None until then."""
-        self._task: asyncio.Task[Any] | None = None  # what pulling it cancels
+        self._task: asyncio.Task[Any] | None = None  # the task that pulling it cancels
 
     def pull(self, reason: RunFinish) -> None:
         """Pull it."""
@@ -64,7 +64,7 @@ async def _obey(token: asyncio.Event, stop: Callable[[RunFinish], None]) -> None
     stop("cancelled")
 
 
-async def uncancelled(work: Coroutine[Any, Any, _T], again: Callable[[], Coroutine[Any, Any, _T]] | None = None) -> _T:
+async def shield(work: Coroutine[Any, Any, _T], again: Callable[[], Coroutine[Any, Any, _T]] | None = None) -> _T:
     """Finish this even if the task is cancelled in the meantime; that is raised afterwards, whatever the work came to.
 
     Otherwise its result is returned.

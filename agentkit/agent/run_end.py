@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from agentkit.agent.options import RunFinish
-from agentkit.agent.spending import Exhausted
+from agentkit.agent.run_budget import Exhausted
 
 
 class TurnOutcome(NamedTuple):

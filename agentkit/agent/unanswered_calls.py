@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 _MOVED_ON = "no result: the conversation continued before this call was answered"
 
 
-def settled(
+def answer_open_calls(
     messages: Sequence[Message],
 ) -> tuple[list[Message], tuple[ToolCall, ...], list[tuple[ToolCall, ToolMessage]]]:
-    """The conversation, its calls that wait for a person, and those that are answered here.
+    """Answer open calls: the conversation, its calls that wait for a person, and those that are answered here.
 
     Those that wait are the calls at its end: only answers and system messages follow their response. Any earlier call
     without an answer gets one here, after the other answers to its response; it says that there is no result. So does
     one whose arguments cannot be read, with what is wrong: nobody can approve what is not known.
 
-    >>> messages, waiting, _ = settled([AssistantMessage(ToolCall("1", "pay")), AssistantMessage("Well?")])
+    >>> messages, waiting, _ = answer_open_calls([AssistantMessage(ToolCall("1", "pay")), AssistantMessage("Well?")])
     >>> [type(m).__name__ for m in messages], waiting
     (['AssistantMessage', 'ToolMessage', 'AssistantMessage'], ())
     """
@@ -53,7 +53,7 @@ def _answer(call: ToolCall, *, last: bool) -> ToolMessage:
 
 
 def _unreadable(call: ToolCall) -> ArgumentsError | None:
-    """What is wrong with the arguments of a native call of which only the text is known."""
+    """Return the error in the arguments of a native call of which only the text is known."""
     if call.arguments or call.format is not None:
         return None
     from agentkit.models.native_arguments import ArgumentsError, read_arguments

@@ -30,7 +30,7 @@ class BudgetSpent(AgentkitError):
 
 
 class Spending:
-    """What a run and its sub-agents spend.
+    """The tokens, cost, calls and time that a run and its sub-agents spend.
 
     Args:
         budget: the limits.
@@ -42,7 +42,7 @@ class Spending:
         self.usage = Usage()
         """The tokens of all completed responses."""
         self.estimated = False
-        """Whether some of them are an estimate, because the model did not report them."""
+        """True if some of them are an estimate, because the model did not report them."""
         self.cost = 0.0
         self.tool_calls = 0
         self._aside = _NOTHING  # reserved for current responses
@@ -52,7 +52,7 @@ class Spending:
         """This one and all those from which it also spends."""
         self._bounded: bool = budget is not UNBOUNDED or (parent is not None and parent._bounded)
         self.counts: bool = any(one.budget.tokens is not None or one.budget.cost is not None for one in self._all)
-        """Whether tokens or cost are limited."""
+        """True if tokens or cost are limited."""
         self._waiting: deque[asyncio.Future[None]] = deque() if parent is None else parent._waiting
 
     def check(self, model: str) -> None:
@@ -67,7 +67,7 @@ class Spending:
     # -------------------------------------------------------------- what is left
 
     @property
-    def exhausted(self) -> Exhausted | None:
+    def reached_limit(self) -> Exhausted | None:
         """The first limit that is reached; None while none is."""
         if not self._bounded:
             return None
@@ -86,7 +86,7 @@ class Spending:
         return next((name for name, bound, value in spent if bound is not None and value >= bound), None)
 
     def _has_room(self) -> bool:
-        """Whether another response may start, regardless of how the current ones end."""
+        """Return True if another response may start, regardless of how the current ones end."""
         tokens, cost = self.budget.tokens, self.budget.cost
         if tokens is not None and _total(self.usage) + _total(self._aside) >= tokens:
             return False
@@ -128,7 +128,7 @@ class Spending:
         Returns:
             The meter that counts the response; None if nothing is left.
         """
-        while self.exhausted is None:
+        while self.reached_limit is None:
             if not self._bounded or all(one._has_room() for one in self._all):
                 return Meter(self, model, prompt, REPLY_TOKENS if reply is None else reply)
             change = asyncio.get_running_loop().create_future()
@@ -141,7 +141,7 @@ class Spending:
         return None
 
     def set_aside_now(self, model: str, request: ModelRequest) -> Meter:
-        """The same without waiting: for the rest of a response, which must not remain incomplete."""
+        """Reserve without waiting: for the rest of a response, which must not remain incomplete."""
         prompt = messages_tokens(request.messages) if self.counts else 0
         return Meter(self, model, prompt, REPLY_TOKENS if request.max_tokens is None else request.max_tokens)
 
@@ -238,7 +238,7 @@ class Meter:
         self._spending._wake()
 
     def _spent(self) -> Usage:
-        """What the model reported; an estimate for what it did not."""
+        """The usage that the model reported; an estimate for the counts that it did not."""
         reported = self._reported
         if reported.input_tokens and reported.output_tokens and self._whole:
             return reported
@@ -271,7 +271,7 @@ class Prompts:
         return self._tokens + self._tools
 
 
-async def asked(spending: Spending, model: Model, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
+async def ask_model(spending: Spending, model: Model, request: ModelRequest) -> AsyncGenerator[SourceEvent, None]:
     """Ask a model at a run's expense, as soon as the budget allows it.
 
     Raises:
@@ -281,7 +281,7 @@ async def asked(spending: Spending, model: Model, request: ModelRequest) -> Asyn
     prompt = messages_tokens(request.messages) if spending.counts else 0
     meter = await spending.set_aside(model.name, prompt, request.max_tokens)
     if meter is None:
-        raise BudgetSpent(f"nothing is left of the run's budget ({spending.exhausted})")
+        raise BudgetSpent(f"nothing is left of the run's budget ({spending.reached_limit})")
     events = meter.read(model, request)
     try:
         async for event in events:

@@ -12,7 +12,7 @@ from agentkit.models.base import Model
 _T = TypeVar("_T")
 
 
-def blocking(
+def run_blocking(
     work: Callable[[], Coroutine[Any, Any, _T]], end: Callable[[], Awaitable[None]], name: str, instead: str
 ) -> _T:
     """Do this in a separate event loop.
