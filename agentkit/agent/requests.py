@@ -16,7 +16,7 @@ from agentkit.events import Usage
 from agentkit.foreign.renamed import TOOL_CHOICE
 from agentkit.messages import AssistantMessage, ToolCall, UserMessage
 from agentkit.models.base import ModelRequest, continues
-from agentkit.processor import Source
+from agentkit.processor import Source, not_run
 from agentkit.processor.intake import NO_USAGE
 from agentkit.processor.starting import Breath
 from agentkit.tool.reply import Output
@@ -156,7 +156,7 @@ class Requests:
         choice = self.choice
         if not self.under_way or choice in ("auto", "required", "none", call.name):
             return None
-        return f"not run: this reply must call {choice}"
+        return not_run.OTHER_TOOL.text(choice=choice)
 
     def see(self, refused: ProviderError | None, *, calls: Sequence[ToolCall], answered: Collection[str]) -> None:
         """Learn from a turn for the next request.

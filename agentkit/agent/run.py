@@ -45,7 +45,7 @@ from agentkit.events import (
 )
 from agentkit.foreign.absent import explain_with, explained
 from agentkit.messages import AssistantMessage, ToolCall
-from agentkit.processor import EventStream, ResponseProcessor, Source, Turn
+from agentkit.processor import EventStream, ResponseProcessor, Source, Turn, not_run
 from agentkit.tool.result import ToolContext
 
 if TYPE_CHECKING:
@@ -350,7 +350,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             return wrong
         if self.plan.spending.take_call():
             return None
-        return "not run: the run's budget for calls is exhausted"
+        return not_run.NO_BUDGET.text()
 
     def _context(self, call: ToolCall) -> ToolContext:
         context = self.journal.context(call)

@@ -5,12 +5,13 @@ Knows the registry and the policy; knows no event loop, and runs nothing but the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from agentkit.events import CallEnd, CallError, ToolFailed, ToolSkipped
 from agentkit.messages import ToolCall
+from agentkit.processor import not_run
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.faults import Faults
 from agentkit.processor.replies import crashed, failed, unknown_tool
@@ -39,6 +40,10 @@ class Admitted:
     arguments: Mapping[str, Any]
 
 
+Added = Callable[[BoundTool], Mapping[str, Any]]
+"""Returns the arguments that a tool gets besides the model's."""
+
+
 class KnownTools(Protocol):
     """The tools that may be called; a `ToolRegistry` is one."""
 
@@ -63,14 +68,18 @@ class Admission:
         registry: the tools.
         config: which calls run, and how strictly arguments are read.
         faults: logs what the tools' authors must fix.
+        added: returns the arguments that a tool gets besides the model's; None adds none.
     """
 
     _last: Admitted | None = None  # the terminating call: the calls after it do not run
     _closed: ToolResult | None = None  # the answer to every further call
 
-    def __init__(self, registry: KnownTools, config: ProcessorConfig, faults: Faults) -> None:
+    def __init__(
+        self, registry: KnownTools, config: ProcessorConfig, faults: Faults, added: Added | None = None
+    ) -> None:
         self._registry = registry
         self._config = config
+        self._added = added
         self.faults = faults
 
     def admit(self, event: CallEnd | CallError) -> Admitted | ToolFailed | ToolSkipped:
@@ -110,6 +119,8 @@ class Admission:
             return crashed(e)
         if call.format is not None and self._config.text_formats and _is_example(tool.spec, call.arguments):
             return failed("invalid_arguments", _EXAMPLE)
+        if self._added is not None and (added := self._added(tool)):
+            arguments = {**arguments, **added}
         return Admitted(index, call, tool, arguments)
 
     def _misread(self, event: CallError) -> ToolResult:
@@ -119,7 +130,7 @@ class Admission:
 
     def _not_native(self) -> ToolResult:
         names = ", ".join(f.name for f in self._config.text_formats) or "no format"
-        return failed("denied", f"not run: native calls are turned off; write the call in your text, as {names}")
+        return not_run.NATIVE_OFF.result(formats=names)
 
     def _names(self, call: ToolCall) -> tuple[str, ...]:
         """The tools that a call of this format might have meant."""
@@ -128,4 +139,4 @@ class Admission:
         return tuple(self._registry.tools)
 
     def _terminated(self, last: Admitted) -> ToolResult:
-        return failed("skipped", f"skipped: terminated by the call of {last.call.name} before it; it was not run")
+        return not_run.TERMINATED.result(name=last.call.name)

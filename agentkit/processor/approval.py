@@ -46,7 +46,9 @@ def decision_of(answer: asyncio.Future[Any], admitted: Admitted, faults: Faults)
     """The answer of a predicate that had to be awaited."""
     try:
         return _read(answer.result(), admitted, faults)
-    except (Exception, asyncio.CancelledError) as e:  # noqa: BLE001 - the boundary, as above
+    except asyncio.CancelledError:  # its time was up
+        return Approval(True, "the function that decides did not answer")
+    except Exception as e:  # noqa: BLE001 - the boundary, as above
         return _undecided(e, admitted, faults)
 
 
@@ -72,6 +74,7 @@ class Approvals:
         contexts: creates a call's context.
         faults: logs what is wrong with a function that decides.
         approved: the ids of the calls that a person has approved.
+        seconds: the time that a function may take to decide; None waits for it.
     """
 
     def __init__(
@@ -80,6 +83,7 @@ class Approvals:
         contexts: Callable[[ToolCall], ToolContext],
         faults: Faults,
         approved: Collection[str] = (),
+        seconds: float | None = None,
     ) -> None:
         self.pending: dict[int, ToolCall] = {}
         """The calls that wait for a person."""
@@ -91,6 +95,7 @@ class Approvals:
         self._contexts = contexts
         self._faults = faults
         self._approved = approved
+        self._seconds = seconds
 
     def ask(
         self, admitted: Admitted, decided: Callable[[Admitted, ApprovalRequired | None], None]
@@ -108,7 +113,12 @@ class Approvals:
         if isinstance(answer, Approval):
             return self._wait(admitted, answer) if answer.needed else None
 
+        timeout = self._seconds
+        timer = None if timeout is None else asyncio.get_running_loop().call_later(timeout, answer.cancel)
+
         def done(answer: asyncio.Future[Any]) -> None:
+            if timer is not None:
+                timer.cancel()
             if self.asking.pop(admitted.index, None) is not None:  # otherwise it was answered in the meantime
                 decision = decision_of(answer, admitted, self._faults)
                 decided(admitted, self._wait(admitted, decision) if decision.needed else None)

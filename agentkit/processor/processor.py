@@ -16,9 +16,9 @@ from agentkit.checks.spelling import methods_take
 from agentkit.events import ProviderBlock
 from agentkit.foreign.absent import explained
 from agentkit.messages import Message, ToolCall
+from agentkit.processor.call_runner import CallRunner, Scope
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.continuing import Record
-from agentkit.processor.execution import Execution, Scope
 from agentkit.processor.faults import Faults
 from agentkit.processor.inbox import Inbox, Source
 from agentkit.processor.intake import CallIds, Intake
@@ -142,12 +142,12 @@ class ResponseProcessor:
                 they are answered with an error and not run a second time.
         """
         inbox = Inbox()
-        execution = Execution(
+        runner = CallRunner(
             self.registry, self.config, self._new_context, inbox, approved, self._scope, self._gate, self._faults
         )
         if barred:
-            execution.turn_off()
-        return Turn(self.registry, self.config, self._reader(offered, more, made), execution, inbox, events, more)
+            runner.turn_off()
+        return Turn(self.registry, self.config, self._reader(offered, more, made), runner, inbox, events, more)
 
     def _context(self, call: ToolCall) -> ToolContext:
         return ToolContext(call.id, call.name, self.context, call.id)

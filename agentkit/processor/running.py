@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from agentkit.checks.keys import words
 from agentkit.messages import ResultContent, TextPart
+from agentkit.processor import not_run
 from agentkit.processor.faults import SENT, Faults
 from agentkit.processor.replies import capped, crashed, failed
 from agentkit.processor.workers import WORKERS, Claim, NoThread, Unraisable
@@ -87,7 +88,7 @@ async def run_tool(
     except Suspended as e:
         return Outcome(failed("denied", f"waits for the user's approval: {e}"), (), e)
     except NoThread as e:
-        return outcome(failed("limit", f"not run: {e}"), limit, keep)
+        return outcome(not_run.NO_THREAD.result(why=e), limit, keep)
     except Unraisable as e:
         faults.raised(tool.where, e.__cause__ or e)
         return outcome(crashed(e.__cause__ or e), limit, keep)

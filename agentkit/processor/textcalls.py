@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from agentkit.events import CallEnd, CallError, SourceEvent, Text
 from agentkit.messages import AssistantMessage, AssistantPart, ProviderPart, TextPart, ThinkingPart, ToolCall
+from agentkit.processor import not_run
 from agentkit.processor.continuing import Record
 from agentkit.processor.intake import Intake, OpenCalls
 from agentkit.processor.maybe_output import IsOutput, MaybeOutput
@@ -19,16 +20,6 @@ from agentkit.processor.recovery import NewReader, Quoted, Recovery
 
 if TYPE_CHECKING:
     from agentkit.formats import Parser
-
-ALREADY_RUN: Final = (
-    "the reply that was cut by the token limit has this very call, with its answer; it was not run a second time. To "
-    "run it once more, call it again in your next reply"
-)
-
-QUOTED: Final = (
-    "a tool result, a user message or an earlier reply names this tool, so the call may be a quote and was not run. To "
-    "make it, call the tool natively"
-)
 
 
 class TextOpenCalls(OpenCalls):
@@ -53,8 +44,8 @@ class TextOpenCalls(OpenCalls):
     def refused(self, call: ToolCall) -> str | None:
         """Why it must not run, as a message for the model: it already ran, or may be quoted."""
         if self._already_run and _key(call) in self._already_run:
-            return ALREADY_RUN
-        return QUOTED if self._quoted is not None and self._quoted(call) is not None else None
+            return not_run.ALREADY_RUN.text()
+        return not_run.QUOTED.text() if self._quoted is not None and self._quoted(call) is not None else None
 
 
 def _key(call: ToolCall) -> tuple[str, str]:

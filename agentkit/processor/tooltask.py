@@ -11,7 +11,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any, Final
 
-from agentkit.processor import lines
+from agentkit.processor import lines, not_run
 from agentkit.processor.admission import Admitted
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.faults import Faults
@@ -31,7 +31,7 @@ _BLOCKED = (
     "with `def`, to run in a thread, or let it wait with `await`, as in `await asyncio.to_thread(…)`"
 )
 _CANCELLED = "cancelled while it ran: what it had done by then may have taken effect"
-NOT_BEGUN = "not run: the run was cancelled before this call started"
+_NOT_BEGUN = not_run.CANCELLED.text()
 
 _ABANDONED: set[asyncio.Task[Any]] = set()  # tools that ignore their cancellation; kept so that the loop can end them
 
@@ -141,17 +141,18 @@ class ToolTask:
             return
         if self._timer is not None:
             self._timer.cancel()
-        took, timeout = perf_counter() - self._since, self._timeout
+        now, timeout, started = perf_counter(), self._timeout, self.started
+        took = now - self._since
         if timeout is not None and took > timeout + _LATE:
             tool = self.admitted.tool
             if tool.is_async and self._stopped is None:
                 _LOG.warning(_BLOCKED, tool.where, took, timeout)
-        settled(self, done, took)
+        settled(self, done, 0.0 if started is None else now - started)
 
     @property
     def kept_out(self) -> bool:
         """Return whether it was cancelled before the tool's own code started, which it then never does."""
-        return self._stopped is not None and self._stopped.error == NOT_BEGUN
+        return self._stopped is not None and self._stopped.error == _NOT_BEGUN
 
     @property
     def stopped(self) -> bool:
@@ -167,7 +168,7 @@ class ToolTask:
 
     def cancel(self) -> None:
         """Stop it, because its run was."""
-        self._stop(failed("cancelled", NOT_BEGUN if self._keep_out() else _CANCELLED))
+        self._stop(not_run.CANCELLED.result() if self._keep_out() else failed("cancelled", _CANCELLED))
 
     def abandon(self) -> None:
         """Answer for a tool that continues although it was cancelled."""
@@ -197,12 +198,10 @@ class ToolTask:
             of: whose time it was, if not its own, as in ` of this turn`.
         """
         if self._keep_out():  # it waits for a thread, and now gets none
-            why = f"not run: no thread was free for it within {timeout:g} s{of}: {WORKERS.state()}"
-        else:
-            effects = "; it may still be running, and its effects may yet appear"
-            why = f"no result after {timeout:g} s{of}: the tool was stopped"
-            why += "" if self.admitted.tool.is_async else effects
-        self._stop(failed("timeout", why))
+            self._stop(not_run.NO_FREE_THREAD.result(seconds=timeout, of=of, threads=WORKERS.state()))
+            return
+        effects = "" if self.admitted.tool.is_async else "; it may still be running, and its effects may yet appear"
+        self._stop(failed("timeout", f"no result after {timeout:g} s{of}: the tool was stopped{effects}"))
 
     def _stop(self, answer: ToolResult) -> None:
         """Cancel it, and answer for it if it does not end soon."""

@@ -9,33 +9,13 @@ from collections import deque
 from collections.abc import Callable, Container
 
 from agentkit.messages import ToolCall
-from agentkit.processor import lines
+from agentkit.processor import lines, not_run
 from agentkit.processor.admission import Admitted
-from agentkit.tool import BoundTool
+from agentkit.processor.replies import failed
+from agentkit.tool.result import ToolResult
 
 Gate = Callable[[ToolCall], str | None]
 """Called once when a call is about to start: None lets it start, a string prevents it. (No gate lets all start.)"""
-
-
-class NeverItsTurn(Exception):
-    """A call of an exclusive tool can never run; its message is the answer to the call."""
-
-
-def place_in_line(tool: BoundTool, wake: Callable[[], None]) -> lines.LinePlace | None:
-    """The place of a call at the head of its exclusive tool's line; None while another call holds that.
-
-    Args:
-        tool: runs one call at a time, of all that call the same instance.
-        wake: called when it is worth asking again.
-
-    Raises:
-        NeverItsTurn: the call would wait for one that waits for it.
-    """
-    key = tool.method if tool.instance is None else tool.instance
-    try:
-        return lines.take(key, wake, threaded=not tool.is_async)
-    except lines.Stuck as e:
-        raise NeverItsTurn(f"not run: {tool.name} runs one call at a time, and {e}") from e
 
 
 class WaitingCalls:
@@ -53,7 +33,7 @@ class WaitingCalls:
         self._gate = gate
         self._wake = wake
         self._places: dict[int, lines.LinePlace] = {}  # of those at the head of their line
-        self._blocked: dict[int, str] = {}  # those that will never get there, and why
+        self._blocked: dict[int, ToolResult] = {}  # those that will never get there, and why
 
     def ready(self, undecided: Container[int]) -> Admitted | None:
         """The call that may start now, as far as other calls are concerned.
@@ -72,19 +52,23 @@ class WaitingCalls:
         """Return whether no other call keeps this one of an exclusive tool waiting; it then holds its place in line."""
         if admitted.index in self._places:
             return True
+        tool = admitted.tool
+        key = tool.method if tool.instance is None else tool.instance
         try:
-            place = place_in_line(admitted.tool, self._wake)
-        except NeverItsTurn as e:
-            self._blocked[admitted.index] = str(e)
+            place = lines.take(key, self._wake, threaded=not tool.is_async)
+        except lines.Stuck as e:
+            self._blocked[admitted.index] = not_run.LOCKED.result(name=tool.name, why=e)
             return True
         if place is not None:
             self._places[admitted.index] = place
         return place is not None
 
-    def kept_back(self, ready: Admitted) -> str | None:
-        """Why a call that is ready does not start, and never will; None if it may."""
-        blocked = self._blocked.pop(ready.index, None) if self._blocked else None
-        return blocked or (None if self._gate is None else self._gate(ready.call))
+    def kept_back(self, ready: Admitted) -> ToolResult | None:
+        """The answer to a call that is ready and never starts; None if it may start."""
+        if self._blocked and (blocked := self._blocked.pop(ready.index, None)) is not None:
+            return blocked
+        why = None if self._gate is None else self._gate(ready.call)
+        return None if why is None else failed("limit", why)
 
     def take(self, admitted: Admitted) -> bool:
         """Remove a call, which keeps its place in line; False if it is no longer there."""

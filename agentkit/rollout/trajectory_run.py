@@ -14,12 +14,14 @@ from time import perf_counter
 from typing import Final
 
 from agentkit.checks.keys import words
-from agentkit.errors import ConfigError, ErrorCode
+from agentkit.errors import ConfigError
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, InventedResult, SourceEvent
 from agentkit.formats import Format, quarantine
 from agentkit.messages import ImagePart, TextPart, ToolMessage, UserMessage, answer_as_made
+from agentkit.processor import not_run
 from agentkit.processor.intake import CallIds, Intake, OpenCalls
 from agentkit.processor.lost_attempts import attempted
+from agentkit.processor.not_run import NotRun
 from agentkit.processor.starting import Breath
 from agentkit.rollout.calling import CallAnswer, TurnCalls
 from agentkit.rollout.policy.generation import Generation, GenerationRequest, checked, ended_by
@@ -45,13 +47,13 @@ _CALLS: Final = (CallEnd, CallError)
 _WHOLE: Final = frozenset(("stop", "tool_calls", "unknown"))
 """The finishes after which nothing more would have come."""
 _INDEX: Final = attrgetter("index")
-_REFUSED: Final[Mapping[TrajectoryEnd, tuple[ErrorCode, str]]] = {
-    "answered": ("denied", "not run: the policy took this response back"),
-    "cancelled": ("cancelled", "not run: the policy gave this response up"),
-    "policy_error": ("cancelled", "not run: the policy failed in this response"),
-    "response_length": ("limit", "not run: the trajectory has as many tokens as it may have"),
-    "max_assistant_turns": ("limit", "not run: this was the last response of the trajectory"),
-    "max_user_turns": ("limit", "not run: the trajectory is answered no more"),
+_REFUSED: Final[Mapping[TrajectoryEnd, NotRun]] = {
+    "answered": not_run.TAKEN_BACK,
+    "cancelled": not_run.GIVEN_UP,
+    "policy_error": not_run.POLICY_FAILED,
+    "response_length": not_run.NO_TOKENS,
+    "max_assistant_turns": not_run.LAST_RESPONSE,
+    "max_user_turns": not_run.LAST_ANSWER,
 }
 """What the calls of a last response are answered, by why it is the last."""
 
@@ -321,7 +323,7 @@ class TrajectoryRun:
             if last is None:
                 await turn.run(calls)
             else:
-                turn.refuse(calls, *_REFUSED[last])
+                turn.refuse(calls, _REFUSED[last])
         finally:
             for event in calls:
                 self._keep(event.index, turn.answers[event.index])

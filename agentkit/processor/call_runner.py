@@ -1,12 +1,12 @@
-"""From finished calls to answers: what may run, when it starts, and exactly one answer per call.
+"""From finished calls to answers: admission, approval, the lock, the run, and exactly one answer per call.
 
-Knows what admits, approves and runs a call, and in which order; knows no text, no format's syntax and no model.
+The one way in which calls are run: by a turn, a rollout and an export. Knows no text, no format's syntax, no model.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -21,63 +21,74 @@ from agentkit.events import (
     ToolSkipped,
 )
 from agentkit.messages import ToolCall, ToolMessage, answer_as_made
-from agentkit.processor.admission import Admission, Admitted
+from agentkit.processor import not_run
+from agentkit.processor.admission import Added, Admission, Admitted, KnownTools
 from agentkit.processor.approval import Approvals
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.faults import Faults
 from agentkit.processor.inbox import Inbox
 from agentkit.processor.replies import capped, failed
 from agentkit.processor.running import Outcome
-from agentkit.processor.tooltask import NOT_BEGUN, ToolTask
+from agentkit.processor.tooltask import GRACE, ToolTask
 from agentkit.processor.waiting import Gate, WaitingCalls
-from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolContext, ToolResult
 from agentkit.tool.suspended import Suspended
 
-_INTERRUPTED = "not run: the response was interrupted by an error"
 _WITHDRAWN = "cancelled while it waited for the user's approval: what it had done by then may have taken effect"
 
 Scope = Callable[[ToolCall], AbstractContextManager[Any]]
 """Entered while a call's task is created: the tool sees the context variables that it sets. (None sets nothing.)"""
 
 
-class Execution:
-    """The calls of one response: admitted or refused, approved, run, answered.
+CallAnswered = ToolCompleted | ToolFailed | ToolSkipped
+"""The end of a call."""
+
+
+class CallRunner:
+    """Runs the calls of one response.
 
     Args:
         registry: the tools.
         config: limits, timeout, order.
         contexts: creates a call's context.
-        inbox: receives the event of each tool that ends.
+        inbox: receives the event of each tool that ends; None if `run` runs the calls.
         approved: the ids of the calls that a person has approved.
         scope: entered while a call's task is created; None enters nothing.
         gate: called when a call is about to start; None lets every call start.
         faults: logs what the tools' authors must fix.
+        attended: whether a person can approve a call; otherwise one that needs it is answered, and a function that
+            decides that has the time of a call.
+        added: returns the arguments that a tool gets besides the model's; None adds none.
     """
 
     terminated = False
 
     def __init__(
         self,
-        registry: ToolRegistry,
+        registry: KnownTools,
         config: ProcessorConfig,
         contexts: Callable[[ToolCall], ToolContext],
-        inbox: Inbox,
+        inbox: Inbox | None = None,
         approved: Collection[str] = (),
         scope: Scope | None = None,
         gate: Gate | None = None,
         faults: Faults | None = None,
+        *,
+        attended: bool = True,
+        added: Added | None = None,
     ) -> None:
         self.answers: dict[int, ToolMessage] = {}
         self.unreported: set[int] = set()  # calls that have ended, but whose event was not yielded yet
         self.skipped: set[int] = set()  # calls that have answers, and whose tools never took a step
-        self.waiting = WaitingCalls(gate, inbox.wake, sequential=config.strategy == "sequential")
+        self._inbox = Inbox() if inbox is None else inbox
+        self.waiting = WaitingCalls(gate, self._inbox.wake, sequential=config.strategy == "sequential")
         self._config = config
         self._contexts = contexts
-        self._inbox = inbox
         self._scope = scope
-        self._admission = Admission(registry, config, Faults() if faults is None else faults)
-        self.approvals = Approvals(config.requires_approval, contexts, self._admission.faults, approved)
+        self._attended = attended
+        self._admission = Admission(registry, config, Faults() if faults is None else faults, added)
+        seconds = None if attended else config.timeout
+        self.approvals = Approvals(config.requires_approval, contexts, self._admission.faults, approved, seconds)
         self._running: set[ToolTask] = set()
 
     @property
@@ -104,7 +115,8 @@ class Execution:
         required = None if free else self.approvals.ask(admitted, self._on_decision)
         if required is None:
             self.waiting.calls.append(admitted)
-        return required
+            return None
+        return self._require(required)
 
     def _terminate(self, last: Admitted) -> None:
         """Skip the calls after this one that have not started; a native one may have ended before it."""
@@ -116,8 +128,16 @@ class Execution:
         """A function has decided whether a waiting call must wait for a person."""
         if required is not None:
             self.waiting.drop(admitted)
-            self._inbox.put(required)
+            self._inbox.put(self._require(required))
         self._inbox.wake()
+
+    def _require(self, required: ApprovalRequired) -> ToolEvent:
+        """A call must wait for a person; if there is none, it is answered."""
+        if self._attended:
+            return required
+        self.approvals.pending.pop(required.index)
+        answer = not_run.UNATTENDED.result(name=required.call.name, reason=required.reason and f" ({required.reason})")
+        return self._skip(required.index, required.call, answer)
 
     def _withdraw(self, after: int = -1) -> list[tuple[int, ToolCall]]:
         """Remove and return the calls that wait, for their start or for a person, in call order."""
@@ -140,7 +160,7 @@ class Execution:
             if refused is None:
                 return ready
             waiting.drop(ready)
-            self._inbox.put(self._skip(ready.index, ready.call, failed("limit", refused)))
+            self._inbox.put(self._skip(ready.index, ready.call, refused))
         return None
 
     def start(self, admitted: Admitted, *, alone: bool = False) -> None:
@@ -191,13 +211,13 @@ class Execution:
     def _suspend(self, admitted: Admitted, suspended: Suspended, *, quietly: bool) -> None:
         """A call that has started is left to a later run. Nobody is asked about it `quietly`: it was withdrawn."""
         required = self.approvals.suspend(admitted, suspended)
-        if quietly:
+        if quietly or not self._attended:
             self.approvals.pending.pop(admitted.index)
             self._inbox.put(self._skip(admitted.index, admitted.call, failed("cancelled", _WITHDRAWN)))
         else:
             self._inbox.put(required)
 
-    def settle(self, end: ToolCompleted | ToolFailed | ToolSkipped, answer: ToolMessage) -> None:
+    def settle(self, end: CallAnswered, answer: ToolMessage) -> None:
         """A call that was about to start, to wait for a person or to be answered was answered from outside."""
         index = end.index
         self._inbox.drop_end(index)  # cancelled in the meantime, it may have another one
@@ -213,21 +233,73 @@ class Execution:
         if self.answers.pop(index, None) is not None:
             self.approvals.ask_again(index, call)
 
+    # -------------------------------------------------------------- without a turn
+
+    async def run(self, calls: Iterable[CallEnd | CallError], report: Callable[[CallAnswered], None]) -> None:
+        """Run calls of which no more will come; when this returns or is cancelled, each was answered.
+
+        Args:
+            calls: the response's calls.
+            report: called with the event of each answer as soon as there is one; nobody is asked for approval.
+        """
+        whole = False
+        try:
+            for event in calls:
+                if (answered := self.admit(event)) is not None:
+                    self._inbox.put(answered)
+            self._advance(report)
+            while not self.idle:
+                await self._inbox.wait()
+                self._advance(report)
+            whole = True
+        finally:
+            if not whole:
+                try:
+                    if running := self.cancel():
+                        await asyncio.wait(running, timeout=GRACE)
+                finally:
+                    self.finish(())
+                    self._report(report)
+
+    def _advance(self, report: Callable[[CallAnswered], None]) -> None:
+        """Start what may start, each call at once."""
+        self._report(report)
+        while (ready := self.next()) is not None:
+            self.start(ready, alone=True)
+            self._report(report)
+        self._report(report)
+
+    def _report(self, report: Callable[[CallAnswered], None]) -> None:
+        while self._inbox.items:
+            event: Any = self._inbox.items.popleft()
+            self.unreported.discard(event.index)
+            report(event)
+
+    def expire(self, seconds: float, of: str) -> None:
+        """The time for all calls together is up: stop those that run, and start no more.
+
+        Args:
+            seconds: the time that they had.
+            of: whose time it was, as in ` of this turn`.
+        """
+        for skipped in self._close(not_run.TIME_UP.result(seconds=seconds, of=of)):
+            self._inbox.put(skipped)
+        for task in list(self._running):
+            task.expire(seconds, of)
+
     # -------------------------------------------------------------- the end
 
     def interrupt(self) -> None:
         """The response was interrupted: refuse the calls that it still brings."""
-        self._admission.close(failed("interrupted", _INTERRUPTED))
+        self._admission.close(not_run.BROKEN_OFF.result())
 
     def turn_off(self) -> None:
         """The response may bring no call: refuse each that it brings."""
-        self._admission.close(
-            failed("denied", "not run: no tool may be called now (tool_choice='none'); answer in words")
-        )
+        self._admission.close(not_run.NO_TOOLS_NOW.result())
 
     def take_back(self, finish: FinishReason) -> list[ToolEvent]:
         """The response's own end retracts it: refuse all calls that wait, also for a person, and those to come."""
-        return self._close(failed("denied", f"not run: the response finished with {finish}, which retracts its calls"))
+        return self._close(not_run.RETRACTED.result(finish=finish))
 
     def _close(self, answer: ToolResult) -> list[ToolEvent]:
         self._admission.close(answer)
@@ -235,7 +307,7 @@ class Execution:
 
     def cancel(self) -> list[asyncio.Task[Any]]:
         """Stop what runs and skip what waits, even for a person; returns the tasks to wait for."""
-        for skipped in self._close(failed("cancelled", NOT_BEGUN)):
+        for skipped in self._close(not_run.CANCELLED.result()):
             self._inbox.put(skipped)
         running = list(self._running)
         for one in running:
@@ -256,7 +328,7 @@ class Execution:
             return tuple([answers[index] for index in range(len(calls))])
         for index, call in enumerate(calls):
             if call is not None and index not in self.answers and index not in self.approvals.pending:
-                self._skip(index, call, failed("cancelled", NOT_BEGUN))
+                self._skip(index, call, not_run.CANCELLED.result())
         return tuple([self.answers[index] for index in range(len(calls)) if index in self.answers])
 
     def _skip(self, index: int, call: ToolCall, answer: ToolResult) -> ToolEvent:
