@@ -13,6 +13,7 @@ from agentkit.checks.keys import words
 from agentkit.events import ApprovalRequired
 from agentkit.messages import ToolCall
 from agentkit.processor.admission import Admitted
+from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.faults import Faults
 from agentkit.processor.running import in_a_thread
 from agentkit.tool.own_thread import hint, thread_of_method
@@ -70,20 +71,21 @@ class Approvals:
     """The calls of one response that wait for a person, or for the function that decides whether they must.
 
     Args:
-        rule: applies to every tool; None leaves it to each tool's own policy.
+        config: its rule applies to every tool; None leaves it to each tool's own policy.
         contexts: creates a call's context.
         faults: logs what is wrong with a function that decides.
         approved: the ids of the calls that a person has approved.
-        seconds: the time that a function may take to decide; None waits for it.
+        attended: whether there is a person; otherwise a function has the time of a call to decide.
     """
 
     def __init__(
         self,
-        rule: bool | Predicate | None,
+        config: ProcessorConfig,
         contexts: Callable[[ToolCall], ToolContext],
         faults: Faults,
         approved: Collection[str] = (),
-        seconds: float | None = None,
+        *,
+        attended: bool = True,
     ) -> None:
         self.pending: dict[int, ToolCall] = {}
         """The calls that wait for a person."""
@@ -91,11 +93,12 @@ class Approvals:
         """The pending calls that have started, and wait for a person's decision on calls inside them."""
         self.asking: dict[int, asyncio.Future[Any]] = {}
         """The calls for which a function has not decided yet whether they must."""
-        self._rule = rule
+        self.attended = attended
+        self._rule = config.requires_approval
         self._contexts = contexts
         self._faults = faults
         self._approved = approved
-        self._seconds = seconds
+        self._seconds = None if attended else config.timeout
 
     def ask(
         self, admitted: Admitted, decided: Callable[[Admitted, ApprovalRequired | None], None]

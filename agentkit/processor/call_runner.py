@@ -85,10 +85,8 @@ class CallRunner:
         self._config = config
         self._contexts = contexts
         self._scope = scope
-        self._attended = attended
         self._admission = Admission(registry, config, Faults() if faults is None else faults, added)
-        seconds = None if attended else config.timeout
-        self.approvals = Approvals(config.requires_approval, contexts, self._admission.faults, approved, seconds)
+        self.approvals = Approvals(config, contexts, self._admission.faults, approved, attended=attended)
         self._running: set[ToolTask] = set()
 
     @property
@@ -133,7 +131,7 @@ class CallRunner:
 
     def _require(self, required: ApprovalRequired) -> ToolEvent:
         """A call must wait for a person; if there is none, it is answered."""
-        if self._attended:
+        if self.approvals.attended:
             return required
         self.approvals.pending.pop(required.index)
         answer = not_run.UNATTENDED.result(name=required.call.name, reason=required.reason and f" ({required.reason})")
@@ -211,7 +209,7 @@ class CallRunner:
     def _suspend(self, admitted: Admitted, suspended: Suspended, *, quietly: bool) -> None:
         """A call that has started is left to a later run. Nobody is asked about it `quietly`: it was withdrawn."""
         required = self.approvals.suspend(admitted, suspended)
-        if quietly or not self._attended:
+        if quietly or not self.approvals.attended:
             self.approvals.pending.pop(admitted.index)
             self._inbox.put(self._skip(admitted.index, admitted.call, failed("cancelled", _WITHDRAWN)))
         else:
