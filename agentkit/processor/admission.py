@@ -14,6 +14,7 @@ from agentkit.messages import ToolCall
 from agentkit.processor import not_run
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.faults import Faults
+from agentkit.processor.lines import LinePlace
 from agentkit.processor.replies import crashed, failed, unknown_tool
 from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.binding import BoundTool
@@ -32,12 +33,20 @@ def _is_example(tool: ToolSpec, arguments: Mapping[str, Any]) -> bool:
 
 @dataclass(slots=True, eq=False)  # not frozen: there is one for each call, and that would double its cost
 class Admitted:
-    """A call that may run, with its validated arguments. Nobody changes it."""
+    """A call that may run, with its validated arguments, the lock that it holds, and why it can never have it."""
 
     index: int
     call: ToolCall
     tool: BoundTool
     arguments: Mapping[str, Any]
+    lock: LinePlace | None = None
+    refusal: ToolResult | None = None
+
+    def unlock(self) -> None:
+        """Release the lock, since the call does not start."""
+        if self.lock is not None:
+            self.lock.task_over()
+            self.lock = None
 
 
 Added = Callable[[BoundTool], Mapping[str, Any]]

@@ -179,12 +179,11 @@ class CallRunner:
                 with self._scope(admitted.call):
                     self._begin(admitted, context, alone)
         except BaseException:
-            self.waiting.leave_line(admitted.index)
+            admitted.unlock()
             raise
 
     def _begin(self, admitted: Admitted, context: ToolContext | None, alone: bool) -> None:
-        place = self.waiting.place(admitted.index) if admitted.tool.policy.exclusive else None
-        task = ToolTask(admitted, self._config, self._admission.faults, self._settled, place)
+        task = ToolTask(admitted, self._config, self._admission.faults, self._settled)
         self._running.add(task)  # only now: an exception before this would leave the call there for good
         task.start(context, at_once=alone)
 
@@ -219,7 +218,8 @@ class CallRunner:
         """A call that was about to start, to wait for a person or to be answered was answered from outside."""
         index = end.index
         self._inbox.drop_end(index)  # cancelled in the meantime, it may have another one
-        self.waiting.drop_one(index)
+        for admitted in [a for a in self.waiting.calls if a.index == index]:
+            self.waiting.drop(admitted)
         self.approvals.pending.pop(index, None)
         self.approvals.suspended.pop(index, None)
         self.answers[index] = answer
@@ -320,7 +320,7 @@ class CallRunner:
         """
         for one in list(self._running):
             one.abandon()
-        self.waiting.leave_lines()
+        self.waiting.drop_all()
         answers = self.answers
         if len(answers) == len(calls):
             return tuple([answers[index] for index in range(len(calls))])

@@ -6,7 +6,7 @@ argument.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from types import MappingProxyType
@@ -43,10 +43,6 @@ from agentkit.messages import (
 )
 
 TextualPart = type[TextPart] | type[ThinkingPart] | type[MarkupPart]
-Plain = Mapping[type, Callable[["Intake", Any, "OpenCalls"], SourceEvent]]
-"""By kind of event: what keeps it."""
-
-NOT_PLAIN: Final[Plain] = {}
 NO_USAGE: Final = Usage()
 _PARTS: Final[Mapping[type, TextualPart]] = {Text: TextPart, Thinking: ThinkingPart, Markup: MarkupPart}
 _UNKNOWN: Final = Finish("unknown")
@@ -187,8 +183,6 @@ class Intake:
     """
 
     full = False
-    plain: Plain = NOT_PLAIN
-    """The functions that keep the kinds of events of which nothing else follows."""
     usage = NO_USAGE
     finish = _UNKNOWN
     odd: Mapping[type, Any] = MappingProxyType({})
@@ -209,6 +203,10 @@ class Intake:
                 return
             yield from self.keep_one(event, opened)
 
+    def keep_all(self, events: Sequence[SourceEvent], opened: OpenCalls) -> Iterable[SourceEvent]:
+        """Keep events; most come alone."""
+        return self.keep_one(events[0], opened) if len(events) == 1 else self.keep(events, opened)
+
     def keep_one(self, event: SourceEvent, opened: OpenCalls) -> tuple[SourceEvent, ...]:
         """Keep an event immediately."""
         if len(self.calls) >= self._limit and self._over_limit(event, opened):
@@ -228,10 +226,6 @@ class Intake:
     def goes_on(self) -> None:
         """A further response follows, whose tokens are added."""
         self._spent = self.usage
-
-    def keeps(self, plain: Plain) -> None:
-        """From now on, nothing follows of these kinds of events; until as many calls have started as are read."""
-        self.plain = plain if len(self.calls) < self._limit else NOT_PLAIN
 
     def _over_limit(self, event: SourceEvent, opened: OpenCalls) -> bool:
         """Return whether this belongs to a call after the last one that is read, now that all of those have started."""
@@ -304,8 +298,6 @@ class Intake:
     def _count(self, call: ToolCall | None) -> None:
         """One more call has started; None if it has not ended."""
         self.calls.append(call)
-        if len(self.calls) >= self._limit:
-            self.plain = NOT_PLAIN
 
     def _end(self, index: int, call: ToolCall, opened: OpenCalls) -> tuple[int, ToolCall]:
         known = opened.by_number.pop(index, None)  # a source that uses a number twice means two calls
@@ -332,7 +324,7 @@ def _restored(call: ToolCall) -> ToolCall:
     return call if same else call_as_read(call.id, call.name, arguments, call.format, call.raw)
 
 
-_TAKE: Plain = {
+_TAKE: Final[Mapping[type, Callable[[Intake, Any, OpenCalls], SourceEvent]]] = {
     **dict.fromkeys((Text, Thinking, Markup), Intake._say),
     ProviderBlock: Intake._take_block,
     CallStart: Intake._take_start,
@@ -345,6 +337,3 @@ _TAKE: Plain = {
     Finish: Intake._take_finish,
 }
 """The function that keeps each kind of event; a table, since it is read once per streamed delta."""
-
-PLAIN: Final[Plain] = {kind: take for kind, take in _TAKE.items() if kind not in (CallEnd, CallError, Finish)}
-"""The kinds of which nothing follows if a response's text is not read."""

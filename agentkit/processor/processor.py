@@ -6,7 +6,6 @@ Only puts the parts together; the work is done in `turn`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
 from os import urandom
 from typing import TYPE_CHECKING, Any, Final
 
@@ -158,44 +157,38 @@ class ResponseProcessor:
         config = self.config
         intake = Intake(self._ids, config.max_calls)
         blocks: list[ProviderBlock] = []
-        if config.text_formats:
-            specs = self.registry.specs()
+        if not config.text_formats:
+            tools = self.registry.offered(None) if offered is None else offered
+            if not (tools and config.recovers):
+                return ResponseReader(intake)
+            text = TextCalls(intake, None, recovery=self._recovery(tools, blocks))
+        else:
+            tools = self.registry.specs()
             from agentkit.formats.reserved import refuse_unread  # only a response with calls in text loads formats
 
-            refuse_unread(config.text_formats, specs)
-
-            new_parser = self._new_parser(config.text_formats, specs, config.in_code)
-            record = Record(config.text_formats[0].name) if more is not None else None
+            refuse_unread(config.text_formats, tools)
             text = TextCalls(
                 intake,
-                new_parser,
-                record=record,
-                quoted=None if self._taught else self._quoted(specs, blocks),
+                self._new_parser(config.text_formats, tools, config.in_code),
+                record=Record(config.text_formats[0].name) if more is not None else None,
+                quoted=None if self._taught else self._quoted(tools, blocks),
                 already_run=made,
                 output=self._output,
-                recovery=self._recovery(specs, blocks) if self._taught and config.recover and specs else None,
+                recovery=self._recovery(tools, blocks) if self._taught and config.recover and tools else None,
             )
-            offered = specs if self._taught else ()
-            return ResponseReader(intake, text, blocks=blocks, offered=offered, asked=self._asked, output=self._output)
-        tools = self.registry.offered(None) if offered is None else offered
-        if not (tools and config.recovers):
-            return ResponseReader(intake)
-        new_recovery = partial(self._recovery, tools, blocks)
-        return ResponseReader(
-            intake, new_recovery=new_recovery, blocks=blocks, offered=tools, asked=self._asked, output=self._output
-        )
+            tools = tools if self._taught else ()
+        return ResponseReader(intake, text, blocks=blocks, offered=tools, asked=self._asked, output=self._output)
 
     def _recovery(self, tools: Sequence[ToolSpec], blocks: Sequence[ProviderBlock]) -> Recovery:
         """Finds calls in any format in one response's text."""
-        new_parser = self._new_parser(formats.recoverable(), tools, "reply")
-        return Recovery(new_parser, tools, self._quoted(tools, blocks), self._output)
+        return Recovery(self._new_parser(None, tools, "reply"), tools, self._quoted(tools, blocks), self._output)
 
-    def _new_parser(self, several: Sequence[Format], tools: Sequence[ToolSpec], in_code: InCode) -> NewReader:
-        """Returns what makes the parsers of one response, whose text may be interrupted."""
+    def _new_parser(self, several: Sequence[Format] | None, tools: Sequence[ToolSpec], in_code: InCode) -> NewReader:
+        """Returns what makes the parsers of one response, whose text may be interrupted; None reads any format."""
 
         def made(first: bool, after: formats.Parser | None) -> formats.Parser:
             return formats.Parser(
-                several,
+                formats.recoverable() if several is None else several,
                 tools,
                 in_code=in_code,
                 thinking=first and self.config.starts_thinking,

@@ -44,18 +44,17 @@ class Sources:
         self._first = first
         self._more = more
 
-    def begin(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        """Read the first source, in this event loop, which is the running one."""
-        self._inbox.read(self._first, loop)
+    def begin(self, loop: asyncio.AbstractEventLoop | None, *, read: bool) -> None:
+        """Read the first source, in this event loop, which is the running one; or nothing."""
+        if read:
+            self._inbox.read(self._first, loop)
+        else:
+            self.ended = SourceEnd()
 
-    def drain(self, *, read: bool = False) -> None:
-        """The response is full: read no more of it than a number of events, for a limited time.
-
-        Args:
-            read: whether another event was read.
-        """
-        self._drained += read
-        if read and self._drained == DRAIN:
+    def drain(self) -> None:
+        """The response is full, and another event was read: read few more, for a limited time."""
+        self._drained += 1
+        if self._drained == DRAIN:
             self._inbox.stop()
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._inbox.stop)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from agentkit.events import CallEnd, CallError, SourceEvent, Text
@@ -57,7 +56,7 @@ class TextCalls:
 
     Args:
         intake: receives what is read.
-        new_parser: creates a parser.
+        new_parser: creates a parser; None for a native model, whose text is only read by `recovery`.
         record: keeps the text as it was written, so that a further response may continue it; None keeps nothing.
         quoted: whether what a native model has read names a call's tool: it is answered with an error. None skips this
             check.
@@ -70,7 +69,7 @@ class TextCalls:
     def __init__(
         self,
         intake: Intake,
-        new_parser: NewReader,
+        new_parser: NewReader | None,
         *,
         record: Record | None = None,
         quoted: Quoted | None = None,
@@ -84,7 +83,8 @@ class TextCalls:
         """True if a call was found that is quoted, drafted or described."""
         self._new_parser = new_parser
         self._record = record
-        self._calls = TextOpenCalls(already_run, quoted, restores=True)
+        self._calls = TextOpenCalls(already_run, quoted, restores=new_parser is not None)
+        self._streamed = OpenCalls() if new_parser is None else self._calls
         self._reply = None if output is None else MaybeOutput(output)
         self._parser: Parser | None = None
         self._after: Parser | None = None  # read the text before, in the same response
@@ -92,7 +92,7 @@ class TextCalls:
         self._further: list[str] | None = None  # the text of a further response, while that is not complete
         self._silent = False  # whether a further response has said nothing
 
-    def feed(self, text: str) -> Iterator[SourceEvent] | tuple[()]:
+    def feed(self, text: str) -> Iterable[SourceEvent]:
         """Read a piece of text."""
         if self._further is not None:
             self._further.append(text)
@@ -101,9 +101,10 @@ class TextCalls:
 
     def feed_event(self, event: SourceEvent, opened: OpenCalls) -> Iterable[SourceEvent]:
         """Take an event that is not text."""
-        if not self.recovers or self._recovery is None:
+        recovery = self._recovery
+        if recovery is None or not recovery.open:
             return self._intake.keep_one(event, opened)
-        return self._intake.keep(self._recovery.feed(event), opened)
+        return self._intake.keep_all(recovery.feed(event), opened)
 
     def close(self, *, whole: bool, cut: bool) -> Iterator[SourceEvent]:
         """The response is over: read the rest; calls in other formats count only if it is `whole`."""
@@ -118,10 +119,20 @@ class TextCalls:
         """Return whether calls in other formats may still count."""
         return self._recovery is not None and self._recovery.open
 
-    def _keep(self, events: Sequence[SourceEvent]) -> Iterator[SourceEvent]:
-        if self.recovers and self._recovery is not None:
-            return self._intake.keep(chain.from_iterable(map(self._recovery.feed, events)), self._calls)
-        return self._intake.keep(events, self._calls)
+    @property
+    def native(self) -> bool:
+        """Return whether this is a native model's text."""
+        return self._new_parser is None
+
+    @property
+    def unread(self) -> bool:
+        """Return whether the end of the response may bring something."""
+        return self.begun or self.asked or self.recovers
+
+    def _keep(self, events: Sequence[SourceEvent]) -> Iterable[SourceEvent]:
+        if (recovery := self._recovery) is not None and recovery.open:
+            events = [certain for event in events for certain in recovery.feed(event)]
+        return self._intake.keep_all(events, self._streamed)
 
     def end(self, *, cut: bool = False) -> Iterator[SourceEvent]:
         """Read the rest; the token limit may have `cut` it."""
@@ -144,6 +155,8 @@ class TextCalls:
         self._calls.by_number.clear()
 
     def _read(self, text: str) -> Sequence[SourceEvent]:
+        if self._new_parser is None:
+            return (Text(text),)
         if self._parser is None:
             self._first = self._intake.draft.empty
             self._parser = self._new_parser(self._first, self._after)
@@ -209,7 +222,8 @@ class TextCalls:
         self._silent = not text
         if self._silent or self._intake.full:
             return
-        if self._record.continues(text, lambda same: self._new_parser(same and self._first, None), cut=cut):
+        new_parser = self._new_parser
+        if new_parser and self._record.continues(text, lambda same: new_parser(same and self._first, None), cut=cut):
             yield from self._keep(self._read(text))
         elif self._parser is not None:
             yield from self._end([*map(_unfinished, self._parser.close())], cut=True)

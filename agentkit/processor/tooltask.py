@@ -11,7 +11,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any, Final
 
-from agentkit.processor import lines, not_run
+from agentkit.processor import not_run
 from agentkit.processor.admission import Admitted
 from agentkit.processor.config import ProcessorConfig
 from agentkit.processor.faults import Faults
@@ -43,7 +43,6 @@ class ToolTask:
         admitted: the call.
         config: sets how long it may take, and how much of its result the model reads.
         faults: logs what its author must fix.
-        place: its place in the line of calls that must not run concurrently.
         settled: called once, with its result and the seconds that it took.
     """
 
@@ -59,12 +58,11 @@ class ToolTask:
         config: ProcessorConfig,
         faults: Faults,
         settled: Callable[[ToolTask, Outcome, float], None],
-        place: lines.LinePlace | None = None,
     ) -> None:
         self.admitted = admitted
         self._faults = faults
         self._settled: Callable[[ToolTask, Outcome, float], None] | None = settled
-        self._place = place
+        self._place = admitted.lock
         if not admitted.tool.is_async:
             self._claim = Claim()
         self._since = perf_counter()

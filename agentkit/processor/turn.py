@@ -205,23 +205,22 @@ class Turn(EventStream[Event]):
 
     async def _events(self) -> AsyncGenerator[Event, None]:
         self._begun = True
-        sources, runner, inbox, intake = self._sources, self._runner, self._inbox, self._reader.intake
-        items, native = inbox.items, self._reader.native
-        if self._finish is None:
-            sources.begin(self._loop)
-        else:
-            sources.ended = SourceEnd()
+        sources, runner, inbox = self._sources, self._runner, self._inbox
+        items, intake = inbox.items, self._reader.intake
+        sources.begin(self._loop, read=self._finish is None)
         early = True
         try:
             while sources.ended is None or items or not runner.idle:
                 while items:
-                    item = inbox.take()
-                    kind = type(item)
-                    if kind in intake.plain and self._finish is None:  # as for most deltas: nothing follows from it
-                        yield intake.plain[kind](intake, item, native)
-                    else:
-                        for event in self._emit(self._handle(item, kind)):
-                            yield event
+                    self._unconsumed = iter(self._handle(inbox.take()))
+                    for event in self._unconsumed:
+                        yield event
+                        for following in self._admit(event) if type(event) in _ENDS else ():
+                            yield following
+                    if intake.full:
+                        sources.drain()
+                    for event in self._start_ready() if runner.waiting.calls else ():
+                        yield event
                 if sources.ended is None or not runner.idle:
                     await inbox.wait()
                     for event in () if items else self._start_ready():
@@ -232,9 +231,9 @@ class Turn(EventStream[Event]):
         finally:
             await self._close(early=early)
 
-    def _handle(self, item: Any, kind: type) -> Iterable[Event]:
+    def _handle(self, item: Any) -> Iterable[Event]:
         """Read an item of the inbox: what came from a source, or what a tool reports."""
-        intake = self._reader.intake
+        kind = type(item)
         self._telling = kind in _OF_TOOLS
         if self._telling:
             self._runner.unreported.discard(item.index)
@@ -243,28 +242,18 @@ class Turn(EventStream[Event]):
             return self._end(item) if self._sources.ended is None else ()
         if self._finish is not None:  # cancelled
             return ()
-        if intake.full:
-            self._sources.drain(read=True)
         if kind is Finish and item.reason == "length":
             return self._sources.at_limit(item, self._reader)
         if kind is Finish and item.reason in TAKEN_BACK:
             return chain(self._runner.take_back(item.reason), self._reader.feed(item))
         return self._reader.feed(item)
 
-    def _emit(self, read: Iterable[Event]) -> Iterator[Event]:
-        """Events that were read, with what follows from them."""
-        runner = self._runner
-        self._unconsumed = iter(read)
-        for event in self._unconsumed:
-            yield event
-            if type(event) in _ENDS:
-                if answered := runner.admit(event):  # type: ignore[arg-type]
-                    yield answered
-                if self._config.execute == "stream":
-                    yield from self._start_ready()
-        if self._reader.intake.full:
-            self._sources.drain()
-        yield from self._start_ready()
+    def _admit(self, event: Any) -> Iterator[Event]:
+        """Admit a call that was read; start what may start."""
+        if answered := self._runner.admit(event):
+            yield answered
+        if self._config.execute == "stream":
+            yield from self._start_ready()
 
     def _end(self, end: SourceEnd) -> Iterable[Event]:
         """A source is over: continue with a further one, or end the response."""

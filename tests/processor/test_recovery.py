@@ -51,6 +51,7 @@ from agentkit.processor import ProcessorConfig, ResponseProcessor, Turn
 from agentkit.processor.intake import CallIds, Intake
 from agentkit.processor.recovery import Recovery
 from agentkit.processor.response import ResponseReader
+from agentkit.processor.textcalls import TextCalls
 from agentkit.testing.replay import Replay
 from agentkit.testing.scripted import ScriptedModel
 from agentkit.tool.registry import ToolRegistry
@@ -132,7 +133,8 @@ def reading(specs: Sequence[ToolSpec]) -> ResponseReader:
     """A native model's response about to be read."""
     ids = map(str, count())
     recovery = Recovery(lambda *_: formats.Parser(formats.auto(), specs, in_code="reply"), specs)
-    return ResponseReader(Intake(CallIds(ids.__next__)), new_recovery=lambda: recovery)
+    intake = Intake(CallIds(ids.__next__))
+    return ResponseReader(intake, TextCalls(intake, None, recovery=recovery))
 
 
 def held_after(text: str) -> str:
