@@ -19,7 +19,7 @@ from agentkit.models.native_arguments import read_arguments
 from agentkit.processor import ProcessorConfig, ResponseProcessor
 from agentkit.processor.call_runner import CallRunner
 from agentkit.processor.inbox import Inbox
-from agentkit.processor.running import run_tool
+from agentkit.processor.tool_run import run_tool
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolContext
 

@@ -17,8 +17,8 @@ from agentkit.foreign.renamed import TOOL_CHOICE
 from agentkit.messages import AssistantMessage, ToolCall, UserMessage
 from agentkit.models.base import ModelRequest, continues
 from agentkit.processor import Source, not_run
-from agentkit.processor.intake import NO_USAGE
-from agentkit.processor.starting import Breath
+from agentkit.processor.eager_tasks import LoopYield
+from agentkit.processor.response_record import NO_USAGE
 from agentkit.tool.reply import Output
 from agentkit.toolspec import ToolSpec
 
@@ -39,7 +39,7 @@ class Requests:
     def __init__(self, plan: Plan, journal: Journal) -> None:
         self.under_way = False
         """Whether the model is being asked, or its reply is not recorded yet."""
-        self.breath = Breath()
+        self.loop_yield = LoopYield()
         """When the event loop must have its turn before the next one."""
         self.shrunk = False
         """Whether the last request was refused as too long, and the conversation was made shorter for it."""

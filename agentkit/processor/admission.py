@@ -12,10 +12,10 @@ from typing import Any, Final, Protocol
 from agentkit.events import CallEnd, CallError, ToolFailed, ToolSkipped
 from agentkit.messages import ToolCall
 from agentkit.processor import not_run
+from agentkit.processor.author_errors import AuthorErrors
 from agentkit.processor.config import ProcessorConfig
-from agentkit.processor.faults import Faults
-from agentkit.processor.lines import LinePlace
-from agentkit.processor.replies import crashed, failed, unknown_tool
+from agentkit.processor.error_results import error_result, exception_result, unknown_tool
+from agentkit.processor.exclusive_locks import HeldLock
 from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.binding import BoundTool
 from agentkit.tool.result import ToolResult
@@ -39,7 +39,7 @@ class Admitted:
     call: ToolCall
     tool: BoundTool
     arguments: Mapping[str, Any]
-    lock: LinePlace | None = None
+    lock: HeldLock | None = None
     refusal: ToolResult | None = None
 
     def unlock(self) -> None:
@@ -84,7 +84,7 @@ class Admission:
     _closed: ToolResult | None = None  # the answer to every further call
 
     def __init__(
-        self, registry: KnownTools, config: ProcessorConfig, faults: Faults, added: Added | None = None
+        self, registry: KnownTools, config: ProcessorConfig, faults: AuthorErrors, added: Added | None = None
     ) -> None:
         self._registry = registry
         self._config = config
@@ -117,25 +117,25 @@ class Admission:
     def _check(self, index: int, call: ToolCall) -> Admitted | ToolResult:
         tool = self._registry.get_tool(call.name)
         if tool is None or (tool.xml_only and not self._config.is_tagged(call.format)):
-            return failed("unknown_tool", unknown_tool(call.name, self._names(call)))
+            return error_result("unknown_tool", unknown_tool(call.name, self._names(call)))
         textual = call.format is not None and self._config.is_textual(call.format)
         try:
             arguments = tool.validate(call.arguments, lenient=textual or self._config.lenient_native)
         except InvalidArguments as e:
-            return failed("invalid_arguments", str(e), problems=e.problems)
+            return error_result("invalid_arguments", str(e), problems=e.problems)
         except Exception as e:  # noqa: BLE001 - a validator written by the tool's author
-            self.faults.raised(tool.where, e)
-            return crashed(e)
+            self.faults.report_error(tool.where, e)
+            return exception_result(e)
         if call.format is not None and self._config.text_formats and _is_example(tool.spec, call.arguments):
-            return failed("invalid_arguments", _EXAMPLE)
+            return error_result("invalid_arguments", _EXAMPLE)
         if self._added is not None and (added := self._added(tool)):
             arguments = {**arguments, **added}
         return Admitted(index, call, tool, arguments)
 
     def _misread(self, event: CallError) -> ToolResult:
         if event.code == "unknown_tool":
-            return failed("unknown_tool", unknown_tool(event.call.name, self._names(event.call)))
-        return failed(event.code, event.message, position=event.position)
+            return error_result("unknown_tool", unknown_tool(event.call.name, self._names(event.call)))
+        return error_result(event.code, event.message, position=event.position)
 
     def _not_native(self) -> ToolResult:
         names = ", ".join(f.name for f in self._config.text_formats) or "no format"

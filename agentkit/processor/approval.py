@@ -13,9 +13,9 @@ from agentkit.checks.keys import words
 from agentkit.events import ApprovalRequired
 from agentkit.messages import ToolCall
 from agentkit.processor.admission import Admitted
+from agentkit.processor.author_errors import AuthorErrors
 from agentkit.processor.config import ProcessorConfig
-from agentkit.processor.faults import Faults
-from agentkit.processor.running import in_a_thread
+from agentkit.processor.tool_run import in_a_thread
 from agentkit.tool.own_thread import hint, thread_of_method
 from agentkit.tool.policy import Predicate
 from agentkit.tool.result import ToolContext
@@ -33,7 +33,9 @@ class Approval(NamedTuple):
     reason: str = ""
 
 
-def decide(rule: Predicate, admitted: Admitted, context: ToolContext, faults: Faults) -> Approval | asyncio.Future[Any]:
+def decide(
+    rule: Predicate, admitted: Admitted, context: ToolContext, faults: AuthorErrors
+) -> Approval | asyncio.Future[Any]:
     """Ask about one call; the answer, or an awaitable from which `decision_of` reads it. What is wrong is logged."""
     call = admitted.call.copied()
     try:
@@ -43,7 +45,7 @@ def decide(rule: Predicate, admitted: Admitted, context: ToolContext, faults: Fa
         return _undecided(e, admitted, faults)
 
 
-def decision_of(answer: asyncio.Future[Any], admitted: Admitted, faults: Faults) -> Approval:
+def decision_of(answer: asyncio.Future[Any], admitted: Admitted, faults: AuthorErrors) -> Approval:
     """The answer of a predicate that had to be awaited."""
     try:
         return _read(answer.result(), admitted, faults)
@@ -53,17 +55,17 @@ def decision_of(answer: asyncio.Future[Any], admitted: Admitted, faults: Faults)
         return _undecided(e, admitted, faults)
 
 
-def _read(answer: object, admitted: Admitted, faults: Faults) -> Approval:
+def _read(answer: object, admitted: Admitted, faults: AuthorErrors) -> Approval:
     if isinstance(answer, bool):
         return Approval(answer)
     wrong = f"{answer!r:.100}, not True or False"
-    faults.returned(_ASKED.format(admitted.tool.where), wrong, _THEN)
+    faults.report_value(_ASKED.format(admitted.tool.where), wrong, _THEN)
     return Approval(True, f"the function that decides returned {wrong}")
 
 
-def _undecided(error: BaseException, admitted: Admitted, faults: Faults) -> Approval:
+def _undecided(error: BaseException, admitted: Admitted, faults: AuthorErrors) -> Approval:
     note = hint(error, admitted.tool.instance).removeprefix("; ")
-    faults.raised(_ASKED.format(admitted.tool.where), error, note or _THEN)
+    faults.report_error(_ASKED.format(admitted.tool.where), error, note or _THEN)
     return Approval(True, f"the function that decides raised {words(error)}")
 
 
@@ -82,7 +84,7 @@ class Approvals:
         self,
         config: ProcessorConfig,
         contexts: Callable[[ToolCall], ToolContext],
-        faults: Faults,
+        faults: AuthorErrors,
         approved: Collection[str] = (),
         *,
         attended: bool = True,

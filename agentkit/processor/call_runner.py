@@ -24,13 +24,13 @@ from agentkit.messages import ToolCall, ToolMessage, answer_as_made
 from agentkit.processor import not_run
 from agentkit.processor.admission import Added, Admission, Admitted, KnownTools
 from agentkit.processor.approval import Approvals
+from agentkit.processor.author_errors import AuthorErrors
 from agentkit.processor.config import ProcessorConfig
-from agentkit.processor.faults import Faults
+from agentkit.processor.error_results import cap, error_result
 from agentkit.processor.inbox import Inbox
-from agentkit.processor.replies import capped, failed
-from agentkit.processor.running import Outcome
+from agentkit.processor.start_queue import Gate, StartQueue
+from agentkit.processor.tool_run import Outcome
 from agentkit.processor.tooltask import GRACE, ToolTask
-from agentkit.processor.waiting import Gate, WaitingCalls
 from agentkit.tool.result import ToolContext, ToolResult
 from agentkit.tool.suspended import Suspended
 
@@ -72,7 +72,7 @@ class CallRunner:
         approved: Collection[str] = (),
         scope: Scope | None = None,
         gate: Gate | None = None,
-        faults: Faults | None = None,
+        faults: AuthorErrors | None = None,
         *,
         attended: bool = True,
         added: Added | None = None,
@@ -81,11 +81,11 @@ class CallRunner:
         self.unreported: set[int] = set()  # calls that have ended, but whose event was not yielded yet
         self.skipped: set[int] = set()  # calls that have answers, and whose tools never took a step
         self._inbox = Inbox() if inbox is None else inbox
-        self.waiting = WaitingCalls(gate, self._inbox.wake, sequential=config.strategy == "sequential")
+        self.waiting = StartQueue(gate, self._inbox.wake, sequential=config.strategy == "sequential")
         self._config = config
         self._contexts = contexts
         self._scope = scope
-        self._admission = Admission(registry, config, Faults() if faults is None else faults, added)
+        self._admission = Admission(registry, config, AuthorErrors() if faults is None else faults, added)
         self.approvals = Approvals(config, contexts, self._admission.faults, approved, attended=attended)
         self._running: set[ToolTask] = set()
 
@@ -144,7 +144,7 @@ class CallRunner:
     # -------------------------------------------------------------- running
 
     def next(self) -> Admitted | None:
-        """The call that may start now; it stays in line until `start`. Calls that are kept from starting are answered.
+        """The call that may start now; it keeps its lock until `start`. Calls that are kept from starting are answered.
 
         With `sequential`, a call whose approval is being decided holds up those after it; one that waits for a person
         does not.
@@ -210,11 +210,11 @@ class CallRunner:
         required = self.approvals.suspend(admitted, suspended)
         if quietly or not self.approvals.attended:
             self.approvals.pending.pop(admitted.index)
-            self._inbox.put(self._skip(admitted.index, admitted.call, failed("cancelled", _WITHDRAWN)))
+            self._inbox.put(self._skip(admitted.index, admitted.call, error_result("cancelled", _WITHDRAWN)))
         else:
             self._inbox.put(required)
 
-    def settle(self, end: CallAnswered, answer: ToolMessage) -> None:
+    def replace_answer(self, end: CallAnswered, answer: ToolMessage) -> None:
         """A call that was about to start, to wait for a person or to be answered was answered from outside."""
         index = end.index
         self._inbox.drop_end(index)  # cancelled in the meantime, it may have another one
@@ -331,13 +331,13 @@ class CallRunner:
 
     def _skip(self, index: int, call: ToolCall, answer: ToolResult) -> ToolEvent:
         if index in self.approvals.suspended:
-            answer = failed("cancelled", _WITHDRAWN)
+            answer = error_result("cancelled", _WITHDRAWN)
         else:
             self.skipped.add(index)
         return self._answer(ToolSkipped(index, call, answer))
 
     def _answer(self, event: ToolFailed | ToolSkipped) -> ToolEvent:
         call, result = event.call, event.result
-        shown = capped(result.parts, self._config.max_output, self._config.keep)
+        shown = cap(result.parts, self._config.max_output, self._config.keep)
         self.answers[event.index] = answer_as_made(call.id, call.name, shown, result.code)
         return event

@@ -13,7 +13,7 @@ from typing import Final
 
 from agentkit.errors import ProviderError
 from agentkit.events import SourceEvent, Text, ToolCompleted, ToolEvent, ToolFailed, ToolSkipped
-from agentkit.processor.starting import interrupt, started
+from agentkit.processor.eager_tasks import interrupt, start_now
 
 AHEAD = 64  # source events read before the consumer takes the first: a burst of one network packet, and a bound
 PIECE: Final = 1_000
@@ -85,7 +85,7 @@ class Inbox:
 
     def read(self, source: Source, loop: asyncio.AbstractEventLoop | None = None) -> None:
         """Start to read a source; a `SourceEnd` follows its last event."""
-        self.reading = started(self._read(source), loop or asyncio.get_running_loop())
+        self.reading = start_now(self._read(source), loop or asyncio.get_running_loop())
 
     def stop(self) -> None:
         """Stop reading, and close the source. It counts as ended, however long it takes to close."""

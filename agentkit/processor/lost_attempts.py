@@ -56,7 +56,7 @@ _BETWEEN: Final = rf"(?:<[^\s<>]{{1,30}}\b|\s|[^\w\s]|\b(?:{_KEYS}|functions|id|
 _CLOSED: Final = re.compile(r"[\s\]})>;,\"'|｜]*(?:</?[^<>\n]{1,60}>[\s\]});,]*)*\Z")
 
 
-def attempted(text: str, tools: Sequence[ToolSpec], *, alone: bool = True) -> UnreadCall | None:
+def find_attempt(text: str, tools: Sequence[ToolSpec], *, alone: bool = True) -> UnreadCall | None:
     """The attempt at a call in a reply; None if there is none.
 
     Args:
@@ -71,7 +71,7 @@ def attempted(text: str, tools: Sequence[ToolSpec], *, alone: bool = True) -> Un
     named = any(spelling in text for spelling in names)
     if not named and not text.rstrip("`~ \n").endswith("}"):  # as in most replies
         return None
-    said = unquoted(text[-_LONGEST:])
+    said = strip_quotes(text[-_LONGEST:])
     if alone and (tool := _arguments_alone(said.strip(), tools)) is not None:
         return UnreadCall(said.strip(), tool.name)
     found = [m for pattern in _patterns(tuple(sorted(names, key=len, reverse=True))) for m in pattern.finditer(said)]
@@ -107,7 +107,7 @@ def _spellings(tool: ToolSpec) -> set[str]:
     return {tool.name, tool.name.replace("_", "-"), tool.name.replace(".", "_"), *tag}
 
 
-def unquoted(text: str) -> str:
+def strip_quotes(text: str) -> str:
     """The text without thinking and without what is shown as code; but with a block with which it ends."""
     text = text[last_end_of_thinking(text) + 1 :]
     text = re.sub(r"<think(?:ing)?>.*\Z", "", text, flags=re.DOTALL)

@@ -24,9 +24,9 @@ from agentkit.events import (
     Usage,
 )
 from agentkit.messages import ToolCall
-from agentkit.processor.intake import Intake, OpenCalls
-from agentkit.processor.lost_attempts import attempted, ends_with
+from agentkit.processor.lost_attempts import ends_with, find_attempt
 from agentkit.processor.maybe_output import IsOutput
+from agentkit.processor.response_record import OpenCalls, ResponseRecord
 from agentkit.processor.textcalls import TextCalls
 from agentkit.toolspec import ToolSpec
 
@@ -39,11 +39,11 @@ class ResponseReader:
 
     Its output numbers native and text calls in one sequence, has an id for every call and, in place of the text, what
     was read from it. Thinking, unless it has no words, a native call, a provider's block and the finish end the text
-    before them: no text call reaches across. What was taken from it is in `intake`.
+    before them: no text call reaches across. What was taken from it is in `record`.
 
     Args:
-        intake: receives what is read.
-        text: reads the text for calls, and passes them to the same intake; None leaves text unchanged.
+        record: receives what is read.
+        text: reads the text for calls, and passes them to the same record; None leaves text unchanged.
         blocks: receives the provider's blocks, as they are read: the text after them may quote them. None keeps none.
         offered: the tools whose calls the text may attempt in a way that cannot be read.
         asked: the calls that are only quotes, and the tools that a run's model was asked to call natively because their
@@ -53,7 +53,7 @@ class ResponseReader:
 
     def __init__(
         self,
-        intake: Intake,
+        record: ResponseRecord,
         text: TextCalls | None = None,
         *,
         blocks: list[ProviderBlock] | None = None,
@@ -61,7 +61,7 @@ class ResponseReader:
         asked: set[str] | None = None,
         output: IsOutput | None = None,
     ) -> None:
-        self.intake = intake
+        self.record = record
         self.text = text
         self.native = OpenCalls()
         self._blocks = [] if blocks is None else blocks
@@ -72,10 +72,10 @@ class ResponseReader:
 
     def feed(self, event: SourceEvent) -> Iterable[SourceEvent]:
         """Read one event. Once the response is full, only its usage is read."""
-        intake, text, kind = self.intake, self.text, type(event)
-        if intake.full:
+        record, text, kind = self.record, self.text, type(event)
+        if record.full:
             if kind is Usage:
-                intake.take(event, self.native)
+                record.take(event, self.native)
             return ()
         if kind is Text and text is not None:
             self._wordless = False
@@ -86,7 +86,7 @@ class ResponseReader:
             self._unread.append(event)
             return ()
         if text is None or kind is ArgumentDelta or self._is_wordless(event):  # it does not divide the text around it
-            return intake.keep_one(event, self.native)
+            return record.keep_one(event, self.native)
         if text.begun and self._ends_text(event):
             return self._after_text(event, text)
         return text.feed_event(event, self.native)
@@ -98,7 +98,7 @@ class ResponseReader:
         One that its token limit `cut` may have ended inside the first characters of a call.
         """
         left = self._unread or self.native.by_number or (self.text is not None and self.text.unread)
-        return self._close(whole=whole, cut=cut) if left and not self.intake.full else ()
+        return self._close(whole=whole, cut=cut) if left and not self.record.full else ()
 
     def _close(self, *, whole: bool, cut: bool) -> Iterator[SourceEvent]:
         if self.text is not None:
@@ -108,23 +108,23 @@ class ResponseReader:
             message = f"the response ended after {len(raw)} characters of this call's arguments; call again, in full"
             call = ToolCall(opened.id, opened.name, raw=raw)
             error = CallError(index, "truncated_call", message, call, len(raw))
-            yield from self.intake.keep([error], self.native)
-        if self._unread and not any(call is not None and call.format is not None for call in self.intake.calls):
-            yield from self.intake.keep(self._unread, self.native)
-        elif self._offered and not self.intake.calls:
+            yield from self.record.keep([error], self.native)
+        if self._unread and not any(call is not None and call.format is not None for call in self.record.calls):
+            yield from self.record.keep(self._unread, self.native)
+        elif self._offered and not self.record.calls:
             quotes = self.text is not None and self.text.quotes
             unread = self._attempt(whole=whole and not quotes, cut=cut)
             if unread is not None:
-                yield from self.intake.keep((unread,), self.native)
+                yield from self.record.keep((unread,), self.native)
 
     def _attempt(self, *, whole: bool, cut: bool) -> UnreadCall | None:
         """The call that a reply without calls attempts, so that it is not an answer.
 
         One that may be a quote, but not a copy, and with which a native model's reply ends, is one, once for each tool.
         """
-        text = self.intake.draft.message().text
+        text = self.record.draft.message().text
         unread: UnreadCall | None = None
-        if (quoted := self.intake.odd.get(CallQuoted)) is not None:
+        if (quoted := self.record.odd.get(CallQuoted)) is not None:
             name, raw = quoted.call.name, quoted.call.raw
             asks = self.text is not None and self.text.native and not self._asked & {name, raw}
             if whole and asks and ends_with(text, raw):
@@ -132,7 +132,7 @@ class ResponseReader:
                 unread = UnreadCall(raw, name)
         elif whole or cut:
             said = ((text.rpartition("\n")[0] if cut else "") or text).strip()  # without the line that was cut
-            unread = attempted(said, self._offered, alone=self._output is None)
+            unread = find_attempt(said, self._offered, alone=self._output is None)
             if cut and unread is not None and unread.text != said:  # it may only be described
                 return None
         if unread is not None and self._output is not None and self._output(text, whole=False):
@@ -168,5 +168,5 @@ class ResponseReader:
     def _finished(self, event: Finish) -> Iterable[SourceEvent]:
         rest = self.close(whole=event.reason in _WHOLE or event == _UNSAID, cut=event.reason == "length")
         return (
-            chain(rest, self.intake.keep((event,), self.native)) if rest else self.intake.keep_one(event, self.native)
+            chain(rest, self.record.keep((event,), self.native)) if rest else self.record.keep_one(event, self.native)
         )

@@ -32,7 +32,7 @@ class Sources:
 
     ended: SourceEnd | None = None
     """The last source is over; None until then."""
-    refused: ProviderError | None = None
+    refusal: ProviderError | None = None
     """Why the response could not continue after its token limit, if that was requested and its provider refused."""
     _drained = 0  # events read although the response is full
     _timer: asyncio.TimerHandle | None = None
@@ -86,7 +86,7 @@ class Sources:
         """
         text, cut, self._cut = reader.text, self._cut, None
         if isinstance(end.failure, ProviderError) and self._limit is not None and text is not None and text.waits:
-            self.refused, end, cut = end.failure, SourceEnd(), self._limit
+            self.refusal, end, cut = end.failure, SourceEnd(), self._limit
         elif wanted and cut is not None and self._more is not None and text is not None and end.failure is None:
             source = self._more(text.partial())
             if source is not None:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from agentkit.events import CallEnd, CallError, SourceEvent, Text
 from agentkit.messages import AssistantMessage, AssistantPart, ProviderPart, TextPart, ThinkingPart, ToolCall
 from agentkit.processor import not_run
-from agentkit.processor.continuing import Record
-from agentkit.processor.intake import Intake, OpenCalls
+from agentkit.processor.continuation import WrittenText
 from agentkit.processor.maybe_output import IsOutput, MaybeOutput
 from agentkit.processor.recovery import NewReader, Quoted, Recovery
+from agentkit.processor.response_record import OpenCalls, ResponseRecord
 
 if TYPE_CHECKING:
     from agentkit.formats import Parser
@@ -40,7 +40,7 @@ class TextOpenCalls(OpenCalls):
         self._already_run = set(map(_key, already_run))
         self._quoted = quoted
 
-    def refused(self, call: ToolCall) -> str | None:
+    def refusal(self, call: ToolCall) -> str | None:
         """Why it must not run, as a message for the model: it already ran, or may be quoted."""
         if self._already_run and _key(call) in self._already_run:
             return not_run.ALREADY_RUN.text()
@@ -55,9 +55,9 @@ class TextCalls:
     """Reads one response's text for calls.
 
     Args:
-        intake: receives what is read.
+        record: receives what is read.
         new_parser: creates a parser; None for a native model, whose text is only read by `recovery`.
-        record: keeps the text as it was written, so that a further response may continue it; None keeps nothing.
+        written: keeps the text as it was written, so that a further response may continue it; None keeps nothing.
         quoted: whether what a native model has read names a call's tool: it is answered with an error. None skips this
             check.
         already_run: the calls that ran in the previous response, if its token limit cut it.
@@ -68,23 +68,23 @@ class TextCalls:
 
     def __init__(
         self,
-        intake: Intake,
+        record: ResponseRecord,
         new_parser: NewReader | None,
         *,
-        record: Record | None = None,
+        written: WrittenText | None = None,
         quoted: Quoted | None = None,
         already_run: Iterable[ToolCall] = (),
         output: IsOutput | None = None,
         recovery: Recovery | None = None,
     ) -> None:
-        self._intake = intake
+        self._record = record
         self._recovery = recovery
         self.quotes = False
         """True if a call was found that is quoted, drafted or described."""
         self._new_parser = new_parser
-        self._record = record
+        self._written = written
         self._calls = TextOpenCalls(already_run, quoted, restores=new_parser is not None)
-        self._streamed = OpenCalls() if new_parser is None else self._calls
+        self._calls.textual = new_parser is not None  # a native model's calls are certain at the end
         self._reply = None if output is None else MaybeOutput(output)
         self._parser: Parser | None = None
         self._after: Parser | None = None  # read the text before, in the same response
@@ -103,15 +103,16 @@ class TextCalls:
         """Take an event that is not text."""
         recovery = self._recovery
         if recovery is None or not recovery.open:
-            return self._intake.keep_one(event, opened)
-        return self._intake.keep_all(recovery.feed(event), opened)
+            return self._record.keep_one(event, opened)
+        return self._record.keep_all(recovery.feed(event), opened)
 
     def close(self, *, whole: bool, cut: bool) -> Iterator[SourceEvent]:
         """The response is over: read the rest; calls in other formats count only if it is `whole`."""
         yield from self.end(cut=cut)
         recovery, self._recovery = self._recovery, None
         if recovery is not None:
-            yield from self._intake.keep(recovery.close(whole=whole), self._calls)
+            self._calls.textual = True
+            yield from self._record.keep(recovery.close(whole=whole), self._calls)
             self.quotes = recovery.quotes
 
     @property
@@ -132,7 +133,7 @@ class TextCalls:
     def _keep(self, events: Sequence[SourceEvent]) -> Iterable[SourceEvent]:
         if (recovery := self._recovery) is not None and recovery.open:
             events = [certain for event in events for certain in recovery.feed(event)]
-        return self._intake.keep_all(events, self._streamed)
+        return self._record.keep_all(events, self._calls)
 
     def end(self, *, cut: bool = False) -> Iterator[SourceEvent]:
         """Read the rest; the token limit may have `cut` it."""
@@ -144,10 +145,10 @@ class TextCalls:
     def _end(self, last: Sequence[SourceEvent], *, cut: bool) -> Iterator[SourceEvent]:
         """The parser is done, and these are its last events."""
         self._parser = None
-        if self._record is not None:
-            told = self._record.as_cut(last) if cut or self._silent else last
-            self._record.report(last)
-            self._record.end()
+        if self._written is not None:
+            told = self._written.as_cut(last) if cut or self._silent else last
+            self._written.report(last)
+            self._written.end()
             last = told
         if self._reply is not None:
             last = [*self._reply.certain(last), *self._reply.release()]
@@ -158,12 +159,12 @@ class TextCalls:
         if self._new_parser is None:
             return (Text(text),)
         if self._parser is None:
-            self._first = self._intake.draft.empty
+            self._first = self._record.draft.empty
             self._parser = self._new_parser(self._first, self._after)
         events: Sequence[SourceEvent] = self._parser.feed(text)
-        if self._record is not None:
-            self._record.feed(text)
-            self._record.report(events)
+        if self._written is not None:
+            self._written.feed(text)
+            self._written.report(events)
         if self._reply is not None:
             events = self._reply.certain(events)
         return events
@@ -178,10 +179,10 @@ class TextCalls:
     @property
     def open(self) -> bool:
         """Return whether a further response can continue a call that is left unfinished here."""
-        if self._record is None or self._parser is None or self._intake.full:
+        if self._written is None or self._parser is None or self._record.full:
             return False
-        native = any(call is not None and call.format is None for call in self._intake.calls)
-        return not native and self._record.open
+        native = any(call is not None and call.format is None for call in self._record.calls)
+        return not native and self._written.open
 
     @property
     def asked(self) -> bool:
@@ -195,20 +196,20 @@ class TextCalls:
 
     def partial(self) -> AssistantMessage:
         """Return the reply so far, for a model that is to continue: its thinking, and all its text as written."""
-        record = self._record
-        in_text = record is not None and record.thought
+        written = self._written
+        in_text = written is not None and written.thought
         content: list[AssistantPart] = [
             part
-            for part in self._intake.draft.message().content
+            for part in self._record.draft.message().content
             if (isinstance(part, ProviderPart) and part.call_id is None)
             or (isinstance(part, ThinkingPart) and (part.data is not None or not in_text))
         ]
-        return AssistantMessage((*content, TextPart(record.text if record is not None else "")))
+        return AssistantMessage((*content, TextPart(written.text if written is not None else "")))
 
     def resume(self) -> None:
         """A further response may continue the open call. Nothing of its text is read before `join`."""
         self._further = []
-        self._intake.goes_on()
+        self._record.goes_on()
 
     def join(self, *, cut: bool) -> Iterator[SourceEvent]:
         """Read what a further response brought, now that it is complete: as more of the open call, or as mere text.
@@ -216,14 +217,14 @@ class TextCalls:
         Args:
             cut: whether it also reached its token limit.
         """
-        if self._further is None or self._record is None:
+        if self._further is None or self._written is None:
             return
         text, self._further = "".join(self._further), None
         self._silent = not text
-        if self._silent or self._intake.full:
+        if self._silent or self._record.full:
             return
         new_parser = self._new_parser
-        if new_parser and self._record.continues(text, lambda same: new_parser(same and self._first, None), cut=cut):
+        if new_parser and self._written.continues(text, lambda same: new_parser(same and self._first, None), cut=cut):
             yield from self._keep(self._read(text))
         elif self._parser is not None:
             yield from self._end([*map(_unfinished, self._parser.close())], cut=True)

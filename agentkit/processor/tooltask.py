@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from agentkit.processor import not_run
 from agentkit.processor.admission import Admitted
+from agentkit.processor.author_errors import AuthorErrors
 from agentkit.processor.config import ProcessorConfig
-from agentkit.processor.faults import Faults
-from agentkit.processor.replies import crashed, failed
-from agentkit.processor.running import Outcome, outcome, run_tool
-from agentkit.processor.starting import interrupt, started
+from agentkit.processor.eager_tasks import interrupt, start_now
+from agentkit.processor.error_results import error_result, exception_result
+from agentkit.processor.tool_run import Outcome, outcome, run_tool
 from agentkit.processor.workers import WORKERS, Claim
 from agentkit.tool.policy import Keep
 from agentkit.tool.result import ToolContext, ToolResult
@@ -56,13 +56,13 @@ class ToolTask:
         self,
         admitted: Admitted,
         config: ProcessorConfig,
-        faults: Faults,
+        faults: AuthorErrors,
         settled: Callable[[ToolTask, Outcome, float], None],
     ) -> None:
         self.admitted = admitted
         self._faults = faults
         self._settled: Callable[[ToolTask, Outcome, float], None] | None = settled
-        self._place = admitted.lock
+        self._lock = admitted.lock
         if not admitted.tool.is_async:
             self._claim = Claim()
         self._since = perf_counter()
@@ -81,18 +81,18 @@ class ToolTask:
         """
         loop = asyncio.get_running_loop()
         if at_once:
-            task = self.task = started(self._run(context), loop)
+            task = self.task = start_now(self._run(context), loop)
             if self._settled is not None:
                 self._watch()
         else:
             task = self.task = loop.create_task(self._run(context))
             loop.call_soon(self._watch)  # after its first step, at which many are over
-        if (place := self._place) is not None:
+        if (lock := self._lock) is not None:
             if task.done():
-                place.task_over(self._claim)
+                lock.task_over(self._claim)
             else:
                 claim = self._claim
-                task.add_done_callback(lambda _: place.task_over(claim))
+                task.add_done_callback(lambda _: lock.task_over(claim))
 
     def _watch(self) -> None:
         """Start to count its time, unless it is over."""
@@ -113,20 +113,20 @@ class ToolTask:
         done: Outcome | None = None
         try:
             ended = None
-            if self._place is not None:
-                self._place.begin()
-                ended = self._place.function_over
+            if self._lock is not None:
+                self._lock.begin()
+                ended = self._lock.function_over
             limit, keep = self._cap
             done = await run_tool(tool, self.admitted.arguments, context, limit, keep, self._claim, ended, self._faults)
         except asyncio.CancelledError as e:  # stopped by us, or by the end of the loop, or raised by the tool itself
             if not self.own_task.cancelling():
-                self._faults.raised(tool.where, e)
-                done = self._outcome(crashed(e))
+                self._faults.report_error(tool.where, e)
+                done = self._outcome(exception_result(e))
         except KeyboardInterrupt as e:
             await interrupt(e)
         finally:
             if done is None or (self._stopped is not None and done.suspended is None):
-                done = self._outcome(self._stopped or failed("cancelled", _CANCELLED))
+                done = self._outcome(self._stopped or error_result("cancelled", _CANCELLED))
             self._settle(done)
 
     def _outcome(self, result: ToolResult) -> Outcome:
@@ -139,7 +139,7 @@ class ToolTask:
             return
         if self._timer is not None:
             self._timer.cancel()
-        now, timeout, started = perf_counter(), self._timeout, self.started
+        now, timeout, started = perf_counter(), self._timeout, self.start_time
         took = now - self._since
         if timeout is not None and took > timeout + _LATE:
             tool = self.admitted.tool
@@ -158,7 +158,7 @@ class ToolTask:
         return self._stopped is not None
 
     @property
-    def started(self) -> float | None:
+    def start_time(self) -> float | None:
         """When the tool's own code started, by `perf_counter`; None if it never did."""
         return (self._begun if self._claim is None else self._claim.taken) or None
 
@@ -166,18 +166,18 @@ class ToolTask:
 
     def cancel(self) -> None:
         """Stop it, because its run was."""
-        self._stop(not_run.CANCELLED.result() if self._keep_out() else failed("cancelled", _CANCELLED))
+        self._stop(not_run.CANCELLED.result() if self._keep_out() else error_result("cancelled", _CANCELLED))
 
     def abandon(self) -> None:
         """Answer for a tool that continues although it was cancelled."""
         call = self.admitted.call
         task = self.own_task
         task.set_name(f"tool {call.name!r}, call {call.id!r}")
-        if self._place is not None:
-            self._place.give_up()
+        if self._lock is not None:
+            self._lock.give_up()
         _ABANDONED.add(task)
         task.add_done_callback(_ABANDONED.discard)
-        self._settle(self._outcome(self._stopped or failed("cancelled", _CANCELLED)))
+        self._settle(self._outcome(self._stopped or error_result("cancelled", _CANCELLED)))
 
     def _keep_out(self) -> bool:
         """Keep the tool's own code from starting; False if it has started."""
@@ -199,7 +199,7 @@ class ToolTask:
             self._stop(not_run.NO_FREE_THREAD.result(seconds=timeout, of=of, threads=WORKERS.state()))
             return
         effects = "" if self.admitted.tool.is_async else "; it may still be running, and its effects may yet appear"
-        self._stop(failed("timeout", f"no result after {timeout:g} s{of}: the tool was stopped{effects}"))
+        self._stop(error_result("timeout", f"no result after {timeout:g} s{of}: the tool was stopped{effects}"))
 
     def _stop(self, answer: ToolResult) -> None:
         """Cancel it, and answer for it if it does not end soon."""

@@ -67,7 +67,7 @@ class Turn(EventStream[Event]):
     and the results are kept.
     """
 
-    _telling = False  # whether a tool's event is yielded that has come by the inbox
+    _reports_tool = False  # whether a tool's event is yielded that has come by the inbox
     _finish: Finish | None = None  # once it is cancelled, or over
 
     def __init__(
@@ -96,16 +96,16 @@ class Turn(EventStream[Event]):
     @property
     def message(self) -> AssistantMessage:
         """The response: complete once the turn is over, until then as far as its events were yielded."""
-        return self._reader.intake.draft.message()
+        return self._reader.record.draft.message()
 
     @property
-    def refused(self) -> ProviderError | None:
+    def refusal(self) -> ProviderError | None:
         """Why the response could not continue after its token limit, if that was requested and its provider refused."""
-        return self._sources.refused
+        return self._sources.refusal
 
-    def answered(self) -> list[tuple[ToolCall, ToolMessage]]:
+    def answered_calls(self) -> list[tuple[ToolCall, ToolMessage]]:
         """The calls that have answers, in call order, each with its answer."""
-        calls, answers = self._reader.intake.calls, self._runner.answers
+        calls, answers = self._reader.record.calls, self._runner.answers
         return [(call, answers[index]) for index, call in enumerate(calls) if call is not None and index in answers]
 
     def answer(self, index: int) -> ToolMessage | None:
@@ -117,16 +117,16 @@ class Turn(EventStream[Event]):
         return self._runner.answers.get(index)
 
     @property
-    def skipped(self) -> frozenset[str]:
+    def skipped_ids(self) -> frozenset[str]:
         """The ids of the calls that have answers although their tools never took a step."""
-        calls = self._reader.intake.calls
+        calls = self._reader.record.calls
         return frozenset(call.id for index in self._runner.skipped if (call := calls[index]) is not None)
 
     @property
     def complete(self) -> bool:
         """Return whether the tool event that is yielded is the last one: the source is over, every call is answered."""
         runner = self._runner
-        over = self._telling and self._sources.ended is not None and not self._inbox.items
+        over = self._reports_tool and self._sources.ended is not None and not self._inbox.items
         return over and runner.idle and not runner.approvals.pending
 
     @property
@@ -136,7 +136,7 @@ class Turn(EventStream[Event]):
         return approvals.waiting() if approvals.pending else ()
 
     @property
-    def suspended(self) -> Mapping[str, Any]:
+    def suspended_states(self) -> Mapping[str, Any]:
         """The state of tools that wait for a decision on calls inside them, by the ids of their own calls."""
         approvals = self._runner.approvals
         pending = approvals.pending
@@ -150,7 +150,7 @@ class Turn(EventStream[Event]):
     @property
     def odd(self) -> Mapping[type, Any]:
         """The last `InventedResult` and `UnreadCall`, by kind: then the text is not an answer."""
-        return self._reader.intake.odd
+        return self._reader.record.odd
 
     @property
     def terminated(self) -> bool:
@@ -171,14 +171,14 @@ class Turn(EventStream[Event]):
         ended = self._sources.ended
         if ended is not None and ended.failure is not None:
             return Finish("error")
-        if ended is None and self.over and self._reader.intake.finish.reason == "unknown":
+        if ended is None and self.over and self._reader.record.finish.reason == "unknown":
             return Finish("cancelled")  # the consumer left before the response was complete
-        return self._reader.intake.finish
+        return self._reader.record.finish
 
     @property
     def usage(self) -> Usage:
         """The token usage of the response."""
-        return self._reader.intake.usage
+        return self._reader.record.usage
 
     @property
     def replies(self) -> tuple[Message, ...]:
@@ -206,7 +206,7 @@ class Turn(EventStream[Event]):
     async def _events(self) -> AsyncGenerator[Event, None]:
         self._begun = True
         sources, runner, inbox = self._sources, self._runner, self._inbox
-        items, intake = inbox.items, self._reader.intake
+        items, record = inbox.items, self._reader.record
         sources.begin(self._loop, read=self._finish is None)
         early = True
         try:
@@ -217,7 +217,7 @@ class Turn(EventStream[Event]):
                         yield event
                         for following in self._admit(event) if type(event) in _ENDS else ():
                             yield following
-                    if intake.full:
+                    if record.full:
                         sources.drain()
                     for event in self._start_ready() if runner.waiting.calls else ():
                         yield event
@@ -234,8 +234,8 @@ class Turn(EventStream[Event]):
     def _handle(self, item: Any) -> Iterable[Event]:
         """Read an item of the inbox: what came from a source, or what a tool reports."""
         kind = type(item)
-        self._telling = kind in _OF_TOOLS
-        if self._telling:
+        self._reports_tool = kind in _OF_TOOLS
+        if self._reports_tool:
             self._runner.unreported.discard(item.index)
             return (item,)
         if kind is SourceEnd:
@@ -258,7 +258,7 @@ class Turn(EventStream[Event]):
     def _end(self, end: SourceEnd) -> Iterable[Event]:
         """A source is over: continue with a further one, or end the response."""
         cancelled = self._finish is not None
-        if cancelled or self._reader.intake.full:
+        if cancelled or self._reader.record.full:
             end = SourceEnd()  # the fate of the rest does not matter
         finish = self._sources.next(end, self._reader, wanted=not cancelled)
         if self._sources.ended is None:
@@ -295,20 +295,20 @@ class Turn(EventStream[Event]):
             self._inbox.stop()
             self._runner.cancel()
 
-    def settle(self, end: ToolCompleted | ToolFailed | ToolSkipped, answer: ToolMessage) -> None:
+    def replace_answer(self, end: ToolCompleted | ToolFailed | ToolSkipped, answer: ToolMessage) -> None:
         """A call was answered from outside while a tool event of it is yielded: that does not happen.
 
         Args:
             end: the event to yield in its place.
             answer: the answer.
         """
-        self._runner.settle(end, answer)
+        self._runner.replace_answer(end, answer)
 
     def wait_on(self, ids: Collection[str]) -> None:
         """Calls that were withdrawn stay as they were, without an answer; those that are not approved are `pending`."""
         if not ids:
             return
-        for index, call in enumerate(self._reader.intake.calls):
+        for index, call in enumerate(self._reader.record.calls):
             if call is not None and call.id in ids:
                 self._runner.wait_on(index, call)
         self.results = tuple([answer for answer in self.results if answer.call_id not in ids])
@@ -343,7 +343,7 @@ class Turn(EventStream[Event]):
                 if isinstance(event, CallError):
                     self._runner.admit(event)
         finally:
-            self.results = self._runner.finish(self._reader.intake.calls)
-            self._reader.intake.draft.close()
+            self.results = self._runner.finish(self._reader.record.calls)
+            self._reader.record.draft.close()
             self._is_over()  # even after an error: `aclose` waits for this
             self._finish = self._finish or self._ending()

@@ -31,7 +31,7 @@ from agentkit.messages import (
     ToolCall,
     ToolMessage,
 )
-from agentkit.processor.normalized import bare, layers, plain
+from agentkit.processor.plain_text import bare, layers, plain
 from agentkit.processor.provider_tool_output import offered_in, texts_of
 from agentkit.schemas.walk import strings
 from agentkit.toolspec import ToolSpec
@@ -92,7 +92,7 @@ class UntrustedInput:
         self._known: dict[int, tuple[object, _Passage]] = {}  # with the message, which is kept alive: the key is its id
         self._bare: dict[str, str] = {}  # instructions, without what changes when they are repeated
 
-    def quoted(
+    def find_quote(
         self, call: ToolCall, tools: Mapping[str, ToolSpec], blocks: Iterable[ProviderBlock] = ()
     ) -> CallQuoted | None:
         """Where the call's tool is named already; None if the call is the model's own.
@@ -176,14 +176,11 @@ def _forms(texts: Sequence[str]) -> tuple[str, ...]:
 
 def _sequences(passages: Sequence[_Passage]) -> Iterator[Sequence[_Passage]]:
     """The texts that are searched as one: what others said, what tools returned, what each one did, the replies."""
+    replies = [passage for passage in passages if passage.speaker == "model"]
     others = [passage for passage in passages if passage.speaker != "model"]
     results = [passage for passage in others if passage.speaker == "tool"]
-    every = [others, [passage for passage in passages if passage.speaker == "model"]]
-    every += [results] if len(results) < len(others) else []
-    for tool in {passage.tool for passage in results}:
-        of_tool = [passage for passage in results if passage.tool == tool]
-        every += [of_tool] if len(of_tool) < len(results) else []
-    return (several for several in every if len(several) > 1)
+    pages = sorted(results, key=lambda passage: passage.tool)  # those of one tool follow one another
+    return (several for several in (others, results, pages, replies) if len(several) > 1)
 
 
 def _served(message: Message) -> list[Mapping[str, Any]]:

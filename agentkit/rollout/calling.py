@@ -13,10 +13,10 @@ from typing import NamedTuple
 from agentkit.events import CallEnd, CallError, ToolSkipped
 from agentkit.messages import ResultContent, ToolCall
 from agentkit.processor import ProcessorConfig
+from agentkit.processor.author_errors import AuthorErrors
 from agentkit.processor.call_runner import CallAnswered, CallRunner
-from agentkit.processor.faults import Faults
+from agentkit.processor.error_results import cap
 from agentkit.processor.not_run import TOO_MANY, NotRun
-from agentkit.processor.replies import capped
 from agentkit.rollout.rollout_limits import RolloutLimits
 from agentkit.rollout.tools.offered import OfferedTools
 from agentkit.tool.result import ToolResult
@@ -59,7 +59,7 @@ class TurnCalls:
         config: ProcessorConfig,
         limits: RolloutLimits,
         deadline: float | None,
-        faults: Faults,
+        faults: AuthorErrors,
     ) -> None:
         self.answers: dict[int, CallAnswer] = {}
         self._tools, self._limits, self._deadline = tools, limits, deadline
@@ -88,7 +88,7 @@ class TurnCalls:
         """Answer all of them with an error."""
         for event in calls:
             result = why.result(**values)
-            parts = capped(result.parts, self._limits.max_tool_response, self._limits.keep)
+            parts = cap(result.parts, self._limits.max_tool_response, self._limits.keep)
             self.answers[event.index] = CallAnswer(event.call, result, parts, perf_counter() - self._generated)
 
     def _timers(self, loop: asyncio.AbstractEventLoop) -> list[asyncio.TimerHandle]:
@@ -105,7 +105,7 @@ class TurnCalls:
         """Keep the answer of a call."""
         parts, tool = self._runner.answers[event.index].content, self._tools.get_tool(event.call.name)
         if tool is not None and tool.policy.max_output is not None:  # else it was cut at this limit
-            parts = capped(parts, self._limits.max_tool_response, tool.policy.keep or self._limits.keep)
+            parts = cap(parts, self._limits.max_tool_response, tool.policy.keep or self._limits.keep)
         ran = 0.0 if isinstance(event, ToolSkipped) else event.seconds
         queued = perf_counter() - self._generated - ran
         self.answers[event.index] = CallAnswer(event.call, event.result, parts, queued, ran)

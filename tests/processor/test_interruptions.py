@@ -15,9 +15,6 @@ from agentkit import ProcessorConfig, ResponseProcessor, ToolCall, ToolRegistry
 from agentkit.errors import FormatError
 from agentkit.events import CallEnd, Finish, ProviderBlock, SourceEvent, Text, Thinking
 from agentkit.formats import Parser, render_calls
-from agentkit.formats.asides import LITERALS, SHOWN
-from agentkit.formats.declaring import THOUGHTS
-from agentkit.processor.format_tokens import QUOTATION_MARKS
 
 
 def note(text: str) -> str:
@@ -143,55 +140,3 @@ def test_thinking_without_words_divides_nothing(
         event for piece in pieces for event in (piece, Thinking(blank), *data.draw(st.sampled_from([[], [block]])))
     ]
     assert called(events, **config) == called(pieces, **config)
-
-
-@pytest.mark.parametrize(
-    "mark", ["<pre>", "<!-- ", "~~~\n", "``", "```xml\n", "<tool_response>", "\n\n<|im_start|>user\n"]
-)
-@pytest.mark.parametrize("blank", ["", "\n"])
-def test_thinking_without_words_does_not_cut_a_mark_in_two(blank: str, mark: str) -> None:
-    call = call_in("hermes", "x")
-    for at in range(1, len(mark)):
-        block = ProviderBlock("m", {"reasoning_content": blank}, thinking=True)
-        cut = [Text(f"It:\n{mark[:at]}"), Thinking(blank), block, Text(mark[at:] + call)]
-        for config in ({}, {"formats": ("hermes",)}):
-            assert not called(cut, **config)
-
-
-LINES = [
-    ("`", "`"), ("``", "``"), ("\\`", "\\`"), ("``` ", " ```"), ("`as\nin ", "`"),
-    ("```xml\n", "\n```"), ("````\n", "\n````"), ("~~~py\n", "\n~~~"), ("```xml \n```py\na\n```\n", "\n```"),
-    ("- ```\n  ", "\n  ```"), ("> ```\n> ", "\n> ```"),
-    ("<!-- ", " -->"), ("<pre class='x'>\n\n", "</pre>"), ("<p><pre>\n", "</pre>"),
-    *((f"<{tag}>", f"</{tag}>") for tag in (*SHOWN, *THOUGHTS, "tool_response", "function_results")),
-    *((f"<{tag.upper()} id=1>\nb\n\n", f"</{tag}>") for tag in ("code", "q")),
-    *((f"{text}\n", ends[0]) for text, (ends, _) in LITERALS.items() if text != "<!--"),
-]  # fmt: skip
-"""What shows a call, in any model's text, at the beginning of a line and its end."""
-QUOTED = [
-    ("> ", "\n"), ("    ", "\n"), *((mark, mark) for mark in sorted(QUOTATION_MARKS)),
-]  # fmt: skip
-"""What quotes one, in a native model's text alone."""
-
-
-BEFORE = ("", "So.\n\n", "So: ")
-
-
-@pytest.mark.share(12)
-@pytest.mark.parametrize(("config", "format"), READERS, ids=["native", "hermes", "xml", "auto"])
-@pytest.mark.parametrize("sixth", range(6))  # of the marks
-def test_thinking_cuts_no_mark_in_two(config: dict[str, Any], format: str, sixth: int) -> None:
-    """A call after it is shown if it would be without it, and so is none after the end of what shows one.
-
-    What is around the calls of a whole reply is a mark, too, if thinking cuts it.
-    """
-    call = call_in(format, "x")
-    for n, (opens, closes) in [*enumerate([*LINES, *(QUOTED if not config else [])])][sixth::6]:
-        before = BEFORE[(n + len(format)) % 3]
-        for text in (f"{before}{opens}", f"{before}{opens}x{closes}\n\n"):
-            rest = call if text.endswith("\n\n") else call + closes
-            expected = [] if text == opens and opens[0] == "`" else called([Text(text + rest)], **config)
-            for at in range(max(len(before), 1), len(text) + 1):
-                first = [Text(c) for c in text[:at]] if (n + at) % 2 else [Text(text[:at])]
-                second = [Text(c) for c in text[at:] + rest] if (n + at) % 4 > 1 else [Text(text[at:] + rest)]
-                assert called([*first, DIVIDE[at % 2], *second], **config) == expected, (text[:at], text[at:] + rest)

@@ -49,7 +49,7 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.processor import ProcessorConfig, ResponseProcessor, Turn, inbox, tooltask
-from agentkit.processor.running import run_tool
+from agentkit.processor.tool_run import run_tool
 from agentkit.processor.workers import Workers
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolContext, ToolResult
@@ -948,7 +948,7 @@ def test_a_call_that_is_cancelled_before_its_first_step_is_skipped_also_after_it
             if told[-1:] == [("ToolStarted", "y")]:
                 turn.cancel()
         assert said(turn) == [NOT_BEGUN] * 2
-        assert turn.skipped == {call.id for call in turn.message.calls}
+        assert turn.skipped_ids == {call.id for call in turn.message.calls}
         return told
 
     told = run(main())
@@ -1239,7 +1239,7 @@ def test_in_the_child_of_a_fork_several_threads_may_call_tools_at_once(before: s
     script = f"""
 import asyncio, os, sys, threading, time
 from agentkit import Agent, ToolCall, openapi_schema
-from agentkit.processor.lines import _LINES
+from agentkit.processor.exclusive_locks import _LOCKS
 from agentkit.processor.workers import WORKERS
 from agentkit.testing import ScriptedModel
 
@@ -1256,7 +1256,7 @@ def use(seconds=0.0):
     return Agent(ScriptedModel([ToolCall("1", "work", {{"seconds": seconds}}), "end"]), [slow]).run_sync("go").text
 
 def hold():
-    with WORKERS._changed, _LINES.lock:
+    with WORKERS._changed, _LOCKS.lock:
         time.sleep(3)
 
 if {before!r} != "cold":

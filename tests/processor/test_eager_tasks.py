@@ -17,7 +17,7 @@ from agentkit.events import CallEnd, Event, Finish, SourceEvent, ToolCompleted, 
 from agentkit.messages import ToolCall
 from agentkit.models.base import ModelRequest
 from agentkit.processor import ProcessorConfig, ResponseProcessor
-from agentkit.processor.starting import SLICE, started
+from agentkit.processor.eager_tasks import SLICE, start_now
 from agentkit.tool.registry import ToolRegistry
 
 pytestmark = pytest.mark.anyio
@@ -160,7 +160,7 @@ async def test_a_task_takes_its_first_step_in_a_context_and_a_name_of_its_own() 
         SAID.set("mine")
         return asyncio.current_task(), SAID.get()
 
-    task = started(work(), asyncio.get_running_loop())
+    task = start_now(work(), asyncio.get_running_loop())
     assert task.done()
     assert (await task, SAID.get(), asyncio.current_task()) == ((task, "mine"), "nothing", outer)
 
@@ -173,11 +173,11 @@ async def test_what_waits_at_its_first_step_goes_on_as_any_task_does() -> None:
             await gate.wait()
         return "done"
 
-    task = started(work(), asyncio.get_running_loop())
+    task = start_now(work(), asyncio.get_running_loop())
     assert not task.done()
     gate.set()
     assert await task == "done"
-    cancelled = started(asyncio.Event().wait(), asyncio.get_running_loop())
+    cancelled = start_now(asyncio.Event().wait(), asyncio.get_running_loop())
     cancelled.cancel()
     with pytest.raises(asyncio.CancelledError):
         await cancelled

@@ -20,7 +20,7 @@ SENT: Final = "the error was sent to the model"
 _LONGEST: Final = 500  # characters of an exception's message
 
 
-class Faults:
+class AuthorErrors:
     """The errors of one run: each place is logged once in full, at the level ERROR, and then at DEBUG.
 
     With the traceback if logging is configured; otherwise in one line, which Python shows on the standard error.
@@ -29,7 +29,7 @@ class Faults:
     def __init__(self) -> None:
         self._logged: set[tuple[str, str, str, int]] = set()
 
-    def raised(self, where: str, error: BaseException, then: str = SENT) -> None:
+    def report_error(self, where: str, error: BaseException, then: str = SENT) -> None:
         """An author's code raised, and the run continues.
 
         Args:
@@ -42,7 +42,7 @@ class Faults:
         message = " ".join(words(error)[: 2 * _LONGEST].split())[:_LONGEST]
         self._log(where, f"raised {message}", file, line, error, trace, then)
 
-    def returned(self, where: str, what: str, then: str = SENT) -> None:
+    def report_value(self, where: str, what: str, then: str = SENT) -> None:
         """A tool returned a value that cannot be used.
 
         Args:

@@ -1,6 +1,6 @@
 """The calls that may run, until each starts: their order, and which of them are kept back.
 
-Knows lines of calls that must not run concurrently, and the application's gate; starts nothing.
+Knows the locks of calls that must not run concurrently, and the application's gate; starts nothing.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from collections import deque
 from collections.abc import Callable, Container
 
 from agentkit.messages import ToolCall
-from agentkit.processor import lines, not_run
+from agentkit.processor import exclusive_locks, not_run
 from agentkit.processor.admission import Admitted
-from agentkit.processor.replies import failed
+from agentkit.processor.error_results import error_result
 from agentkit.tool.result import ToolResult
 
 Gate = Callable[[ToolCall], str | None]
 """Called once when a call is about to start: None lets it start, a string prevents it. (No gate lets all start.)"""
 
 
-class WaitingCalls:
+class StartQueue:
     """The admitted calls of one response that have not started, in `calls`.
 
     Args:
@@ -52,8 +52,8 @@ class WaitingCalls:
             tool = admitted.tool
             key = tool.method if tool.instance is None else tool.instance
             try:
-                admitted.lock = lines.take(key, self._wake, threaded=not tool.is_async)
-            except lines.Stuck as e:
+                admitted.lock = exclusive_locks.acquire(key, self._wake, threaded=not tool.is_async)
+            except exclusive_locks.Stuck as e:
                 admitted.refusal = not_run.LOCKED.result(name=tool.name, why=e)
         return admitted.lock is not None or admitted.refusal is not None
 
@@ -62,7 +62,7 @@ class WaitingCalls:
         if ready.refusal is not None or self._gate is None:
             return ready.refusal
         why = self._gate(ready.call)
-        return None if why is None else failed("limit", why)
+        return None if why is None else error_result("limit", why)
 
     def take(self, admitted: Admitted) -> bool:
         """Remove a call, which keeps its lock; False if it is no longer there."""
