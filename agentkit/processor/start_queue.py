@@ -66,13 +66,9 @@ class StartQueue:
 
     def take(self, admitted: Admitted) -> bool:
         """Remove a call, which keeps its lock; False if it is no longer there."""
-        calls = self.calls
-        if calls and calls[0] is admitted:
-            calls.popleft()
-        elif admitted in calls:
-            calls.remove(admitted)
-        else:
+        if admitted not in self.calls:
             return False
+        self.calls.remove(admitted)
         return True
 
     def drop(self, admitted: Admitted) -> None:

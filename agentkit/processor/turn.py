@@ -16,6 +16,7 @@ from agentkit.errors import ProviderError
 from agentkit.events import (
     TAKEN_BACK,
     ApprovalRequired,
+    ArgumentDelta,
     CallEnd,
     CallError,
     Event,
@@ -206,7 +207,7 @@ class Turn(EventStream[Event]):
     async def _events(self) -> AsyncGenerator[Event, None]:
         self._begun = True
         sources, runner, inbox = self._sources, self._runner, self._inbox
-        items, record = inbox.items, self._reader.record
+        items, record, waiting = inbox.items, self._reader.record, runner.waiting.calls
         sources.begin(self._loop, read=self._finish is None)
         early = True
         try:
@@ -219,7 +220,7 @@ class Turn(EventStream[Event]):
                             yield following
                     if record.full:
                         sources.drain()
-                    for event in self._start_ready() if runner.waiting.calls else ():
+                    for event in self._start_ready() if waiting else ():
                         yield event
                 if sources.ended is None or not runner.idle:
                     await inbox.wait()
@@ -234,6 +235,8 @@ class Turn(EventStream[Event]):
     def _handle(self, item: Any) -> Iterable[Event]:
         """Read an item of the inbox: what came from a source, or what a tool reports."""
         kind = type(item)
+        if kind is ArgumentDelta and self._finish is None:  # as most: nothing follows from it
+            return self._reader.record.keep_one(item, self._reader.native)
         self._reports_tool = kind in _OF_TOOLS
         if self._reports_tool:
             self._runner.unreported.discard(item.index)
@@ -242,11 +245,12 @@ class Turn(EventStream[Event]):
             return self._end(item) if self._sources.ended is None else ()
         if self._finish is not None:  # cancelled
             return ()
-        if kind is Finish and item.reason == "length":
+        if kind is not Finish:
+            return self._reader.feed(item)
+        if item.reason == "length":
             return self._sources.at_limit(item, self._reader)
-        if kind is Finish and item.reason in TAKEN_BACK:
-            return chain(self._runner.take_back(item.reason), self._reader.feed(item))
-        return self._reader.feed(item)
+        retracted = self._runner.take_back(item.reason) if item.reason in TAKEN_BACK else []
+        return chain(retracted, self._reader.feed(item))
 
     def _admit(self, event: Any) -> Iterator[Event]:
         """Admit a call that was read; start what may start."""

@@ -1,15 +1,14 @@
-"""What a model shows, thinks or says in another's name is no call: in text of every format, and in a native model's."""
+"""What a native model shows, thinks or says in another's name is no call, in text of every format."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import pytest
 
 from agentkit import formats
-from agentkit.events import CallEnd, CallError, Event, InventedResult, Markup, Text, Thinking, ToolStarted, merge
-from agentkit.formats import CATALOG, Format, Parser
+from agentkit.events import CallEnd, InventedResult, Markup, Text, Thinking, ToolStarted
+from agentkit.formats import Format
 from agentkit.messages import ToolCall
 from agentkit.processor import ResponseProcessor
 from agentkit.tool.registry import ToolRegistry
@@ -65,43 +64,6 @@ MADE_UP: dict[str, Callable[[str], str]] = {
 ASIDES = SHOWN | THOUGHT
 
 
-def by_characters(text: str, format: Format | tuple[Format, ...]) -> list[Event]:
-    parser = Parser(format, SPECS)
-    return merge([*(event for c in text for event in parser.feed(c)), *parser.close()])
-
-
-def paths(events: list[Event]) -> list[str]:
-    assert not any(isinstance(event, CallError) for event in events)
-    return [call.arguments["path"] for call in formats.calls(events)]
-
-
-@pytest.mark.parametrize("format", CATALOG, ids=lambda format: format.name)
-def test_a_call_said_aside_is_none_and_the_one_behind_it_is(format: Format) -> None:
-    """In text mode. A fence of the format's own is no code, whatever stands in it."""
-    aside, own = written(format, "aside"), written(format, "own")
-    fenced = "```" in repr(format.shapes)
-    for name, said in ASIDES.items():
-        if fenced and "backticks" in name:
-            continue
-        text = f"See:\n{said(aside)}\n\n{own}"
-        events = formats.parse(text, format, SPECS)
-        assert paths(events) == ["own"], name
-        assert events == by_characters(text, format), name
-        seen = "".join(event.text for event in events if isinstance(event, Text))
-        assert aside.replace("\n", "") in re.sub(r"\n *", "", seen), name
-
-
-@pytest.mark.parametrize("format", CATALOG, ids=lambda format: format.name)
-def test_after_a_call_the_result_that_the_model_makes_up_is_none(format: Format) -> None:
-    """In the very words in which this format's results come."""
-    aside = written(format, "aside")
-    begin = format.result.open.format(name="delete_all", id="c1", status="success")
-    text = f"{written(format, 'own')}\n{begin}{aside}{format.result.close}\nDone."
-    events = formats.parse(text, format, SPECS)
-    assert paths(events) == ["own"]
-    assert events == by_characters(text, format)
-
-
 async def ran(text: str, size: int | None = None) -> list[str]:
     """The calls of a native model's reply that run."""
     pieces = [text[i : i + size] for i in range(0, len(text), size)] if size else [text]
@@ -125,15 +87,6 @@ async def test_a_native_models_aside_is_text(format: Format) -> None:
         assert await ran(f"See:\n{said(aside)}", len(name) % 4 or None) == [], name
 
 
-@pytest.mark.parametrize("format", CATALOG, ids=lambda format: format.name)
-def test_nothing_behind_a_made_up_result_is_read(format: Format) -> None:
-    for name, said in MADE_UP.items():
-        text = f"See:\n{said(written(format, 'aside'))}\n\n{written(format, 'own')}"
-        events = formats.parse(text, format, SPECS)
-        assert paths(events) == [], name
-        assert events == by_characters(text, format), name
-
-
 async def test_a_native_models_call_behind_its_aside_runs() -> None:
     own = written(formats.get("hermes"), "own")
     for name, said in (ASIDES | INDENTED).items():
@@ -142,9 +95,3 @@ async def test_a_native_models_call_behind_its_aside_runs() -> None:
     for name in THOUGHT:
         for call in (fenced, 'delete_all(path="own")'):
             assert await ran(f"{THOUGHT[name]('no')}\n{call}") == ["own"], name
-
-
-def test_execute_counts_calls_wherever_they_stand() -> None:
-    call = written(formats.get("hermes"), "own")
-    for said in ASIDES.values():
-        assert len(formats.calls(formats.parse(said(call), "hermes", SPECS, in_code="execute"))) == 1

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import ProcessorConfig, ResponseProcessor, ToolCall, ToolRegistry
-from agentkit.errors import FormatError
 from agentkit.events import CallEnd, Finish, ProviderBlock, SourceEvent, Text, Thinking
-from agentkit.formats import Parser, render_calls
+from agentkit.formats import render_calls
 
 
 def note(text: str) -> str:
@@ -78,19 +77,6 @@ CLOSE = [
 ]
 
 
-@pytest.mark.share(12)
-@pytest.mark.parametrize("divide", DIVIDE, ids=["thinking", "block"])
-@pytest.mark.parametrize(("config", "format"), READERS, ids=["native", "hermes", "xml", "auto"])
-@given(st.lists(st.sampled_from([*OPEN, *CLOSE, "CALL", "“", "”", '"']), max_size=8), st.data())
-def test_nothing_is_called_that_would_not_be_if_nothing_stood_between(
-    config: dict[str, Any], format: str, divide: SourceEvent, words: list[str], data: st.DataObject
-) -> None:
-    text = "".join(call_in(format, f"text {n}") if word == "CALL" else word for n, word in enumerate(words))
-    places = sorted({0, len(text), *data.draw(st.sets(st.integers(0, len(text)), max_size=3))})
-    events = [event for start, end in pairwise(places) for event in (Text(text[start:end]), divide)]
-    assert set(called(events, **config)) <= set(called([Text(text)], **config)), places
-
-
 @pytest.mark.parametrize("divide", DIVIDE, ids=["thinking", "block"])
 @pytest.mark.parametrize(("config", "format"), READERS, ids=["native", "hermes", "xml", "auto"])
 @pytest.mark.parametrize(
@@ -111,17 +97,6 @@ def test_no_call_after_what_ends_is_lost(
     expected = called([Text(first), Text(second)], **config)
     assert expected
     assert called([Text(first), divide, Text(second)], **config) == expected
-
-
-def test_a_parser_that_is_not_closed_is_followed_by_none() -> None:
-    first = Parser("hermes")
-    with pytest.raises(FormatError, match=r"after=: expected a parser that is closed"):
-        Parser("hermes", after=first)
-    first.close("Write `")
-    text = call_in("hermes", "a") + "`"
-    for _ in range(2):  # what one of those after it reads is nothing to another
-        second = Parser("hermes", REGISTRY.specs(), after=first)
-        assert "".join(e.text for e in second.close(text) if isinstance(e, Text)) == text
 
 
 @pytest.mark.share(12)

@@ -240,18 +240,6 @@ def test_ids_are_unique_over_the_turns_of_a_run() -> None:
     assert second != first
 
 
-def test_a_source_of_ids_that_repeats_itself() -> None:
-    async def main() -> list[str]:
-        made = ResponseProcessor(ToolRegistry(echo), new_id=lambda: "same")
-        turn = made.process([call("echo", index=i, text="x") for i in range(3)])
-        async for _ in turn:
-            pass
-        return [r.call_id for r in turn.results]
-
-    ids = run(main())
-    assert len(set(ids)) == 3
-
-
 def test_a_source_of_ids_that_raises_ends_the_turn_with_its_error() -> None:
     def no_id() -> str:
         raise LookupError("no more ids")
@@ -1209,11 +1197,6 @@ def test_usage_in_the_middle_does_not_end_a_text_call() -> None:
     )
     assert said(turn) == [(None, "a")]
     assert turn.usage == Usage(1, 9)
-
-
-def test_a_number_used_twice_means_two_calls() -> None:
-    turn, _ = play([call("echo", "a", text="1"), call("echo", "b", text="2")], echo)
-    assert said(turn) == [(None, "1"), (None, "2")]
 
 
 def test_threads_work_after_a_fork() -> None:

@@ -7,10 +7,9 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from recovering import Tools, cut, stays, told
+from recovering import Tools, stays, told
 
 from agentkit import formats
-from agentkit.events import CallEnd
 from agentkit.messages import ToolCall
 from agentkit.tool.registry import ToolRegistry
 
@@ -77,15 +76,6 @@ def test_what_is_shown_stays_text(name: str) -> None:
                 stays(put(text, shown(name)))
             except AssertionError as error:
                 raise AssertionError(f"{way}: {put(text, shown(name))!r}") from error
-
-
-@pytest.mark.parametrize("name", [name for name in FORMATS if name not in {*OWN_FENCE, "xlam"}])
-def test_a_fence_in_an_item_is_code_in_text_mode(name: str) -> None:
-    for way, text in FENCES.items():
-        for size in (None, 1, 4):
-            parser = formats.Parser(name, ADD)
-            events = [e for piece in cut(put(text, shown(name)), size) for e in parser.feed(piece)] + parser.close()
-            assert not [e for e in events if isinstance(e, CallEnd)], (way, size)
 
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if name not in OWN_FENCE])
