@@ -62,11 +62,11 @@ class KnownTools(Protocol):
         ...
 
     def get_tool(self, name: str) -> BoundTool | None:
-        """The tool with this function name; None if there is none."""
+        """Return the tool with this function name; None if there is none."""
         ...
 
     def specs(self) -> tuple[ToolSpec, ...]:
-        """All of them, as models see them."""
+        """Return all tools as models see them."""
         ...
 
 
@@ -92,7 +92,7 @@ class Admission:
         self.faults = faults
 
     def admit(self, event: CallEnd | CallError) -> Admitted | ToolFailed | ToolSkipped:
-        """A call with its validated arguments; or its answer, which says what is wrong with it."""
+        """Return the call with its validated arguments; or its answer, which says what is wrong with it."""
         index, call = event.index, event.call
         if self._last is not None and index > self._last.index:
             return ToolSkipped(index, call, self._terminated(self._last))
@@ -106,11 +106,11 @@ class Admission:
         return checked if isinstance(checked, Admitted) else ToolFailed(index, call, checked, 0.0)
 
     def close(self, answer: ToolResult) -> None:
-        """Every further call that can be read gets this answer."""
+        """Give this answer to every further call that can be read."""
         self._closed = answer
 
     def terminate(self, last: Admitted) -> ToolResult:
-        """No call after this one runs; the answer that they get."""
+        """Let no call after this one run; return their answer."""
         self._last = last
         return self._terminated(last)
 
@@ -142,7 +142,7 @@ class Admission:
         return not_run.NATIVE_OFF.result(formats=names)
 
     def _names(self, call: ToolCall) -> tuple[str, ...]:
-        """The tools that a call of this format might have meant."""
+        """Return the names of the tools that a call of this format may name."""
         if self._config.is_tagged(call.format):
             return tuple(spec.name for spec in self._registry.specs())
         return tuple(self._registry.tools)

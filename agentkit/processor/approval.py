@@ -36,7 +36,7 @@ class Approval(NamedTuple):
 def decide(
     rule: Predicate, admitted: Admitted, context: ToolContext, faults: AuthorErrors
 ) -> Approval | asyncio.Future[Any]:
-    """Ask about one call; the answer, or an awaitable from which `decision_of` reads it. What is wrong is logged."""
+    """Ask about one call; return the answer, or an awaitable for `decision_of`. Errors are logged."""
     call = admitted.call.copied()
     try:
         answer = in_a_thread(rule, call, context) if thread_of_method(rule) else rule(call, context)
@@ -46,7 +46,7 @@ def decide(
 
 
 def decision_of(answer: asyncio.Future[Any], admitted: Admitted, faults: AuthorErrors) -> Approval:
-    """The answer of a predicate that had to be awaited."""
+    """Return the answer of a predicate that was awaited."""
     try:
         return _read(answer.result(), admitted, faults)
     except asyncio.CancelledError:  # its time was up
@@ -139,18 +139,18 @@ class Approvals:
         return ApprovalRequired(admitted.index, admitted.call, reason)
 
     def suspend(self, admitted: Admitted, suspended: Suspended) -> ApprovalRequired:
-        """A call that has started waits for a person."""
+        """Let a call that has started wait for a person."""
         self.pending[admitted.index] = admitted.call
         self.suspended[admitted.index] = suspended
         return ApprovalRequired(admitted.index, admitted.call, inside=suspended.calls)
 
     def ask_again(self, index: int, call: ToolCall) -> None:
-        """A call that was withdrawn waits for a person all the same, unless it is already approved."""
+        """Let a withdrawn call wait for a person all the same, unless it is already approved."""
         if index in self.suspended or call.id not in self._approved:
             self.pending[index] = call
 
     def waiting(self) -> tuple[ToolCall, ...]:
-        """The calls that a person must decide on, in call order."""
+        """Return the calls that a person must decide on, in call order."""
         if not self.pending:
             return ()
         inside = {index: suspended.calls for index, suspended in self.suspended.items()}

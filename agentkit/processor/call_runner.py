@@ -123,14 +123,14 @@ class CallRunner:
             self._inbox.put(self._skip(index, call, skipped))
 
     def _on_decision(self, admitted: Admitted, required: ApprovalRequired | None) -> None:
-        """A function has decided whether a waiting call must wait for a person."""
+        """Take a function's decision on whether a waiting call must wait for a person."""
         if required is not None:
             self.waiting.drop(admitted)
             self._inbox.put(self._require(required))
         self._inbox.wake()
 
     def _require(self, required: ApprovalRequired) -> ToolEvent:
-        """A call must wait for a person; if there is none, it is answered."""
+        """Let a call wait for a person; answer it if there is none."""
         if self.approvals.attended:
             return required
         self.approvals.pending.pop(required.index)
@@ -144,7 +144,7 @@ class CallRunner:
     # -------------------------------------------------------------- running
 
     def next(self) -> Admitted | None:
-        """The call that may start now; it keeps its lock until `start`. Calls that are kept from starting are answered.
+        """Return the call that may start now; it keeps its lock until `start`. Calls that may never start are answered.
 
         With `sequential`, a call whose approval is being decided holds up those after it; one that waits for a person
         does not.
@@ -183,12 +183,12 @@ class CallRunner:
             raise
 
     def _begin(self, admitted: Admitted, context: ToolContext | None, alone: bool) -> None:
-        task = ToolTask(admitted, self._config, self._admission.faults, self._settled)
+        task = ToolTask(admitted, self._config, self._admission.faults, self._on_end)
         self._running.add(task)  # only now: an exception before this would leave the call there for good
         task.start(context, at_once=alone)
 
-    def _settled(self, task: ToolTask, done: Outcome, took: float) -> None:
-        """A tool has ended, or waits for a person, or its call was answered as if it had ended."""
+    def _on_end(self, task: ToolTask, done: Outcome, took: float) -> None:
+        """Answer a call whose tool has ended, or waits for a person, or was stopped."""
         admitted, result = task.admitted, done.result
         index, call = admitted.index, admitted.call
         self._running.discard(task)
@@ -206,7 +206,7 @@ class CallRunner:
         self._inbox.put((ToolCompleted if succeeded else ToolFailed)(index, call, result, took))
 
     def _suspend(self, admitted: Admitted, suspended: Suspended, *, quietly: bool) -> None:
-        """A call that has started is left to a later run. Nobody is asked about it `quietly`: it was withdrawn."""
+        """Leave a call that has started to a later run; `quietly` without asking a person: it was withdrawn."""
         required = self.approvals.suspend(admitted, suspended)
         if quietly or not self.approvals.attended:
             self.approvals.pending.pop(admitted.index)
@@ -215,7 +215,7 @@ class CallRunner:
             self._inbox.put(required)
 
     def replace_answer(self, end: CallAnswered, answer: ToolMessage) -> None:
-        """A call that was about to start, to wait for a person or to be answered was answered from outside."""
+        """Take the answer that a call got from outside before it started, waited for a person or was answered."""
         index = end.index
         self._inbox.drop_end(index)  # cancelled in the meantime, it may have another one
         for admitted in [a for a in self.waiting.calls if a.index == index]:
@@ -227,7 +227,7 @@ class CallRunner:
         self._inbox.put(end)
 
     def wait_on(self, index: int, call: ToolCall) -> None:
-        """A call that was withdrawn stays as it was: it waits for a person, or for the next run if it is approved."""
+        """Leave a withdrawn call as it was: it waits for a person, or for the next run if it is approved."""
         if self.answers.pop(index, None) is not None:
             self.approvals.ask_again(index, call)
 
@@ -260,7 +260,7 @@ class CallRunner:
                     self._report(report)
 
     def _advance(self, report: Callable[[CallAnswered], None]) -> None:
-        """Start what may start, each call at once."""
+        """Start the calls that may start, each at once."""
         self._report(report)
         while (ready := self.next()) is not None:
             self.start(ready, alone=True)
@@ -274,7 +274,7 @@ class CallRunner:
             report(event)
 
     def expire(self, seconds: float, of: str) -> None:
-        """The time for all calls together is up: stop those that run, and start no more.
+        """Stop the calls that run, and start no more: the time for all of them is up.
 
         Args:
             seconds: the time that they had.
@@ -288,15 +288,15 @@ class CallRunner:
     # -------------------------------------------------------------- the end
 
     def interrupt(self) -> None:
-        """The response was interrupted: refuse the calls that it still brings."""
+        """Refuse the calls that the response still brings: it was interrupted."""
         self._admission.close(not_run.BROKEN_OFF.result())
 
     def turn_off(self) -> None:
-        """The response may bring no call: refuse each that it brings."""
+        """Refuse each call that the response brings."""
         self._admission.close(not_run.NO_TOOLS_NOW.result())
 
     def take_back(self, finish: FinishReason) -> list[ToolEvent]:
-        """The response's own end retracts it: refuse all calls that wait, also for a person, and those to come."""
+        """Refuse all calls that wait, also for a person, and those to come: the response's own end retracts it."""
         return self._close(not_run.RETRACTED.result(finish=finish))
 
     def _close(self, answer: ToolResult) -> list[ToolEvent]:
@@ -304,7 +304,7 @@ class CallRunner:
         return [self._skip(*held, answer) for held in self._withdraw()]
 
     def cancel(self) -> list[asyncio.Task[Any]]:
-        """Stop what runs and skip what waits, even for a person; returns the tasks to wait for."""
+        """Stop the calls that run and skip those that wait, even for a person; return the tasks to wait for."""
         for skipped in self._close(not_run.CANCELLED.result()):
             self._inbox.put(skipped)
         running = list(self._running)
@@ -313,7 +313,7 @@ class CallRunner:
         return [one.own_task for one in running]
 
     def finish(self, calls: Sequence[ToolCall | None]) -> tuple[ToolMessage, ...]:
-        """The answers in call order; a call without one that does not wait for a person is answered as cancelled.
+        """Return the answers in call order; a call that has none and waits for no person is answered as cancelled.
 
         Args:
             calls: the response's calls by index.

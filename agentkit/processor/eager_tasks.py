@@ -19,7 +19,7 @@ SLICE: Final = 0.01
 
 
 def start_now(work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
-    """A task that has taken its first step, in a copy of the current context; it may be done.
+    """Return a task that has taken its first step, in a copy of the current context; it may be done.
 
     An application that has set a task factory gets a task from that, which takes its first step as it sees fit.
 

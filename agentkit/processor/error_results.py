@@ -21,12 +21,12 @@ _TRACEBACK = 10_000  # characters kept in `metadata["traceback"]`: the end, wher
 
 
 def error_result(code: ErrorCode, error: str, **metadata: Any) -> ToolResult:
-    """An answer that says what went wrong."""
+    """Return an answer that names an error."""
     return ToolResult(error=error, code=code, metadata=metadata)
 
 
 def exception_result(error: BaseException, note: str = "") -> ToolResult:
-    """An exception as an answer: `ValueError: no`; where it was raised is in `metadata["traceback"]`.
+    """Return an exception as an answer: `ValueError: no`; `metadata["traceback"]` has its traceback.
 
     Args:
         error: the exception.
@@ -37,7 +37,7 @@ def exception_result(error: BaseException, note: str = "") -> ToolResult:
 
 
 def cap(parts: ResultContent, limit: int, keep: Keep = "both") -> ResultContent:
-    """Text parts of at most `limit` characters in all; of a longer text the end or the ends to `keep`, and a mark."""
+    """Cut text parts to `limit` characters in all; of a longer text the end or the ends to `keep` stay, and a mark."""
     size = 0
     for part in parts:
         if isinstance(part, TextPart):
@@ -66,7 +66,7 @@ def _cut(text: str, limit: int, keep: Keep) -> str:
 
 
 def cut_out(text: str, begin: int, end: int, *, also: str = "", read_by: str = "") -> str:
-    r"""A text with a mark in place of what is between two places: the only form in which a model reads of an omission.
+    r"""Return a text with a mark in place of a part: the only form in which a model reads of an omission.
 
     Args:
         text: the whole text.

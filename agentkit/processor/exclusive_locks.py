@@ -25,7 +25,7 @@ class _Locks:
         starts_anew(self)
 
     def leave_to_parent(self) -> None:
-        """In the child of a fork, whose parent has the calls that hold a lock; and at the beginning: there are none."""
+        """Forget all locks: in the child of a fork, whose parent has their calls; and at the beginning."""
         self.lock = threading.Lock()  # guards the others; nothing is waited for under it
         self.held: dict[int, HeldLock] = {}  # by the id of the object: the holder of a lock keeps its object alive
         self.waiting: dict[int, dict[Callable[[], None], asyncio.AbstractEventLoop]] = {}
@@ -61,22 +61,22 @@ class HeldLock:
         return (self._task_over or self._loop.is_closed()) and not in_thread
 
     def begin(self) -> None:
-        """The call's task starts; called in that task, so that its code knows which locks it holds."""
+        """Start the call's task; called in that task, so that its code knows which locks it holds."""
         self._begun = True
         _WITHIN.set((*_WITHIN.get(), id(self._key)))
 
     def give_up(self) -> None:
-        """The call was answered without its task, which continues."""
+        """Note that the call was answered without its task, which continues."""
         self._given_up = True
         self._release()
 
     def function_over(self) -> None:
-        """The function has returned, in its thread."""
+        """Note that the function has returned, in its thread."""
         self._function_over = True
         self._release()
 
     def task_over(self, claim: Claim | None = None) -> None:
-        """The task has ended, or was never created. A claim is for a function in a thread, which may still start."""
+        """Note that the task has ended, or was never created; with the claim of a function that may still start."""
         if claim is None or claim.take():  # there is none, or it never started
             self._function_over = True
         self._task_over = True

@@ -53,7 +53,7 @@ def format_tokens() -> FormatTokens:
 
 
 def last_end_of_thinking(text: str) -> int:
-    """Where the last closing tag begins that is not in quotation marks or backticks; else -1."""
+    """Return the index of the last closing tag that is not in quotation marks or backticks; else -1."""
     for end in reversed(list(_closings().finditer(text))):
         if not _QUOTES.issuperset((text[max(end.start() - 1, 0) : end.start()], text[end.end() : end.end() + 1])):
             return end.start()

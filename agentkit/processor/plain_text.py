@@ -1,4 +1,4 @@
-"""Texts as names and examples are looked for in them: without what a quote changes. Knows characters only."""
+"""Texts without the differences that a quote makes, to find names and examples in them. Knows characters only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LAYERS: Final = 7  # JSON in JSON in HTML, and as many again in what is read
 
 
 def layers(text: str) -> list[str]:
-    r"""The text, and what its escapes stand for, layer by layer: JSON's, HTML's, an address's, a terminal's styles.
+    r"""Return the text, and the text without its escapes, layer by layer: JSON's, HTML's, an address's, a terminal's.
 
     >>> layers(r"&lt;a\\u005fb&gt;")
     ['&lt;a\\\\u005fb&gt;', '<a\\u005fb>', '<a_b>']
@@ -51,7 +51,7 @@ def _character(escape: re.Match[str]) -> str:
 
 
 def plain(text: str) -> str:
-    r"""A text in small letters without accents, compatible characters as one, and nothing invisible.
+    r"""Return a text in small letters without accents, compatible characters as one, and nothing invisible.
 
     >>> plain("De\u200blete\ufe0f_ALL \u201c\uff11\u201d")
     'delete_all "1"'
@@ -64,7 +64,7 @@ def plain(text: str) -> str:
 
 
 def bare(text: str) -> str:
-    r"""A text without what changes when it is repeated: escapes, entities, quotation marks, white space, emphasis.
+    r"""Return a text without what a quote changes: escapes, entities, quotation marks, white space, emphasis.
 
     >>> bare('&lt;tool_call&gt;\n{"name": 1}') == bare("<tool_call> {'name':1}")
     True

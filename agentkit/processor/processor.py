@@ -43,7 +43,7 @@ _BOUNDS: Final[Bounds] = {
 
 
 def call_id() -> str:
-    """An id for a call: nine letters and digits, which every provider accepts (Mistral accepts nothing else)."""
+    """Return an id for a call: nine letters and digits, which every provider accepts (Mistral accepts nothing else)."""
     return urandom(5).hex()[:9]
 
 
@@ -180,11 +180,11 @@ class ResponseProcessor:
         return ResponseReader(record, text, blocks=blocks, offered=tools, asked=self._asked, output=self._output)
 
     def _recovery(self, tools: Sequence[ToolSpec], blocks: Sequence[ProviderBlock]) -> Recovery:
-        """Finds calls in any format in one response's text."""
+        """Return what finds calls in any format in one response's text."""
         return Recovery(self._new_parser(None, tools, "reply"), tools, self._quoted(tools, blocks), self._output)
 
     def _new_parser(self, several: Sequence[Format] | None, tools: Sequence[ToolSpec], in_code: InCode) -> NewReader:
-        """Returns what makes the parsers of one response, whose text may be interrupted; None reads any format."""
+        """Return the factory of one response's parsers, whose text may be interrupted; None reads any format."""
 
         def made(first: bool, after: formats.Parser | None) -> formats.Parser:
             return formats.Parser(
@@ -198,6 +198,6 @@ class ResponseProcessor:
         return made
 
     def _quoted(self, tools: Sequence[ToolSpec], blocks: Sequence[ProviderBlock]) -> Quoted | None:
-        """Returns where what the model has read names a call's tool; `blocks` are those of the response so far."""
+        """Return the search for a call's tool in what the model has read; `blocks` are those of the response so far."""
         untrusted, offered = self._untrusted, {tool.name: tool for tool in tools}
         return None if untrusted is None else lambda call: untrusted.find_quote(call, offered, blocks)

@@ -118,7 +118,7 @@ class ResponseReader:
                 yield from self.record.keep((unread,), self.native)
 
     def _attempt(self, *, whole: bool, cut: bool) -> UnreadCall | None:
-        """The call that a reply without calls attempts, so that it is not an answer.
+        """Return the call that a reply without calls attempts, so that it is not an answer.
 
         One that may be a quote, but not a copy, and with which a native model's reply ends, is one, once for each tool.
         """

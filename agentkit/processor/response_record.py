@@ -62,7 +62,7 @@ class CallIds:
         self._taken = set(taken)
 
     def unique(self, wanted: str | None) -> str:
-        """The id of one more call: the requested one, unless it is taken."""
+        """Return the id of one more call: the requested one, unless it is taken."""
         given = wanted or self._new()
         if given in self._taken:
             given = self._new()
@@ -89,7 +89,7 @@ class Draft:
         return not self._parts and not self._run
 
     def say(self, kind: TextualPart, text: str) -> None:
-        """Another piece of text; consecutive pieces of one kind become one part."""
+        """Add a piece of text; consecutive pieces of one kind become one part."""
         if kind is not self._run_kind:
             self._end_run()
             self._run_kind = kind
@@ -97,11 +97,11 @@ class Draft:
             self._run.add(text)
 
     def add(self, part: AssistantPart) -> None:
-        """A complete part, after which text may continue as if the part were not there."""
+        """Add a complete part, after which text may continue as if the part were not there."""
         self._parts.append(part)
 
     def add_block(self, event: ProviderBlock) -> None:
-        """A provider's block; a block of thinking includes the thinking just before it."""
+        """Add a provider's block; a block of thinking includes the thinking just before it."""
         thought = ""
         if event.thinking and self._run_kind is ThinkingPart:
             thought, self._run = self._run.text(), Pieces()
@@ -110,18 +110,18 @@ class Draft:
         self._parts.append(whole if event.thinking else ProviderPart(event.provider, event.data))
 
     def add_call(self, call: ToolCall) -> None:
-        """A call that starts and ends here."""
+        """Add a call that starts and ends here."""
         self._end_run()
         self._parts.append(call)
 
     def keep_place(self) -> int:
-        """A place for a call that starts here."""
+        """Keep a place for a call that starts here."""
         self._end_run()
         self._parts.append(None)
         return len(self._parts) - 1
 
     def fill(self, place: int, call: ToolCall) -> None:
-        """The call for which a place was kept."""
+        """Add the call for which a place was kept."""
         self._parts[place] = call
 
     def message(self) -> AssistantMessage:
@@ -134,7 +134,7 @@ class Draft:
         return response_as_read(tuple(content))
 
     def close(self) -> None:
-        """Nothing follows: the message is created once and shared."""
+        """Create the message, once: nothing follows."""
         self._whole = self.message()
 
     def _end_run(self) -> None:
@@ -167,7 +167,7 @@ class OpenCalls:
         self.by_number: dict[int, OpenCall] = {}
 
     def refusal(self, call: ToolCall) -> str | None:
-        """Why a call in text must not run; None if it may."""
+        """Return the reason why a call in text must not run; None if it may."""
         return None
 
 
@@ -224,7 +224,7 @@ class ResponseRecord:
         return take(self, event, opened)
 
     def goes_on(self) -> None:
-        """A further response follows, whose tokens are added."""
+        """Add the tokens of a further response, which follows."""
         self._spent = self.usage
 
     def _over_limit(self, event: SourceEvent, opened: OpenCalls) -> bool:
@@ -296,7 +296,7 @@ class ResponseRecord:
         return call
 
     def _count(self, call: ToolCall | None) -> None:
-        """One more call has started; None if it has not ended."""
+        """Count one more call; None if it has not ended."""
         self.calls.append(call)
 
     def _end(self, index: int, call: ToolCall, opened: OpenCalls) -> tuple[int, ToolCall]:
@@ -318,7 +318,7 @@ class ResponseRecord:
 
 
 def _restored(call: ToolCall) -> ToolCall:
-    """The call with its arguments as the model means them; `raw` stays as written."""
+    """Return the call with its arguments as the model means them; `raw` stays as written."""
     arguments = restore(call.arguments)
     same = arguments == call.arguments
     return call if same else call_as_read(call.id, call.name, arguments, call.format, call.raw)

@@ -1,4 +1,4 @@
-"""Where a response's events come from, and when they end: its own source and, at the token limit, further ones.
+"""The sources of a response's events, and their end: its own and, at the token limit, further ones.
 
 Knows the inbox and what a source may raise; knows no tool. It only asks the reader what could be continued.
 """
@@ -52,7 +52,7 @@ class Sources:
             self.ended = SourceEnd()
 
     def drain(self) -> None:
-        """The response is full, and another event was read: read few more, for a limited time."""
+        """Read few more events, for a limited time: the response is full."""
         self._drained += 1
         if self._drained == DRAIN:
             self._inbox.stop()
@@ -60,12 +60,12 @@ class Sources:
             self._timer = asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._inbox.stop)
 
     def close(self) -> None:
-        """Nothing is read any more."""
+        """Stop the clock: nothing is read any more."""
         if self._timer is not None:
             self._timer.cancel()
 
     def at_limit(self, limit: Finish, reader: ResponseReader) -> Iterable[SourceEvent]:
-        """The token limit: the response may continue if it ended inside a call."""
+        """End at the token limit; the response may continue if it ended inside a call."""
         if self._more is not None and reader.text is not None:
             yield from reader.text.join(cut=True)
             if reader.open:
@@ -74,7 +74,7 @@ class Sources:
         yield from reader.feed(limit)
 
     def next(self, end: SourceEnd, reader: ResponseReader, *, wanted: bool) -> Finish | None:
-        """A source is over. Continue with a further one, unless this was the last; then `ended` is set.
+        """Continue with a further source, unless this was the last; then `ended` is set.
 
         Args:
             end: has the error that it raised, if any; without one if the fate of the rest does not matter.

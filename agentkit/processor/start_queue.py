@@ -34,7 +34,7 @@ class StartQueue:
         self._wake = wake
 
     def ready(self, undecided: Container[int]) -> Admitted | None:
-        """The call that may start now, as far as other calls are concerned.
+        """Return the call that may start now, as far as other calls are concerned.
 
         Args:
             undecided: the calls whose approval is being decided.
@@ -58,7 +58,7 @@ class StartQueue:
         return admitted.lock is not None or admitted.refusal is not None
 
     def kept_back(self, ready: Admitted) -> ToolResult | None:
-        """The answer to a call that is ready and never starts; None if it may start."""
+        """Return the answer to a call that is ready and never starts; None if it may start."""
         if ready.refusal is not None or self._gate is None:
             return ready.refusal
         why = self._gate(ready.call)
@@ -72,7 +72,7 @@ class StartQueue:
         return True
 
     def drop(self, admitted: Admitted) -> None:
-        """A call will not start."""
+        """Remove a call, which does not start, and release its lock."""
         if self.take(admitted):
             admitted.unlock()
 

@@ -1,4 +1,4 @@
-"""The text of one response: it becomes calls, and a further response may continue it after the token limit.
+"""The text of one response: read for calls, and continued after the token limit by a further response.
 
 Pure: text in, events out. The parser is passed as an argument.
 """
@@ -41,7 +41,7 @@ class TextOpenCalls(OpenCalls):
         self._quoted = quoted
 
     def refusal(self, call: ToolCall) -> str | None:
-        """Why it must not run, as a message for the model: it already ran, or may be quoted."""
+        """Return the reason why a call must not run, for the model: it already ran, or may be quoted."""
         if self._already_run and _key(call) in self._already_run:
             return not_run.ALREADY_RUN.text()
         return not_run.QUOTED.text() if self._quoted is not None and self._quoted(call) is not None else None
@@ -107,7 +107,7 @@ class TextCalls:
         return self._record.keep_all(recovery.feed(event), opened)
 
     def close(self, *, whole: bool, cut: bool) -> Iterator[SourceEvent]:
-        """The response is over: read the rest; calls in other formats count only if it is `whole`."""
+        """Read the rest of the response; calls in other formats count only if it is `whole`."""
         yield from self.end(cut=cut)
         recovery, self._recovery = self._recovery, None
         if recovery is not None:
@@ -143,13 +143,12 @@ class TextCalls:
             yield from self._end(self._parser.close(), cut=cut)
 
     def _end(self, last: Sequence[SourceEvent], *, cut: bool) -> Iterator[SourceEvent]:
-        """The parser is done, and these are its last events."""
+        """End the parser, of which these are the last events."""
         self._parser = None
         if self._written is not None:
-            told = self._written.as_cut(last) if cut or self._silent else last
             self._written.report(last)
             self._written.end()
-            last = told
+            last = self._written.as_cut(last) if cut or self._silent else last
         if self._reply is not None:
             last = [*self._reply.certain(last), *self._reply.release()]
         yield from self._keep(last)
@@ -207,12 +206,12 @@ class TextCalls:
         return AssistantMessage((*content, TextPart(written.text if written is not None else "")))
 
     def resume(self) -> None:
-        """A further response may continue the open call. Nothing of its text is read before `join`."""
+        """Let a further response continue the open call. Nothing of its text is read before `join`."""
         self._further = []
         self._record.goes_on()
 
     def join(self, *, cut: bool) -> Iterator[SourceEvent]:
-        """Read what a further response brought, now that it is complete: as more of the open call, or as mere text.
+        """Read a further response, now that it is complete: as more of the open call, or as mere text.
 
         Args:
             cut: whether it also reached its token limit.
@@ -232,7 +231,7 @@ class TextCalls:
 
 
 def _unfinished(event: SourceEvent) -> SourceEvent:
-    """The call as one that was cut, even if a parser can complete it."""
+    """Return the call as one that was cut, even if a parser can complete it."""
     if not isinstance(event, CallEnd):
         return event
     message = "the response reached its token limit inside this call, and was not continued there; call again, in full"

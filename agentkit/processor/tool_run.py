@@ -1,4 +1,4 @@
-"""Running one tool, on the event loop or in a worker thread; anything that goes wrong in it becomes its result.
+"""The run of one tool, on the event loop or in a worker thread; any error in it becomes its result.
 
 Knows tools and the event loop; knows no call, no order and no limit except that of the output's size.
 """
@@ -34,7 +34,7 @@ _READABLE: Final = frozenset((str, int, float, bool, dict, list, tuple, type(Non
 
 
 class Outcome(NamedTuple):
-    """A tool's result, and what the model will read of it; or why it has none yet."""
+    """A tool's result, and the parts that the model reads; or why it has none yet."""
 
     result: ToolResult
     parts: ResultContent
@@ -140,7 +140,7 @@ def waits(value: Any) -> bool:
 
 
 def read_value(tool: BoundTool, value: Any, limit: int | None, keep: Keep, faults: AuthorErrors) -> Outcome:
-    """The result of a tool; a value that the model cannot read is reported to the tool's author."""
+    """Return a tool's value as its result; one that the model cannot read is reported to the tool's author."""
     if type(value) in _WORDS:
         return outcome(result_as_returned(value), limit, keep)
     if type(value) is ToolResult and type(value.output) in _WORDS:
@@ -164,7 +164,7 @@ def read_value(tool: BoundTool, value: Any, limit: int | None, keep: Keep, fault
 
 
 def outcome(result: ToolResult, limit: int | None, keep: Keep) -> Outcome:
-    """A result with what the model will read of it."""
+    """Return a result with the parts that the model reads."""
     if limit is None:
         return Outcome(result, () if type(result.output) in _WORDS and not result.content else result.parts)
     parts = result.parts
@@ -188,8 +188,8 @@ async def ask_outcome(tool: BoundTool, arguments: Mapping[str, Any], context: To
     if tool.policy.reconcile is None:
         return None
     try:
-        told = await in_a_thread(getattr(tool.instance, tool.policy.reconcile), arguments, context)
-        return None if told is None else ToolResult.of(told)
+        answer = await in_a_thread(getattr(tool.instance, tool.policy.reconcile), arguments, context)
+        return None if answer is None else ToolResult.of(answer)
     except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as e:  # noqa: BLE001 - the boundary: a tool's error is data

@@ -1,4 +1,4 @@
-"""One tool running in its own task: its time, its end, and what happens to one that does not end.
+"""One tool in its own task: its time, its end, and the answer for one that does not end.
 
 Knows the event loop and how a tool is run; knows no response, no order and no event.
 """
@@ -43,7 +43,7 @@ class ToolTask:
         admitted: the call.
         config: sets how long it may take, and how much of its result the model reads.
         faults: logs what its author must fix.
-        settled: called once, with its result and the seconds that it took.
+        on_end: called once, with its result and the seconds that it took.
     """
 
     task: asyncio.Task[Any] | None = None
@@ -57,11 +57,11 @@ class ToolTask:
         admitted: Admitted,
         config: ProcessorConfig,
         faults: AuthorErrors,
-        settled: Callable[[ToolTask, Outcome, float], None],
+        on_end: Callable[[ToolTask, Outcome, float], None],
     ) -> None:
         self.admitted = admitted
         self._faults = faults
-        self._settled: Callable[[ToolTask, Outcome, float], None] | None = settled
+        self._on_end: Callable[[ToolTask, Outcome, float], None] | None = on_end
         self._lock = admitted.lock
         if not admitted.tool.is_async:
             self._claim = Claim()
@@ -82,7 +82,7 @@ class ToolTask:
         loop = asyncio.get_running_loop()
         if at_once:
             task = self.task = start_now(self._run(context), loop)
-            if self._settled is not None:
+            if self._on_end is not None:
                 self._watch()
         else:
             task = self.task = loop.create_task(self._run(context))
@@ -97,7 +97,7 @@ class ToolTask:
     def _watch(self) -> None:
         """Start to count its time, unless it is over."""
         timeout = self._timeout
-        if timeout is not None and self._settled is not None and self._stopped is None:
+        if timeout is not None and self._on_end is not None and self._stopped is None:
             self._timer = asyncio.get_running_loop().call_later(timeout, self.expire, timeout)
 
     @property
@@ -127,15 +127,15 @@ class ToolTask:
         finally:
             if done is None or (self._stopped is not None and done.suspended is None):
                 done = self._outcome(self._stopped or error_result("cancelled", _CANCELLED))
-            self._settle(done)
+            self._report(done)
 
     def _outcome(self, result: ToolResult) -> Outcome:
         return outcome(result, *self._cap)
 
-    def _settle(self, done: Outcome) -> None:
-        """Answer for it, unless it has been answered for."""
-        settled, self._settled = self._settled, None
-        if settled is None:
+    def _report(self, done: Outcome) -> None:
+        """Report the outcome, unless one was reported."""
+        on_end, self._on_end = self._on_end, None
+        if on_end is None:
             return
         if self._timer is not None:
             self._timer.cancel()
@@ -145,7 +145,7 @@ class ToolTask:
             tool = self.admitted.tool
             if tool.is_async and self._stopped is None:
                 _LOG.warning(_BLOCKED, tool.where, took, timeout)
-        settled(self, done, 0.0 if started is None else now - started)
+        on_end(self, done, 0.0 if started is None else now - started)
 
     @property
     def kept_out(self) -> bool:
@@ -177,7 +177,7 @@ class ToolTask:
             self._lock.give_up()
         _ABANDONED.add(task)
         task.add_done_callback(_ABANDONED.discard)
-        self._settle(self._outcome(self._stopped or error_result("cancelled", _CANCELLED)))
+        self._report(self._outcome(self._stopped or error_result("cancelled", _CANCELLED)))
 
     def _keep_out(self) -> bool:
         """Keep the tool's own code from starting; False if it has started."""
@@ -212,4 +212,4 @@ class ToolTask:
         if self._begun:
             self._timer = asyncio.get_running_loop().call_later(GRACE, self.abandon)
         else:  # its task ends without having started
-            self._settle(self._outcome(answer))
+            self._report(self._outcome(answer))

@@ -233,7 +233,7 @@ class Turn(EventStream[Event]):
             await self._close(early=early)
 
     def _handle(self, item: Any) -> Iterable[Event]:
-        """Read an item of the inbox: what came from a source, or what a tool reports."""
+        """Read an item of the inbox: an event of a source or of a tool."""
         kind = type(item)
         if kind is ArgumentDelta and self._finish is None:  # as most: nothing follows from it
             return self._reader.record.keep_one(item, self._reader.native)
@@ -253,14 +253,14 @@ class Turn(EventStream[Event]):
         return chain(retracted, self._reader.feed(item))
 
     def _admit(self, event: Any) -> Iterator[Event]:
-        """Admit a call that was read; start what may start."""
+        """Admit a call that was read."""
         if answered := self._runner.admit(event):
             yield answered
         if self._config.execute == "stream":
             yield from self._start_ready()
 
     def _end(self, end: SourceEnd) -> Iterable[Event]:
-        """A source is over: continue with a further one, or end the response."""
+        """Continue with a further source, or end the response: one is over."""
         cancelled = self._finish is not None
         if cancelled or self._reader.record.full:
             end = SourceEnd()  # the fate of the rest does not matter
@@ -273,7 +273,7 @@ class Turn(EventStream[Event]):
         return self._reader.feed(finish) if finish is not None else self._reader.close(whole=not cancelled)
 
     def _start_ready(self) -> Iterator[Event]:
-        """Start what may start. Lazy: a tool starts when the consumer, having seen `ToolStarted`, continues."""
+        """Start the calls that may. Lazy: a tool starts when the consumer, having seen `ToolStarted`, continues."""
         runner, over = self._runner, self._sources.ended is not None
         while runner.waiting.calls and (over or self._config.execute == "stream"):
             ready = runner.next()
@@ -300,7 +300,7 @@ class Turn(EventStream[Event]):
             self._runner.cancel()
 
     def replace_answer(self, end: ToolCompleted | ToolFailed | ToolSkipped, answer: ToolMessage) -> None:
-        """A call was answered from outside while a tool event of it is yielded: that does not happen.
+        """Replace the tool event that is yielded: its call was answered from outside.
 
         Args:
             end: the event to yield in its place.
@@ -309,7 +309,7 @@ class Turn(EventStream[Event]):
         self._runner.replace_answer(end, answer)
 
     def wait_on(self, ids: Collection[str]) -> None:
-        """Calls that were withdrawn stay as they were, without an answer; those that are not approved are `pending`."""
+        """Leave withdrawn calls as they were, without an answer; those that are not approved are `pending`."""
         if not ids:
             return
         for index, call in enumerate(self._reader.record.calls):

@@ -23,12 +23,12 @@ from agentkit.tool.result import ToolResult
 
 
 class CallAnswer(NamedTuple):
-    """What became of a call.
+    """A call's answer.
 
     Attributes:
         call: the call.
-        result: its answer.
-        parts: what the model reads of it.
+        result: its result.
+        parts: the parts that the model reads.
         queued: seconds from the end of the generation to the start of the tool, or to the answer if it did not run.
         ran: seconds that the tool ran.
     """
