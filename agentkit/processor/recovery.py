@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentkit.events import (
@@ -23,6 +22,7 @@ from agentkit.events import (
     Text,
     Thinking,
     Usage,
+    merge,
 )
 from agentkit.formats.pieces import Pieces
 from agentkit.messages import ToolCall
@@ -158,14 +158,7 @@ class Recovery:
     def _take(self) -> Sequence[SourceEvent]:
         """Return the output; a piece of text that came as one leaves as one, wherever the parser stopped in it."""
         out, self._out = self._out, []
-        if len(out) < 2:
-            return out
-        whole: list[SourceEvent] = []
-        for _, run in groupby(out, lambda event: isinstance(event, Text)):
-            events = list(run)
-            texts = [event.text for event in events if isinstance(event, Text)]
-            whole += [Text("".join(texts))] if texts else events
-        return whole
+        return out if len(out) < 2 else merge(out)  # type: ignore[return-value]  # these are source events
 
     # -------------------------------------------------------------- what the parser read
 
