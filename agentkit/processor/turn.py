@@ -218,7 +218,7 @@ class Turn(EventStream[Event]):
                         yield event
                         for following in self._admit(event) if type(event) in _ENDS else ():
                             yield following
-                    if record.full:
+                    if record.full and sources.ended is None:
                         sources.drain()
                     for event in self._start_ready() if waiting else ():
                         yield event
