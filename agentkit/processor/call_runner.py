@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from agentkit.events import (
@@ -94,11 +94,6 @@ class CallRunner:
         """Return whether no call is running or waiting to start."""
         return not self.waiting.calls and not self._running
 
-    @property
-    def only(self) -> bool:
-        """Return whether no call that is running or waiting is to start together with the next one."""
-        return not self._running and len(self.waiting.calls) == 1
-
     # -------------------------------------------------------------- admission
 
     def admit(self, event: CallEnd | CallError) -> ToolEvent | None:
@@ -161,31 +156,19 @@ class CallRunner:
             self._inbox.put(self._skip(ready.index, ready.call, refused))
         return None
 
-    def start(self, admitted: Admitted, *, alone: bool = False) -> None:
-        """Start a call, unless it was answered since `next`.
-
-        Args:
-            admitted: the call.
-            alone: whether no other may start soon: it then takes its first step now. Otherwise all start before the
-                first one runs.
-        """
+    def start(self, admitted: Admitted) -> None:
+        """Start a call, unless it was answered since `next`; it may be over when this returns."""
         if not self.waiting.take(admitted):
             return
         try:
             context = self._contexts(admitted.call) if admitted.tool.takes_context else None
-            if self._scope is None:
-                self._begin(admitted, context, alone)
-            else:
-                with self._scope(admitted.call):
-                    self._begin(admitted, context, alone)
+            with nullcontext() if self._scope is None else self._scope(admitted.call):
+                task = ToolTask(admitted, self._config, self._admission.faults, self._on_end)
+                self._running.add(task)  # only now: an exception before this would leave the call there for good
+                task.start(context)
         except BaseException:
             admitted.unlock()
             raise
-
-    def _begin(self, admitted: Admitted, context: ToolContext | None, alone: bool) -> None:
-        task = ToolTask(admitted, self._config, self._admission.faults, self._on_end)
-        self._running.add(task)  # only now: an exception before this would leave the call there for good
-        task.start(context, at_once=alone)
 
     def _on_end(self, task: ToolTask, done: Outcome, took: float) -> None:
         """Answer a call whose tool has ended, or waits for a person, or was stopped."""
@@ -263,7 +246,7 @@ class CallRunner:
         """Start the calls that may start, each at once."""
         self._report(report)
         while (ready := self.next()) is not None:
-            self.start(ready, alone=True)
+            self.start(ready)
             self._report(report)
         self._report(report)
 

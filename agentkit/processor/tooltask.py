@@ -72,33 +72,22 @@ class ToolTask:
 
     # -------------------------------------------------------------- running
 
-    def start(self, context: ToolContext | None, *, at_once: bool) -> None:
-        """Start its task; context variables that are set now are visible to the tool.
+    def start(self, context: ToolContext | None) -> None:
+        """Start its task, whose first step is taken now; context variables that are set are visible to the tool.
 
         Args:
             context: what the tool can learn about its call; None if it takes none.
-            at_once: whether it takes its first step now, and so may be over when this returns, or in its turn.
         """
-        loop = asyncio.get_running_loop()
-        if at_once:
-            task = self.task = start_now(self._run(context), loop)
-            if self._on_end is not None:
-                self._watch()
-        else:
-            task = self.task = loop.create_task(self._run(context))
-            loop.call_soon(self._watch)  # after its first step, at which many are over
+        loop, timeout = asyncio.get_running_loop(), self._timeout
+        task = self.task = start_now(self._run(context), loop)
+        if timeout is not None and self._on_end is not None:
+            self._timer = loop.call_later(timeout, self.expire, timeout)
         if (lock := self._lock) is not None:
             if task.done():
                 lock.task_over(self._claim)
             else:
                 claim = self._claim
                 task.add_done_callback(lambda _: lock.task_over(claim))
-
-    def _watch(self) -> None:
-        """Start to count its time, unless it is over."""
-        timeout = self._timeout
-        if timeout is not None and self._on_end is not None and self._stopped is None:
-            self._timer = asyncio.get_running_loop().call_later(timeout, self.expire, timeout)
 
     @property
     def own_task(self) -> asyncio.Task[Any]:

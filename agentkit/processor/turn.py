@@ -280,7 +280,7 @@ class Turn(EventStream[Event]):
             if ready is None:
                 return
             yield ToolStarted(ready.index, ready.call)
-            runner.start(ready, alone=runner.waiting.sequential or (over and runner.only))
+            runner.start(ready)
 
     # -------------------------------------------------------------- its end
 

@@ -106,7 +106,7 @@ def _kind(event: object) -> str:
     return str(event[0].__name__ if isinstance(event, tuple) and isinstance(event[0], type) else event)
 
 
-async def test_parallel_calls_all_start_before_one_goes_on() -> None:
+async def test_each_parallel_call_takes_its_first_step_when_its_start_was_seen() -> None:
     log: list[str] = []
 
     async def note(n: int) -> str:
@@ -119,7 +119,7 @@ async def test_parallel_calls_all_start_before_one_goes_on() -> None:
         match event:
             case ToolStarted(index):
                 log.append(f"starts {index}")
-    assert log == ["starts 0", "starts 1", "starts 2", "runs 0", "runs 1", "runs 2"]
+    assert log == ["starts 0", "runs 0", "starts 1", "runs 1", "starts 2", "runs 2"]
 
 
 async def test_the_only_call_of_a_response_runs_before_the_event_loop_does_anything_else() -> None:
