@@ -17,9 +17,9 @@ from agentkit.events import CallEnd, Finish, SourceEvent
 from agentkit.messages import ToolCall
 from agentkit.models.native_arguments import read_arguments
 from agentkit.processor import ProcessorConfig, ResponseProcessor
-from agentkit.processor.execution import Execution
+from agentkit.processor.call_runner import CallRunner
 from agentkit.processor.inbox import Inbox
-from agentkit.processor.running import run_tool
+from agentkit.processor.tool_run import run_tool
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolContext
 
@@ -42,7 +42,7 @@ def plain(query: str, limit: int, strict: bool, tags: list[str], ratio: float) -
 
 REGISTRY = ToolRegistry(search, plain)
 CONFIG = ProcessorConfig()
-EXECUTION = Execution(
+EXECUTION = CallRunner(
     REGISTRY, CONFIG, lambda call: ToolContext(call.id, call.name), Inbox()
 )  # there is one per response
 

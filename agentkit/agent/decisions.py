@@ -11,6 +11,7 @@ from agentkit.checks.bounds import TEXT, Bound, instance, or_none, refuse
 from agentkit.checks.spelling import takes
 from agentkit.foreign import argument_names
 from agentkit.messages import TextPart, ToolCall, ToolMessage
+from agentkit.processor import not_run
 
 _ARGUMENTS: Final[Bound] = or_none(
     instance(Mapping, "the arguments for the call, by name, such as {'amount': 5}"), "for those that the model wrote"
@@ -56,8 +57,8 @@ def call_hash(call: ToolCall) -> str:
 
 def denial(call: ToolCall, reason: str) -> ToolMessage:
     """The answer to a call that a person denied."""
-    text = f"not run: the user denied this call: {reason}" if reason else "not run: the user denied this call"
-    return ToolMessage(call.id, call.name, (TextPart(text),), "denied")
+    text = not_run.DENIED.text() + (reason and f": {reason}")
+    return ToolMessage(call.id, call.name, (TextPart(text),), not_run.DENIED.code)
 
 
 def add_edit_note(answer: ToolMessage, arguments: Mapping[str, Any]) -> ToolMessage:

@@ -20,6 +20,7 @@ from agentkit.checks.keys import words
 from agentkit.errors import ProviderError
 from agentkit.formats.control import restore
 from agentkit.messages import AssistantMessage, SystemMessage, ToolMessage, user
+from agentkit.processor import not_run
 from agentkit.tool.bound_tool import BoundTool, bind_function
 from agentkit.tool.declare import openapi_schema
 from agentkit.tool.result import ToolContext, ToolResult
@@ -35,11 +36,6 @@ DONE: Final = ("stop", "agent_terminated")
 
 _TASK: Final = "what to do, with everything needed to do it: the agent reads nothing else"
 
-_TOO_DEEP: Final = (
-    "not run: agents are already nested as deep as allowed (max_depth of the Agent that was run). Do this yourself, "
-    "with your other tools, or answer with what you have"
-)
-
 
 def delegate(agent: Agent[Any, Any], name: str, description: str) -> BoundTool:
     """The tool that a calling agent sees; see `Agent.as_tool`."""
@@ -48,7 +44,7 @@ def delegate(agent: Agent[Any, Any], name: str, description: str) -> BoundTool:
     async def run(task: str, context: ToolContext) -> ToolResult:
         caller: RunStream[Any] | None = context.run
         if caller is not None and caller.plan.limits.max_depth < 1:
-            return ToolResult(error=_TOO_DEEP, code="limit")
+            return not_run.TOO_DEEP.result()
         if caller is None:
             journal: Journal = Conversation([user(task)])
         else:

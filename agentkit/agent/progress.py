@@ -16,7 +16,7 @@ from agentkit.agent.run_end import RunState, TurnOutcome
 from agentkit.events import UnreadCall
 from agentkit.messages import AssistantMessage, MarkupPart, Message, ToolCall, UserMessage
 from agentkit.processor import Turn
-from agentkit.processor.lost_attempts import attempted
+from agentkit.processor.lost_attempts import find_attempt
 
 
 class Progress:
@@ -62,7 +62,7 @@ class Progress:
             misfits = not last.calls and self._reply.misfits(last.text, finish)
             if finish in LACKING:
                 lacks = finish
-                self._ask_again(finish, attempted(_written(last), self._plan.registry.specs()), "required")
+                self._ask_again(finish, find_attempt(_written(last), self._plan.registry.specs()), "required")
         self._outcome = TurnOutcome(finish, misfits=misfits, lacks=lacks)
 
     def asking(self, *, repeated: bool) -> tuple[UserMessage | None, bool]:
@@ -100,7 +100,7 @@ class Progress:
         if not (pending or left.waiting or left.delegated or self._earlier.waiting):  # as after most turns
             self._pending, self._delegated = (), {}
             return
-        suspended = turn.suspended
+        suspended = turn.suspended_states
         if left.waiting:
             told = {answer.call_id for answer in turn.results} | {call.id for call in pending} | suspended.keys()
             left = left.only(left.waiting.keys() - told)
@@ -111,7 +111,7 @@ class Progress:
         waits, reason = bool(turn.pending), turn.finish.reason
         answers = bool(turn.results) or (not waits and bool(turn.message.calls))  # some may be left to the next run
         final = not answers and not waits and reason != "pause"
-        circles = answers and self._repeats.limit is not None and self._repeats.see_all(turn.answered())
+        circles = answers and self._repeats.limit is not None and self._repeats.see_all(turn.answered_calls())
         lacks = lacking(turn, choice, self._plan.output) if final else None
         if lacks is not None:
             self._ask_again(lacks, turn.odd.get(UnreadCall), choice)
@@ -119,7 +119,7 @@ class Progress:
             self._reply.asking.with_answers = request("unread_call", "", choice, None, ())
         misfits = final and lacks is None and self._reply.misfits(turn.message.text, reason)
         inside: Iterator[RunFinish] = (
-            "cancelled" if result is None else result.finish for result in turn.suspended.values()
+            "cancelled" if result is None else result.finish for result in turn.suspended_states.values()
         )
         left = self._earlier.finish or next(inside, None)
         self._outcome = TurnOutcome(reason, answers, waits, turn.terminated, circles, misfits, lacks, left)

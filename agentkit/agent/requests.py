@@ -16,9 +16,9 @@ from agentkit.events import Usage
 from agentkit.foreign.argument_names import TOOL_CHOICE
 from agentkit.messages import AssistantMessage, ToolCall, UserMessage
 from agentkit.models.base import ModelRequest, continues
-from agentkit.processor import Source
-from agentkit.processor.intake import NO_USAGE
-from agentkit.processor.starting import Breath
+from agentkit.processor import Source, not_run
+from agentkit.processor.eager_tasks import LoopYield
+from agentkit.processor.response_record import NO_USAGE
 from agentkit.tool.reply import Output
 from agentkit.toolspec import ToolSpec
 
@@ -39,7 +39,7 @@ class Requests:
     def __init__(self, plan: Plan, journal: Journal) -> None:
         self.under_way = False
         """True if the model is being asked, or its reply is not recorded yet."""
-        self.breath = Breath()
+        self.loop_yield = LoopYield()
         """When the event loop must have its turn before the next one."""
         self.shrunk = False
         """True if the last request was refused as too long, and the conversation was made shorter for it."""
@@ -156,7 +156,7 @@ class Requests:
         choice = self.choice
         if not self.under_way or choice in ("auto", "required", "none", call.name):
             return None
-        return f"not run: this reply must call {choice}"
+        return not_run.OTHER_TOOL.text(choice=choice)
 
     def see(self, refused: ProviderError | None, *, calls: Sequence[ToolCall], answered: Collection[str]) -> None:
         """Learn from a turn for the next request.

@@ -45,7 +45,7 @@ from agentkit.events import (
 )
 from agentkit.foreign.absent import suggest_attributes, suggest_from
 from agentkit.messages import AssistantMessage, ToolCall
-from agentkit.processor import EventStream, ResponseProcessor, Source, Turn
+from agentkit.processor import EventStream, ResponseProcessor, Source, Turn, not_run
 from agentkit.tool.result import ToolContext
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         if turn is not None:
             choice = self._requests.choice
             self._requests.see(
-                turn.refused, calls=turn.message.calls, answered={result.name for result in turn.results}
+                turn.refusal, calls=turn.message.calls, answered={result.name for result in turn.results}
             )
             progress.see(turn, choice)
             if turn.fault is not None:
@@ -290,7 +290,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             replace(plan.config, max_calls=left or None),  # the response's calls were counted when it was written
             taken=taken,
             new_context=self._context,
-            heard=journal.messages_read,
+            untrusted=journal.messages_read,
             taught=plan.model.format is not None,
             scope=self._hooks.scope if self._hooks.any else None,
             gate=self._gate,
@@ -319,7 +319,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         """Ask the model; None if the run was stopped before that, or if nothing is left of its budget."""
         requests, progress, processor = self._requests, self._progress, self._processor
         assert processor is not None
-        if requests.breath.due:  # neither the model nor a tool may have had to wait
+        if requests.loop_yield.due:  # neither the model nor a tool may have had to wait
             await asyncio.sleep(0)
         again, is_kept = progress.asking(repeated=requests.shrunk)
         if again is not None and is_kept:
@@ -338,7 +338,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             offered=requests.offered,
             barred=requests.barred,
             more=self._more,
-            made=_cut_calls(self._turn),
+            already_run=_cut_calls(self._turn),
         )
 
     def _more(self, partial: AssistantMessage) -> Source | None:
@@ -350,7 +350,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             return wrong
         if self.plan.spending.take_call():
             return None
-        return "not run: the run's budget for calls is exhausted"
+        return not_run.NO_BUDGET.text()
 
     def _context(self, call: ToolCall) -> ToolContext:
         context = self.journal.context(call)
@@ -369,7 +369,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
             turn.wait_on({event.call.id})
         elif given is not None:
             ran = event.seconds if isinstance(event, (ToolCompleted, ToolFailed)) else None
-            turn.settle(end_of(event.index, event.call, given, ran), given)
+            turn.replace_answer(end_of(event.index, event.call, given, ran), given)
         return given is None
 
     async def _end(self, turn: Turn, since: float) -> None:
@@ -398,7 +398,7 @@ class RunStream(EventStream[Event], Generic[OutputT]):
         asked = self._requests.end(turn.usage)
         said = hide_attempt(turn.message, response.finish if response is not None else None)
         try:
-            turn.wait_on(await self.journal.respond(said, turn.results, response, turn.skipped))
+            turn.wait_on(await self.journal.respond(said, turn.results, response, turn.skipped_ids))
         finally:
             self._progress.end_turn(turn, said, asked=asked)
 
@@ -421,4 +421,4 @@ def _cut_calls(turn: Turn | None) -> list[ToolCall]:
     if turn is None or turn.finish.reason != "length":
         return []
     had = (None, "ambiguous_call")  # the latter: already made in an earlier response, and repeated
-    return [call for call, answer in turn.answered() if call.format is not None and answer.error in had]
+    return [call for call, answer in turn.answered_calls() if call.format is not None and answer.error in had]

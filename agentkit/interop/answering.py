@@ -10,13 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from agentkit.events import CallEnd, ToolCompleted, ToolFailed, ToolSkipped
+from agentkit.events import CallEnd
 from agentkit.messages import ResultContent, TextPart, ToolCall
-from agentkit.processor import ProcessorConfig, ResponseProcessor
+from agentkit.processor import ProcessorConfig
+from agentkit.processor.admission import Added
+from agentkit.processor.call_runner import CallRunner
 from agentkit.processor.processor import call_id as new_call_id
 from agentkit.rollout.records.scoring import replace_reward, reward_of
 from agentkit.tool import ToolRegistry, ToolResult
-from agentkit.tool.result import NO_CONTEXT
+from agentkit.tool.result import NO_CONTEXT, ToolContext
 from agentkit.toolspec import ToolSpec
 
 _LOG: Final = logging.getLogger("agentkit.interop")
@@ -45,6 +47,7 @@ async def answered(
     approve_all: bool = False,
     config: ProcessorConfig | None = None,
     state: Mapping[str, Any] = NO_CONTEXT,
+    added: Added | None = None,
 ) -> Answered:
     """Run one call, as if a model had made it; wrong names and arguments become error results.
 
@@ -55,18 +58,20 @@ async def answered(
         approve_all: whether a call that needs a person's approval runs; otherwise it is refused.
         config: limits and timeouts.
         state: what a tool's `ToolContext` holds.
+        added: returns the arguments that a tool gets besides the model's; None adds none.
     """
-    call_id = new_call_id()
-    approved = [call_id] if approve_all else []
-    refusal = f"{name!r:.100} needs a person's approval, and there is nobody to ask here"
-    result = ToolResult(error=refusal, code="denied")
-    processor = ResponseProcessor(registry, config, context=state)  # for this call alone: it remembers all ids
-    async with processor.process([CallEnd(0, ToolCall(call_id, name, dict(arguments)))], approved=approved) as turn:
-        async for event in turn:
-            if isinstance(event, ToolCompleted | ToolFailed | ToolSkipped):
-                result = event.result
-    result = _with_number(name, result)
-    return Answered(result, turn.results[0].content if turn.results else result.parts)
+    call = ToolCall(new_call_id(), name, dict(arguments))
+    runner = CallRunner(
+        registry,
+        ProcessorConfig() if config is None else config,
+        lambda call: ToolContext(call.id, call.name, state, call.id),
+        approved=[call.id] if approve_all else [],
+        attended=False,
+        added=added,
+    )
+    results: list[ToolResult] = []
+    await runner.run([CallEnd(0, call)], lambda event: results.append(event.result))
+    return Answered(_with_number(name, results[0]), runner.answers[0].content)
 
 
 @dataclass(frozen=True, slots=True)

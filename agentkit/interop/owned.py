@@ -23,7 +23,7 @@ from agentkit.rollout.records.scoring import replace_reward, reward_of
 from agentkit.rollout.samples.sample import PHASES, ToolKwargs
 from agentkit.rollout.tools.offered_tools import hidden_arguments
 from agentkit.rollout.tools.per_trajectory import RolloutTool
-from agentkit.tool import BoundTool, ToolRegistry, ToolResult
+from agentkit.tool import ToolRegistry, ToolResult
 from agentkit.tool.result import NO_CONTEXT
 
 _LOG: Final = logging.getLogger("agentkit.interop")
@@ -108,8 +108,14 @@ class Owned:
             return Answered(result, result.parts)
         await self.begin()
         told = self._kwargs[name].execute if name in self._kwargs else {}
-        registry = ToolRegistry(_telling(self._instance.tools[name], told))
-        answer = await answered(registry, name, arguments, config=self._config, state=told or NO_CONTEXT)
+        answer = await answered(
+            ToolRegistry(self._instance.tools[name]),
+            name,
+            arguments,
+            config=self._config,
+            state=told or NO_CONTEXT,
+            added=partial(hidden_arguments, execute=told) if told else None,
+        )
         if answer.result.reward is not None:
             self.rewards[name].append(answer.result.reward)
         return answer
@@ -178,12 +184,6 @@ class Owned:
     def _told(self, phase: str) -> dict[str, Any]:
         """What the sample says of a phase to any of the source's functions."""
         return {key: value for told in self._kwargs.values() for key, value in getattr(told, phase).items()}
-
-
-def _telling(bound: BoundTool, told: Mapping[str, Any]) -> BoundTool:
-    """A tool with what the sample tells it for every call, as far as its method takes it."""
-    hidden = hidden_arguments(bound, told) if told else {}
-    return replace(bound, method=partial(bound.method, **hidden)) if hidden else bound
 
 
 @lru_cache(maxsize=256)  # the words may be others each time

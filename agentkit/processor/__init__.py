@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from agentkit.processor.config import ProcessorConfig
     from agentkit.processor.inbox import Source
     from agentkit.processor.processor import ResponseProcessor
-    from agentkit.processor.running import ask_outcome
     from agentkit.processor.sources import More
     from agentkit.processor.streams import EventStream
+    from agentkit.processor.tool_run import ask_outcome
     from agentkit.processor.turn import Turn
 
 __all__ = ["EventStream", "More", "ProcessorConfig", "ResponseProcessor", "Source", "Turn", "ask_outcome"]
@@ -28,7 +28,7 @@ explained_module(
         "agentkit.processor.config": "ProcessorConfig",
         "agentkit.processor.inbox": "Source",
         "agentkit.processor.processor": "ResponseProcessor",
-        "agentkit.processor.running": "ask_outcome",
+        "agentkit.processor.tool_run": "ask_outcome",
         "agentkit.processor.sources": "More",
         "agentkit.processor.streams": "EventStream",
         "agentkit.processor.turn": "Turn",

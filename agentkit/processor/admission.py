@@ -5,15 +5,17 @@ Knows the registry and the policy; knows no event loop, and runs nothing but the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from agentkit.events import CallEnd, CallError, ToolFailed, ToolSkipped
 from agentkit.messages import ToolCall
+from agentkit.processor import not_run
+from agentkit.processor.author_errors import AuthorErrors
 from agentkit.processor.config import ProcessorConfig
-from agentkit.processor.faults import Faults
-from agentkit.processor.replies import crashed, failed, unknown_tool
+from agentkit.processor.error_results import error_result, exception_result, unknown_tool
+from agentkit.processor.exclusive_locks import HeldLock
 from agentkit.schemas.words import InvalidArguments
 from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.result import ToolResult
@@ -31,12 +33,24 @@ def _is_example(tool: ToolSpec, arguments: Mapping[str, Any]) -> bool:
 
 @dataclass(slots=True, eq=False)  # not frozen: there is one for each call, and that would double its cost
 class Admitted:
-    """A call that may run, with its validated arguments. Nobody changes it."""
+    """A call that may run, with its validated arguments, the lock that it holds, and why it can never have it."""
 
     index: int
     call: ToolCall
     tool: BoundTool
     arguments: Mapping[str, Any]
+    lock: HeldLock | None = None
+    refusal: ToolResult | None = None
+
+    def unlock(self) -> None:
+        """Release the lock, since the call does not start."""
+        if self.lock is not None:
+            self.lock.task_over()
+            self.lock = None
+
+
+Added = Callable[[BoundTool], Mapping[str, Any]]
+"""Returns the arguments that a tool gets besides the model's."""
 
 
 class KnownTools(Protocol):
@@ -48,11 +62,11 @@ class KnownTools(Protocol):
         ...
 
     def get_tool(self, name: str) -> BoundTool | None:
-        """The tool with this function name; None if there is none."""
+        """Return the tool with this function name; None if there is none."""
         ...
 
     def specs(self) -> tuple[ToolSpec, ...]:
-        """All of them, as models see them."""
+        """Return all tools as models see them."""
         ...
 
 
@@ -63,18 +77,22 @@ class Admission:
         registry: the tools.
         config: which calls run, and how strictly arguments are read.
         faults: logs what the tools' authors must fix.
+        added: returns the arguments that a tool gets besides the model's; None adds none.
     """
 
     _last: Admitted | None = None  # the terminating call: the calls after it do not run
     _closed: ToolResult | None = None  # the answer to every further call
 
-    def __init__(self, registry: KnownTools, config: ProcessorConfig, faults: Faults) -> None:
+    def __init__(
+        self, registry: KnownTools, config: ProcessorConfig, faults: AuthorErrors, added: Added | None = None
+    ) -> None:
         self._registry = registry
         self._config = config
+        self._added = added
         self.faults = faults
 
     def admit(self, event: CallEnd | CallError) -> Admitted | ToolFailed | ToolSkipped:
-        """A call with its validated arguments; or its answer, which says what is wrong with it."""
+        """Return the call with its validated arguments; or its answer, which says what is wrong with it."""
         index, call = event.index, event.call
         if self._last is not None and index > self._last.index:
             return ToolSkipped(index, call, self._terminated(self._last))
@@ -88,44 +106,46 @@ class Admission:
         return checked if isinstance(checked, Admitted) else ToolFailed(index, call, checked, 0.0)
 
     def close(self, answer: ToolResult) -> None:
-        """Every further call that can be read gets this answer."""
+        """Give this answer to every further call that can be read."""
         self._closed = answer
 
     def terminate(self, last: Admitted) -> ToolResult:
-        """No call after this one runs; the answer that they get."""
+        """Let no call after this one run; return their answer."""
         self._last = last
         return self._terminated(last)
 
     def _check(self, index: int, call: ToolCall) -> Admitted | ToolResult:
         tool = self._registry.get_tool(call.name)
         if tool is None or (tool.xml_only and not self._config.is_tagged(call.format)):
-            return failed("unknown_tool", unknown_tool(call.name, self._names(call)))
+            return error_result("unknown_tool", unknown_tool(call.name, self._names(call)))
         textual = call.format is not None and self._config.is_textual(call.format)
         try:
             arguments = tool.validate(call.arguments, lenient=textual or self._config.lenient_native)
         except InvalidArguments as e:
-            return failed("invalid_arguments", str(e), problems=e.problems)
+            return error_result("invalid_arguments", str(e), problems=e.problems)
         except Exception as e:  # noqa: BLE001 - a validator written by the tool's author
-            self.faults.raised(tool.where, e)
-            return crashed(e)
+            self.faults.report_error(tool.where, e)
+            return exception_result(e)
         if call.format is not None and self._config.text_formats and _is_example(tool.spec, call.arguments):
-            return failed("invalid_arguments", _EXAMPLE)
+            return error_result("invalid_arguments", _EXAMPLE)
+        if self._added is not None and (added := self._added(tool)):
+            arguments = {**arguments, **added}
         return Admitted(index, call, tool, arguments)
 
     def _misread(self, event: CallError) -> ToolResult:
         if event.code == "unknown_tool":
-            return failed("unknown_tool", unknown_tool(event.call.name, self._names(event.call)))
-        return failed(event.code, event.message, position=event.position)
+            return error_result("unknown_tool", unknown_tool(event.call.name, self._names(event.call)))
+        return error_result(event.code, event.message, position=event.position)
 
     def _not_native(self) -> ToolResult:
         names = ", ".join(f.name for f in self._config.text_formats) or "no format"
-        return failed("denied", f"not run: native calls are turned off; write the call in your text, as {names}")
+        return not_run.NATIVE_OFF.result(formats=names)
 
     def _names(self, call: ToolCall) -> tuple[str, ...]:
-        """The tools that a call of this format might have meant."""
+        """Return the names of the tools that a call of this format may name."""
         if self._config.is_tagged(call.format):
             return tuple(spec.name for spec in self._registry.specs())
         return tuple(self._registry.tools)
 
     def _terminated(self, last: Admitted) -> ToolResult:
-        return failed("skipped", f"skipped: terminated by the call of {last.call.name} before it; it was not run")
+        return not_run.TERMINATED.result(name=last.call.name)

@@ -13,8 +13,9 @@ from agentkit.checks.keys import words
 from agentkit.events import ApprovalRequired
 from agentkit.messages import ToolCall
 from agentkit.processor.admission import Admitted
-from agentkit.processor.faults import Faults
-from agentkit.processor.running import in_a_thread
+from agentkit.processor.author_errors import AuthorErrors
+from agentkit.processor.config import ProcessorConfig
+from agentkit.processor.tool_run import in_a_thread
 from agentkit.tool.own_thread import hint, thread_of_method
 from agentkit.tool.policy import Predicate
 from agentkit.tool.result import ToolContext
@@ -32,8 +33,10 @@ class Approval(NamedTuple):
     reason: str = ""
 
 
-def decide(rule: Predicate, admitted: Admitted, context: ToolContext, faults: Faults) -> Approval | asyncio.Future[Any]:
-    """Ask about one call; the answer, or an awaitable from which `decision_of` reads it. What is wrong is logged."""
+def decide(
+    rule: Predicate, admitted: Admitted, context: ToolContext, faults: AuthorErrors
+) -> Approval | asyncio.Future[Any]:
+    """Ask about one call; return the answer, or an awaitable for `decision_of`. Errors are logged."""
     call = admitted.call.copy()
     try:
         answer = in_a_thread(rule, call, context) if thread_of_method(rule) else rule(call, context)
@@ -42,25 +45,27 @@ def decide(rule: Predicate, admitted: Admitted, context: ToolContext, faults: Fa
         return _undecided(e, admitted, faults)
 
 
-def decision_of(answer: asyncio.Future[Any], admitted: Admitted, faults: Faults) -> Approval:
-    """The answer of a predicate that had to be awaited."""
+def decision_of(answer: asyncio.Future[Any], admitted: Admitted, faults: AuthorErrors) -> Approval:
+    """Return the answer of a predicate that was awaited."""
     try:
         return _read(answer.result(), admitted, faults)
-    except (Exception, asyncio.CancelledError) as e:  # noqa: BLE001 - the boundary, as above
+    except asyncio.CancelledError:  # its time was up
+        return Approval(True, "the function that decides did not answer")
+    except Exception as e:  # noqa: BLE001 - the boundary, as above
         return _undecided(e, admitted, faults)
 
 
-def _read(answer: object, admitted: Admitted, faults: Faults) -> Approval:
+def _read(answer: object, admitted: Admitted, faults: AuthorErrors) -> Approval:
     if isinstance(answer, bool):
         return Approval(answer)
     wrong = f"{answer!r:.100}, not True or False"
-    faults.returned(_ASKED.format(admitted.tool.where), wrong, _THEN)
+    faults.report_value(_ASKED.format(admitted.tool.where), wrong, _THEN)
     return Approval(True, f"the function that decides returned {wrong}")
 
 
-def _undecided(error: BaseException, admitted: Admitted, faults: Faults) -> Approval:
+def _undecided(error: BaseException, admitted: Admitted, faults: AuthorErrors) -> Approval:
     note = hint(error, admitted.tool.instance).removeprefix("; ")
-    faults.raised(_ASKED.format(admitted.tool.where), error, note or _THEN)
+    faults.report_error(_ASKED.format(admitted.tool.where), error, note or _THEN)
     return Approval(True, f"the function that decides raised {words(error)}")
 
 
@@ -68,18 +73,21 @@ class Approvals:
     """The calls of one response that wait for a person, or for the function that decides whether they must.
 
     Args:
-        rule: applies to every tool; None leaves it to each tool's own policy.
+        config: its rule applies to every tool; None leaves it to each tool's own policy.
         contexts: creates a call's context.
         faults: logs what is wrong with a function that decides.
         approved: the ids of the calls that a person has approved.
+        attended: whether there is a person; otherwise a function has the time of a call to decide.
     """
 
     def __init__(
         self,
-        rule: bool | Predicate | None,
+        config: ProcessorConfig,
         contexts: Callable[[ToolCall], ToolContext],
-        faults: Faults,
+        faults: AuthorErrors,
         approved: Collection[str] = (),
+        *,
+        attended: bool = True,
     ) -> None:
         self.pending: dict[int, ToolCall] = {}
         """The calls that wait for a person."""
@@ -87,10 +95,12 @@ class Approvals:
         """The pending calls that have started, and wait for a person's decision on calls inside them."""
         self.asking: dict[int, asyncio.Future[Any]] = {}
         """The calls for which a function has not decided yet whether they must."""
-        self._rule = rule
+        self.attended = attended
+        self._rule = config.requires_approval
         self._contexts = contexts
         self._faults = faults
         self._approved = approved
+        self._seconds = None if attended else config.timeout
 
     def ask(
         self, admitted: Admitted, decided: Callable[[Admitted, ApprovalRequired | None], None]
@@ -108,7 +118,12 @@ class Approvals:
         if isinstance(answer, Approval):
             return self._wait(admitted, answer) if answer.needed else None
 
+        timeout = self._seconds
+        timer = None if timeout is None else asyncio.get_running_loop().call_later(timeout, answer.cancel)
+
         def done(answer: asyncio.Future[Any]) -> None:
+            if timer is not None:
+                timer.cancel()
             if self.asking.pop(admitted.index, None) is not None:  # otherwise it was answered in the meantime
                 decision = decision_of(answer, admitted, self._faults)
                 decided(admitted, self._wait(admitted, decision) if decision.needed else None)
@@ -124,18 +139,18 @@ class Approvals:
         return ApprovalRequired(admitted.index, admitted.call, reason)
 
     def suspend(self, admitted: Admitted, suspended: SuspendedCall) -> ApprovalRequired:
-        """A call that has started waits for a person."""
+        """Let a call that has started wait for a person."""
         self.pending[admitted.index] = admitted.call
         self.suspended[admitted.index] = suspended
         return ApprovalRequired(admitted.index, admitted.call, inside=suspended.calls)
 
     def ask_again(self, index: int, call: ToolCall) -> None:
-        """A call that was withdrawn waits for a person all the same, unless it is already approved."""
+        """Let a withdrawn call wait for a person all the same, unless it is already approved."""
         if index in self.suspended or call.id not in self._approved:
             self.pending[index] = call
 
     def waiting(self) -> tuple[ToolCall, ...]:
-        """The calls that a person must decide on, in call order."""
+        """Return the calls that a person must decide on, in call order."""
         if not self.pending:
             return ()
         inside = {index: suspended.calls for index, suspended in self.suspended.items()}

@@ -21,7 +21,7 @@ _INDENTED: Final = re.compile(r"\n[ \t]*\n(?:(?: {4}|\t)[^\n]*\n)*(?: {4}|\t)[ \
 
 
 def position(before: str, head: str, name: str, *, said: bool) -> CallPosition:
-    """The position of a call by the text before it.
+    """Return the position of a call by the text before it.
 
     It is quoted if a quotation mark touches it, in a Markdown quote, and in code by its indentation. A bare call must
     begin a line, and one in a code fence the reply.
@@ -46,7 +46,7 @@ def position(before: str, head: str, name: str, *, said: bool) -> CallPosition:
 class TextBefore:
     """The text before the reader's place, as far as the position of a call depends on it."""
 
-    __slots__ = ("_before", "_breaks", "_in_section", "_marked", "_previous", "_said", "firm", "led_to_text")
+    __slots__ = ("_before", "_in_section", "_marked", "_previous", "_said", "firm", "led_to_text")
 
     def __init__(self) -> None:
         self.firm = False
@@ -56,50 +56,47 @@ class TextBefore:
         self._before = _START  # a call that counts is a "\0" in it
         self._said = False  # whether anything visible was said
         self._previous: CallPosition | None = None  # that of the call before, while nothing is said after it
-        self._breaks = 0  # the line breaks since that call
         self._marked = False  # whether a quotation mark touches that call
         self._in_section = False  # whether that call is in a section that is not closed
 
     def say(self, text: str) -> None:
-        """Add a piece of what was said."""
+        """Add a piece of text."""
         if text.strip(FILLER):
             self._previous, self._said, self._in_section = None, True, False
         self.pass_over(text)
 
     def pass_over(self, text: str) -> None:
-        """Add what belongs to the calls before it, and says nothing."""
+        """Add text that belongs to the calls before it, and says nothing."""
         self._before = (self._before + text)[-_NEAR:]
-        self._breaks += text.count("\n")
 
     def end_section(self) -> None:
-        """The section of the call before is closed."""
+        """Close the section of the call before."""
         self._in_section = False
 
     def end_thought(self) -> None:
-        """Something was thought: what follows is at the beginning of a line."""
+        """End some thinking: the text after it is at the beginning of a line."""
         self._before = _START
 
     def end_calls(self) -> None:
-        """The next call's position does not depend on the call before, unless that is quoted."""
+        """Forget the position of the call before, unless that is quoted."""
         self._previous = "quoted" if self._previous == "quoted" else None
 
     def add_call(self, *, firm: bool) -> None:
-        """A call is here that counts so far."""
+        """Add a call that counts so far."""
         self.pass_over("\0")
         self.firm |= firm
         self.led_to_text = False
 
     def add_refused(self, text: str) -> None:
-        """A call does not count, and is text, with the markup that led to it."""
+        """Add a call that does not count, and is text, with the markup that led to it."""
         previous, in_section = self._previous, self._in_section
         self.say(text)
-        self._previous, self._in_section, self._breaks = previous, in_section, 0
+        self._previous, self._in_section = previous, in_section
 
     def position(self, lead: str, head: str, name: str) -> CallPosition:
-        """The position of a call that begins here.
+        """Return the position of a call that begins here; one in the section of the call before has its position.
 
-        One in the section of the call before has its position. After a quoted call none counts in the same line, a bare
-        one only after an empty line, and after one that a quotation mark touches none at all, until something is said.
+        After a call that a quotation mark touches none counts, until something is said.
 
         Args:
             lead: the markup before it that belongs to no call before.
@@ -112,12 +109,12 @@ class TextBefore:
             lead = lead.lstrip(FILLER)
         own = position(self._before, (lead + head).lstrip(), name, said=self._said)
         within = self._in_section and not lead
-        if previous == "quoted" and (within or self._marked or self._breaks < (1 if own == "firm" else 2)):
+        if previous == "quoted" and (within or self._marked):
             own = "quoted"
         elif previous == "firm" and within and _is_bare(head, name):
             own = "firm"
         self._marked = own == "quoted" and (self._marked or self._before[-1] in QUOTATION_MARKS)
-        self._previous, self._breaks = own, 0
+        self._previous = own
         self._in_section = bool(lead) or (previous is not None and self._in_section)
         return own
 

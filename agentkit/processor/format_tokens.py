@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -13,7 +12,6 @@ from agentkit import formats
 
 QUOTATION_MARKS: Final = frozenset("\"'“”„‟‘’‚‛«»‹›「」『』＂＇")
 _QUOTES: Final = QUOTATION_MARKS | {"`"}
-_FENCE: Final = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 
 
 class FormatTokens(NamedTuple):
@@ -55,13 +53,9 @@ def format_tokens() -> FormatTokens:
 
 
 def last_end_of_thinking(text: str) -> int:
-    """Where the last closing tag begins that is not in quotation marks, backticks or a closed code fence; else -1."""
-    ends = list(_closings().finditer(text))
-    fences = [found.start() for found in _FENCE.finditer(text)] if ends else []
-    for end in reversed(ends):
-        around = text[max(end.start() - 1, 0) : end.start()], text[end.end() : end.end() + 1]
-        before = bisect(fences, end.start())
-        if not (_QUOTES.issuperset(around) or (before % 2 and before < len(fences))):
+    """Return the index of the last closing tag that is not in quotation marks or backticks; else -1."""
+    for end in reversed(list(_closings().finditer(text))):
+        if not _QUOTES.issuperset((text[max(end.start() - 1, 0) : end.start()], text[end.end() : end.end() + 1])):
             return end.start()
     return -1
 

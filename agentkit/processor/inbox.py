@@ -1,4 +1,4 @@
-"""One queue for what a turn's source brings and what its tools report. Knows the event loop; only joins text.
+"""One queue for the events of a turn's source and of its tools. Knows the event loop; only joins text.
 
 The source is read in a separate task, the same one from first to last, as generators expect.
 """
@@ -13,7 +13,7 @@ from typing import Final
 
 from agentkit.errors import ProviderError
 from agentkit.events import SourceEvent, Text, ToolCompleted, ToolEvent, ToolFailed, ToolSkipped
-from agentkit.processor.starting import interrupt, started
+from agentkit.processor.eager_tasks import interrupt, start_now
 
 AHEAD = 64  # source events read before the consumer takes the first: a burst of one network packet, and a bound
 PIECE: Final = 1_000
@@ -44,13 +44,13 @@ class Inbox:
         self.items: deque[SourceEvent | ToolEvent | SourceEnd] = deque()
 
     def put(self, item: SourceEvent | ToolEvent | SourceEnd) -> None:
-        """Add one."""
+        """Add an event."""
         self.items.append(item)
         if self._news is not None:
             self.wake()
 
     def take(self) -> SourceEvent | ToolEvent | SourceEnd:
-        """The next one, of which there is one; text that has come together is one piece, which is read in one step."""
+        """Return the next event, of which there is one; text that has come together is one piece, read in one step."""
         items = self.items
         item = items.popleft()
         if type(item) is not Text or not items or type(items[0]) is not Text:
@@ -62,13 +62,13 @@ class Inbox:
         return Text("".join(pieces))
 
     def drop_end(self, index: int) -> None:
-        """The end of this call is not to be told, if it is here."""
+        """Drop the event of this call's end, if it is here."""
         for item in [i for i in self.items if isinstance(i, ToolCompleted | ToolFailed | ToolSkipped)]:
             if item.index == index:
                 self.items.remove(item)
 
     def wake(self) -> None:
-        """Make `wait` return, although nothing has come."""
+        """Make `wait` return without an event."""
         news, self._news = self._news, None
         if news is not None and not news.done():
             try:
@@ -77,7 +77,7 @@ class Inbox:
                 return
 
     async def wait(self) -> None:
-        """Wait until there is news."""
+        """Wait for an event."""
         if self._space is not None and not self._space.done():
             self._space.set_result(None)
         self._news = asyncio.get_running_loop().create_future()
@@ -85,7 +85,7 @@ class Inbox:
 
     def read(self, source: Source, loop: asyncio.AbstractEventLoop | None = None) -> None:
         """Start to read a source; a `SourceEnd` follows its last event."""
-        self.reading = started(self._read(source), loop or asyncio.get_running_loop())
+        self.reading = start_now(self._read(source), loop or asyncio.get_running_loop())
 
     def stop(self) -> None:
         """Stop reading, and close the source. It counts as ended, however long it takes to close."""

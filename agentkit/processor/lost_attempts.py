@@ -56,8 +56,8 @@ _BETWEEN: Final = rf"(?:<[^\s<>]{{1,30}}\b|\s|[^\w\s]|\b(?:{_KEYS}|functions|id|
 _CLOSED: Final = re.compile(r"[\s\]})>;,\"'|｜]*(?:</?[^<>\n]{1,60}>[\s\]});,]*)*\Z")
 
 
-def attempted(text: str, tools: Sequence[ToolSpec], *, alone: bool = True) -> UnreadCall | None:
-    """The attempt at a call in a reply; None if there is none.
+def find_attempt(text: str, tools: Sequence[ToolSpec], *, alone: bool = True) -> UnreadCall | None:
+    """Return the attempt at a call in a reply; None if there is none.
 
     Args:
         text: the visible text of a whole reply, in which no call was found.
@@ -71,7 +71,7 @@ def attempted(text: str, tools: Sequence[ToolSpec], *, alone: bool = True) -> Un
     named = any(spelling in text for spelling in names)
     if not named and not text.rstrip("`~ \n").endswith("}"):  # as in most replies
         return None
-    said = unquoted(text[-_LONGEST:])
+    said = strip_quotes(text[-_LONGEST:])
     if alone and (tool := _arguments_alone(said.strip(), tools)) is not None:
         return UnreadCall(said.strip(), tool.name)
     found = [m for pattern in _patterns(tuple(sorted(names, key=len, reverse=True))) for m in pattern.finditer(said)]
@@ -90,7 +90,7 @@ def ends_with(text: str, raw: str) -> bool:
 
 
 def _arguments_alone(said: str, tools: Sequence[ToolSpec]) -> ToolSpec | None:
-    """The only tool whose arguments a reply is, if it is nothing else: Qwen2.5-Coder-1.5B forgets the name."""
+    """Return the only tool whose arguments a reply is, if it is nothing else: Qwen2.5-Coder-1.5B forgets the name."""
     try:
         keys = json.loads(said).keys()
     except (ValueError, AttributeError, RecursionError):
@@ -102,13 +102,13 @@ def _arguments_alone(said: str, tools: Sequence[ToolSpec]) -> ToolSpec | None:
 
 
 def _spellings(tool: ToolSpec) -> set[str]:
-    """How a call may spell a tool's name."""
+    """Return the spellings of a tool's name in calls."""
     tag = {tool.element.tag} if tool.element is not None else set[str]()
     return {tool.name, tool.name.replace("_", "-"), tool.name.replace(".", "_"), *tag}
 
 
-def unquoted(text: str) -> str:
-    """The text without thinking and without what is shown as code; but with a block with which it ends."""
+def strip_quotes(text: str) -> str:
+    """Return the text without thinking and without code; but with a code block with which it ends."""
     text = text[last_end_of_thinking(text) + 1 :]
     text = re.sub(r"<think(?:ing)?>.*\Z", "", text, flags=re.DOTALL)
 

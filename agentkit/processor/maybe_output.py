@@ -23,7 +23,7 @@ class IsOutput(Protocol):
     """A function that says if a text is meant as the run's output; see `Output.meant`."""
 
     def __call__(self, text: str, *, whole: bool) -> bool:
-        """With `whole`, only if it is nothing but JSON."""
+        """Return True if the text is the output; with `whole`, only if it is nothing but JSON."""
         ...
 
 
@@ -41,7 +41,7 @@ class MaybeOutput:
         self._waits: list[SourceEvent] = []
 
     def certain(self, events: Sequence[SourceEvent]) -> Sequence[SourceEvent]:
-        """The events of a parser that need not wait."""
+        """Return the events of a parser that need not wait."""
         for at, event in enumerate(events):
             if self._waits or (isinstance(event, _READ) and not _of_thinking(event) and self._begins_like_json()):
                 self._waits += events[at:]
@@ -51,7 +51,7 @@ class MaybeOutput:
         return events
 
     def release(self) -> Iterable[SourceEvent]:
-        """The text is over: what waited, as calls, or as text if that is the output."""
+        """Return the events that waited, as calls, or as text if that is the output: the text is over."""
         waits, self._waits = self._waits, []
         texts = [_as_text(event) for event in waits]
         said, self._said = self._said.text() + "".join(e.text for e in texts if isinstance(e, Text)), Pieces()
@@ -73,7 +73,7 @@ def _of_thinking(event: SourceEvent) -> bool:
 
 
 def _as_text(event: SourceEvent) -> SourceEvent | None:
-    """An event as the text that it was read from; None if another event has that."""
+    """Return an event as the text that it was read from; None if another event has that."""
     match event:
         case CallStart() | ArgumentDelta():
             return None

@@ -6,7 +6,6 @@ Only puts the parts together; the work is done in `turn`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
 from os import urandom
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,20 +15,20 @@ from agentkit.checks.spelling import methods_take
 from agentkit.events import ProviderBlock
 from agentkit.foreign.absent import suggest_attributes
 from agentkit.messages import Message, ToolCall
+from agentkit.processor.author_errors import AuthorErrors
+from agentkit.processor.call_runner import CallRunner, Scope
 from agentkit.processor.config import ProcessorConfig
-from agentkit.processor.continuing import Record
-from agentkit.processor.execution import Execution, Scope
-from agentkit.processor.faults import Faults
+from agentkit.processor.continuation import WrittenText
 from agentkit.processor.inbox import Inbox, Source
-from agentkit.processor.intake import CallIds, Intake
 from agentkit.processor.maybe_output import IsOutput
 from agentkit.processor.recovery import NewReader, Quoted, Recovery
 from agentkit.processor.response import ResponseReader
+from agentkit.processor.response_record import CallIds, ResponseRecord
 from agentkit.processor.sources import More
+from agentkit.processor.start_queue import Gate
 from agentkit.processor.textcalls import TextCalls
 from agentkit.processor.turn import Turn
 from agentkit.processor.untrusted_input import UntrustedInput
-from agentkit.processor.waiting import Gate
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import NO_CONTEXT, ToolContext
 from agentkit.toolspec import InCode, ToolSpec
@@ -44,7 +43,7 @@ _BOUNDS: Final[Bounds] = {
 
 
 def call_id() -> str:
-    """An id for a call: nine letters and digits, which every provider accepts (Mistral accepts nothing else)."""
+    """Return an id for a call: nine letters and digits, which every provider accepts (Mistral accepts nothing else)."""
     return urandom(5).hex()[:9]
 
 
@@ -62,7 +61,7 @@ class ResponseProcessor:
         new_context: creates the whole `ToolContext` of a call, in place of one that only has `context` as its `state`.
             It is called when a call starts, and before that when a function must decide whether the call needs
             approval.
-        heard: returns the conversation so far: a call in the text of a model that calls natively does not run if a
+        untrusted: returns the conversation so far: a call in the text of a model that calls natively does not run if a
             tool's result (a server-side tool's included), a user's message or an earlier reply names its tool, nor does
             an example from the system prompt or from a tool's description. None compares with nothing.
         taught: whether the model was taught to call in the text formats of `config`: then a call in those is its own,
@@ -96,7 +95,7 @@ class ResponseProcessor:
         new_id: Callable[[], str] = call_id,
         taken: Iterable[str] = (),
         new_context: Callable[[ToolCall], ToolContext] | None = None,
-        heard: Callable[[], Iterable[Message]] | None = None,
+        untrusted: Callable[[], Iterable[Message]] | None = None,
         taught: bool = False,
         scope: Scope | None = None,
         gate: Gate | None = None,
@@ -111,9 +110,9 @@ class ResponseProcessor:
         self._scope = scope
         self._gate = gate
         self._output = output
-        self._faults = Faults()
+        self._faults = AuthorErrors()
         self._taught = taught
-        self._untrusted = None if heard is None else UntrustedInput(heard)
+        self._untrusted = None if untrusted is None else UntrustedInput(untrusted)
         self._asked = set[str]() if self._untrusted is None else self._untrusted.copied
 
     def process(
@@ -124,7 +123,7 @@ class ResponseProcessor:
         barred: bool = False,
         approved: Collection[str] = (),
         more: More | None = None,
-        made: Iterable[ToolCall] = (),
+        already_run: Iterable[ToolCall] = (),
     ) -> Turn:
         """Process one response's events; iterate the turn to read them and to run the calls.
 
@@ -138,64 +137,58 @@ class ResponseProcessor:
                 returns the events of a further response, from a model that continues exactly where it was cut, or None
                 to let the call be cut. The turn reads both as one response, once they are complete; a further response
                 that is not certainly a continuation is read as a separate reply, and the cut call is answered as cut.
-            made: the text calls of the previous response, if its token limit cut it: if this response starts it again,
+            already_run: the text calls of the previous response, if its token limit cut it: if this one has them, too,
                 they are answered with an error and not run a second time.
         """
         inbox = Inbox()
-        execution = Execution(
+        runner = CallRunner(
             self.registry, self.config, self._new_context, inbox, approved, self._scope, self._gate, self._faults
         )
         if barred:
-            execution.turn_off()
-        return Turn(self.registry, self.config, self._reader(offered, more, made), execution, inbox, events, more)
+            runner.turn_off()
+        return Turn(self.registry, self.config, self._reader(offered, more, already_run), runner, inbox, events, more)
 
     def _context(self, call: ToolCall) -> ToolContext:
         return ToolContext(call.id, call.name, self.context, call.id)
 
     def _reader(
-        self, offered: Sequence[ToolSpec] | None, more: More | None, made: Iterable[ToolCall]
+        self, offered: Sequence[ToolSpec] | None, more: More | None, already_run: Iterable[ToolCall]
     ) -> ResponseReader:
         config = self.config
-        intake = Intake(self._ids, config.max_calls)
+        record = ResponseRecord(self._ids, config.max_calls)
         blocks: list[ProviderBlock] = []
-        if config.text_formats:
-            specs = self.registry.specs()
+        if not config.text_formats:
+            tools = self.registry.offered_specs(None) if offered is None else offered
+            if not (tools and config.recovers):
+                return ResponseReader(record)
+            text = TextCalls(record, None, recovery=self._recovery(tools, blocks))
+        else:
+            tools = self.registry.specs()
             from agentkit.formats.reserved_tags import refuse_unread  # only a response with calls in text loads formats
 
-            refuse_unread(config.text_formats, specs)
-
-            new_parser = self._new_parser(config.text_formats, specs, config.in_code)
-            record = Record(config.text_formats[0].name) if more is not None else None
+            refuse_unread(config.text_formats, tools)
             text = TextCalls(
-                intake,
-                new_parser,
-                record=record,
-                quoted=None if self._taught else self._quoted(specs, blocks),
-                already_run=made,
+                record,
+                self._new_parser(config.text_formats, tools, config.in_code),
+                written=WrittenText(config.text_formats[0].name) if more is not None else None,
+                quoted=None if self._taught else self._quoted(tools, blocks),
+                already_run=already_run,
                 output=self._output,
-                recovery=self._recovery(specs, blocks) if self._taught and config.recover and specs else None,
+                recovery=self._recovery(tools, blocks) if self._taught and config.recover and tools else None,
             )
-            offered = specs if self._taught else ()
-            return ResponseReader(intake, text, blocks=blocks, offered=offered, asked=self._asked, output=self._output)
-        tools = self.registry.offered_specs(None) if offered is None else offered
-        if not (tools and config.recovers):
-            return ResponseReader(intake)
-        new_recovery = partial(self._recovery, tools, blocks)
-        return ResponseReader(
-            intake, new_recovery=new_recovery, blocks=blocks, offered=tools, asked=self._asked, output=self._output
-        )
+            tools = tools if self._taught else ()
+        return ResponseReader(record, text, blocks=blocks, offered=tools, asked=self._asked, output=self._output)
 
     def _recovery(self, tools: Sequence[ToolSpec], blocks: Sequence[ProviderBlock]) -> Recovery:
-        """Finds calls in any format in one response's text."""
-        new_parser = self._new_parser(formats.recoverable(), tools, "reply")
-        return Recovery(new_parser, tools, self._quoted(tools, blocks), self._output)
+        """Return what finds calls in any format in one response's text."""
+        return Recovery(self._new_parser(None, tools, "reply"), tools, self._quoted(tools, blocks), self._output)
 
-    def _new_parser(self, several: Sequence[Format], tools: Sequence[ToolSpec], in_code: InCode) -> NewReader:
-        """Returns what makes the parsers of one response, whose text may be interrupted."""
+    def _new_parser(self, several: Sequence[Format] | None, tools: Sequence[ToolSpec], in_code: InCode) -> NewReader:
+        """Return the factory of one response's parsers, whose text may be interrupted; None reads any format."""
 
         def made(first: bool, after: formats.Parser | None) -> formats.Parser:
             return formats.Parser(
-                several,
+                formats.recoverable() if several is None else several,
                 tools,
                 in_code=in_code,
                 thinking=first and self.config.starts_thinking,
@@ -205,6 +198,6 @@ class ResponseProcessor:
         return made
 
     def _quoted(self, tools: Sequence[ToolSpec], blocks: Sequence[ProviderBlock]) -> Quoted | None:
-        """Returns where what the model has read names a call's tool; `blocks` are those of the response so far."""
+        """Return the search for a call's tool in what the model has read; `blocks` are those of the response so far."""
         untrusted, offered = self._untrusted, {tool.name: tool for tool in tools}
-        return None if untrusted is None else lambda call: untrusted.quoted(call, offered, blocks)
+        return None if untrusted is None else lambda call: untrusted.find_quote(call, offered, blocks)

@@ -34,7 +34,7 @@ _ENCODED: Final = re.compile(r"[A-Za-z0-9+/=_-]{256,}")  # a picture, a PDF file
 
 
 def texts_of(block: Mapping[str, Any]) -> list[str]:
-    """Return the texts that a server-side tool told the model, in order; none for a block in which it told nothing.
+    """Return the texts of a server-side tool in a block, in order; none for a block without its output.
 
     >>> texts_of({"type": "mcp_call", "name": "fetch", "arguments": '{"url": "a"}', "output": "Hello!"})
     ['Hello!']
@@ -42,18 +42,18 @@ def texts_of(block: Mapping[str, Any]) -> list[str]:
     if block.get("type") == _SUMMARY:
         return []
     others = [key for key in block if key == _OFFERED or _LABELS.fullmatch(key) or _WRITTEN.fullmatch(key)]
-    told = [value for key, value in block.items() if key not in others]
+    outputs = [value for key, value in block.items() if key not in others]
     action = block.get("action")
-    return list(_texts([*told, action.get(_FOUND) if isinstance(action, Mapping) else None]))
+    return list(_texts([*outputs, action.get(_FOUND) if isinstance(action, Mapping) else None]))
 
 
 def offered_in(block: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The tools that a block lists, under their key; empty if it lists none."""
+    """Return the tools that a block lists, under their key; empty if it lists none."""
     return {_OFFERED: block[_OFFERED]} if _OFFERED in block else {}
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """The strings in a JSON value, as deep as it may be; neither its keys nor the types of its objects."""
+    """Return the strings in a JSON value, as deep as it may be; neither its keys nor the types of its objects."""
     left = [value]
     while left:
         match left.pop():

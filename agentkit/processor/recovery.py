@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agentkit.events import (
@@ -23,6 +22,7 @@ from agentkit.events import (
     Text,
     Thinking,
     Usage,
+    merge,
 )
 from agentkit.formats.pieces import Pieces
 from agentkit.messages import ToolCall
@@ -117,7 +117,7 @@ class Recovery:
         return self._new_parser is not None
 
     def feed(self, event: SourceEvent) -> Sequence[SourceEvent]:
-        """The events that are certain now; their calls are native ones."""
+        """Return the events that are certain now; their calls are native ones."""
         if self._new_parser is None or isinstance(event, Usage):
             return (event,)
         if isinstance(event, CallStart | ArgumentDelta | CallEnd | CallError):
@@ -135,7 +135,7 @@ class Recovery:
         return self._take()
 
     def close(self, *, whole: bool) -> Sequence[SourceEvent]:
-        """The response is over: its remaining events, with recovered calls only if it is `whole`."""
+        """Return the remaining events of the response, with recovered calls only if it is `whole`."""
         if self._new_parser is not None:
             self._end(calls=whole)
         return self._take()
@@ -156,16 +156,9 @@ class Recovery:
             self._out += _as_text([event])
 
     def _take(self) -> Sequence[SourceEvent]:
-        """The output; a piece of text that came as one leaves as one, wherever the parser stopped in it."""
+        """Return the output; a piece of text that came as one leaves as one, wherever the parser stopped in it."""
         out, self._out = self._out, []
-        if len(out) < 2:
-            return out
-        whole: list[SourceEvent] = []
-        for _, run in groupby(out, lambda event: isinstance(event, Text)):
-            events = list(run)
-            texts = [event.text for event in events if isinstance(event, Text)]
-            whole += [Text("".join(texts))] if texts else events
-        return whole
+        return out if len(out) < 2 else merge(out)  # type: ignore[return-value]  # these are source events
 
     # -------------------------------------------------------------- what the parser read
 
@@ -234,7 +227,7 @@ class Recovery:
                 self._before.pass_over(lead)
 
     def _close_section(self, closing: str) -> None:
-        """The end of the calls before: what they are, markup or text, it is too."""
+        """Read the end of the calls before: as markup if they count, else as text."""
         lead, self._lead = self._lead + closing, ""
         if self._before.led_to_text or not self._waits:
             self._before.add_refused(lead)
@@ -262,7 +255,7 @@ class Recovery:
         self._lead = ""
 
     def _refuse(self, call: ToolCall) -> None:
-        """It is text."""
+        """Read a call as text."""
         text, self._lead, self._before.led_to_text = self._lead + call.raw, "", bool(self._lead)
         self._before.add_refused(text)
         self._put(Text(text))
@@ -277,7 +270,7 @@ class Recovery:
         return bool(call.arguments) or tool.element is not None or call.format not in format_tokens().by_tag
 
     def _with_calls(self, waits: Sequence[_Waiting]) -> list[SourceEvent]:
-        """Return what waited, with its calls; bare ones are examples in prose if something is said after them."""
+        """Return the events that waited, with their calls; bare ones are examples in prose if text follows them."""
         thought, said = _end_of_thought(waits), _last_said(waits)
         self.quotes |= any(isinstance(one, _Found) and one.loose for one in waits[: max(said, 0)])
         out: list[SourceEvent] = _as_text(waits[:thought])
@@ -299,7 +292,7 @@ class Recovery:
 
 
 def _closes(markup: str) -> bool:
-    """Return whether it is what closes a section, or a code fence, whose opening has a line end."""
+    """Return True if it closes a section, or a code fence, whose opening has a line end."""
     return "".join(markup.split()).lower() in format_tokens().ends or not markup.strip("`~")
 
 
@@ -309,7 +302,7 @@ def _events(end: CallEnd) -> list[SourceEvent]:
 
 
 def _as_text(held: Sequence[_Waiting]) -> list[SourceEvent]:
-    """Return what was held back, with its calls as the text that they were."""
+    """Return the events that were held back, with calls as the text that they were."""
     return [Text(h.text) if isinstance(h, _Wrapping | _Thought | _Found) else h for h in held]
 
 

@@ -5,7 +5,7 @@ Pure: events in, events out. Knows no tool that could run, no clock and no event
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from agentkit.events import (
@@ -24,16 +24,14 @@ from agentkit.events import (
     Usage,
 )
 from agentkit.messages import ToolCall
-from agentkit.processor.intake import NOT_PLAIN, PLAIN, Intake, OpenCalls
-from agentkit.processor.lost_attempts import attempted, ends_with
+from agentkit.processor.lost_attempts import ends_with, find_attempt
 from agentkit.processor.maybe_output import IsOutput
-from agentkit.processor.recovery import Recovery
-from agentkit.processor.textcalls import TextCalls, TextOpenCalls
+from agentkit.processor.response_record import OpenCalls, ResponseRecord
+from agentkit.processor.textcalls import TextCalls
 from agentkit.toolspec import ToolSpec
 
 _WHOLE = TAKEN_BACK | {"stop", "tool_calls"}  # after another end nobody knows what would have followed
 _UNSAID = Finish("unknown")  # … but for a server that gives no reason, it is the usual one
-_OF_CALLS = (CallStart, ArgumentDelta, CallEnd, CallError)
 
 
 class ResponseReader:
@@ -41,13 +39,11 @@ class ResponseReader:
 
     Its output numbers native and text calls in one sequence, has an id for every call and, in place of the text, what
     was read from it. Thinking, unless it has no words, a native call, a provider's block and the finish end the text
-    before them: no text call reaches across. What was taken from it is in `intake`.
+    before them: no text call reaches across. What was taken from it is in `record`.
 
     Args:
-        intake: receives what is read.
-        text: reads the text for calls, and passes them to the same intake; None leaves text unchanged.
-        new_recovery: creates what finds the calls that a native model wrote as text; called if something is said before
-            the first native call. None leaves them as text.
+        record: receives what is read.
+        text: reads the text for calls, and passes them to the same record; None leaves text unchanged.
         blocks: receives the provider's blocks, as they are read: the text after them may quote them. None keeps none.
         offered: the tools whose calls the text may attempt in a way that cannot be read.
         asked: the calls that are only quotes, and the tools that a run's model was asked to call natively because their
@@ -57,78 +53,43 @@ class ResponseReader:
 
     def __init__(
         self,
-        intake: Intake,
+        record: ResponseRecord,
         text: TextCalls | None = None,
-        new_recovery: Callable[[], Recovery] | None = None,
         *,
         blocks: list[ProviderBlock] | None = None,
         offered: Sequence[ToolSpec] = (),
         asked: set[str] | None = None,
         output: IsOutput | None = None,
     ) -> None:
-        self.intake = intake
+        self.record = record
         self.text = text
         self.native = OpenCalls()
-        self._new_recovery = new_recovery
-        self._blocks = blocks
+        self._blocks = [] if blocks is None else blocks
         self._offered, self._output = offered, output
         self._asked = set[str]() if asked is None else asked
-        self._recovery: Recovery | None = None
         self._unread: list[SourceEvent] = []  # what the source could not read of it; it may be text that is read here
         self._wordless = False  # whether the last event was thinking without words
-        if text is None and new_recovery is None:
-            intake.keeps(PLAIN)
 
     def feed(self, event: SourceEvent) -> Iterable[SourceEvent]:
         """Read one event. Once the response is full, only its usage is read."""
-        intake = self.intake
-        self._wordless = self._is_wordless(event)
-        if intake.full:
-            if isinstance(event, Usage):
-                intake.take(event, self.native)
+        record, text, kind = self.record, self.text, type(event)
+        if record.full:
+            if kind is Usage:
+                record.take(event, self.native)
             return ()
-        if isinstance(event, Text) and self.text is not None:
-            return self.text.feed(event.text)
-        if isinstance(event, Finish):
-            return self._finished(event)
-        if type(event) is UnreadCall:
+        if kind is Text and text is not None:
+            self._wordless = False
+            return text.feed(event.text)  # type: ignore[union-attr]  # it is a text
+        if kind is Finish:
+            return self._finished(event)  # type: ignore[arg-type]
+        if kind is UnreadCall:
             self._unread.append(event)
             return ()
-        if type(event) is ProviderBlock and self._blocks is not None:
-            self._blocks.append(event)
-        if self._wordless:  # it does not divide the text around it
-            return intake.keep_one(event, self.native)
-        return self._divided(event)
-
-    def _divided(self, event: SourceEvent) -> Iterable[SourceEvent]:
-        """Read an event that may end the text before it."""
-        if self._new_recovery is not None and type(event) is not Usage:
-            self._begin(event, self._new_recovery)
-        if self._recovery is not None:
-            return self._recovered(event, self._recovery)
-        if self.text is None:
-            return self.intake.keep_one(event, self.native)
-        if self.text.begun and self._ends_text(event):
-            return self._after_text(event, self.text)
-        return self.text.feed_event(event, self.native)
-
-    def _begin(self, first: SourceEvent, new_recovery: Callable[[], Recovery]) -> None:
-        """The first event other than its usage, or of a native call: only if that says something, text is read."""
-        self._new_recovery = None
-        if self.intake.calls or isinstance(first, _OF_CALLS):
-            self.intake.keeps(PLAIN)
-        else:
-            self._recovery = new_recovery()
-            self.intake.keeps(NOT_PLAIN)
-
-    def _recovered(self, event: SourceEvent, recovery: Recovery) -> Iterable[SourceEvent]:
-        certain = recovery.feed(event)
-        if not recovery.open:
-            self._recovery = None
-            self.intake.keeps(PLAIN)
-        if len(certain) != 1:
-            return self.intake.keep(certain, self.native)
-        return self.intake.keep_one(certain[0], self.native)
+        if text is None or kind is ArgumentDelta or self._is_wordless(event):  # it does not divide the text around it
+            return record.keep_one(event, self.native)
+        if text.begun and self._ends_text(event):
+            return self._after_text(event, text)
+        return text.feed_event(event, self.native)
 
     def close(self, *, whole: bool = True, cut: bool = False) -> Iterable[SourceEvent]:
         """End the response: the text held back, and an error for each call that was left unfinished.
@@ -136,49 +97,42 @@ class ResponseReader:
         Only a response that is `whole`, not interrupted, is known to have no native call: otherwise none is recovered.
         One that its token limit `cut` may have ended inside the first characters of a call.
         """
-        text, self._new_recovery = self.text, None  # what follows is as it is
-        unread = (
-            bool(self._unread)
-            or self._recovery is not None
-            or (text is not None and (text.begun or text.asked or text.recovers))
-        )
-        return self._close(whole=whole, cut=cut) if (unread or self.native.by_number) and not self.intake.full else ()
+        left = self._unread or self.native.by_number or (self.text is not None and self.text.unread)
+        return self._close(whole=whole, cut=cut) if left and not self.record.full else ()
 
     def _close(self, *, whole: bool, cut: bool) -> Iterator[SourceEvent]:
-        recovery, self._recovery = self._recovery, None
-        if recovery is not None:
-            yield from self.intake.keep(recovery.close(whole=whole), TextOpenCalls())
-        elif self.text is not None:
+        if self.text is not None:
             yield from self.text.close(whole=whole, cut=cut)
         for index, opened in list(self.native.by_number.items()):
             raw = opened.raw.text()
             message = f"the response ended after {len(raw)} characters of this call's arguments; call again, in full"
             call = ToolCall(opened.id, opened.name, raw=raw)
             error = CallError(index, "truncated_call", message, call, len(raw))
-            yield from self.intake.keep([error], self.native)
-        if self._unread and not any(call is not None and call.format is not None for call in self.intake.calls):
-            yield from self.intake.keep(self._unread, self.native)
-        elif self._offered and not self.intake.calls:
-            quotes = any(r is not None and r.quotes for r in (recovery, self.text))
+            yield from self.record.keep([error], self.native)
+        if self._unread and not any(call is not None and call.format is not None for call in self.record.calls):
+            yield from self.record.keep(self._unread, self.native)
+        elif self._offered and not self.record.calls:
+            quotes = self.text is not None and self.text.quotes
             unread = self._attempt(whole=whole and not quotes, cut=cut)
             if unread is not None:
-                yield from self.intake.keep((unread,), self.native)
+                yield from self.record.keep((unread,), self.native)
 
     def _attempt(self, *, whole: bool, cut: bool) -> UnreadCall | None:
-        """The call that a reply without calls attempts, so that it is not an answer.
+        """Return the call that a reply without calls attempts, so that it is not an answer.
 
         One that may be a quote, but not a copy, and with which a native model's reply ends, is one, once for each tool.
         """
-        text = self.intake.draft.message().text
+        text = self.record.draft.message().text
         unread: UnreadCall | None = None
-        if (quoted := self.intake.odd.get(CallQuoted)) is not None:
+        if (quoted := self.record.odd.get(CallQuoted)) is not None:
             name, raw = quoted.call.name, quoted.call.raw
-            if whole and self.text is None and not self._asked & {name, raw} and ends_with(text, raw):
+            asks = self.text is not None and self.text.native and not self._asked & {name, raw}
+            if whole and asks and ends_with(text, raw):
                 self._asked.add(name)
                 unread = UnreadCall(raw, name)
         elif whole or cut:
             said = ((text.rpartition("\n")[0] if cut else "") or text).strip()  # without the line that was cut
-            unread = attempted(said, self._offered, alone=self._output is None)
+            unread = find_attempt(said, self._offered, alone=self._output is None)
             if cut and unread is not None and unread.text != said:  # it may only be described
                 return None
         if unread is not None and self._output is not None and self._output(text, whole=False):
@@ -192,13 +146,12 @@ class ResponseReader:
 
     def _is_wordless(self, event: SourceEvent) -> bool:
         """Return whether it is thinking without words, which some servers send with every text, or completes that."""
-        match event:
-            case Thinking(thought):
-                return not thought.strip()
-            case ProviderBlock(thinking=True):
-                return self._wordless
-            case _:
-                return False
+        if isinstance(event, ProviderBlock):
+            self._blocks.append(event)
+            self._wordless = self._wordless and event.thinking
+        else:
+            self._wordless = isinstance(event, Thinking) and not event.text.strip()
+        return self._wordless
 
     def _ends_text(self, event: SourceEvent) -> bool:
         """Return whether a part of the message begins here, so that the text before it is over."""
@@ -213,12 +166,7 @@ class ResponseReader:
         yield from text.feed_event(event, self.native)
 
     def _finished(self, event: Finish) -> Iterable[SourceEvent]:
-        left = self.native.by_number or self._unread
-        if self.text is None and self._recovery is None and not left:  # nothing is left to be read
-            self._new_recovery = None
-            self.intake.finish = event
-            return (event,)
         rest = self.close(whole=event.reason in _WHOLE or event == _UNSAID, cut=event.reason == "length")
         return (
-            chain(rest, self.intake.keep((event,), self.native)) if rest else self.intake.keep_one(event, self.native)
+            chain(rest, self.record.keep((event,), self.native)) if rest else self.record.keep_one(event, self.native)
         )

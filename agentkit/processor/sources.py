@@ -1,4 +1,4 @@
-"""Where a response's events come from, and when they end: its own source and, at the token limit, further ones.
+"""The sources of a response's events, and their end: its own and, at the token limit, further ones.
 
 Knows the inbox and what a source may raise; knows no tool. It only asks the reader what could be continued.
 """
@@ -32,7 +32,7 @@ class Sources:
 
     ended: SourceEnd | None = None
     """The last source is over; None until then."""
-    refused: ProviderError | None = None
+    refusal: ProviderError | None = None
     """Why the response could not continue after its token limit, if that was requested and its provider refused."""
     _drained = 0  # events read although the response is full
     _timer: asyncio.TimerHandle | None = None
@@ -44,29 +44,28 @@ class Sources:
         self._first = first
         self._more = more
 
-    def begin(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        """Read the first source, in this event loop, which is the running one."""
-        self._inbox.read(self._first, loop)
+    def begin(self, loop: asyncio.AbstractEventLoop | None, *, read: bool) -> None:
+        """Read the first source, in this event loop, which is the running one; or nothing."""
+        if read:
+            self._inbox.read(self._first, loop)
+        else:
+            self.ended = SourceEnd()
 
-    def drain(self, *, read: bool = False) -> None:
-        """The response is full: read no more of it than a number of events, for a limited time.
-
-        Args:
-            read: whether another event was read.
-        """
-        self._drained += read
-        if read and self._drained == DRAIN:
+    def drain(self) -> None:
+        """Read few more events, for a limited time: the response is full."""
+        self._drained += 1
+        if self._drained == DRAIN:
             self._inbox.stop()
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._inbox.stop)
 
     def close(self) -> None:
-        """Nothing is read any more."""
+        """Stop the clock: nothing is read any more."""
         if self._timer is not None:
             self._timer.cancel()
 
     def at_limit(self, limit: Finish, reader: ResponseReader) -> Iterable[SourceEvent]:
-        """The token limit: the response may continue if it ended inside a call."""
+        """End at the token limit; the response may continue if it ended inside a call."""
         if self._more is not None and reader.text is not None:
             yield from reader.text.join(cut=True)
             if reader.open:
@@ -75,7 +74,7 @@ class Sources:
         yield from reader.feed(limit)
 
     def next(self, end: SourceEnd, reader: ResponseReader, *, wanted: bool) -> Finish | None:
-        """A source is over. Continue with a further one, unless this was the last; then `ended` is set.
+        """Continue with a further source, unless this was the last; then `ended` is set.
 
         Args:
             end: has the error that it raised, if any; without one if the fate of the rest does not matter.
@@ -87,7 +86,7 @@ class Sources:
         """
         text, cut, self._cut = reader.text, self._cut, None
         if isinstance(end.failure, ProviderError) and self._limit is not None and text is not None and text.waits:
-            self.refused, end, cut = end.failure, SourceEnd(), self._limit
+            self.refusal, end, cut = end.failure, SourceEnd(), self._limit
         elif wanted and cut is not None and self._more is not None and text is not None and end.failure is None:
             source = self._more(text.partial())
             if source is not None:

@@ -39,7 +39,7 @@ class EventStream(EnteredAsync, ABC, Generic[T]):
         """The events. Sets `_begun` first; its `finally` ends whatever it started, then calls `_is_over`."""
 
     def _is_over(self) -> None:
-        """It has ended; wake what waits for that."""
+        """Note the end, and wake all that wait for it."""
         self.over = True
         if self._end_awaited is not None:
             self._end_awaited.set()

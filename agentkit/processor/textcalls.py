@@ -1,4 +1,4 @@
-"""The text of one response: it becomes calls, and a further response may continue it after the token limit.
+"""The text of one response: read for calls, and continued after the token limit by a further response.
 
 Pure: text in, events out. The parser is passed as an argument.
 """
@@ -7,28 +7,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from agentkit.events import CallEnd, CallError, SourceEvent, Text
 from agentkit.messages import AssistantMessage, AssistantPart, ProviderPart, TextPart, ThinkingPart, ToolCall
-from agentkit.processor.continuing import Record
-from agentkit.processor.intake import Intake, OpenCalls
+from agentkit.processor import not_run
+from agentkit.processor.continuation import WrittenText
 from agentkit.processor.maybe_output import IsOutput, MaybeOutput
 from agentkit.processor.recovery import NewReader, Quoted, Recovery
+from agentkit.processor.response_record import OpenCalls, ResponseRecord
 
 if TYPE_CHECKING:
     from agentkit.formats import Parser
-
-ALREADY_RUN: Final = (
-    "the reply that was cut by the token limit has this very call, with its answer; it was not run a second time. To "
-    "run it once more, call it again in your next reply"
-)
-
-QUOTED: Final = (
-    "a tool result, a user message or an earlier reply names this tool, so the call may be a quote and was not run. To "
-    "make it, call the tool natively"
-)
 
 
 class TextOpenCalls(OpenCalls):
@@ -50,11 +40,11 @@ class TextOpenCalls(OpenCalls):
         self._already_run = set(map(_key, already_run))
         self._quoted = quoted
 
-    def refused(self, call: ToolCall) -> str | None:
-        """Why it must not run, as a message for the model: it already ran, or may be quoted."""
+    def refusal(self, call: ToolCall) -> str | None:
+        """Return the reason why a call must not run, for the model: it already ran, or may be quoted."""
         if self._already_run and _key(call) in self._already_run:
-            return ALREADY_RUN
-        return QUOTED if self._quoted is not None and self._quoted(call) is not None else None
+            return not_run.ALREADY_RUN.text()
+        return not_run.QUOTED.text() if self._quoted is not None and self._quoted(call) is not None else None
 
 
 def _key(call: ToolCall) -> tuple[str, str]:
@@ -65,9 +55,9 @@ class TextCalls:
     """Reads one response's text for calls.
 
     Args:
-        intake: receives what is read.
-        new_parser: creates a parser.
-        record: keeps the text as it was written, so that a further response may continue it; None keeps nothing.
+        record: receives what is read.
+        new_parser: creates a parser; None for a native model, whose text is only read by `recovery`.
+        written: keeps the text as it was written, so that a further response may continue it; None keeps nothing.
         quoted: whether what a native model has read names a call's tool: it is answered with an error. None skips this
             check.
         already_run: the calls that ran in the previous response, if its token limit cut it.
@@ -78,22 +68,23 @@ class TextCalls:
 
     def __init__(
         self,
-        intake: Intake,
-        new_parser: NewReader,
+        record: ResponseRecord,
+        new_parser: NewReader | None,
         *,
-        record: Record | None = None,
+        written: WrittenText | None = None,
         quoted: Quoted | None = None,
         already_run: Iterable[ToolCall] = (),
         output: IsOutput | None = None,
         recovery: Recovery | None = None,
     ) -> None:
-        self._intake = intake
+        self._record = record
         self._recovery = recovery
         self.quotes = False
         """True if a call was found that is quoted, drafted or described."""
         self._new_parser = new_parser
-        self._record = record
-        self._calls = TextOpenCalls(already_run, quoted, restores=True)
+        self._written = written
+        self._calls = TextOpenCalls(already_run, quoted, restores=new_parser is not None)
+        self._calls.textual = new_parser is not None  # a native model's calls are certain at the end
         self._reply = None if output is None else MaybeOutput(output)
         self._parser: Parser | None = None
         self._after: Parser | None = None  # read the text before, in the same response
@@ -101,7 +92,7 @@ class TextCalls:
         self._further: list[str] | None = None  # the text of a further response, while that is not complete
         self._silent = False  # whether a further response has said nothing
 
-    def feed(self, text: str) -> Iterator[SourceEvent] | tuple[()]:
+    def feed(self, text: str) -> Iterable[SourceEvent]:
         """Read a piece of text."""
         if self._further is not None:
             self._further.append(text)
@@ -110,16 +101,18 @@ class TextCalls:
 
     def feed_event(self, event: SourceEvent, opened: OpenCalls) -> Iterable[SourceEvent]:
         """Take an event that is not text."""
-        if not self.recovers or self._recovery is None:
-            return self._intake.keep_one(event, opened)
-        return self._intake.keep(self._recovery.feed(event), opened)
+        recovery = self._recovery
+        if recovery is None or not recovery.open:
+            return self._record.keep_one(event, opened)
+        return self._record.keep_all(recovery.feed(event), opened)
 
     def close(self, *, whole: bool, cut: bool) -> Iterator[SourceEvent]:
-        """The response is over: read the rest; calls in other formats count only if it is `whole`."""
+        """Read the rest of the response; calls in other formats count only if it is `whole`."""
         yield from self.end(cut=cut)
         recovery, self._recovery = self._recovery, None
         if recovery is not None:
-            yield from self._intake.keep(recovery.close(whole=whole), self._calls)
+            self._calls.textual = True
+            yield from self._record.keep(recovery.close(whole=whole), self._calls)
             self.quotes = recovery.quotes
 
     @property
@@ -127,10 +120,20 @@ class TextCalls:
         """Return whether calls in other formats may still count."""
         return self._recovery is not None and self._recovery.open
 
-    def _keep(self, events: Sequence[SourceEvent]) -> Iterator[SourceEvent]:
-        if self.recovers and self._recovery is not None:
-            return self._intake.keep(chain.from_iterable(map(self._recovery.feed, events)), self._calls)
-        return self._intake.keep(events, self._calls)
+    @property
+    def native(self) -> bool:
+        """Return whether this is a native model's text."""
+        return self._new_parser is None
+
+    @property
+    def unread(self) -> bool:
+        """Return whether the end of the response may bring something."""
+        return self.begun or self.asked or self.recovers
+
+    def _keep(self, events: Sequence[SourceEvent]) -> Iterable[SourceEvent]:
+        if (recovery := self._recovery) is not None and recovery.open:
+            events = [certain for event in events for certain in recovery.feed(event)]
+        return self._record.keep_all(events, self._calls)
 
     def end(self, *, cut: bool = False) -> Iterator[SourceEvent]:
         """Read the rest; the token limit may have `cut` it."""
@@ -140,26 +143,27 @@ class TextCalls:
             yield from self._end(self._parser.close(), cut=cut)
 
     def _end(self, last: Sequence[SourceEvent], *, cut: bool) -> Iterator[SourceEvent]:
-        """The parser is done, and these are its last events."""
+        """End the parser, of which these are the last events."""
         self._parser = None
-        if self._record is not None:
-            told = self._record.as_cut(last) if cut or self._silent else last
-            self._record.report(last)
-            self._record.end()
-            last = told
+        if self._written is not None:
+            self._written.report(last)
+            self._written.end()
+            last = self._written.as_cut(last) if cut or self._silent else last
         if self._reply is not None:
             last = [*self._reply.certain(last), *self._reply.release()]
         yield from self._keep(last)
         self._calls.by_number.clear()
 
     def _read(self, text: str) -> Sequence[SourceEvent]:
+        if self._new_parser is None:
+            return (Text(text),)
         if self._parser is None:
-            self._first = self._intake.draft.empty
+            self._first = self._record.draft.empty
             self._parser = self._new_parser(self._first, self._after)
         events: Sequence[SourceEvent] = self._parser.feed(text)
-        if self._record is not None:
-            self._record.feed(text)
-            self._record.report(events)
+        if self._written is not None:
+            self._written.feed(text)
+            self._written.report(events)
         if self._reply is not None:
             events = self._reply.certain(events)
         return events
@@ -174,10 +178,10 @@ class TextCalls:
     @property
     def open(self) -> bool:
         """Return whether a further response can continue a call that is left unfinished here."""
-        if self._record is None or self._parser is None or self._intake.full:
+        if self._written is None or self._parser is None or self._record.full:
             return False
-        native = any(call is not None and call.format is None for call in self._intake.calls)
-        return not native and self._record.open
+        native = any(call is not None and call.format is None for call in self._record.calls)
+        return not native and self._written.open
 
     @property
     def asked(self) -> bool:
@@ -191,34 +195,35 @@ class TextCalls:
 
     def partial(self) -> AssistantMessage:
         """Return the reply so far, for a model that is to continue: its thinking, and all its text as written."""
-        record = self._record
-        in_text = record is not None and record.thought
+        written = self._written
+        in_text = written is not None and written.thought
         content: list[AssistantPart] = [
             part
-            for part in self._intake.draft.message().content
+            for part in self._record.draft.message().content
             if (isinstance(part, ProviderPart) and part.call_id is None)
             or (isinstance(part, ThinkingPart) and (part.data is not None or not in_text))
         ]
-        return AssistantMessage((*content, TextPart(record.text if record is not None else "")))
+        return AssistantMessage((*content, TextPart(written.text if written is not None else "")))
 
     def resume(self) -> None:
-        """A further response may continue the open call. Nothing of its text is read before `join`."""
+        """Let a further response continue the open call. Nothing of its text is read before `join`."""
         self._further = []
-        self._intake.goes_on()
+        self._record.goes_on()
 
     def join(self, *, cut: bool) -> Iterator[SourceEvent]:
-        """Read what a further response brought, now that it is complete: as more of the open call, or as mere text.
+        """Read a further response, now that it is complete: as more of the open call, or as mere text.
 
         Args:
             cut: whether it also reached its token limit.
         """
-        if self._further is None or self._record is None:
+        if self._further is None or self._written is None:
             return
         text, self._further = "".join(self._further), None
         self._silent = not text
-        if self._silent or self._intake.full:
+        if self._silent or self._record.full:
             return
-        if self._record.continues(text, lambda same: self._new_parser(same and self._first, None), cut=cut):
+        new_parser = self._new_parser
+        if new_parser and self._written.continues(text, lambda same: new_parser(same and self._first, None), cut=cut):
             yield from self._keep(self._read(text))
         elif self._parser is not None:
             yield from self._end([*map(_unfinished, self._parser.close())], cut=True)
@@ -226,7 +231,7 @@ class TextCalls:
 
 
 def _unfinished(event: SourceEvent) -> SourceEvent:
-    """The call as one that was cut, even if a parser can complete it."""
+    """Return the call as one that was cut, even if a parser can complete it."""
     if not isinstance(event, CallEnd):
         return event
     message = "the response reached its token limit inside this call, and was not continued there; call again, in full"

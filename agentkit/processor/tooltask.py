@@ -1,4 +1,4 @@
-"""One tool running in its own task: its time, its end, and what happens to one that does not end.
+"""One tool in its own task: its time, its end, and the answer for one that does not end.
 
 Knows the event loop and how a tool is run; knows no response, no order and no event.
 """
@@ -11,13 +11,13 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any, Final
 
-from agentkit.processor import lines
+from agentkit.processor import not_run
 from agentkit.processor.admission import Admitted
+from agentkit.processor.author_errors import AuthorErrors
 from agentkit.processor.config import ProcessorConfig
-from agentkit.processor.faults import Faults
-from agentkit.processor.replies import crashed, failed
-from agentkit.processor.running import Outcome, outcome, run_tool
-from agentkit.processor.starting import interrupt, started
+from agentkit.processor.eager_tasks import interrupt, start_now
+from agentkit.processor.error_results import error_result, exception_result
+from agentkit.processor.tool_run import Outcome, outcome, run_tool
 from agentkit.processor.workers import WORKERS, Claim
 from agentkit.tool.policy import Keep
 from agentkit.tool.result import ToolContext, ToolResult
@@ -31,7 +31,7 @@ _BLOCKED = (
     "with `def`, to run in a thread, or let it wait with `await`, as in `await asyncio.to_thread(…)`"
 )
 _CANCELLED = "cancelled while it ran: what it had done by then may have taken effect"
-NOT_BEGUN = "not run: the run was cancelled before this call started"
+_NOT_BEGUN = not_run.CANCELLED.text()
 
 _ABANDONED: set[asyncio.Task[Any]] = set()  # tools that ignore their cancellation; kept so that the loop can end them
 
@@ -43,8 +43,7 @@ class ToolTask:
         admitted: the call.
         config: sets how long it may take, and how much of its result the model reads.
         faults: logs what its author must fix.
-        place: its place in the line of calls that must not run concurrently.
-        settled: called once, with its result and the seconds that it took.
+        on_end: called once, with its result and the seconds that it took.
     """
 
     task: asyncio.Task[Any] | None = None
@@ -57,14 +56,13 @@ class ToolTask:
         self,
         admitted: Admitted,
         config: ProcessorConfig,
-        faults: Faults,
-        settled: Callable[[ToolTask, Outcome, float], None],
-        place: lines.LinePlace | None = None,
+        faults: AuthorErrors,
+        on_end: Callable[[ToolTask, Outcome, float], None],
     ) -> None:
         self.admitted = admitted
         self._faults = faults
-        self._settled: Callable[[ToolTask, Outcome, float], None] | None = settled
-        self._place = place
+        self._on_end: Callable[[ToolTask, Outcome, float], None] | None = on_end
+        self._lock = admitted.lock
         if not admitted.tool.is_async:
             self._claim = Claim()
         self._since = perf_counter()
@@ -74,33 +72,22 @@ class ToolTask:
 
     # -------------------------------------------------------------- running
 
-    def start(self, context: ToolContext | None, *, at_once: bool) -> None:
-        """Start its task; context variables that are set now are visible to the tool.
+    def start(self, context: ToolContext | None) -> None:
+        """Start its task, whose first step is taken now; context variables that are set are visible to the tool.
 
         Args:
             context: what the tool can learn about its call; None if it takes none.
-            at_once: whether it takes its first step now, and so may be over when this returns, or in its turn.
         """
-        loop = asyncio.get_running_loop()
-        if at_once:
-            task = self.task = started(self._run(context), loop)
-            if self._settled is not None:
-                self._watch()
-        else:
-            task = self.task = loop.create_task(self._run(context))
-            loop.call_soon(self._watch)  # after its first step, at which many are over
-        if (place := self._place) is not None:
+        loop, timeout = asyncio.get_running_loop(), self._timeout
+        task = self.task = start_now(self._run(context), loop)
+        if timeout is not None and self._on_end is not None:
+            self._timer = loop.call_later(timeout, self.expire, timeout)
+        if (lock := self._lock) is not None:
             if task.done():
-                place.task_over(self._claim)
+                lock.task_over(self._claim)
             else:
                 claim = self._claim
-                task.add_done_callback(lambda _: place.task_over(claim))
-
-    def _watch(self) -> None:
-        """Start to count its time, unless it is over."""
-        timeout = self._timeout
-        if timeout is not None and self._settled is not None and self._stopped is None:
-            self._timer = asyncio.get_running_loop().call_later(timeout, self.expire, timeout)
+                task.add_done_callback(lambda _: lock.task_over(claim))
 
     @property
     def own_task(self) -> asyncio.Task[Any]:
@@ -115,43 +102,44 @@ class ToolTask:
         done: Outcome | None = None
         try:
             ended = None
-            if self._place is not None:
-                self._place.begin()
-                ended = self._place.function_over
+            if self._lock is not None:
+                self._lock.begin()
+                ended = self._lock.function_over
             limit, keep = self._cap
             done = await run_tool(tool, self.admitted.arguments, context, limit, keep, self._claim, ended, self._faults)
         except asyncio.CancelledError as e:  # stopped by us, or by the end of the loop, or raised by the tool itself
             if not self.own_task.cancelling():
-                self._faults.raised(tool.where, e)
-                done = self._outcome(crashed(e))
+                self._faults.report_error(tool.where, e)
+                done = self._outcome(exception_result(e))
         except KeyboardInterrupt as e:
             await interrupt(e)
         finally:
             if done is None or (self._stopped is not None and done.suspended is None):
-                done = self._outcome(self._stopped or failed("cancelled", _CANCELLED))
-            self._settle(done)
+                done = self._outcome(self._stopped or error_result("cancelled", _CANCELLED))
+            self._report(done)
 
     def _outcome(self, result: ToolResult) -> Outcome:
         return outcome(result, *self._cap)
 
-    def _settle(self, done: Outcome) -> None:
-        """Answer for it, unless it has been answered for."""
-        settled, self._settled = self._settled, None
-        if settled is None:
+    def _report(self, done: Outcome) -> None:
+        """Report the outcome, unless one was reported."""
+        on_end, self._on_end = self._on_end, None
+        if on_end is None:
             return
         if self._timer is not None:
             self._timer.cancel()
-        took, timeout = perf_counter() - self._since, self._timeout
+        now, timeout, started = perf_counter(), self._timeout, self.start_time
+        took = now - self._since
         if timeout is not None and took > timeout + _LATE:
             tool = self.admitted.tool
             if tool.is_async and self._stopped is None:
                 _LOG.warning(_BLOCKED, tool.where, took, timeout)
-        settled(self, done, took)
+        on_end(self, done, 0.0 if started is None else now - started)
 
     @property
     def kept_out(self) -> bool:
         """Return whether it was cancelled before the tool's own code started, which it then never does."""
-        return self._stopped is not None and self._stopped.error == NOT_BEGUN
+        return self._stopped is not None and self._stopped.error == _NOT_BEGUN
 
     @property
     def stopped(self) -> bool:
@@ -159,7 +147,7 @@ class ToolTask:
         return self._stopped is not None
 
     @property
-    def started(self) -> float | None:
+    def start_time(self) -> float | None:
         """When the tool's own code started, by `perf_counter`; None if it never did."""
         return (self._begun if self._claim is None else self._claim.taken) or None
 
@@ -167,18 +155,18 @@ class ToolTask:
 
     def cancel(self) -> None:
         """Stop it, because its run was."""
-        self._stop(failed("cancelled", NOT_BEGUN if self._keep_out() else _CANCELLED))
+        self._stop(not_run.CANCELLED.result() if self._keep_out() else error_result("cancelled", _CANCELLED))
 
     def abandon(self) -> None:
         """Answer for a tool that continues although it was cancelled."""
         call = self.admitted.call
         task = self.own_task
         task.set_name(f"tool {call.name!r}, call {call.id!r}")
-        if self._place is not None:
-            self._place.give_up()
+        if self._lock is not None:
+            self._lock.give_up()
         _ABANDONED.add(task)
         task.add_done_callback(_ABANDONED.discard)
-        self._settle(self._outcome(self._stopped or failed("cancelled", _CANCELLED)))
+        self._report(self._outcome(self._stopped or error_result("cancelled", _CANCELLED)))
 
     def _keep_out(self) -> bool:
         """Keep the tool's own code from starting; False if it has started."""
@@ -197,12 +185,10 @@ class ToolTask:
             of: whose time it was, if not its own, as in ` of this turn`.
         """
         if self._keep_out():  # it waits for a thread, and now gets none
-            why = f"not run: no thread was free for it within {timeout:g} s{of}: {WORKERS.state()}"
-        else:
-            effects = "; it may still be running, and its effects may yet appear"
-            why = f"no result after {timeout:g} s{of}: the tool was stopped"
-            why += "" if self.admitted.tool.is_async else effects
-        self._stop(failed("timeout", why))
+            self._stop(not_run.NO_FREE_THREAD.result(seconds=timeout, of=of, threads=WORKERS.state()))
+            return
+        effects = "" if self.admitted.tool.is_async else "; it may still be running, and its effects may yet appear"
+        self._stop(error_result("timeout", f"no result after {timeout:g} s{of}: the tool was stopped{effects}"))
 
     def _stop(self, answer: ToolResult) -> None:
         """Cancel it, and answer for it if it does not end soon."""
@@ -215,4 +201,4 @@ class ToolTask:
         if self._begun:
             self._timer = asyncio.get_running_loop().call_later(GRACE, self.abandon)
         else:  # its task ends without having started
-            self._settle(self._outcome(answer))
+            self._report(self._outcome(answer))

@@ -1,7 +1,7 @@
 """One model response from its events to its message and results.
 
 Knows the order of things: the source is read in a separate task, tools run concurrently, and what both bring reaches
-the consumer through one inbox. Reads no text itself (`response`) and runs no tool itself (`execution`).
+the consumer through one inbox. Reads no text itself (`response`) and runs no tool itself (`call_runner`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from agentkit.errors import ProviderError
 from agentkit.events import (
     TAKEN_BACK,
     ApprovalRequired,
+    ArgumentDelta,
     CallEnd,
     CallError,
     Event,
@@ -37,8 +38,8 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
+from agentkit.processor.call_runner import CallRunner
 from agentkit.processor.config import ProcessorConfig
-from agentkit.processor.execution import Execution
 from agentkit.processor.inbox import Inbox, Source, SourceEnd
 from agentkit.processor.response import ResponseReader
 from agentkit.processor.sources import More, Sources
@@ -67,7 +68,7 @@ class Turn(EventStream[Event]):
     and the results are kept.
     """
 
-    _telling = False  # whether a tool's event is yielded that has come by the inbox
+    _reports_tool = False  # whether a tool's event is yielded that has come by the inbox
     _finish: Finish | None = None  # once it is cancelled, or over
 
     def __init__(
@@ -75,7 +76,7 @@ class Turn(EventStream[Event]):
         registry: ToolRegistry,
         config: ProcessorConfig,
         reader: ResponseReader,
-        execution: Execution,
+        runner: CallRunner,
         inbox: Inbox,
         source: Source,
         more: More | None = None,
@@ -85,7 +86,7 @@ class Turn(EventStream[Event]):
         self._registry = registry
         self._config = config
         self._reader = reader
-        self._execution = execution
+        self._runner = runner
         self._inbox = inbox
         self._sources = Sources(inbox, source, more)
         self._unconsumed: Iterator[Event] = iter(())
@@ -96,16 +97,16 @@ class Turn(EventStream[Event]):
     @property
     def message(self) -> AssistantMessage:
         """The response: complete once the turn is over, until then as far as its events were yielded."""
-        return self._reader.intake.draft.message()
+        return self._reader.record.draft.message()
 
     @property
-    def refused(self) -> ProviderError | None:
+    def refusal(self) -> ProviderError | None:
         """Why the response could not continue after its token limit, if that was requested and its provider refused."""
-        return self._sources.refused
+        return self._sources.refusal
 
-    def answered(self) -> list[tuple[ToolCall, ToolMessage]]:
+    def answered_calls(self) -> list[tuple[ToolCall, ToolMessage]]:
         """The calls that have answers, in call order, each with its answer."""
-        calls, answers = self._reader.intake.calls, self._execution.answers
+        calls, answers = self._reader.record.calls, self._runner.answers
         return [(call, answers[index]) for index, call in enumerate(calls) if call is not None and index in answers]
 
     def answer(self, index: int) -> ToolMessage | None:
@@ -114,48 +115,48 @@ class Turn(EventStream[Event]):
         Args:
             index: the call's index, as in its events.
         """
-        return self._execution.answers.get(index)
+        return self._runner.answers.get(index)
 
     @property
-    def skipped(self) -> frozenset[str]:
+    def skipped_ids(self) -> frozenset[str]:
         """The ids of the calls that have answers although their tools never took a step."""
-        calls = self._reader.intake.calls
-        return frozenset(call.id for index in self._execution.skipped if (call := calls[index]) is not None)
+        calls = self._reader.record.calls
+        return frozenset(call.id for index in self._runner.skipped if (call := calls[index]) is not None)
 
     @property
     def complete(self) -> bool:
         """Return whether the tool event that is yielded is the last one: the source is over, every call is answered."""
-        execution = self._execution
-        over = self._telling and self._sources.ended is not None and not self._inbox.items
-        return over and execution.idle and not execution.approvals.pending
+        runner = self._runner
+        over = self._reports_tool and self._sources.ended is not None and not self._inbox.items
+        return over and runner.idle and not runner.approvals.pending
 
     @property
     def pending(self) -> tuple[ToolCall, ...]:
         """The calls that wait for a person's approval, in call order; for one that waits inside, those calls."""
-        approvals = self._execution.approvals
+        approvals = self._runner.approvals
         return approvals.waiting() if approvals.pending else ()
 
     @property
-    def suspended(self) -> Mapping[str, Any]:
+    def suspended_states(self) -> Mapping[str, Any]:
         """The state of tools that wait for a decision on calls inside them, by the ids of their own calls."""
-        approvals = self._execution.approvals
+        approvals = self._runner.approvals
         pending = approvals.pending
         return {pending[index].id: waits.result for index, waits in approvals.suspended.items() if index in pending}
 
     @property
     def fault(self) -> Exception | None:
         """Why a call that is left to a later run could not continue, if that is an error of the program."""
-        return next((one.error for one in self._execution.approvals.suspended.values() if one.error is not None), None)
+        return next((one.error for one in self._runner.approvals.suspended.values() if one.error is not None), None)
 
     @property
     def odd(self) -> Mapping[type, Any]:
         """The last `InventedResult` and `UnreadCall`, by kind: then the text is not an answer."""
-        return self._reader.intake.odd
+        return self._reader.record.odd
 
     @property
     def terminated(self) -> bool:
         """Return whether the call of a terminating tool succeeded, so that the run is over."""
-        return self._execution.terminated
+        return self._runner.terminated
 
     @property
     def finish(self) -> Finish:
@@ -171,14 +172,14 @@ class Turn(EventStream[Event]):
         ended = self._sources.ended
         if ended is not None and ended.failure is not None:
             return Finish("error")
-        if ended is None and self.over and self._reader.intake.finish.reason == "unknown":
+        if ended is None and self.over and self._reader.record.finish.reason == "unknown":
             return Finish("cancelled")  # the consumer left before the response was complete
-        return self._reader.intake.finish
+        return self._reader.record.finish
 
     @property
     def usage(self) -> Usage:
         """The token usage of the response."""
-        return self._reader.intake.usage
+        return self._reader.record.usage
 
     @property
     def replies(self) -> tuple[Message, ...]:
@@ -205,24 +206,23 @@ class Turn(EventStream[Event]):
 
     async def _events(self) -> AsyncGenerator[Event, None]:
         self._begun = True
-        sources, execution, inbox, intake = self._sources, self._execution, self._inbox, self._reader.intake
-        items, native = inbox.items, self._reader.native
-        if self._finish is None:
-            sources.begin(self._loop)
-        else:
-            sources.ended = SourceEnd()
+        sources, runner, inbox = self._sources, self._runner, self._inbox
+        items, record, waiting = inbox.items, self._reader.record, runner.waiting.calls
+        sources.begin(self._loop, read=self._finish is None)
         early = True
         try:
-            while sources.ended is None or items or not execution.idle:
+            while sources.ended is None or items or not runner.idle:
                 while items:
-                    item = inbox.take()
-                    kind = type(item)
-                    if kind in intake.plain and self._finish is None:  # as for most deltas: nothing follows from it
-                        yield intake.plain[kind](intake, item, native)
-                    else:
-                        for event in self._emit(self._handle(item, kind)):
-                            yield event
-                if sources.ended is None or not execution.idle:
+                    self._unconsumed = iter(self._handle(inbox.take()))
+                    for event in self._unconsumed:
+                        yield event
+                        for following in self._admit(event) if type(event) in _ENDS else ():
+                            yield following
+                    if record.full and sources.ended is None:
+                        sources.drain()
+                    for event in self._start_ready() if waiting else ():
+                        yield event
+                if sources.ended is None or not runner.idle:
                     await inbox.wait()
                     for event in () if items else self._start_ready():
                         yield event
@@ -232,62 +232,55 @@ class Turn(EventStream[Event]):
         finally:
             await self._close(early=early)
 
-    def _handle(self, item: Any, kind: type) -> Iterable[Event]:
-        """Read an item of the inbox: what came from a source, or what a tool reports."""
-        intake = self._reader.intake
-        self._telling = kind in _OF_TOOLS
-        if self._telling:
-            self._execution.unreported.discard(item.index)
+    def _handle(self, item: Any) -> Iterable[Event]:
+        """Read an item of the inbox: an event of a source or of a tool."""
+        kind = type(item)
+        if kind is ArgumentDelta and self._finish is None:  # as most: nothing follows from it
+            return self._reader.record.keep_one(item, self._reader.native)
+        self._reports_tool = kind in _OF_TOOLS
+        if self._reports_tool:
+            self._runner.unreported.discard(item.index)
             return (item,)
         if kind is SourceEnd:
             return self._end(item) if self._sources.ended is None else ()
         if self._finish is not None:  # cancelled
             return ()
-        if intake.full:
-            self._sources.drain(read=True)
-        if kind is Finish and item.reason == "length":
+        if kind is not Finish:
+            return self._reader.feed(item)
+        if item.reason == "length":
             return self._sources.at_limit(item, self._reader)
-        if kind is Finish and item.reason in TAKEN_BACK:
-            return chain(self._execution.take_back(item.reason), self._reader.feed(item))
-        return self._reader.feed(item)
+        retracted = self._runner.take_back(item.reason) if item.reason in TAKEN_BACK else []
+        return chain(retracted, self._reader.feed(item))
 
-    def _emit(self, read: Iterable[Event]) -> Iterator[Event]:
-        """Events that were read, with what follows from them."""
-        execution = self._execution
-        self._unconsumed = iter(read)
-        for event in self._unconsumed:
-            yield event
-            if type(event) in _ENDS:
-                if answered := execution.admit(event):  # type: ignore[arg-type]
-                    yield answered
-                if self._config.execute == "stream":
-                    yield from self._start_ready()
-        if self._reader.intake.full:
-            self._sources.drain()
-        yield from self._start_ready()
+    def _admit(self, event: Any) -> Iterator[Event]:
+        """Admit a call that was read."""
+        if answered := self._runner.admit(event):
+            yield answered
+        if self._config.execute == "stream":
+            yield from self._start_ready()
 
     def _end(self, end: SourceEnd) -> Iterable[Event]:
-        """A source is over: continue with a further one, or end the response."""
+        """Continue with a further source, or end the response: one is over."""
         cancelled = self._finish is not None
-        if cancelled or self._reader.intake.full:
+        if cancelled or self._reader.record.full:
             end = SourceEnd()  # the fate of the rest does not matter
         finish = self._sources.next(end, self._reader, wanted=not cancelled)
         if self._sources.ended is None:
             return ()
         if self._sources.ended.failure is not None:
-            self._execution.interrupt()
+            self._runner.interrupt()
             return self._reader.close(whole=False)
         return self._reader.feed(finish) if finish is not None else self._reader.close(whole=not cancelled)
 
     def _start_ready(self) -> Iterator[Event]:
-        """Start what may start. Lazy: a tool starts when the consumer, having seen `ToolStarted`, continues."""
-        execution, over = self._execution, self._sources.ended is not None
-        while execution.waiting.calls and (over or self._config.execute == "stream"):
-            ready = execution.next()
+        """Start the calls that may. Lazy: a tool starts when the consumer, having seen `ToolStarted`, continues."""
+        runner, over = self._runner, self._sources.ended is not None
+        while runner.waiting.calls and (over or self._config.execute == "stream"):
+            ready = runner.next()
             if ready is None:
                 return
             yield ToolStarted(ready.index, ready.call)
-            execution.start(ready, alone=execution.waiting.sequential or (over and execution.only))
+            runner.start(ready)
 
     # -------------------------------------------------------------- its end
 
@@ -304,24 +297,24 @@ class Turn(EventStream[Event]):
         self._finish = _CANCELLED
         if self._begun:
             self._inbox.stop()
-            self._execution.cancel()
+            self._runner.cancel()
 
-    def settle(self, end: ToolCompleted | ToolFailed | ToolSkipped, answer: ToolMessage) -> None:
-        """A call was answered from outside while a tool event of it is yielded: that does not happen.
+    def replace_answer(self, end: ToolCompleted | ToolFailed | ToolSkipped, answer: ToolMessage) -> None:
+        """Replace the tool event that is yielded: its call was answered from outside.
 
         Args:
             end: the event to yield in its place.
             answer: the answer.
         """
-        self._execution.settle(end, answer)
+        self._runner.replace_answer(end, answer)
 
     def wait_on(self, ids: Collection[str]) -> None:
-        """Calls that were withdrawn stay as they were, without an answer; those that are not approved are `pending`."""
+        """Leave withdrawn calls as they were, without an answer; those that are not approved are `pending`."""
         if not ids:
             return
-        for index, call in enumerate(self._reader.intake.calls):
+        for index, call in enumerate(self._reader.record.calls):
             if call is not None and call.id in ids:
-                self._execution.wait_on(index, call)
+                self._runner.wait_on(index, call)
         self.results = tuple([answer for answer in self.results if answer.call_id not in ids])
 
     async def _close(self, *, early: bool) -> None:
@@ -335,7 +328,7 @@ class Turn(EventStream[Event]):
     async def _leave(self, *, early: bool) -> None:
         """Stop what is still running, and wait for it, at most `GRACE`."""
         reading = self._inbox.reading
-        at_work = self._execution.cancel() if early else []
+        at_work = self._runner.cancel() if early else []
         if reading is not None and not reading.done():
             self._inbox.stop()
             at_work.append(reading)
@@ -352,9 +345,9 @@ class Turn(EventStream[Event]):
         try:
             for event in self._rest() if early else ():
                 if isinstance(event, CallError):
-                    self._execution.admit(event)
+                    self._runner.admit(event)
         finally:
-            self.results = self._execution.finish(self._reader.intake.calls)
-            self._reader.intake.draft.close()
+            self.results = self._runner.finish(self._reader.record.calls)
+            self._reader.record.draft.close()
             self._is_over()  # even after an error: `aclose` waits for this
             self._finish = self._finish or self._ending()

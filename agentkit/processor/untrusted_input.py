@@ -31,7 +31,7 @@ from agentkit.messages import (
     ToolCall,
     ToolMessage,
 )
-from agentkit.processor.normalized import bare, layers, plain
+from agentkit.processor.plain_text import bare, layers, plain
 from agentkit.processor.provider_tool_output import offered_in, texts_of
 from agentkit.schemas.walk import strings
 from agentkit.toolspec import ToolSpec
@@ -92,10 +92,10 @@ class UntrustedInput:
         self._known: dict[int, tuple[object, _Passage]] = {}  # with the message, which is kept alive: the key is its id
         self._bare: dict[str, str] = {}  # instructions, without what changes when they are repeated
 
-    def quoted(
+    def find_quote(
         self, call: ToolCall, tools: Mapping[str, ToolSpec], blocks: Iterable[ProviderBlock] = ()
     ) -> CallQuoted | None:
-        """Where the call's tool is named already; None if the call is the model's own.
+        """Return where the call's tool is named already; None if the call is the model's own.
 
         Args:
             call: found in a reply's text.
@@ -103,12 +103,15 @@ class UntrustedInput:
             blocks: the provider's blocks in the reply, as far as they come before the call.
         """
         messages = [*self._messages()]
-        told = [block.data for block in blocks if block.index is None and not block.thinking]
-        if call.arguments and self._is_example(bare(call.raw), tools, messages, told):
+        served = [block.data for block in blocks if block.index is None and not block.thinking]
+        if call.arguments and self._is_example(bare(call.raw), tools, messages, served):
             self.copied.add(call.raw)
             return CallQuoted(call)
         names = _finder(call.name, tools.get(call.name))
-        passages = [*(passage for message in messages for passage in self._passages(message)), *map(self._told, told)]
+        passages = [
+            *(passage for message in messages for passage in self._passages(message)),
+            *map(self._of_block, served),
+        ]
         for passage in passages:
             if any(names(text, passage.speaker == "tool") for text in passage.texts):
                 if any(bare(call.raw) in bare(text) for text in passage.texts):
@@ -132,7 +135,7 @@ class UntrustedInput:
                     yield self._examined(message, "tool", message.content, tool, call_id)
             case AssistantMessage():
                 yield self._examined(message, "model", message.content)
-                yield from map(self._told, _served(message))
+                yield from map(self._of_block, _served(message))
             case _:
                 yield self._examined(message, "user", message.content)
 
@@ -144,8 +147,8 @@ class UntrustedInput:
             self._known[id(message)] = message, _Passage(speaker, tool, call_id, _forms(texts))
         return self._known[id(message)][1]
 
-    def _told(self, block: Mapping[str, Any]) -> _Passage:
-        """Return the text that a server-side tool told in a block."""
+    def _of_block(self, block: Mapping[str, Any]) -> _Passage:
+        """Return the text of a server-side tool in a block."""
         if id(block) not in self._known:
             self._known[id(block)] = block, _Passage("tool", "", None, _forms(texts_of(block)))
         return self._known[id(block)][1]
@@ -155,14 +158,14 @@ class UntrustedInput:
         raw: str,
         tools: Mapping[str, ToolSpec],
         messages: Sequence[Message],
-        told: Sequence[Mapping[str, Any]],
+        served: Sequence[Mapping[str, Any]],
     ) -> bool:
         """Return whether the instructions contain this call literally."""
-        served = (block for blocks in (*map(_served, messages), told) for block in blocks)
+        blocks = (block for some in (*map(_served, messages), served) for block in some)
         passages = (
             *(message.content for message in messages if isinstance(message, SystemMessage)),
             *(words for tool in tools.values() for words in (tool.description, *strings(tool.parameters))),
-            *(words for block in served for words in strings(offered_in(block))),
+            *(words for block in blocks for words in strings(offered_in(block))),
         )
         for passage in passages:
             if passage not in self._bare:
@@ -171,31 +174,28 @@ class UntrustedInput:
 
 
 def _forms(texts: Sequence[str]) -> tuple[str, ...]:
-    """Texts as they are searched: servers join them in either way."""
+    """Return the forms in which texts are searched: servers join them in either way."""
     joined = dict.fromkeys(("\n".join(texts), "".join(texts)))
     return tuple(dict.fromkeys(plain(layer) for whole in joined for layer in layers(whole)))
 
 
 def _sequences(passages: Sequence[_Passage]) -> Iterator[Sequence[_Passage]]:
-    """The texts that are searched as one: what others said, what tools returned, what each one did, the replies."""
+    """Return the texts that are searched as one: those of others, the results, those of each tool, the replies."""
+    replies = [passage for passage in passages if passage.speaker == "model"]
     others = [passage for passage in passages if passage.speaker != "model"]
     results = [passage for passage in others if passage.speaker == "tool"]
-    every = [others, [passage for passage in passages if passage.speaker == "model"]]
-    every += [results] if len(results) < len(others) else []
-    for tool in {passage.tool for passage in results}:
-        of_tool = [passage for passage in results if passage.tool == tool]
-        every += [of_tool] if len(of_tool) < len(results) else []
-    return (several for several in every if len(several) > 1)
+    pages = sorted(results, key=lambda passage: passage.tool)  # those of one tool follow one another
+    return (several for several in (others, results, pages, replies) if len(several) > 1)
 
 
 def _served(message: Message) -> list[Mapping[str, Any]]:
-    """The blocks in which server-side tools may have told something; not those of the model's calls of our tools."""
+    """Return the blocks that may have texts of server-side tools; not those of the model's calls of our tools."""
     parts = message.content if isinstance(message, AssistantMessage) else ()
     return [part.data for part in parts if isinstance(part, ProviderPart) and part.call_id is None]
 
 
 def _finder(name: str, tool: ToolSpec | None) -> Callable[[str, bool], bool]:
-    """Returns whether a text names this tool: in the form of a call, or anywhere, if that is allowed.
+    """Return a function that says if a text names this tool: in the form of a call, or anywhere, if allowed.
 
     Args:
         name: the tool's name.

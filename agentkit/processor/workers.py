@@ -59,24 +59,24 @@ class _Job:
         self.answer: asyncio.Future[tuple[Any, BaseException | None]] = self._loop.create_future()
 
     def run(self) -> None:
-        """In a thread: run it, unless its caller, having left while this waited, has taken the claim."""
+        """Run it, in a thread, unless its caller, having left while this waited, has taken the claim."""
         if self.answer.cancelled() or not self.claim.take():
             return
         try:
             value = self._context.run(self._function)
         except BaseException as e:  # noqa: BLE001 - carried to the caller, who raises it
-            self.settle(None, e)
+            self.finish(None, e)
         else:
-            self.settle(value, None)
+            self.finish(value, None)
 
-    def settle(self, value: Any, error: BaseException | None) -> None:
+    def finish(self, value: Any, error: BaseException | None) -> None:
         """Wake the caller."""
         try:
-            self._loop.call_soon_threadsafe(self._settle, value, error)
+            self._loop.call_soon_threadsafe(self._finish, value, error)
         except RuntimeError:  # the loop was closed in the meantime: nothing waits
             return
 
-    def _settle(self, value: Any, error: BaseException | None) -> None:
+    def _finish(self, value: Any, error: BaseException | None) -> None:
         if not self.answer.done():
             self.answer.set_result((value, error))
 
@@ -96,7 +96,7 @@ class Workers:
         reset_after_fork(self)
 
     def leave_to_parent(self) -> None:
-        """In the child of a fork, whose parent keeps the threads; and at the beginning: there are none."""
+        """Forget all threads: in the child of a fork, whose parent keeps them; and at the beginning."""
         self._changed = threading.Condition()
         self._jobs: deque[_Job] = deque()
         self._threads = 0
@@ -161,7 +161,7 @@ class Workers:
         )
 
     def _leave(self, job: _Job) -> None:
-        """A caller waits no more. If that leaves no thread, those in line fail with that."""
+        """Let a caller go. If that leaves no thread, the functions that wait for one fail."""
         with self._changed:
             if job not in self._working:
                 return
@@ -173,7 +173,7 @@ class Workers:
             self._jobs.clear()
             error = self._none_left()
         for one in waiting:
-            one.settle(None, error)
+            one.finish(None, error)
 
     def _start(self) -> None:
         self._threads += 1

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from agentkit.formats import Format
 from agentkit.messages import Message
+from agentkit.processor.author_errors import AuthorErrors
 from agentkit.processor.config import ProcessorConfig
-from agentkit.processor.faults import Faults
 from agentkit.rollout.policy.generation import Policy
 from agentkit.rollout.records.record import CallRecord, TrajectoryRecord
 from agentkit.rollout.records.trajectory import TrajectoryEnd
@@ -52,7 +52,7 @@ class RolloutSetup:
     stop: tuple[str, ...] | None
     score: Callable[[TrajectoryRecord], float]
     template: ChatTemplate | None = None
-    faults: Faults = field(default_factory=Faults)
+    faults: AuthorErrors = field(default_factory=AuthorErrors)
     _warned: set[str] = field(default_factory=set)
 
     def stops(self, tools: Sequence[ToolSpec]) -> tuple[str, ...]:

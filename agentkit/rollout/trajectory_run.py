@@ -14,13 +14,15 @@ from time import perf_counter
 from typing import Final
 
 from agentkit.checks.keys import words
-from agentkit.errors import ConfigError, ErrorCode
+from agentkit.errors import ConfigError
 from agentkit.events import ArgumentDelta, CallEnd, CallError, CallStart, InventedResult, SourceEvent
 from agentkit.formats import Format, quarantine
 from agentkit.messages import ImagePart, TextPart, ToolMessage, UserMessage, answer_as_made
-from agentkit.processor.intake import CallIds, Intake, OpenCalls
-from agentkit.processor.lost_attempts import attempted
-from agentkit.processor.starting import Breath
+from agentkit.processor import not_run
+from agentkit.processor.eager_tasks import LoopYield
+from agentkit.processor.lost_attempts import find_attempt
+from agentkit.processor.not_run import NotRun
+from agentkit.processor.response_record import CallIds, OpenCalls, ResponseRecord
 from agentkit.rollout.calling import CallAnswer, TurnCalls
 from agentkit.rollout.policy.generation import Generation, GenerationRequest, check_generation, ended_by
 from agentkit.rollout.policy.native_turn import native
@@ -45,13 +47,13 @@ _CALLS: Final = (CallEnd, CallError)
 _WHOLE: Final = frozenset(("stop", "tool_calls", "unknown"))
 """The finishes after which nothing more would have come."""
 _INDEX: Final = attrgetter("index")
-_REFUSED: Final[Mapping[TrajectoryEnd, tuple[ErrorCode, str]]] = {
-    "answered": ("denied", "not run: the policy took this response back"),
-    "cancelled": ("cancelled", "not run: the policy gave this response up"),
-    "policy_error": ("cancelled", "not run: the policy failed in this response"),
-    "response_length": ("limit", "not run: the trajectory has as many tokens as it may have"),
-    "max_assistant_turns": ("limit", "not run: this was the last response of the trajectory"),
-    "max_user_turns": ("limit", "not run: the trajectory is answered no more"),
+_REFUSED: Final[Mapping[TrajectoryEnd, NotRun]] = {
+    "answered": not_run.TAKEN_BACK,
+    "cancelled": not_run.GIVEN_UP,
+    "policy_error": not_run.POLICY_FAILED,
+    "response_length": not_run.NO_TOKENS,
+    "max_assistant_turns": not_run.LAST_RESPONSE,
+    "max_user_turns": not_run.LAST_ANSWER,
 }
 """What the calls of a last response are answered, by why it is the last."""
 
@@ -131,7 +133,7 @@ class TrajectoryRun:
         try:
             ended(record)
         except (Exception, asyncio.CancelledError) as e:  # noqa: BLE001 - the boundary: it costs this trajectory only
-            self._setup.faults.raised("ended", e, "the error is on the trajectory's record")
+            self._setup.faults.report_error("ended", e, "the error is on the trajectory's record")
             return replace(record, end="rollout_error", error=words(e), reward=0.0)
         return record
 
@@ -201,7 +203,7 @@ class TrajectoryRun:
         try:
             reward = reward_of(self._setup.score(record)) or 0.0
         except Exception as e:  # noqa: BLE001 - the boundary: a bad rollout is data, also one that cannot be scored
-            self._setup.faults.raised("aggregate", e, "the error is on the trajectory's record")
+            self._setup.faults.report_error("aggregate", e, "the error is on the trajectory's record")
             return replace(record, unscored={**of.unscored, "aggregate": words(e)})
         object.__setattr__(record, "reward", reward)  # nobody has it yet; a copy would cost as much as a turn
         return record
@@ -209,9 +211,9 @@ class TrajectoryRun:
     # -------------------------------------------------------------- the turns
 
     async def _take_turns(self) -> WhyEnded:
-        breath = Breath()
+        loop_yield = LoopYield()
         while True:
-            if breath.due:  # neither the policy nor a tool may have had to wait
+            if loop_yield.due:  # neither the policy nor a tool may have had to wait
                 await asyncio.sleep(0)
             self._go(TrajectoryState.GENERATING)
             try:
@@ -285,21 +287,21 @@ class TrajectoryRun:
     def _read(self, generation: Generation) -> ReadCalls:
         """Read a response: it becomes a message; returns its calls, good and bad."""
         check_generation(generation)
-        intake, format = Intake(self._ids), self._setup.format
-        kept = native(generation, intake) if format is None else self._parsed(generation, intake, format)
+        response, format = ResponseRecord(self._ids), self._setup.format
+        kept = native(generation, response) if format is None else self._parsed(generation, response, format)
         calls: ReadCalls = [event for event in kept if isinstance(event, (CallEnd, CallError))]
-        self.so_far.messages.append(intake.draft.message())
+        self.so_far.messages.append(response.draft.message())
         self.so_far.turns += 1
         if len(calls) > 1:
             calls.sort(key=_INDEX)
         if not calls:
-            unread = format is None and attempted(intake.draft.message().text, self._specs)
+            unread = format is None and find_attempt(response.draft.message().text, self._specs)
             self.so_far.lacks = (
-                "invented_result" if InventedResult in intake.odd else "unread_call" if unread else "answered"
+                "invented_result" if InventedResult in response.odd else "unread_call" if unread else "answered"
             )
         return calls
 
-    def _parsed(self, generation: Generation, intake: Intake, format: Format) -> Iterable[SourceEvent]:
+    def _parsed(self, generation: Generation, response: ResponseRecord, format: Format) -> Iterable[SourceEvent]:
         text = self._written(generation, format)
         thinking = None if self._tokens is None else self._tokens.thinking
         events: Sequence[SourceEvent] = events_of(text, format, self._specs, thinking=thinking)
@@ -310,7 +312,7 @@ class TrajectoryRun:
             if other is not None:
                 self._setup.unread(other)
         opened = _TextCalls()
-        return [intake.take(event, opened) for event in events if type(event) not in _PARTIAL]
+        return [response.take(event, opened) for event in events if type(event) not in _PARTIAL]
 
     async def _answer(self, calls: ReadCalls, generation: Generation) -> WhyEnded | None:
         """Answer all calls of a turn; says why it was the last one, if it was."""
@@ -321,7 +323,7 @@ class TrajectoryRun:
             if last is None:
                 await turn.run(calls)
             else:
-                turn.refuse(calls, *_REFUSED[last])
+                turn.refuse(calls, _REFUSED[last])
         finally:
             for event in calls:
                 self._keep(event.index, turn.answers[event.index])
@@ -375,7 +377,7 @@ class TrajectoryRun:
         try:
             reward = reward_of(result.reward)
         except ValueError as e:
-            self._setup.faults.returned(call.name, f"no usable reward: {e}", "the call is recorded without one")
+            self._setup.faults.report_value(call.name, f"no usable reward: {e}", "the call is recorded without one")
             metrics = {**metrics, "refused_reward": str(e)}
         self.so_far.calls.append(
             CallRecord(

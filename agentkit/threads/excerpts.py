@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentkit.messages import ImagePart, TextPart, ToolMessage
 from agentkit.models.tokens import text_tokens
-from agentkit.processor.replies import cut_out
+from agentkit.processor.error_results import cut_out
 
 READ_RESULT = "read_result"
 """The name of the tool that reads a stored result; see `agentkit.threads.results`."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from agentkit.processor.not_run import COPIED
 from agentkit.threads.resume import answer, may_have_run
 from agentkit.threads.store import Append, Call, Entry, Log, NewCall
 from agentkit.tool.codec import to_json
 
-_FORKED = "not run here: the conversation was copied before this call had an answer"
 _RUNNING = (
     "not run here, but it had started in the conversation that this one was copied from, and had no answer yet: its "
     "effects may have happened; find out before you repeat it"
@@ -37,5 +37,5 @@ def _copies(entry: Entry, calls: list[Call]) -> Iterator[NewCall]:
         if call.answer is not None:
             yield NewCall(call.id, body, "answered", call.answer)
             continue
-        said = answer(call, "interrupted", _RUNNING) if may_have_run(call) else answer(call, "cancelled", _FORKED)
+        said = answer(call, "interrupted", _RUNNING) if may_have_run(call) else answer(call, COPIED.code, COPIED.text())
         yield NewCall(call.id, body, "answered", to_json(said))

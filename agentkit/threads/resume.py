@@ -26,6 +26,7 @@ from dataclasses import dataclass, field, replace
 from agentkit.agent import RunFinish, call_hash
 from agentkit.errors import ConfigError, ErrorCode
 from agentkit.messages import TextPart, ToolMessage
+from agentkit.processor.not_run import MOVED_ON, PREFIX
 from agentkit.threads.conversation import in_order, is_broken_off, role_of
 from agentkit.threads.entries import IDEMPOTENT, TOOL, waits_for
 from agentkit.threads.store import Body, Call, Entry, Log
@@ -38,7 +39,6 @@ _LOG = logging.getLogger("agentkit.threads")
 INTERRUPTED = (
     "interrupted while running, and not run again: its effects may have happened; find out before you repeat it"
 )
-_MOVED_ON = "not run: the user wrote again before this call started"
 
 
 @dataclass(slots=True)
@@ -125,7 +125,7 @@ def _passed_over(call: Call) -> ToolMessage:
     """The answer to a call after which the user wrote again."""
     if may_have_run(call):  # started once, and then put back to `waiting`
         return not_again(answer(call, "cancelled", "the user wrote again"))
-    return answer(call, "cancelled", _MOVED_ON)
+    return answer(call, MOVED_ON.code, MOVED_ON.text())
 
 
 def waits_inside(call: Call) -> bool:
@@ -145,7 +145,7 @@ def may_have_run(call: Call) -> bool:
 
 def not_again(answer: ToolMessage) -> ToolMessage:
     """The answer to a call that may have run, and is not run again; the one passed is that of a call that never ran."""
-    why = answer.text.removeprefix("not run: ")
+    why = answer.text.removeprefix(PREFIX)
     return replace(answer, content=(TextPart(f"{INTERRUPTED}. Why it was not run again: {why}"),), error="interrupted")
 
 

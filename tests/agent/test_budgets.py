@@ -143,8 +143,11 @@ async def test_the_calls_that_are_left_are_for_who_comes_first() -> None:
     boss = house.agent([[WORKS, WORKS]], Budget(tool_calls=4))
     result = await boss.run("x")
     said = [m for m in result.messages if isinstance(m, ToolMessage)]
-    assert [m.text for m in said] == ["the agent stopped early (call_budget)"] * 2
-    assert house.ran == 2
+    assert [m.text for m in said] == [
+        "the agent stopped early (call_budget)",
+        "not run: the run's budget for calls is exhausted",
+    ]
+    assert house.ran == 3
 
 
 # ---------------------------------------------------------------- tokens

@@ -43,7 +43,7 @@ def test_what_follows_a_question_is_skipped() -> None:
     answers = [message.text for message in result.messages if isinstance(message, ToolMessage)]
     assert answers == [
         "asked; the user's answer comes next",
-        "skipped: terminated by the call of ask before it; it was not run",
+        "not run: terminated by the call of ask before it",
     ]
 
 

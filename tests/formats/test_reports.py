@@ -16,8 +16,8 @@ from format_tools import spec
 from agentkit.events import CallEnd, CallError, Event, SourceEvent, Text, merge
 from agentkit.formats import Parser, ToolSpec, auto, parse, render_calls
 from agentkit.messages import ToolCall
-from agentkit.processor.lost_attempts import attempted
-from agentkit.processor.replies import unknown_tool
+from agentkit.processor.error_results import unknown_tool
+from agentkit.processor.lost_attempts import find_attempt
 
 BASH = spec("bash", None, ("command",), command="string")
 WEATHER = spec("get_weather", None, ("location",), location="string", date="string")
@@ -36,7 +36,7 @@ def outcome(text: str, format: str, tools: Sequence[ToolSpec] = TOOLS) -> list[s
     streamed: list[SourceEvent] = [event for c in text for event in parser.feed(c)]
     assert merge([*streamed, *parser.close()]) == events
     found = [said for event in events if (said := shown(event))]
-    unread = attempted("".join(e.text for e in events if isinstance(e, Text)), tools) if not found else None
+    unread = find_attempt("".join(e.text for e in events if isinstance(e, Text)), tools) if not found else None
     return [f"asked again: {unread.name}"] if unread is not None else found
 
 

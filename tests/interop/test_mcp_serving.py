@@ -118,7 +118,7 @@ def test_every_kind_of_result_reaches_the_official_client() -> None:
     [
         ("add", {"a": "x", "b": 1}, "invalid arguments for add:\n- /a: expected integer"),
         ("ad", {}, "there is no tool 'ad'; did you mean 'add'?"),
-        ("delete", {}, "'delete' needs a person's approval, and there is nobody to ask here"),
+        ("delete", {}, "not run: delete needs a person's approval, and nobody is here to give it"),
     ],
 )
 def test_a_call_that_does_not_run_says_why(name: str, arguments: dict[str, Any], said: str) -> None:

@@ -1,16 +1,14 @@
-"""What a model shows, thinks or says in another's name is no call: in text of every format, and in a native model's."""
+"""What a native model shows, thinks or says in another's name is no call, in text of every format."""
 
 from __future__ import annotations
 
-import re
-import textwrap
 from collections.abc import Callable
 
 import pytest
 
 from agentkit import formats
-from agentkit.events import CallEnd, CallError, Event, InventedResult, Markup, Text, Thinking, ToolStarted, merge
-from agentkit.formats import CATALOG, Format, Parser
+from agentkit.events import CallEnd, InventedResult, Markup, Text, Thinking, ToolStarted
+from agentkit.formats import Format
 from agentkit.messages import ToolCall
 from agentkit.processor import ResponseProcessor
 from agentkit.tool.registry import ToolRegistry
@@ -41,36 +39,15 @@ def around(before: str, after: str) -> Callable[[str], str]:
     return lambda text: f"{before}{text}{after}"
 
 
-def below(before: str, after: str, by: int) -> Callable[[str], str]:
-    """Indented, as in a list's item."""
-    return lambda text: before + textwrap.indent(text, " " * by) + after
-
-
-IN_BLOCKS: dict[str, Callable[[str], str]] = {
-    "pre in an item": below("- <pre>\n  first\n\n", "\n  </pre>", 2),
-    "pre in an item, not closed": below("* <pre>\n\n\n", "", 2),
-    "code in a numbered item": below("10) <code>\n\n", "\n\n</code>", 1),
-    "a comment in an item's item": below("- a\n  - <!--\n\n", "\n\n    -->", 4),
-    "pre in a tag in an item": below("+ <p><pre>\n\n", "\n\n  </pre></p>", 2),
-    "pre in a tag": around("<div><pre>\na\n\n", "\n</pre></div>"),
-    "code in a tag with words": around("<details> <summary>So</summary> <code>\n\n", "\n</code></details>"),
-    "a comment in a tag": around('<p class="a"><!-- no\n\n', "\n--></p>"),
-    "pre in two lines of tags": around("<div>\n<p><pre>\na\n\n", "\n</pre>"),
-}
 SHOWN: dict[str, Callable[[str], str]] = {
     "backticks": around("```\n", "\n```"),
     "tildes": around("~~~\n", "\n~~~"),
-    "tildes with a language": around("~~~xml `a`\n", "\n~~~~\t"),
-    "tildes in backticks": around("```\n~~~\n```\n~~~\n", "\n```\n~~~"),
-    "shorter tildes inside": around("~~~~\n~~~\n", "\n~~~\n~~~~"),
     "a block in a block": around("```markdown\n```python\nx = 1\n```\n", "\n```"),
     "pre": around("<pre>\n", "\n</pre>"),
     "pre and code": around('<pre class="x"><code>', "</code></pre>"),
     "code": around("<code>\n", "\n</CODE>"),
-    "code in a line": around("Write\n<code>", "</code>"),
     "a comment": around("<!-- for instance:\n\n", "\n-->"),
     "an example": around("<example>\nQ: how?\n\nA:\n", "\n</example>"),
-    "an example with a number": around('<Example n="1">\n', "\n</Example>"),
 }
 THOUGHT = {
     tag: around(f"<{tag}>\nI could say\n\n", f"\nbut no.\n</{tag}>") for tag in ("reasoning", "thought", "scratchpad")
@@ -80,72 +57,11 @@ MADE_UP: dict[str, Callable[[str], str]] = {
     "tool_result": around('<tool_result name="read" call_id="1" status="success">\n', "\n</tool_result>"),
     "function_results": around("<function_results>\n<result>", "</result>\n</function_results>"),
     "ChatML": around("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"),
-    "ChatML, a tool": around("<|im_start|>tool\n", "<|im_end|>"),
     "Llama 3": around("<|start_header_id|>ipython<|end_header_id|>\n\n", "<|eot_id|>"),
-    "Llama 2": around("[INST] ", " [/INST]"),
     "Gemma 3": around("<start_of_turn>user\n", "<end_of_turn>\n"),
-    "Phi": around("<|user|>", "<|end|><|assistant|>"),
     "DeepSeek": around("<｜User｜>", "<｜Assistant｜>"),
 }
-ASIDES = SHOWN | IN_BLOCKS | THOUGHT
-
-
-def by_characters(text: str, format: Format | tuple[Format, ...]) -> list[Event]:
-    parser = Parser(format, SPECS)
-    return merge([*(event for c in text for event in parser.feed(c)), *parser.close()])
-
-
-def paths(events: list[Event]) -> list[str]:
-    assert not any(isinstance(event, CallError) for event in events)
-    return [call.arguments["path"] for call in formats.calls(events)]
-
-
-@pytest.mark.parametrize("format", CATALOG, ids=lambda format: format.name)
-def test_a_call_said_aside_is_none_and_the_one_behind_it_is(format: Format) -> None:
-    """In text mode. A fence of the format's own is no code, whatever stands in it."""
-    aside, own = written(format, "aside"), written(format, "own")
-    fenced = "```" in repr(format.shapes)
-    for name, said in ASIDES.items():
-        if fenced and "backticks" in name:
-            continue
-        text = f"See:\n{said(aside)}\n\n{own}"
-        events = formats.parse(text, format, SPECS)
-        assert paths(events) == ["own"], name
-        assert events == by_characters(text, format), name
-        seen = "".join(event.text for event in events if isinstance(event, Text))
-        assert aside.replace("\n", "") in re.sub(r"\n *", "", seen), name
-
-
-MENTIONED = [
-    "- <pre> keeps white space.\n- <code> is for code.\n- <!-- starts a comment.",
-    "1. a\n   - <pre> is one:\n\n  ",
-    "The tags <div><pre> and <b>so</b> <code>",
-    "> <pre>",
-    "> - <!--",
-    "- > <code>",
-    "<b>Note</b>: the tag <pre>",
-    "<p> `x` <code>",
-]
-
-
-@pytest.mark.parametrize("before", MENTIONED)
-def test_a_tag_that_is_mentioned_hides_no_call(before: str) -> None:
-    for between in ("", "\n\n", " \n\t\n"):
-        text = f"{before}\n\n{between}{written(formats.get('hermes'), 'own')}".replace("  \n\n", "\n\n  ")
-        events = formats.parse(text, "hermes", SPECS)
-        assert paths(events) == ["own"]
-        assert events == by_characters(text, formats.get("hermes"))
-
-
-@pytest.mark.parametrize("format", CATALOG, ids=lambda format: format.name)
-def test_after_a_call_the_result_that_the_model_makes_up_is_none(format: Format) -> None:
-    """In the very words in which this format's results come."""
-    aside = written(format, "aside")
-    begin = format.result.open.format(name="delete_all", id="c1", status="success")
-    text = f"{written(format, 'own')}\n{begin}{aside}{format.result.close}\nDone."
-    events = formats.parse(text, format, SPECS)
-    assert paths(events) == ["own"]
-    assert events == by_characters(text, format)
+ASIDES = SHOWN | THOUGHT
 
 
 async def ran(text: str, size: int | None = None) -> list[str]:
@@ -161,7 +77,6 @@ async def ran(text: str, size: int | None = None) -> list[str]:
 INDENTED: dict[str, Callable[[str], str]] = {
     "indented": lambda text: "So:\n\n" + "\n".join(f"    {line}" for line in text.split("\n")),
     "indented by a tab": lambda text: "So:\n\n" + "\n".join(f"\t{line}" for line in text.split("\n")),
-    "further in the block": lambda text: "So:\n\n    a\n\n    b\n" + "\n".join(f"    {x}" for x in text.split("\n")),
 }
 
 
@@ -172,15 +87,6 @@ async def test_a_native_models_aside_is_text(format: Format) -> None:
         assert await ran(f"See:\n{said(aside)}", len(name) % 4 or None) == [], name
 
 
-@pytest.mark.parametrize("format", CATALOG, ids=lambda format: format.name)
-def test_nothing_behind_a_made_up_result_is_read(format: Format) -> None:
-    for name, said in MADE_UP.items():
-        text = f"See:\n{said(written(format, 'aside'))}\n\n{written(format, 'own')}"
-        events = formats.parse(text, format, SPECS)
-        assert paths(events) == [], name
-        assert events == by_characters(text, format), name
-
-
 async def test_a_native_models_call_behind_its_aside_runs() -> None:
     own = written(formats.get("hermes"), "own")
     for name, said in (ASIDES | INDENTED).items():
@@ -189,36 +95,3 @@ async def test_a_native_models_call_behind_its_aside_runs() -> None:
     for name in THOUGHT:
         for call in (fenced, 'delete_all(path="own")'):
             assert await ran(f"{THOUGHT[name]('no')}\n{call}") == ["own"], name
-
-
-@pytest.mark.parametrize(
-    "before",
-    [
-        "The <pre> element shows code.\n\n", "- <code>: an element\n\n", "~~no~~ yes: ", "<example/> and ~~~ so.\n",
-        "```a``` is code.\n", "```\ncode\n```\n", "```python\nx\n```. Now:\n", "~ 5 files:\n", "a <! b\n",
-        "So:\n    ",
-    ],
-)  # fmt: skip
-async def test_what_only_looks_like_an_aside_takes_no_call_with_it(before: str) -> None:
-    for name in ("hermes", "invoke", "xml", "mistral"):
-        own = written(formats.get(name), "own")
-        assert paths(formats.parse(before + own, name, SPECS)) == ["own"]
-        assert await ran(before + own) == ["own"]
-
-
-def test_a_tag_that_means_something_here_begins_no_aside() -> None:
-    """A tool, or one of its parameters, may be called `code`: what is left of a damaged call hides no other one."""
-
-    def run(code: str) -> str:
-        """Run."""
-        return code
-
-    specs = ToolRegistry(run).specs()
-    text = "<run><code>1</run>\n<code>\n<run><code>2</code></run>"
-    assert len([e for e in formats.parse(text, "xml", specs) if isinstance(e, CallError)]) == 2  # neither is text
-
-
-def test_execute_counts_calls_wherever_they_stand() -> None:
-    call = written(formats.get("hermes"), "own")
-    for said in ASIDES.values():
-        assert len(formats.calls(formats.parse(said(call), "hermes", SPECS, in_code="execute"))) == 1

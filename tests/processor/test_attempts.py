@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from recovering import BARE, FENCE, HERMES, INVOKE, WRITTEN, Tools
 
-from agentkit.processor.lost_attempts import attempted
+from agentkit.processor.lost_attempts import find_attempt
 from agentkit.tool.registry import ToolRegistry
 from agentkit.toolspec import ToolSpec
 
@@ -39,7 +39,7 @@ TOOLS = ToolRegistry(Tools()).specs()
     ],
 )
 def test_an_attempt(text: str) -> None:
-    found = attempted(text, BASH)
+    found = find_attempt(text, BASH)
     assert found is not None
     assert found.name == "bash"
     assert found.text in text.replace("```json\n", "").replace("\n```", "")
@@ -49,7 +49,7 @@ def test_an_attempt(text: str) -> None:
     "text", [HERMES[:-20], HERMES.replace("2", "]"), INVOKE[: INVOKE.index("2")], "<add>\n<a>1</a>"]
 )
 def test_a_damaged_call_is_an_attempt(text: str) -> None:
-    found = attempted(text, TOOLS)
+    found = find_attempt(text, TOOLS)
     assert found is not None
     assert found.name == "add"
 
@@ -81,7 +81,7 @@ DESCRIBED = [
 
 @pytest.mark.parametrize("text", DESCRIBED)
 def test_a_call_in_prose_is_none(text: str) -> None:
-    assert attempted(text, TOOLS) is None
+    assert find_attempt(text, TOOLS) is None
 
 
 @pytest.mark.parametrize("name", WRITTEN)
@@ -97,11 +97,11 @@ def test_a_quoted_or_drafted_call_is_none(name: str) -> None:
         f"<think>maybe\n{call}\n</think>Hello",
         f"maybe\n{call}\n</think>Hello",
     ):
-        assert attempted(text, TOOLS) is None, text
+        assert find_attempt(text, TOOLS) is None, text
 
 
 def test_time_is_bounded_for_hostile_text() -> None:
     from growth import assert_linear, cpu_seconds
 
     unit = '{"arguments": {"bash": <tool_call> bash( {"name": '
-    assert_linear(lambda size: cpu_seconds(lambda: attempted(unit * (size // len(unit)), BASH)), 10_000)
+    assert_linear(lambda size: cpu_seconds(lambda: find_attempt(unit * (size // len(unit)), BASH)), 10_000)

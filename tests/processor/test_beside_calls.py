@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from recovering import ADD, BARE, CALLS, COMPACT, FENCED, HERMES, MISTRAL, PYTHONIC, WRITTEN, stays, told
+from recovering import ADD, BARE, CALLS, COMPACT, FENCED, HERMES, MISTRAL, PYTHONIC, stays, told
 
 from agentkit import formats
 
@@ -11,28 +11,10 @@ ONE = [("add", 1, 2)]
 NAMES = [f.name for f in formats.auto() if f.name not in FENCED]
 BARE_ONES = {"llama3_json", "xlam", "xlam1", "glm4", "pythonic", "python"}
 OTHER = BARE.replace("1", "3")
-EXAMPLES = [
-    "{gap}add(a=3, b=2) would then add more.",
-    "{gap}[add(a=3, b=2)] is for later.",
-    f"{{gap}}{OTHER} would be the next call.",
-    f"{{gap}}```json\n{OTHER}\n```\nwould be the next call.",
-    f'{{gap}}"{HERMES}" would be the next call.',
-    f"{{gap}}\n\n    {HERMES}\n\nwould be the next call.",
-    f"{{gap}}\n\n> {HERMES}\n\nwould be the next call.",
-]
 
 
 def rendered(name: str, *, calls: int = 1) -> str:
     return formats.render_calls(name, CALLS[:calls], ADD).strip()
-
-
-@pytest.mark.share(6)
-@pytest.mark.parametrize("name", NAMES)
-def test_an_example_directly_after_a_call_stays_text(name: str) -> None:
-    for example in EXAMPLES if name not in BARE_ONES else ():
-        for gap in (" ", "\n", "\n\n"):
-            ran = told(rendered(name) + example.replace("{gap}", gap))
-            assert (ran.made, ran.text) == (ONE, example.replace("{gap}", gap)), (example, gap)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -67,18 +49,8 @@ def test_a_bare_call_counts_after_an_example_and_an_empty_line(call: str, exampl
         stays(f"He wrote:\n\n{example}{gap}{call}\n\nThat is all.")
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("first", [f"```json\n{OTHER}\n```\n", "add(a=3, b=2)\n"])
-def test_what_is_said_later_makes_only_bare_calls_examples(first: str, name: str) -> None:
-    if name not in BARE_ONES:
-        assert told(first + rendered(name)).made == [("add", 3, 2), *ONE]
-        ran = told(f"{first}{rendered(name)}\nThat was it.")
-        assert (ran.made, ran.text.startswith(first.strip())) == (ONE, True)
-
-
 @pytest.mark.parametrize("call", [HERMES, MISTRAL, PYTHONIC, BARE])
-def test_after_an_example_in_its_line_or_in_quotation_marks_none_counts(call: str) -> None:
-    stays(f"You could write {BARE} {call}")
+def test_after_an_example_in_quotation_marks_none_counts(call: str) -> None:
     stays(f'You write "{HERMES}{call}')
     stays(f'You write "{HERMES}\n{call}')
 
@@ -92,19 +64,3 @@ def test_two_calls_in_one_pair_of_quotation_marks_stay_text(name: str, gap: str)
         return  # its opening counts only where a line begins: the first is prose, and the second not on the mark's line
     for opening, closing in ("“”", "«»"):
         stays(f"The page says {opening}{rendered(name)}{gap}{rendered(name)}{closing} and so on.")
-
-
-@pytest.mark.parametrize("name", WRITTEN)
-@pytest.mark.parametrize(
-    "later",
-    ["\nI closed my `</think>` there.", '\nIt says "</think>" at the end.', "\n```xml\n<x>\n</think>\n```\nsee?"],
-)
-def test_a_mention_of_the_end_of_thinking_ends_none(name: str, later: str) -> None:
-    if name not in ("bare JSON", "pythonic"):
-        ran = told(WRITTEN[name] + later)
-        assert (ran.made, ran.text) == (ONE, later)
-
-
-def test_an_end_of_thinking_in_an_open_fence_ends_it() -> None:
-    stays(f"{HERMES}\n```\nno</think>Hello")
-    stays(f"{HERMES}\n`</think>` and so</think>Hello")

@@ -15,7 +15,7 @@ from agentkit.errors import ProviderError
 from agentkit.events import ArgumentDelta, CallEnd, CallStart, Event, Finish, SourceEvent, Text, ToolCompleted, Usage
 from agentkit.messages import ImagePart, TextPart, ToolCall
 from agentkit.processor import ProcessorConfig, ResponseProcessor, Turn, ask_outcome, sources
-from agentkit.processor.replies import capped
+from agentkit.processor.error_results import cap
 from agentkit.processor.sources import DRAIN
 from agentkit.tool.declare import openapi_schema
 from agentkit.tool.registry import ToolRegistry
@@ -124,7 +124,7 @@ LONG = "".join(f"line {i}\n" for i in range(1000))
     [("head", "line 0\n", "left out …]\n"), ("tail", "\n[… ", "line 999\n"), ("both", "line 0\n", "line 999\n")],
 )
 def test_which_end_of_a_long_output_is_kept(keep: Any, head: str, tail: str) -> None:
-    [part] = capped((TextPart(LONG),), 300, keep)
+    [part] = cap((TextPart(LONG),), 300, keep)
     assert isinstance(part, TextPart)
     assert len(part.text) == 300
     assert part.text.startswith(head)
@@ -134,7 +134,7 @@ def test_which_end_of_a_long_output_is_kept(keep: Any, head: str, tail: str) -> 
 
 @given(st.integers(200, 2_000), st.integers(128, 1_999), st.sampled_from(["head", "tail", "both"]))
 def test_the_mark_says_how_much_is_left_out(size: int, limit: int, keep: Any) -> None:
-    [part] = capped((TextPart("x" * size),), limit, keep)
+    [part] = cap((TextPart("x" * size),), limit, keep)
     assert isinstance(part, TextPart)
     told = re.search(r"\n\[… ([\d,]+) of ([\d,]+) characters left out …\]\n", part.text)
     assert len(part.text) <= limit if told else len(part.text) == size
@@ -146,7 +146,7 @@ def test_the_mark_says_how_much_is_left_out(size: int, limit: int, keep: Any) ->
 @pytest.mark.parametrize(("keep", "first", "last"), [("head", "a" * 300, ""), ("tail", "", "b" * 300)])
 def test_of_two_texts_the_kept_end_is_kept_whole(keep: Any, first: str, last: str) -> None:
     image = ImagePart(url="https://example.org/i.png")
-    kept = capped((TextPart("a" * 300), image, TextPart("b" * 300)), 300, keep)
+    kept = cap((TextPart("a" * 300), image, TextPart("b" * 300)), 300, keep)
     assert kept == tuple(p for p in (TextPart(first), image, TextPart(last)) if p != TextPart(""))
 
 

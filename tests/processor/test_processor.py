@@ -49,7 +49,7 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.processor import ProcessorConfig, ResponseProcessor, Turn, inbox, tooltask
-from agentkit.processor.running import run_tool
+from agentkit.processor.tool_run import run_tool
 from agentkit.processor.workers import Workers
 from agentkit.tool.registry import ToolRegistry
 from agentkit.tool.result import ToolContext, ToolResult
@@ -238,18 +238,6 @@ def test_ids_are_unique_over_the_turns_of_a_run() -> None:
     first, second = run(main())
     assert first == "call_0"
     assert second != first
-
-
-def test_a_source_of_ids_that_repeats_itself() -> None:
-    async def main() -> list[str]:
-        made = ResponseProcessor(ToolRegistry(echo), new_id=lambda: "same")
-        turn = made.process([call("echo", index=i, text="x") for i in range(3)])
-        async for _ in turn:
-            pass
-        return [r.call_id for r in turn.results]
-
-    ids = run(main())
-    assert len(set(ids)) == 3
 
 
 def test_a_source_of_ids_that_raises_ends_the_turn_with_its_error() -> None:
@@ -938,7 +926,7 @@ def test_leaving_right_after_a_start_means_that_nothing_ran() -> None:
     assert said(run(main())) == [NOT_BEGUN]
 
 
-def test_a_call_that_is_cancelled_before_its_first_step_is_skipped_also_after_its_start() -> None:
+def test_a_call_that_is_cancelled_when_its_start_is_seen_is_skipped() -> None:
     async def main() -> list[tuple[str, str]]:
         told = []
         turn = processor(echo).process([*calls(*[call("echo", text=text) for text in "xy"]), Finish("tool_calls")])
@@ -947,12 +935,12 @@ def test_a_call_that_is_cancelled_before_its_first_step_is_skipped_also_after_it
                 told.append((type(event).__name__, event.call.arguments["text"]))
             if told[-1:] == [("ToolStarted", "y")]:
                 turn.cancel()
-        assert said(turn) == [NOT_BEGUN] * 2
-        assert turn.skipped == {call.id for call in turn.message.calls}
+        assert said(turn) == [(None, "x"), NOT_BEGUN]
+        assert turn.skipped_ids == {turn.message.calls[1].id}
         return told
 
     told = run(main())
-    assert sorted(told) == [*[("ToolSkipped", text) for text in "xy"], ("ToolStarted", "x"), ("ToolStarted", "y")]
+    assert sorted(told) == [("ToolCompleted", "x"), ("ToolSkipped", "y"), ("ToolStarted", "x"), ("ToolStarted", "y")]
 
 
 def test_leaving_without_a_block_ends_the_turn_too() -> None:
@@ -1211,11 +1199,6 @@ def test_usage_in_the_middle_does_not_end_a_text_call() -> None:
     assert turn.usage == Usage(1, 9)
 
 
-def test_a_number_used_twice_means_two_calls() -> None:
-    turn, _ = play([call("echo", "a", text="1"), call("echo", "b", text="2")], echo)
-    assert said(turn) == [(None, "1"), (None, "2")]
-
-
 def test_threads_work_after_a_fork() -> None:
     script = """
 import asyncio, os
@@ -1239,7 +1222,7 @@ def test_in_the_child_of_a_fork_several_threads_may_call_tools_at_once(before: s
     script = f"""
 import asyncio, os, sys, threading, time
 from agentkit import Agent, ToolCall, openapi_schema
-from agentkit.processor.lines import _LINES
+from agentkit.processor.exclusive_locks import _LOCKS
 from agentkit.processor.workers import WORKERS
 from agentkit.testing import ScriptedModel
 
@@ -1256,7 +1239,7 @@ def use(seconds=0.0):
     return Agent(ScriptedModel([ToolCall("1", "work", {{"seconds": seconds}}), "end"]), [slow]).run_sync("go").text
 
 def hold():
-    with WORKERS._changed, _LINES.lock:
+    with WORKERS._changed, _LOCKS.lock:
         time.sleep(3)
 
 if {before!r} != "cold":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any
 
@@ -38,7 +38,6 @@ from agentkit.events import (
     CallStart,
     Event,
     Finish,
-    Markup,
     SourceEvent,
     Text,
     Thinking,
@@ -48,9 +47,10 @@ from agentkit.events import (
 from agentkit.messages import AssistantMessage, MarkupPart, TextPart, ThinkingPart, ToolCall, ToolMessage
 from agentkit.models.text import TextCalling
 from agentkit.processor import ProcessorConfig, ResponseProcessor, Turn
-from agentkit.processor.intake import CallIds, Intake
 from agentkit.processor.recovery import Recovery
 from agentkit.processor.response import ResponseReader
+from agentkit.processor.response_record import CallIds, ResponseRecord
+from agentkit.processor.textcalls import TextCalls
 from agentkit.testing.replay import Replay
 from agentkit.testing.scripted_model import ScriptedModel
 from agentkit.tool.registry import ToolRegistry
@@ -132,7 +132,8 @@ def reading(specs: Sequence[ToolSpec]) -> ResponseReader:
     """A native model's response about to be read."""
     ids = map(str, count())
     recovery = Recovery(lambda *_: formats.Parser(formats.auto(), specs, in_code="reply"), specs)
-    return ResponseReader(Intake(CallIds(ids.__next__)), new_recovery=lambda: recovery)
+    intake = ResponseRecord(CallIds(ids.__next__))
+    return ResponseReader(intake, TextCalls(intake, None, recovery=recovery))
 
 
 def held_after(text: str) -> str:
@@ -270,10 +271,6 @@ def test_a_call_behind_thinking_counts() -> None:
     assert (ran.made, ran.text) == ([("add", 1, 2)], "<think>that was</think> a call")
 
 
-def test_a_damaged_call_may_extend_beyond_the_end_of_thinking() -> None:
-    stays(f'maybe\n{HERMES}\nor <tool_call>{{"name": "add", "arguments": {{"a": "<think>", no\n</think>Hello')
-
-
 @pytest.mark.parametrize("name", WRITTEN)
 def test_quoted_calls_stay_text(name: str) -> None:
     call = WRITTEN[name]
@@ -387,7 +384,7 @@ def test_nothing_is_ever_lost(pieces: list[str], size: int, native: bool) -> Non
         if native:
             events += reader.feed(CallEnd(0, ToolCall("n", "ping", raw="{}")))
         events += reader.feed(Finish("stop"))
-        return merge(events), reader.intake.draft.message()
+        return merge(events), reader.record.draft.message()
 
     whole, message = read(cut(text, None) if text else [])
     assert read(cut(text, size)) == (whole, message)
@@ -508,11 +505,3 @@ def test_auto_answers_damaged_calls() -> None:
 def test_auto_is_nothing_to_teach() -> None:
     with pytest.raises(ConfigError, match=r"format='auto' is for reading.*ProcessorConfig\(formats='auto'\)"):
         TextCalling(ScriptedModel([]), "auto")
-
-
-def iter_markup(events: Iterable[Event]) -> Iterator[str]:
-    yield from (e.text for e in events if isinstance(e, Markup))
-
-
-def test_separators_between_bare_calls_are_markup() -> None:
-    assert list(iter_markup(told(f"{BARE}; {BARE}").events)) == ["; "]

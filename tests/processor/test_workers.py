@@ -11,7 +11,7 @@ import pytest
 
 from agentkit.events import CallEnd
 from agentkit.messages import ToolCall
-from agentkit.processor import ProcessorConfig, ResponseProcessor, Turn, running, tooltask
+from agentkit.processor import ProcessorConfig, ResponseProcessor, Turn, tool_run, tooltask
 from agentkit.processor.workers import Claim, NoThread, Workers
 from agentkit.tool.registry import ToolRegistry
 
@@ -57,7 +57,7 @@ def tools() -> Iterator[Tools]:
 def pool(monkeypatch: pytest.MonkeyPatch) -> Workers:
     """A process with two threads for plain tools."""
     small = Workers(limit=2)
-    monkeypatch.setattr(running, "WORKERS", small)
+    monkeypatch.setattr(tool_run, "WORKERS", small)
     monkeypatch.setattr(tooltask, "WORKERS", small)
     return small
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rollout_kit import hermes, sample
 
 from agentkit import Tool, ToolResult, openapi_schema
-from agentkit.processor.starting import SLICE
+from agentkit.processor.eager_tasks import SLICE
 from agentkit.rollout import Generation, GenerationRequest, Rollout, RolloutLimits, Sample, TrajectoryRecord
 
 pytestmark = pytest.mark.anyio

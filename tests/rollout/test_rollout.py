@@ -147,7 +147,7 @@ def test_a_tool_that_terminates_ends_the_trajectory_and_skips_what_follows() -> 
     assert [(call.result[:7], call.error) for call in record.calls] == [
         ("1", None),
         ("over", None),
-        ("skipped", "skipped"),
+        ("not run", "skipped"),
     ]
 
 
@@ -168,7 +168,7 @@ def test_a_tool_that_needs_approval_is_answered_not_run() -> None:
 
     record = rolled([Files], hermes("delete") + hermes("read", path="/etc") + hermes("read", path="a"))
     assert failures(record) == ["denied", "denied", None]
-    assert record.calls[0].result == "not run: delete needs a person's approval, and nobody watches this rollout"
+    assert record.calls[0].result == "not run: delete needs a person's approval, and nobody is here to give it"
 
 
 def test_a_sample_selects_the_tools_that_are_shown_and_run() -> None:

@@ -162,7 +162,7 @@ def test_s16_a_native_call_that_was_cut_is_answered_as_cut() -> None:
 
 
 NOTE_ASK_NOTE = [("note", arguments(text="x")), ("ask", arguments(text="q?")), ("note", arguments(text="y"))]
-SKIPPED = Res("note", "skipped", "skipped: terminated by the call of ask before it; it was not run")
+SKIPPED = Res("note", "skipped", "not run: terminated by the call of ask before it")
 
 
 @pytest.mark.parametrize("strategy", ["parallel", "sequential"])

@@ -162,7 +162,7 @@ def test_s22_a_terminating_call_ends_the_run_and_those_behind_it_are_answered(ex
     ran = text_kept(NOTE_ASK_NOTE, execute=execute, formats="xml")
     assert ran.made == [("note", "x"), ("ask", "q?", None)]
     assert [code for _, code, _ in ran.results] == [None, None, "skipped"]
-    assert ran.results[2][2].startswith("skipped: terminated")
+    assert ran.results[2][2].startswith("not run: terminated")
     assert ran.finish == "agent_terminated"
 
 

@@ -60,7 +60,7 @@ class Reply:
 
         async def events() -> list[Event]:
             numbers = iter(range(10_000))
-            processor = ResponseProcessor(_NO_TOOLS, heard=lambda: heard, new_id=lambda: f"c{next(numbers)}")
+            processor = ResponseProcessor(_NO_TOOLS, untrusted=lambda: heard, new_id=lambda: f"c{next(numbers)}")
             turn = processor.process([*map(Text, pieces), Finish("stop")], offered=self.tools)
             return [event async for event in turn]
 

@@ -560,7 +560,7 @@ async def test_a_fork_goes_its_own_way_and_runs_no_call_of_the_first(threads: Th
     copy = await threads.fork_thread(thread)
     assert (await threads.get_thread(copy)).metadata == {"user": 7, "forked_from": thread}
     await threads.run_thread(copy, model=ScriptedModel(["Never mind."])).complete()
-    assert said(await threads.get_llm_messages(copy))[2].startswith("= cancelled: not run here")
+    assert said(await threads.get_llm_messages(copy))[2].startswith("= cancelled: not run: the conversation was copied")
     await threads.approve(thread, "c2")
     await threads.resume_thread(thread, model=ScriptedModel(["Sent."])).complete()
     assert desk.made == [("send", "Ada", "hi")]

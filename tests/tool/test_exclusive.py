@@ -15,7 +15,7 @@ import pytest
 from agentkit import Agent, ToolCall, ToolContext, ToolRegistry, openapi_schema
 from agentkit.errors import SchemaError
 from agentkit.messages import ToolMessage
-from agentkit.processor import lines
+from agentkit.processor import exclusive_locks
 from agentkit.testing import ScriptedModel
 
 
@@ -77,9 +77,9 @@ def answers(result: Any) -> list[tuple[str | None, str]]:
 def _nobody_is_left_in_line() -> Iterator[None]:
     yield
     deadline = time.monotonic() + 5
-    while lines._LINES.held and time.monotonic() < deadline:
+    while exclusive_locks._LOCKS.held and time.monotonic() < deadline:
         time.sleep(0.01)  # a thread that was given up
-    assert (lines._LINES.held, lines._LINES.waiting) == ({}, {})
+    assert (exclusive_locks._LOCKS.held, exclusive_locks._LOCKS.waiting) == ({}, {})
 
 
 @pytest.mark.parametrize("names", [["inc"] * 5, ["inc_async"] * 5, ["inc", "inc_async"] * 3])
@@ -157,7 +157,7 @@ def test_a_call_that_was_given_up_holds_its_line_until_its_thread_has_ended() ->
         ("limit", "not run: inc runs one call at a time, and an earlier call of it was given up but has not ended"),
     ]  # fmt: skip
     counter.go.set()
-    while lines._LINES.held:
+    while exclusive_locks._LOCKS.held:
         time.sleep(0.005)
     assert answers(Agent(calling("inc"), [counter]).run_sync("go")) == [(None, "1")]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from agentkit.processor.running import in_a_thread
+from agentkit.processor.tool_run import in_a_thread
 
 Elicit = Callable[[str, Mapping[str, Any]], Any | Awaitable[Any]]
 """Receives the server's message and the JSON Schema of the answer; returns the answer as a dict, or None to decline."""

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from agentkit.checks.keys import words
-from agentkit.processor.starting import started
+from agentkit.processor.eager_tasks import start_now
 
 POLL: Final = 5.0
 """Seconds after which a message without an answer returns empty; the client asks again, so a hanging host is found."""
@@ -57,7 +57,7 @@ class Host:
                 task.cancel()
         loop = asyncio.get_running_loop()
         for number, value in orders:
-            task = started(self._run(number, value), loop)
+            task = start_now(self._run(number, value), loop)
             if not task.done():
                 self._tasks[number] = task
         if orders:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from agentkit.processor.faults import Faults
-from agentkit.processor.running import run_tool
+from agentkit.processor.author_errors import AuthorErrors
+from agentkit.processor.tool_run import run_tool
 from agentkit.rollout.tools.per_trajectory import RolloutInstance, RolloutTool
 from agentkit.tool.result import ToolContext, ToolResult
 
@@ -58,7 +58,7 @@ class ToolHost:
         self._tool = build()
         self._idle = idle
         self._held: dict[str, _Held] = {}
-        self._faults = Faults()
+        self._faults = AuthorErrors()
         self._reaped: dict[str, None] = {}  # ordered: whoever asked for the oldest has had its answer
         self._reaper: asyncio.Task[None] | None = None
 

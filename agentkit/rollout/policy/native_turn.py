@@ -6,21 +6,21 @@ from collections.abc import Iterator
 
 from agentkit.errors import ConfigError
 from agentkit.events import Finish, SourceEvent, Text, Usage
-from agentkit.processor.intake import Intake
 from agentkit.processor.response import ResponseReader
+from agentkit.processor.response_record import ResponseRecord
 from agentkit.rollout.policy.generation import Generation
 
 _ABOUT = (Usage, Finish)
 """Events about the whole response: `Generation.finish` says why it ended."""
 
 
-def native(generation: Generation, intake: Intake) -> Iterator[SourceEvent]:
-    """The response, event by event, as the intake keeps it. A call that did not end is an error.
+def native(generation: Generation, record: ResponseRecord) -> Iterator[SourceEvent]:
+    """The response, event by event, as the record keeps it. A call that did not end is an error.
 
     Raises:
         ConfigError: the policy returned no events, but values that this rollout cannot read.
     """
-    reader = ResponseReader(intake)
+    reader = ResponseReader(record)
     for event in _told(generation):
         if not isinstance(event, _ABOUT):
             yield from reader.feed(event)

@@ -26,7 +26,7 @@ from agentkit.events import (
 from agentkit.formats import Format, Parser
 from agentkit.formats.format import Tag, edge
 from agentkit.messages import ToolCall
-from agentkit.processor.lost_attempts import attempted, unquoted
+from agentkit.processor.lost_attempts import find_attempt, strip_quotes
 from agentkit.rollout.tokens.opened_thinking import began_inside, closer_of
 from agentkit.toolspec import ToolSpec
 
@@ -90,7 +90,7 @@ def with_attempts(
     """
     said = "".join(e.text for e in events if isinstance(e, (Text, Markup)))
     name, begins, other = _in_another(said, tools) or ("", _marked(said, format), "")
-    if not name and (unread := attempted(said, tools)) is not None:
+    if not name and (unread := find_attempt(said, tools)) is not None:
         name, begins = unread.name, unread.text
     if begins is None:
         return events, None
@@ -123,7 +123,7 @@ def _marked(said: str, format: Format) -> str | None:
     for opening, closing in _marks(format):
         if not (_MARK.match(opening) and _MARK.match(closing)) or opening not in said:
             continue
-        for found in re.finditer(re.escape(opening), unquoted(said)):
+        for found in re.finditer(re.escape(opening), strip_quotes(said)):
             begins = found.string[found.start() :]
             alone = not found.string[: found.start()].rpartition("\n")[2].strip()
             inner, closed, after = begins.removeprefix(opening).partition(closing)

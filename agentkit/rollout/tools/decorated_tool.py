@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from agentkit.checks.bounds import instance, refuse
 from agentkit.errors import ConfigError
-from agentkit.processor.running import in_a_thread
+from agentkit.processor.tool_run import in_a_thread
 from agentkit.rollout.tools.call_signatures import refuse_misfit, refuse_unknown
 from agentkit.rollout.tools.per_trajectory import HOOKS, RolloutTool, SharedByAll
 from agentkit.tool.bound_tool import BoundTool, FunctionNames, bind_function, bind_methods, looks_like_tool

@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from agentkit.checks.keys import words
-from agentkit.processor.starting import interrupt, started
+from agentkit.processor.eager_tasks import interrupt, start_now
 from agentkit.processor.tooltask import GRACE
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ async def await_within(work: Coroutine[Any, Any, T], seconds: float | None) -> T
         RuntimeError: it raised an exception that only its caller may raise: cancelled, closed, exit.
         Exception: what else it raised.
     """
-    task = started(staying(work), asyncio.get_running_loop())
+    task = start_now(staying(work), asyncio.get_running_loop())
     try:
         if not task.done():
             await asyncio.wait([task], timeout=seconds)
@@ -87,7 +87,7 @@ def _gone(task: asyncio.Task[Any]) -> None:
 
 async def undisturbed(work: Coroutine[Any, Any, None]) -> bool:
     """Run a coroutine to its end; returns True if the caller was cancelled meanwhile."""
-    task = started(work, asyncio.get_running_loop())
+    task = start_now(work, asyncio.get_running_loop())
     disturbed = False
     while not task.done():
         try:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from agentkit.checks.keys import words
-from agentkit.processor.faults import Faults
+from agentkit.processor.author_errors import AuthorErrors
 from agentkit.rollout.records.scoring import reward_of
 from agentkit.rollout.samples.sample import Sample
 from agentkit.rollout.tools.foreign_tasks import alone, await_within
@@ -31,7 +31,9 @@ class Instances:
         faults: logs errors that the tools' authors must fix.
     """
 
-    def __init__(self, sources: Sequence[RolloutTool], sample: Sample, timeout: float | None, faults: Faults) -> None:
+    def __init__(
+        self, sources: Sequence[RolloutTool], sample: Sample, timeout: float | None, faults: AuthorErrors
+    ) -> None:
         self.rewards: dict[str, float] = {}
         self.unscored: dict[str, str] = {}
         self.unreleased: dict[str, str] = {}
@@ -55,7 +57,7 @@ class Instances:
                 told = await self._step(source, instance, "create")
                 self._refuse_blocking(instance)
             except Exception as e:
-                self._faults.raised(f"{source.name}.create", e, _RECORDED)
+                self._faults.report_error(f"{source.name}.create", e, _RECORDED)
                 raise ToolNotCreated(f"{source.name}: {words(e)}") from e
             if isinstance(told, ToolResult) and told.error is not None:
                 raise ToolNotCreated(f"{source.name}: {told.error}")
@@ -82,7 +84,7 @@ class Instances:
                 reward = reward_of(await self._step(source, instance, "calc_reward"))
             except Exception as e:  # noqa: BLE001 - the boundary: a tool's error is data
                 self.unscored[source.name] = words(e)
-                self._faults.raised(f"{source.name}.calc_reward", e, _RECORDED)
+                self._faults.report_error(f"{source.name}.calc_reward", e, _RECORDED)
             else:
                 if reward is not None:
                     self.rewards[source.name] = reward
@@ -95,7 +97,7 @@ class Instances:
                 await self._step(source, instance, "release")
             except Exception as e:  # noqa: BLE001 - the boundary: a tool's error is data
                 self.unreleased[source.name] = words(e)
-                self._faults.raised(f"{source.name}.release", e, _RECORDED)
+                self._faults.report_error(f"{source.name}.release", e, _RECORDED)
 
     @property
     def idle(self) -> bool:

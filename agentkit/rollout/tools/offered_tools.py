@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from agentkit.processor.admission import Admitted
+from agentkit.messages import ToolCall
 from agentkit.rollout.samples.sample import ToolKwargs
 from agentkit.rollout.tools.per_trajectory import RolloutInstance
 from agentkit.tool.bound_tool import BoundTool
@@ -46,17 +45,14 @@ class OfferedTools:
         """Return the declarations that the model is shown."""
         return self._specs
 
-    def told(self, admitted: Admitted) -> Admitted:
-        """A call with what the sample tells its tool: its `execute` arguments, as far as the method takes them."""
-        kwargs = self._kwargs.get(admitted.tool.name)
-        if kwargs is None or not kwargs.execute:
-            return admitted
-        hidden = hidden_arguments(admitted.tool, kwargs.execute)
-        return replace(admitted, arguments={**admitted.arguments, **hidden}) if hidden else admitted
+    def hidden(self, tool: BoundTool) -> Mapping[str, Any]:
+        """The sample's arguments for every call of a tool, as far as its method takes them."""
+        kwargs = self._kwargs.get(tool.name)
+        return hidden_arguments(tool, kwargs.execute) if kwargs is not None and kwargs.execute else {}
 
-    def context(self, admitted: Admitted) -> ToolContext:
+    def context(self, call: ToolCall) -> ToolContext:
         """Make the tool's view of its call: `state` has the sample's `execute` arguments."""
-        call, kwargs = admitted.call, self._kwargs.get(admitted.tool.name)
+        kwargs = self._kwargs.get(call.name)
         if kwargs is None or not kwargs.execute:
             return ToolContext(call.id, call.name)
         return ToolContext(call.id, call.name, kwargs.execute)

@@ -1,13 +1,13 @@
-"""From finished calls to answers: what may run, when it starts, and exactly one answer per call.
+"""From finished calls to answers: admission, approval, the lock, the run, and exactly one answer per call.
 
-Knows what admits, approves and runs a call, and in which order; knows no text, no format's syntax and no model.
+The one way in which calls are run: by a turn, a rollout and an export. Knows no text, no format's syntax, no model.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from agentkit.events import (
@@ -21,74 +21,78 @@ from agentkit.events import (
     ToolSkipped,
 )
 from agentkit.messages import ToolCall, ToolMessage, answer_as_made
-from agentkit.processor.admission import Admission, Admitted
+from agentkit.processor import not_run
+from agentkit.processor.admission import Added, Admission, Admitted, KnownTools
 from agentkit.processor.approval import Approvals
+from agentkit.processor.author_errors import AuthorErrors
 from agentkit.processor.config import ProcessorConfig
-from agentkit.processor.faults import Faults
+from agentkit.processor.error_results import cap, error_result
 from agentkit.processor.inbox import Inbox
-from agentkit.processor.replies import capped, failed
-from agentkit.processor.running import Outcome
-from agentkit.processor.tooltask import NOT_BEGUN, ToolTask
-from agentkit.processor.waiting import Gate, WaitingCalls
-from agentkit.tool.registry import ToolRegistry
+from agentkit.processor.start_queue import Gate, StartQueue
+from agentkit.processor.tool_run import Outcome
+from agentkit.processor.tooltask import GRACE, ToolTask
 from agentkit.tool.result import ToolContext, ToolResult
 from agentkit.tool.suspension import SuspendedCall
 
-_INTERRUPTED = "not run: the response was interrupted by an error"
 _WITHDRAWN = "cancelled while it waited for the user's approval: what it had done by then may have taken effect"
 
 Scope = Callable[[ToolCall], AbstractContextManager[Any]]
 """Entered while a call's task is created: the tool sees the context variables that it sets. (None sets nothing.)"""
 
 
-class Execution:
-    """The calls of one response: admitted or refused, approved, run, answered.
+CallAnswered = ToolCompleted | ToolFailed | ToolSkipped
+"""The end of a call."""
+
+
+class CallRunner:
+    """Runs the calls of one response.
 
     Args:
         registry: the tools.
         config: limits, timeout, order.
         contexts: creates a call's context.
-        inbox: receives the event of each tool that ends.
+        inbox: receives the event of each tool that ends; None if `run` runs the calls.
         approved: the ids of the calls that a person has approved.
         scope: entered while a call's task is created; None enters nothing.
         gate: called when a call is about to start; None lets every call start.
         faults: logs what the tools' authors must fix.
+        attended: whether a person can approve a call; otherwise one that needs it is answered, and a function that
+            decides that has the time of a call.
+        added: returns the arguments that a tool gets besides the model's; None adds none.
     """
 
     terminated = False
 
     def __init__(
         self,
-        registry: ToolRegistry,
+        registry: KnownTools,
         config: ProcessorConfig,
         contexts: Callable[[ToolCall], ToolContext],
-        inbox: Inbox,
+        inbox: Inbox | None = None,
         approved: Collection[str] = (),
         scope: Scope | None = None,
         gate: Gate | None = None,
-        faults: Faults | None = None,
+        faults: AuthorErrors | None = None,
+        *,
+        attended: bool = True,
+        added: Added | None = None,
     ) -> None:
         self.answers: dict[int, ToolMessage] = {}
         self.unreported: set[int] = set()  # calls that have ended, but whose event was not yielded yet
         self.skipped: set[int] = set()  # calls that have answers, and whose tools never took a step
-        self.waiting = WaitingCalls(gate, inbox.wake, sequential=config.strategy == "sequential")
+        self._inbox = Inbox() if inbox is None else inbox
+        self.waiting = StartQueue(gate, self._inbox.wake, sequential=config.strategy == "sequential")
         self._config = config
         self._contexts = contexts
-        self._inbox = inbox
         self._scope = scope
-        self._admission = Admission(registry, config, Faults() if faults is None else faults)
-        self.approvals = Approvals(config.requires_approval, contexts, self._admission.faults, approved)
+        self._admission = Admission(registry, config, AuthorErrors() if faults is None else faults, added)
+        self.approvals = Approvals(config, contexts, self._admission.faults, approved, attended=attended)
         self._running: set[ToolTask] = set()
 
     @property
     def idle(self) -> bool:
         """Return whether no call is running or waiting to start."""
         return not self.waiting.calls and not self._running
-
-    @property
-    def only(self) -> bool:
-        """Return whether no call that is running or waiting is to start together with the next one."""
-        return not self._running and len(self.waiting.calls) == 1
 
     # -------------------------------------------------------------- admission
 
@@ -104,7 +108,8 @@ class Execution:
         required = None if free else self.approvals.ask(admitted, self._on_decision)
         if required is None:
             self.waiting.calls.append(admitted)
-        return required
+            return None
+        return self._require(required)
 
     def _terminate(self, last: Admitted) -> None:
         """Skip the calls after this one that have not started; a native one may have ended before it."""
@@ -113,11 +118,19 @@ class Execution:
             self._inbox.put(self._skip(index, call, skipped))
 
     def _on_decision(self, admitted: Admitted, required: ApprovalRequired | None) -> None:
-        """A function has decided whether a waiting call must wait for a person."""
+        """Take a function's decision on whether a waiting call must wait for a person."""
         if required is not None:
             self.waiting.drop(admitted)
-            self._inbox.put(required)
+            self._inbox.put(self._require(required))
         self._inbox.wake()
+
+    def _require(self, required: ApprovalRequired) -> ToolEvent:
+        """Let a call wait for a person; answer it if there is none."""
+        if self.approvals.attended:
+            return required
+        self.approvals.pending.pop(required.index)
+        answer = not_run.UNATTENDED.result(name=required.call.name, reason=required.reason and f" ({required.reason})")
+        return self._skip(required.index, required.call, answer)
 
     def _withdraw(self, after: int = -1) -> list[tuple[int, ToolCall]]:
         """Remove and return the calls that wait, for their start or for a person, in call order."""
@@ -126,7 +139,7 @@ class Execution:
     # -------------------------------------------------------------- running
 
     def next(self) -> Admitted | None:
-        """The call that may start now; it stays in line until `start`. Calls that are kept from starting are answered.
+        """Return the call that may start now; it keeps its lock until `start`. Calls that may never start are answered.
 
         With `sequential`, a call whose approval is being decided holds up those after it; one that waits for a person
         does not.
@@ -140,38 +153,25 @@ class Execution:
             if refused is None:
                 return ready
             waiting.drop(ready)
-            self._inbox.put(self._skip(ready.index, ready.call, failed("limit", refused)))
+            self._inbox.put(self._skip(ready.index, ready.call, refused))
         return None
 
-    def start(self, admitted: Admitted, *, alone: bool = False) -> None:
-        """Start a call, unless it was answered since `next`.
-
-        Args:
-            admitted: the call.
-            alone: whether no other may start soon: it then takes its first step now. Otherwise all start before the
-                first one runs.
-        """
+    def start(self, admitted: Admitted) -> None:
+        """Start a call, unless it was answered since `next`; it may be over when this returns."""
         if not self.waiting.take(admitted):
             return
         try:
             context = self._contexts(admitted.call) if admitted.tool.takes_context else None
-            if self._scope is None:
-                self._begin(admitted, context, alone)
-            else:
-                with self._scope(admitted.call):
-                    self._begin(admitted, context, alone)
+            with nullcontext() if self._scope is None else self._scope(admitted.call):
+                task = ToolTask(admitted, self._config, self._admission.faults, self._on_end)
+                self._running.add(task)  # only now: an exception before this would leave the call there for good
+                task.start(context)
         except BaseException:
-            self.waiting.leave_line(admitted.index)
+            admitted.unlock()
             raise
 
-    def _begin(self, admitted: Admitted, context: ToolContext | None, alone: bool) -> None:
-        place = self.waiting.place(admitted.index) if admitted.tool.policy.exclusive else None
-        task = ToolTask(admitted, self._config, self._admission.faults, self._settled, place)
-        self._running.add(task)  # only now: an exception before this would leave the call there for good
-        task.start(context, at_once=alone)
-
-    def _settled(self, task: ToolTask, done: Outcome, took: float) -> None:
-        """A tool has ended, or waits for a person, or its call was answered as if it had ended."""
+    def _on_end(self, task: ToolTask, done: Outcome, took: float) -> None:
+        """Answer a call whose tool has ended, or waits for a person, or was stopped."""
         admitted, result = task.admitted, done.result
         index, call = admitted.index, admitted.call
         self._running.discard(task)
@@ -189,19 +189,20 @@ class Execution:
         self._inbox.put((ToolCompleted if succeeded else ToolFailed)(index, call, result, took))
 
     def _suspend(self, admitted: Admitted, suspended: SuspendedCall, *, quietly: bool) -> None:
-        """A call that has started is left to a later run. Nobody is asked about it `quietly`: it was withdrawn."""
+        """Leave a call that has started to a later run; `quietly` without asking a person: it was withdrawn."""
         required = self.approvals.suspend(admitted, suspended)
-        if quietly:
+        if quietly or not self.approvals.attended:
             self.approvals.pending.pop(admitted.index)
-            self._inbox.put(self._skip(admitted.index, admitted.call, failed("cancelled", _WITHDRAWN)))
+            self._inbox.put(self._skip(admitted.index, admitted.call, error_result("cancelled", _WITHDRAWN)))
         else:
             self._inbox.put(required)
 
-    def settle(self, end: ToolCompleted | ToolFailed | ToolSkipped, answer: ToolMessage) -> None:
-        """A call that was about to start, to wait for a person or to be answered was answered from outside."""
+    def replace_answer(self, end: CallAnswered, answer: ToolMessage) -> None:
+        """Take the answer that a call got from outside before it started, waited for a person or was answered."""
         index = end.index
         self._inbox.drop_end(index)  # cancelled in the meantime, it may have another one
-        self.waiting.drop_one(index)
+        for admitted in [a for a in self.waiting.calls if a.index == index]:
+            self.waiting.drop(admitted)
         self.approvals.pending.pop(index, None)
         self.approvals.suspended.pop(index, None)
         self.answers[index] = answer
@@ -209,33 +210,85 @@ class Execution:
         self._inbox.put(end)
 
     def wait_on(self, index: int, call: ToolCall) -> None:
-        """A call that was withdrawn stays as it was: it waits for a person, or for the next run if it is approved."""
+        """Leave a withdrawn call as it was: it waits for a person, or for the next run if it is approved."""
         if self.answers.pop(index, None) is not None:
             self.approvals.ask_again(index, call)
+
+    # -------------------------------------------------------------- without a turn
+
+    async def run(self, calls: Iterable[CallEnd | CallError], report: Callable[[CallAnswered], None]) -> None:
+        """Run calls of which no more will come; when this returns or is cancelled, each was answered.
+
+        Args:
+            calls: the response's calls.
+            report: called with the event of each answer as soon as there is one; nobody is asked for approval.
+        """
+        whole = False
+        try:
+            for event in calls:
+                if (answered := self.admit(event)) is not None:
+                    self._inbox.put(answered)
+            self._advance(report)
+            while not self.idle:
+                await self._inbox.wait()
+                self._advance(report)
+            whole = True
+        finally:
+            if not whole:
+                try:
+                    if running := self.cancel():
+                        await asyncio.wait(running, timeout=GRACE)
+                finally:
+                    self.finish(())
+                    self._report(report)
+
+    def _advance(self, report: Callable[[CallAnswered], None]) -> None:
+        """Start the calls that may start, each at once."""
+        self._report(report)
+        while (ready := self.next()) is not None:
+            self.start(ready)
+            self._report(report)
+        self._report(report)
+
+    def _report(self, report: Callable[[CallAnswered], None]) -> None:
+        while self._inbox.items:
+            event: Any = self._inbox.items.popleft()
+            self.unreported.discard(event.index)
+            report(event)
+
+    def expire(self, seconds: float, of: str) -> None:
+        """Stop the calls that run, and start no more: the time for all of them is up.
+
+        Args:
+            seconds: the time that they had.
+            of: whose time it was, as in ` of this turn`.
+        """
+        for skipped in self._close(not_run.TIME_UP.result(seconds=seconds, of=of)):
+            self._inbox.put(skipped)
+        for task in list(self._running):
+            task.expire(seconds, of)
 
     # -------------------------------------------------------------- the end
 
     def interrupt(self) -> None:
-        """The response was interrupted: refuse the calls that it still brings."""
-        self._admission.close(failed("interrupted", _INTERRUPTED))
+        """Refuse the calls that the response still brings: it was interrupted."""
+        self._admission.close(not_run.BROKEN_OFF.result())
 
     def turn_off(self) -> None:
-        """The response may bring no call: refuse each that it brings."""
-        self._admission.close(
-            failed("denied", "not run: no tool may be called now (tool_choice='none'); answer in words")
-        )
+        """Refuse each call that the response brings."""
+        self._admission.close(not_run.NO_TOOLS_NOW.result())
 
     def take_back(self, finish: FinishReason) -> list[ToolEvent]:
-        """The response's own end retracts it: refuse all calls that wait, also for a person, and those to come."""
-        return self._close(failed("denied", f"not run: the response finished with {finish}, which retracts its calls"))
+        """Refuse all calls that wait, also for a person, and those to come: the response's own end retracts it."""
+        return self._close(not_run.RETRACTED.result(finish=finish))
 
     def _close(self, answer: ToolResult) -> list[ToolEvent]:
         self._admission.close(answer)
         return [self._skip(*held, answer) for held in self._withdraw()]
 
     def cancel(self) -> list[asyncio.Task[Any]]:
-        """Stop what runs and skip what waits, even for a person; returns the tasks to wait for."""
-        for skipped in self._close(failed("cancelled", NOT_BEGUN)):
+        """Stop the calls that run and skip those that wait, even for a person; return the tasks to wait for."""
+        for skipped in self._close(not_run.CANCELLED.result()):
             self._inbox.put(skipped)
         running = list(self._running)
         for one in running:
@@ -243,31 +296,31 @@ class Execution:
         return [one.own_task for one in running]
 
     def finish(self, calls: Sequence[ToolCall | None]) -> tuple[ToolMessage, ...]:
-        """The answers in call order; a call without one that does not wait for a person is answered as cancelled.
+        """Return the answers in call order; a call that has none and waits for no person is answered as cancelled.
 
         Args:
             calls: the response's calls by index.
         """
         for one in list(self._running):
             one.abandon()
-        self.waiting.leave_lines()
+        self.waiting.drop_all()
         answers = self.answers
         if len(answers) == len(calls):
             return tuple([answers[index] for index in range(len(calls))])
         for index, call in enumerate(calls):
             if call is not None and index not in self.answers and index not in self.approvals.pending:
-                self._skip(index, call, failed("cancelled", NOT_BEGUN))
+                self._skip(index, call, not_run.CANCELLED.result())
         return tuple([self.answers[index] for index in range(len(calls)) if index in self.answers])
 
     def _skip(self, index: int, call: ToolCall, answer: ToolResult) -> ToolEvent:
         if index in self.approvals.suspended:
-            answer = failed("cancelled", _WITHDRAWN)
+            answer = error_result("cancelled", _WITHDRAWN)
         else:
             self.skipped.add(index)
         return self._answer(ToolSkipped(index, call, answer))
 
     def _answer(self, event: ToolFailed | ToolSkipped) -> ToolEvent:
         call, result = event.call, event.result
-        shown = capped(result.parts, self._config.max_output, self._config.keep)
+        shown = cap(result.parts, self._config.max_output, self._config.keep)
         self.answers[event.index] = answer_as_made(call.id, call.name, shown, result.code)
         return event

@@ -1,4 +1,4 @@
-"""Continuing after the token limit: what was written so far, and whether a further response continues it.
+"""Continuation after the token limit: the text so far, and whether a further response continues it.
 
 Pure. Knows text, events and parsers by their interface; knows no model. Only a model that continues its own text is
 asked to. What then completes the open call, before any call that it has itself, is its continuation; else the call was
@@ -21,7 +21,7 @@ Parsers = Callable[[bool], "Parser"]
 """Creates a fresh parser: one like that of the text so far (True), or one for a separate reply."""
 
 
-class Record:
+class WrittenText:
     """The text of one response as it was written.
 
     A parser's events and the raw text of its calls are, in order, what it was fed (the law of conservation). What it
@@ -51,7 +51,7 @@ class Record:
         return bool(self.text[self._from + self._reported :].strip())
 
     def feed(self, text: str) -> None:
-        """Record what the parser was fed."""
+        """Record text that the parser was fed."""
         self._pieces.add(text)
         self._size += len(text)
 
@@ -69,7 +69,7 @@ class Record:
                     pass
 
     def end(self) -> None:
-        """The parser is done; another one continues."""
+        """Begin the text of another parser."""
         self._from, self._reported, self._calls = self._size, 0, 0
 
     def continues(self, text: str, parser: Parsers, *, cut: bool) -> bool:
@@ -93,7 +93,7 @@ class Record:
         return own is None or opened.end <= len(read) + own.start
 
     def as_cut(self, last: Sequence[SourceEvent]) -> Sequence[SourceEvent]:
-        """The last events of a text that was cut: what is still open is an error, as it may begin a call."""
+        """Return the last events of a text that was cut: its open end is an error, as it may begin a call."""
         place = max((i + 1 for i, event in enumerate(last) if isinstance(event, CallEnd | CallError)), default=0)
         begun = "".join(event.text for event in last[place:] if isinstance(event, Text | Markup | Thinking))
         raw = begun.lstrip()
@@ -112,7 +112,7 @@ class _Span(NamedTuple):
 
 
 def _spans(parser: Parser, text: str) -> list[_Span]:
-    """The calls in a text, and where they are."""
+    """Return the calls in a text, and where they are."""
     found: list[_Span] = []
     at = 0
     for event in (*parser.feed(text), *parser.close()):

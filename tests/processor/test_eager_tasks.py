@@ -17,7 +17,7 @@ from agentkit.events import CallEnd, Event, Finish, SourceEvent, ToolCompleted, 
 from agentkit.messages import ToolCall
 from agentkit.models.base import ModelRequest
 from agentkit.processor import ProcessorConfig, ResponseProcessor
-from agentkit.processor.starting import SLICE, started
+from agentkit.processor.eager_tasks import SLICE, start_now
 from agentkit.tool.registry import ToolRegistry
 
 pytestmark = pytest.mark.anyio
@@ -106,7 +106,7 @@ def _kind(event: object) -> str:
     return str(event[0].__name__ if isinstance(event, tuple) and isinstance(event[0], type) else event)
 
 
-async def test_parallel_calls_all_start_before_one_goes_on() -> None:
+async def test_each_parallel_call_takes_its_first_step_when_its_start_was_seen() -> None:
     log: list[str] = []
 
     async def note(n: int) -> str:
@@ -119,7 +119,7 @@ async def test_parallel_calls_all_start_before_one_goes_on() -> None:
         match event:
             case ToolStarted(index):
                 log.append(f"starts {index}")
-    assert log == ["starts 0", "starts 1", "starts 2", "runs 0", "runs 1", "runs 2"]
+    assert log == ["starts 0", "runs 0", "starts 1", "runs 1", "starts 2", "runs 2"]
 
 
 async def test_the_only_call_of_a_response_runs_before_the_event_loop_does_anything_else() -> None:
@@ -160,7 +160,7 @@ async def test_a_task_takes_its_first_step_in_a_context_and_a_name_of_its_own() 
         SAID.set("mine")
         return asyncio.current_task(), SAID.get()
 
-    task = started(work(), asyncio.get_running_loop())
+    task = start_now(work(), asyncio.get_running_loop())
     assert task.done()
     assert (await task, SAID.get(), asyncio.current_task()) == ((task, "mine"), "nothing", outer)
 
@@ -173,11 +173,11 @@ async def test_what_waits_at_its_first_step_goes_on_as_any_task_does() -> None:
             await gate.wait()
         return "done"
 
-    task = started(work(), asyncio.get_running_loop())
+    task = start_now(work(), asyncio.get_running_loop())
     assert not task.done()
     gate.set()
     assert await task == "done"
-    cancelled = started(asyncio.Event().wait(), asyncio.get_running_loop())
+    cancelled = start_now(asyncio.Event().wait(), asyncio.get_running_loop())
     cancelled.cancel()
     with pytest.raises(asyncio.CancelledError):
         await cancelled

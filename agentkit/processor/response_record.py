@@ -6,7 +6,7 @@ argument.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from types import MappingProxyType
@@ -43,10 +43,6 @@ from agentkit.messages import (
 )
 
 TextualPart = type[TextPart] | type[ThinkingPart] | type[MarkupPart]
-Plain = Mapping[type, Callable[["Intake", Any, "OpenCalls"], SourceEvent]]
-"""By kind of event: what keeps it."""
-
-NOT_PLAIN: Final[Plain] = {}
 NO_USAGE: Final = Usage()
 _PARTS: Final[Mapping[type, TextualPart]] = {Text: TextPart, Thinking: ThinkingPart, Markup: MarkupPart}
 _UNKNOWN: Final = Finish("unknown")
@@ -66,7 +62,7 @@ class CallIds:
         self._taken = set(taken)
 
     def unique(self, wanted: str | None) -> str:
-        """The id of one more call: the requested one, unless it is taken."""
+        """Return the id of one more call: the requested one, unless it is taken."""
         given = wanted or self._new()
         if given in self._taken:
             given = self._new()
@@ -93,7 +89,7 @@ class Draft:
         return not self._parts and not self._run
 
     def say(self, kind: TextualPart, text: str) -> None:
-        """Another piece of text; consecutive pieces of one kind become one part."""
+        """Add a piece of text; consecutive pieces of one kind become one part."""
         if kind is not self._run_kind:
             self._end_run()
             self._run_kind = kind
@@ -101,11 +97,11 @@ class Draft:
             self._run.add(text)
 
     def add(self, part: AssistantPart) -> None:
-        """A complete part, after which text may continue as if the part were not there."""
+        """Add a complete part, after which text may continue as if the part were not there."""
         self._parts.append(part)
 
     def add_block(self, event: ProviderBlock) -> None:
-        """A provider's block; a block of thinking includes the thinking just before it."""
+        """Add a provider's block; a block of thinking includes the thinking just before it."""
         thought = ""
         if event.thinking and self._run_kind is ThinkingPart:
             thought, self._run = self._run.text(), Pieces()
@@ -114,18 +110,18 @@ class Draft:
         self._parts.append(whole if event.thinking else ProviderPart(event.provider, event.data))
 
     def add_call(self, call: ToolCall) -> None:
-        """A call that starts and ends here."""
+        """Add a call that starts and ends here."""
         self._end_run()
         self._parts.append(call)
 
     def keep_place(self) -> int:
-        """A place for a call that starts here."""
+        """Keep a place for a call that starts here."""
         self._end_run()
         self._parts.append(None)
         return len(self._parts) - 1
 
     def fill(self, place: int, call: ToolCall) -> None:
-        """The call for which a place was kept."""
+        """Add the call for which a place was kept."""
         self._parts[place] = call
 
     def message(self) -> AssistantMessage:
@@ -138,7 +134,7 @@ class Draft:
         return response_as_read(tuple(content))
 
     def close(self) -> None:
-        """Nothing follows: the message is created once and shared."""
+        """Create the message, once: nothing follows."""
         self._whole = self.message()
 
     def _end_run(self) -> None:
@@ -170,12 +166,12 @@ class OpenCalls:
     def __init__(self) -> None:
         self.by_number: dict[int, OpenCall] = {}
 
-    def refused(self, call: ToolCall) -> str | None:
-        """Why a call in text must not run; None if it may."""
+    def refusal(self, call: ToolCall) -> str | None:
+        """Return the reason why a call in text must not run; None if it may."""
         return None
 
 
-class Intake:
+class ResponseRecord:
     """Receives one response's events.
 
     Its output numbers native and text calls in one sequence, in the order in which they started, and has an id for
@@ -187,8 +183,6 @@ class Intake:
     """
 
     full = False
-    plain: Plain = NOT_PLAIN
-    """The functions that keep the kinds of events of which nothing else follows."""
     usage = NO_USAGE
     finish = _UNKNOWN
     odd: Mapping[type, Any] = MappingProxyType({})
@@ -209,6 +203,10 @@ class Intake:
                 return
             yield from self.keep_one(event, opened)
 
+    def keep_all(self, events: Sequence[SourceEvent], opened: OpenCalls) -> Iterable[SourceEvent]:
+        """Keep events; most come alone."""
+        return self.keep_one(events[0], opened) if len(events) == 1 else self.keep(events, opened)
+
     def keep_one(self, event: SourceEvent, opened: OpenCalls) -> tuple[SourceEvent, ...]:
         """Keep an event immediately."""
         if len(self.calls) >= self._limit and self._over_limit(event, opened):
@@ -226,12 +224,8 @@ class Intake:
         return take(self, event, opened)
 
     def goes_on(self) -> None:
-        """A further response follows, whose tokens are added."""
+        """Add the tokens of a further response, which follows."""
         self._spent = self.usage
-
-    def keeps(self, plain: Plain) -> None:
-        """From now on, nothing follows of these kinds of events; until as many calls have started as are read."""
-        self.plain = plain if len(self.calls) < self._limit else NOT_PLAIN
 
     def _over_limit(self, event: SourceEvent, opened: OpenCalls) -> bool:
         """Return whether this belongs to a call after the last one that is read, now that all of those have started."""
@@ -276,7 +270,7 @@ class Intake:
         return event if event.index == call.index else ArgumentDelta(call.index, event.text, event.key)
 
     def _take_end(self, event: CallEnd, opened: OpenCalls) -> SourceEvent:
-        if opened.textual and (why := opened.refused(event.call)) is not None:
+        if opened.textual and (why := opened.refusal(event.call)) is not None:
             return self._take_error(CallError(event.index, "ambiguous_call", why, event.call), opened)
         index, call = self._end(event.index, _restored(event.call) if opened.restores else event.call, opened)
         return event if call is event.call and index == event.index else CallEnd(index, call, event.repairs)
@@ -302,10 +296,8 @@ class Intake:
         return call
 
     def _count(self, call: ToolCall | None) -> None:
-        """One more call has started; None if it has not ended."""
+        """Count one more call; None if it has not ended."""
         self.calls.append(call)
-        if len(self.calls) >= self._limit:
-            self.plain = NOT_PLAIN
 
     def _end(self, index: int, call: ToolCall, opened: OpenCalls) -> tuple[int, ToolCall]:
         known = opened.by_number.pop(index, None)  # a source that uses a number twice means two calls
@@ -326,25 +318,22 @@ class Intake:
 
 
 def _restored(call: ToolCall) -> ToolCall:
-    """The call with its arguments as the model means them; `raw` stays as written."""
+    """Return the call with its arguments as the model means them; `raw` stays as written."""
     arguments = restore(call.arguments)
     same = arguments == call.arguments
     return call if same else call_as_read(call.id, call.name, arguments, call.format, call.raw)
 
 
-_TAKE: Plain = {
-    **dict.fromkeys((Text, Thinking, Markup), Intake._say),
-    ProviderBlock: Intake._take_block,
-    CallStart: Intake._take_start,
-    ArgumentDelta: Intake._take_delta,
-    CallEnd: Intake._take_end,
-    CallError: Intake._take_error,
-    InventedResult: Intake._take_invented,
-    **dict.fromkeys((CallQuoted, UnreadCall), Intake._note),
-    Usage: Intake._take_usage,
-    Finish: Intake._take_finish,
+_TAKE: Final[Mapping[type, Callable[[ResponseRecord, Any, OpenCalls], SourceEvent]]] = {
+    **dict.fromkeys((Text, Thinking, Markup), ResponseRecord._say),
+    ProviderBlock: ResponseRecord._take_block,
+    CallStart: ResponseRecord._take_start,
+    ArgumentDelta: ResponseRecord._take_delta,
+    CallEnd: ResponseRecord._take_end,
+    CallError: ResponseRecord._take_error,
+    InventedResult: ResponseRecord._take_invented,
+    **dict.fromkeys((CallQuoted, UnreadCall), ResponseRecord._note),
+    Usage: ResponseRecord._take_usage,
+    Finish: ResponseRecord._take_finish,
 }
 """The function that keeps each kind of event; a table, since it is read once per streamed delta."""
-
-PLAIN: Final[Plain] = {kind: take for kind, take in _TAKE.items() if kind not in (CallEnd, CallError, Finish)}
-"""The kinds of which nothing follows if a response's text is not read."""

@@ -13,7 +13,7 @@ from agentkit.agent import Agent
 from agentkit.errors import ProviderError
 from agentkit.events import Finish
 from agentkit.messages import ToolCall, ToolMessage
-from agentkit.processor.continuing import Record
+from agentkit.processor.continuation import WrittenText
 from agentkit.testing.scripted_model import ScriptedModel
 from agentkit.tool.registry import ToolRegistry
 
@@ -231,7 +231,7 @@ async def test_a_continuation_that_breaks_off_ends_the_run_as_any_reply_does() -
     ],
 )
 def test_what_continues_a_call(written: str, text: str, continues: bool) -> None:
-    record = Record("xml")
+    record = WrittenText("xml")
     record.feed("<bash>" + written)
     record.report(formats.Parser("xml", SPECS).feed("<bash>" + written))
     assert record.continues(text, lambda _: formats.Parser("xml", SPECS), cut=False) is continues

@@ -20,24 +20,24 @@ _NAMES = 100  # how many tools are named to a model that called one that does no
 _TRACEBACK = 10_000  # characters kept in `metadata["traceback"]`: the end, where the cause is
 
 
-def failed(code: ErrorCode, error: str, **metadata: Any) -> ToolResult:
-    """An answer that says what went wrong."""
+def error_result(code: ErrorCode, error: str, **metadata: Any) -> ToolResult:
+    """Return an answer that names an error."""
     return ToolResult(error=error, code=code, metadata=metadata)
 
 
-def crashed(error: BaseException, note: str = "") -> ToolResult:
-    """An exception as an answer: `ValueError: no`; where it was raised is in `metadata["traceback"]`.
+def exception_result(error: BaseException, note: str = "") -> ToolResult:
+    """Return an exception as an answer: `ValueError: no`; `metadata["traceback"]` has its traceback.
 
     Args:
         error: the exception.
         note: put after its message.
     """
     trace = without_credentials("".join(traceback.format_exception(error))[-2 * _TRACEBACK :])
-    return failed("tool_error", words(error) + note, traceback=trace[-_TRACEBACK:])
+    return error_result("tool_error", words(error) + note, traceback=trace[-_TRACEBACK:])
 
 
-def capped(parts: ResultContent, limit: int, keep: Keep = "both") -> ResultContent:
-    """Text parts of at most `limit` characters in all; of a longer text the end or the ends to `keep`, and a mark."""
+def cap(parts: ResultContent, limit: int, keep: Keep = "both") -> ResultContent:
+    """Cut text parts to `limit` characters in all; of a longer text the end or the ends to `keep` stay, and a mark."""
     size = 0
     for part in parts:
         if isinstance(part, TextPart):
@@ -66,7 +66,7 @@ def _cut(text: str, limit: int, keep: Keep) -> str:
 
 
 def cut_out(text: str, begin: int, end: int, *, also: str = "", read_by: str = "") -> str:
-    r"""A text with a mark in place of what is between two places: the only form in which a model reads of an omission.
+    r"""Return a text with a mark in place of a part: the only form in which a model reads of an omission.
 
     Args:
         text: the whole text.

@@ -1,4 +1,4 @@
-"""Running one tool, on the event loop or in a worker thread; anything that goes wrong in it becomes its result.
+"""The run of one tool, on the event loop or in a worker thread; any error in it becomes its result.
 
 Knows tools and the event loop; knows no call, no order and no limit except that of the output's size.
 """
@@ -15,8 +15,9 @@ from typing import Any, Final, NamedTuple
 
 from agentkit.checks.keys import words
 from agentkit.messages import ResultContent, TextPart
-from agentkit.processor.faults import SENT, Faults
-from agentkit.processor.replies import capped, crashed, failed
+from agentkit.processor import not_run
+from agentkit.processor.author_errors import SENT, AuthorErrors
+from agentkit.processor.error_results import cap, error_result, exception_result
 from agentkit.processor.workers import WORKERS, Claim, NoThread, Unraisable
 from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.output import NO_VALUE, shows_nothing
@@ -33,7 +34,7 @@ _READABLE: Final = frozenset((str, int, float, bool, dict, list, tuple, type(Non
 
 
 class Outcome(NamedTuple):
-    """A tool's result, and what the model will read of it; or why it has none yet."""
+    """A tool's result, and the parts that the model reads; or why it has none yet."""
 
     result: ToolResult
     parts: ResultContent
@@ -48,7 +49,7 @@ async def run_tool(
     keep: Keep = "both",
     claim: Claim | None = None,
     ended: Callable[[], None] | None = None,
-    faults: Faults | None = None,
+    faults: AuthorErrors | None = None,
 ) -> Outcome:
     """Run a tool to its end: on the event loop if it is async, in a worker thread if it is not.
 
@@ -68,7 +69,7 @@ async def run_tool(
             cancelled.
         KeyboardInterrupt: raised by a tool on the event loop, where it comes from the operator.
     """
-    faults = Faults() if faults is None else faults
+    faults = AuthorErrors() if faults is None else faults
     task = asyncio.current_task()
     try:
         if tool.is_async:
@@ -77,25 +78,25 @@ async def run_tool(
                 return outcome(result_as_returned(value), limit, keep)
             if type(value) not in _READABLE and waits(value):
                 value = await value
-            return returned(tool, value, limit, keep, faults)
+            return read_value(tool, value, limit, keep, faults)
         plain = partial(_run_plain, tool, arguments, context, limit, keep, ended, faults)
         owner = tool.method if tool.instance is None else tool.instance
         done = await WORKERS.run(plain, claim, thread_of(owner) if tool.policy.one_thread else None)
-        return done if isinstance(done, Outcome) else returned(tool, await done, limit, keep, faults)
+        return done if isinstance(done, Outcome) else read_value(tool, await done, limit, keep, faults)
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise
     except SuspendedCall as e:
-        return Outcome(failed("denied", f"waits for the user's approval: {e}"), (), e)
+        return Outcome(error_result("denied", f"waits for the user's approval: {e}"), (), e)
     except NoThread as e:
-        return outcome(failed("limit", f"not run: {e}"), limit, keep)
+        return outcome(not_run.NO_THREAD.result(why=e), limit, keep)
     except Unraisable as e:
-        faults.raised(tool.where, e.__cause__ or e)
-        return outcome(crashed(e.__cause__ or e), limit, keep)
+        faults.report_error(tool.where, e.__cause__ or e)
+        return outcome(exception_result(e.__cause__ or e), limit, keep)
     except BaseException as e:  # noqa: BLE001 - the boundary: a tool's error is data, even sys.exit() and a native panic
         _let_go(e, task)
         note = hint(e, tool.instance)
-        faults.raised(tool.where, e, note.removeprefix("; ") or SENT)
-        return outcome(crashed(e, note), limit, keep)
+        faults.report_error(tool.where, e, note.removeprefix("; ") or SENT)
+        return outcome(exception_result(e, note), limit, keep)
 
 
 async def in_a_thread(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
@@ -122,7 +123,7 @@ def _run_plain(
     limit: int | None,
     keep: Keep,
     ended: Callable[[], None] | None,
-    faults: Faults,
+    faults: AuthorErrors,
 ) -> Outcome | Any:
     """Run in a thread, where the value is also rendered: that may be long work. An awaitable is left to the caller."""
     try:
@@ -130,7 +131,7 @@ def _run_plain(
     finally:
         if ended is not None:
             ended()
-    return value if waits(value) else returned(tool, value, limit, keep, faults)
+    return value if waits(value) else read_value(tool, value, limit, keep, faults)
 
 
 def waits(value: Any) -> bool:
@@ -138,8 +139,8 @@ def waits(value: Any) -> bool:
     return type(value) not in _READABLE and inspect.isawaitable(value) and not isinstance(value, ToolResult)
 
 
-def returned(tool: BoundTool, value: Any, limit: int | None, keep: Keep, faults: Faults) -> Outcome:
-    """The result of a tool; a value that the model cannot read is reported to the tool's author."""
+def read_value(tool: BoundTool, value: Any, limit: int | None, keep: Keep, faults: AuthorErrors) -> Outcome:
+    """Return a tool's value as its result; one that the model cannot read is reported to the tool's author."""
     if type(value) in _WORDS:
         return outcome(result_as_returned(value), limit, keep)
     if type(value) is ToolResult and type(value.output) in _WORDS:
@@ -150,8 +151,8 @@ def returned(tool: BoundTool, value: Any, limit: int | None, keep: Keep, faults:
     suspect = any(NO_VALUE in p.text for p in done.parts if isinstance(p, TextPart))
     refused = result.error is not None and not isinstance(value, ToolResult)
     if (suspect or refused) and (problem := unreadable(given)) is not None:
-        faults.returned(tool.where, problem)
-        return outcome(failed("tool_error", f"the tool returned {problem}"), limit, keep)
+        faults.report_value(tool.where, problem)
+        return outcome(error_result("tool_error", f"the tool returned {problem}"), limit, keep)
     if type(value) not in _READABLE and done.parts == (TextPart(shows_nothing(value)),):
         _LOG.warning(
             "%s returned an object of class %s, which the model cannot read: return a string, numbers, a dict or "
@@ -163,13 +164,13 @@ def returned(tool: BoundTool, value: Any, limit: int | None, keep: Keep, faults:
 
 
 def outcome(result: ToolResult, limit: int | None, keep: Keep) -> Outcome:
-    """A result with what the model will read of it."""
+    """Return a result with the parts that the model reads."""
     if limit is None:
         return Outcome(result, () if type(result.output) in _WORDS and not result.content else result.parts)
     parts = result.parts
     if len(parts) == 1 and type(parts[0]) is TextPart and len(parts[0].text) <= limit:  # as most are
         return Outcome(result, parts)
-    return Outcome(result, capped(parts, limit, keep))
+    return Outcome(result, cap(parts, limit, keep))
 
 
 async def ask_outcome(tool: BoundTool, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult | None:
@@ -187,10 +188,10 @@ async def ask_outcome(tool: BoundTool, arguments: Mapping[str, Any], context: To
     if tool.policy.reconcile is None:
         return None
     try:
-        told = await in_a_thread(getattr(tool.instance, tool.policy.reconcile), arguments, context)
-        return None if told is None else ToolResult.of(told)
+        answer = await in_a_thread(getattr(tool.instance, tool.policy.reconcile), arguments, context)
+        return None if answer is None else ToolResult.of(answer)
     except (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as e:  # noqa: BLE001 - the boundary: a tool's error is data
-        Faults().raised(f"{tool.where}, asked by {tool.policy.reconcile},", e)
-        return failed("interrupted", f"interrupted; its outcome could not be determined: {words(e)}")
+        AuthorErrors().report_error(f"{tool.where}, asked by {tool.policy.reconcile},", e)
+        return error_result("interrupted", f"interrupted; its outcome could not be determined: {words(e)}")

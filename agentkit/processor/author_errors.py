@@ -1,4 +1,4 @@
-"""Logs what goes wrong in an author's own code: the model gets a message, the author a traceback.
+"""Logs the errors of an author's own code: the model gets a message, the author a traceback.
 
 Knows the log; knows no call, no arguments and no result: what a model sent or a tool returned does not belong here.
 """
@@ -20,7 +20,7 @@ SENT: Final = "the error was sent to the model"
 _LONGEST: Final = 500  # characters of an exception's message
 
 
-class Faults:
+class AuthorErrors:
     """The errors of one run: each place is logged once in full, at the level ERROR, and then at DEBUG.
 
     With the traceback if logging is configured; otherwise in one line, which Python shows on the standard error.
@@ -29,8 +29,8 @@ class Faults:
     def __init__(self) -> None:
         self._logged: set[tuple[str, str, str, int]] = set()
 
-    def raised(self, where: str, error: BaseException, then: str = SENT) -> None:
-        """An author's code raised, and the run continues.
+    def report_error(self, where: str, error: BaseException, then: str = SENT) -> None:
+        """Log an exception of an author's code; the run continues.
 
         Args:
             where: the class and method.
@@ -42,8 +42,8 @@ class Faults:
         message = " ".join(words(error)[: 2 * _LONGEST].split())[:_LONGEST]
         self._log(where, f"raised {message}", file, line, error, trace, then)
 
-    def returned(self, where: str, what: str, then: str = SENT) -> None:
-        """A tool returned a value that cannot be used.
+    def report_value(self, where: str, what: str, then: str = SENT) -> None:
+        """Log that a tool returned a value that cannot be used.
 
         Args:
             where: the class and method.
@@ -77,20 +77,20 @@ class Faults:
 
 
 def _written(error: BaseException, trace: TracebackType | None) -> str:
-    """A traceback fit to be shown: its end, where the cause is. Secrets are redacted first, not cut in two."""
+    """Return a traceback fit to be shown: its end, where the cause is. Secrets are redacted first, not cut in two."""
     text = "".join(traceback.format_exception(type(error), error, trace)).strip()
     return without_credentials(text[-2 * _TRACEBACK :])[-_TRACEBACK:]
 
 
 def _outside(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback that begins at the author's code."""
+    """Return the traceback from the author's code on."""
     while trace is not None and trace.tb_next is not None and trace.tb_frame.f_code.co_filename.startswith(_OWN):
         trace = trace.tb_next
     return trace
 
 
 def _place(trace: TracebackType) -> tuple[str, int]:
-    """The last place in the author's own file that it passed through."""
+    """Return the last place in the author's own file that it passed through."""
     file, line = trace.tb_frame.f_code.co_filename, trace.tb_lineno
     for frame, at in traceback.walk_tb(trace):
         if frame.f_code.co_filename == file:

@@ -18,8 +18,8 @@ SLICE: Final = 0.01
 """Seconds for which work that never waits may keep the event loop from everything else."""
 
 
-def started(work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
-    """A task that has taken its first step, in a copy of the current context; it may be done.
+def start_now(work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
+    """Return a task that has taken its first step, in a copy of the current context; it may be done.
 
     An application that has set a task factory gets a task from that, which takes its first step as it sees fit.
 
@@ -73,7 +73,7 @@ def _raise(error: BaseException) -> NoReturn:
     raise error
 
 
-class Breath:
+class LoopYield:
     """Tells work that may never have to wait when to let the event loop do something else."""
 
     __slots__ = ("_until",)

@@ -1,0 +1,84 @@
+"""The calls that may run, until each starts: their order, and which of them are kept back.
+
+Knows the locks of calls that must not run concurrently, and the application's gate; starts nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Container
+
+from agentkit.messages import ToolCall
+from agentkit.processor import exclusive_locks, not_run
+from agentkit.processor.admission import Admitted
+from agentkit.processor.error_results import error_result
+from agentkit.tool.result import ToolResult
+
+Gate = Callable[[ToolCall], str | None]
+"""Called once when a call is about to start: None lets it start, a string prevents it. (No gate lets all start.)"""
+
+
+class StartQueue:
+    """The admitted calls of one response that have not started, in `calls`.
+
+    Args:
+        gate: called when a call is about to start; None lets every call start.
+        sequential: whether a call holds up those after it.
+        wake: called when it is worth asking again for one that is ready.
+    """
+
+    def __init__(self, gate: Gate | None, wake: Callable[[], None], *, sequential: bool) -> None:
+        self.calls: deque[Admitted] = deque()
+        self.sequential = sequential
+        self._gate = gate
+        self._wake = wake
+
+    def ready(self, undecided: Container[int]) -> Admitted | None:
+        """Return the call that may start now, as far as other calls are concerned.
+
+        Args:
+            undecided: the calls whose approval is being decided.
+        """
+        for admitted in self.calls:
+            if admitted.index not in undecided and (not admitted.tool.policy.exclusive or self._locked(admitted)):
+                return admitted
+            if self.sequential:
+                return None
+        return None
+
+    def _locked(self, admitted: Admitted) -> bool:
+        """Return whether a call of an exclusive tool holds its lock, or never will."""
+        if admitted.lock is None:
+            tool = admitted.tool
+            key = tool.method if tool.instance is None else tool.instance
+            try:
+                admitted.lock = exclusive_locks.acquire(key, self._wake, threaded=not tool.is_async)
+            except exclusive_locks.Stuck as e:
+                admitted.refusal = not_run.LOCKED.result(name=tool.name, why=e)
+        return admitted.lock is not None or admitted.refusal is not None
+
+    def kept_back(self, ready: Admitted) -> ToolResult | None:
+        """Return the answer to a call that is ready and never starts; None if it may start."""
+        if ready.refusal is not None or self._gate is None:
+            return ready.refusal
+        why = self._gate(ready.call)
+        return None if why is None else error_result("limit", why)
+
+    def take(self, admitted: Admitted) -> bool:
+        """Remove a call, which keeps its lock; False if it is no longer there."""
+        if admitted not in self.calls:
+            return False
+        self.calls.remove(admitted)
+        return True
+
+    def drop(self, admitted: Admitted) -> None:
+        """Remove a call, which does not start, and release its lock."""
+        if self.take(admitted):
+            admitted.unlock()
+
+    def drop_all(self, after: int = -1) -> dict[int, ToolCall]:
+        """Remove and return the calls after this one; none of them will start."""
+        dropped = [admitted for admitted in self.calls if admitted.index > after]
+        for admitted in dropped:
+            self.drop(admitted)
+        return {admitted.index: admitted.call for admitted in dropped}
