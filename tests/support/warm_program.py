@@ -30,7 +30,8 @@ from typing import TextIO
 PROGRAM = [sys.executable, "-m", "agentkit"]
 STRICT = [sys.executable, "-W", "error"]
 LOADED = (
-    "agentkit.agent.agent", "agentkit.agent.in_memory", "agentkit.agent.unanswered_calls", "agentkit.cli.approval_prompt",
+    "agentkit.agent.agent", "agentkit.agent.in_memory", "agentkit.agent.unanswered_calls",
+    "agentkit.cli.approval_prompt",
     "agentkit.cli.chat_storage", "agentkit.models.model_strings", "agentkit.models.openai", "agentkit.threads.manager",
     "agentkit.threads.open_response", "agentkit.threads.sql.sqlite", "anyio._backends._asyncio", "docstring_parser",
     "httpcore2", "jsonschema", "openai.resources.chat.completions", "prompt_toolkit.shortcuts", "pydantic",
