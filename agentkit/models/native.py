@@ -177,6 +177,11 @@ class NativeCalls:
         reason = None if ending is None else ending.reason
         cut, broken, barred = CUTS.get(reason, ""), reason in (None, "error"), reason in TAKEN_BACK
         lost = "".join(self.lost)
+        known = set[tuple[str, str, str]]()
+        for call in self.all:
+            if (same := (call.id, call.name, call.text)) in known and call.id:
+                call.ambiguity = SENT_TWICE
+            known.add(same)
         self._lacking = bool(self.lost) or (len(self.all) > 1 and any(map(_may_hold_others, self.all)))
         events: list[SourceEvent] = [UnreadCall(lost, "")] if lost and not barred else []
         events += [event for call in self.all for event in self._settle(call, cut, broken, barred)]
@@ -240,6 +245,7 @@ class NativeCalls:
 
 NO_ARGUMENTS: Final = "no arguments of this call came, nor a statement that it has none; call again with them"
 UNCLAIMED: Final = "no arguments of this call came, but some came that fit no call; call again with them"
+SENT_TWICE: Final = "not run again: the response has the same call, with the same id, twice"
 INCOMPLETE: Final = "the provider stopped"
 
 CUTS: Mapping[FinishReason | None, str] = {
