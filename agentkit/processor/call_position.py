@@ -11,7 +11,8 @@ from typing import Final, Literal
 from agentkit.processor.format_tokens import QUOTATION_MARKS, format_tokens
 
 CallPosition = Literal["firm", "loose", "quoted"]
-"""With its own markup; bare or fenced, so that it needs more evidence; as a quote."""
+"""`firm`: with its own markup. `loose`: bare or in a code fence; it counts only if nothing is said after it.
+`quoted`: shown, not made."""
 
 FILLER: Final = " \t\r\n;,\ufeff"  # may separate bare calls, or come before the reply, and says nothing
 

@@ -34,7 +34,7 @@ class StartQueue:
         self._wake = wake
 
     def ready(self, undecided: Container[int]) -> Admitted | None:
-        """Return the call that may start now, as far as other calls are concerned.
+        """Return the first call that no other call holds up; whether it may start, `kept_back` says.
 
         Args:
             undecided: the calls whose approval is being decided.
@@ -47,7 +47,7 @@ class StartQueue:
         return None
 
     def _locked(self, admitted: Admitted) -> bool:
-        """Return whether a call of an exclusive tool holds its lock, or never will."""
+        """Acquire the lock of an exclusive tool's call. False if it must wait for it; True also if it never gets it."""
         if admitted.lock is None:
             tool = admitted.tool
             key = tool.method if tool.instance is None else tool.instance
