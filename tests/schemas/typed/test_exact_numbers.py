@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from agentkit import ToolCall, ToolRegistry, formats
-from agentkit.events import CallEnd, CallError
+from agentkit.events import CallEnd, CallError, Finish
 from agentkit.formats import CATALOG
 from agentkit.models.native import NativeCalls
 from agentkit.models.native_arguments import read_arguments
@@ -158,8 +158,7 @@ def test_a_native_call_keeps_the_digits_in_what_is_stored() -> None:
     received = NativeCalls("provider", marks_ends=False, schemas={"run": tool.spec.parameters})
     call, _ = received.begin("1", "run")
     received.more(call, '{"x": {"amount": 12345678901234567.89, "count": 12345678901234567.0}}')
-    end = received.finish_open_calls()[-1]
-    assert isinstance(end, CallEnd)
+    [end] = [event for event in received.close(None, Finish("tool_calls")) if isinstance(event, CallEnd)]
     assert end.call.arguments == {"x": {"amount": "12345678901234567.89", "count": 12345678901234567}}
 
 
