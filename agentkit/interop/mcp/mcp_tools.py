@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, Unpack
 
+from agentkit.checks.missing_await import Closing
 from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError, FormatError, SchemaError
 from agentkit.foreign import argument_names
@@ -60,7 +61,7 @@ class ServerTool(ReadyMadeTool):
 
 
 @takes(MCPKeywords, others=argument_names.MCP_TOOLS, such="MCPTools('https://example.org/mcp')")
-class MCPTools:
+class MCPTools(Closing):
     """The tools of one MCP server.
 
     `Agent(model, [MCPTools("https://…/mcp")])`, `registry.register(…)` and `threads.add_tool(…)` connect to the server,
@@ -367,8 +368,3 @@ class MCPTools:
 
     async def __aenter__(self) -> Self:
         return await self.connect()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, e: BaseException | None, t: TracebackType | None
-    ) -> None:
-        await self.aclose()

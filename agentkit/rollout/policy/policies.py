@@ -8,12 +8,13 @@ from inspect import isawaitable
 from typing import Any, Final
 
 from agentkit import formats
+from agentkit.checks.missing_await import Closing
 from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import Finish, FinishReason, SourceEvent, Text, Thinking
 from agentkit.formats.format import THINK, Format
 from agentkit.models import error_bodies
-from agentkit.models.base import Closing, Model, ModelRequest
+from agentkit.models.base import Model, ModelRequest
 from agentkit.models.clients import Clients
 from agentkit.models.finishes import FINISHES, TAKEN_OUT, finish
 from agentkit.models.model_strings import model as named_model
