@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, Unpack, overload
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Generic, Unpack, overload
 
 from agentkit.agent.options import LIMITS, AgentLimits, AgentOptions, RunOptions, check_settings, limits_in, spelt_out
 from agentkit.agent.outcome import OutputT, RunResult
 from agentkit.agent.system import SYSTEM, System
 from agentkit.checks.bounds import CALLABLE, TEXT, Bounds, each, either, instance, lacking, like, or_none, refuse
-from agentkit.checks.missing_await import EnteredAsync, hint_missing_await
+from agentkit.checks.missing_await import Closing, hint_missing_await
 from agentkit.checks.spelling import takes
 from agentkit.checks.type_variables import TypeVar
 from agentkit.errors import ConfigError
@@ -52,7 +52,7 @@ _BOUNDS: Final[Bounds] = {
 
 
 @suggest_attributes
-class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
+class Agent(AgentLimits, Closing, Generic[ContextT, OutputT]):
     """A model with tools.
 
     Its two type parameters are the types of the run's `context` and `output`: `Agent[Shop, City]`. The type checker
@@ -147,14 +147,6 @@ class Agent(AgentLimits, EnteredAsync, Generic[ContextT, OutputT]):
             from agentkit.agent.blocking_call import close
 
             await close(self._model)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     @overload
     def stream(

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Coroutine, Generator
 from functools import wraps
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -31,6 +31,19 @@ class EnteredAsync:
 
         def _mark_reported(self) -> None:
             """Keep Python from warning, too: the caller has just got an error."""
+
+
+class Closing(EnteredAsync):
+    """`async with` for anything that has an `aclose`."""
+
+    async def aclose(self) -> None:
+        """Close the connections, files and processes."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self.aclose()
 
 
 class HintedCoroutine(Coroutine[Any, Any, T]):

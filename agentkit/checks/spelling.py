@@ -255,9 +255,7 @@ def no_item(one: object, key: object) -> TypeError:
     if not isinstance(key, str) or key.startswith("_") or not hasattr(cls, "__annotations__"):
         return TypeError(f"{cls.__name__} has no items, found [{key!r:.60}]; read its attributes")
     has = [name for name in cls.__annotations__ if not name.startswith("_")]
-    ours = getattr(
-        inspect.getattr_static(cls, key, None), "ours", ""
-    )  # for another toolkit's name: see `foreign.absent`
+    ours = getattr(inspect.getattr_static(cls, key, None), "ours", "")  # another toolkit's name: `foreign.absent`
     if key in has:
         wanted = f"write `.{key}`" + (", or `.text` for the text" if key == "content" and hasattr(one, "text") else "")
     elif ours:

@@ -42,9 +42,7 @@ def decider(choice: str, registry: ToolRegistry, screen: Screen, *, later: bool)
 
 def who() -> str:
     """The user's name according to the system; empty if unknown."""
-    with suppress(
-        OSError, KeyError, ImportError
-    ):  # different Python versions raise different errors for a missing name
+    with suppress(OSError, KeyError, ImportError):  # by the Python version, for a missing name
         return getpass.getuser()
     return ""
 

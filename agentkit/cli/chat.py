@@ -63,11 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class Chat:
-    """One session at the terminal.
-
-    Args:
-        conversation: its messages and answers.
-    """
+    """One session at the terminal, with its messages and answers."""
 
     def __init__(self, conversation: ChatSession) -> None:
         self.conversation = conversation

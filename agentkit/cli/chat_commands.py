@@ -20,11 +20,7 @@ KEYS: Final = (
 
 
 class ChatCommands:
-    """Runs a user's slash words.
-
-    Args:
-        conversation: the conversation that it concerns.
-    """
+    """Runs a user's slash words in a conversation."""
 
     def __init__(self, conversation: ChatSession) -> None:
         self.conversation = conversation

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from agentkit.cli.model_choice import ModelChoice
+from agentkit.cli.model_choice import ModelChoice, model_log
 from agentkit.cli.screen import Screen
 from agentkit.cli.serve_mcp import servers
 from agentkit.cli.terminal import plain, visible, width
@@ -134,7 +134,7 @@ class ChatSession:
 
         if self.manager is None:
             self.manager = ThreadManager(self.store, hooks=[lambda event, _: self.kept.watch(event)])
-        return InThread(self.manager, name, self.agent, self.tell_of_others)
+        return InThread(self.manager, name, self.agent, self._tell_of_others)
 
     def close(self) -> None:
         """Close the store, and the connections of all models that answered."""
@@ -251,8 +251,7 @@ class ChatSession:
         kept = "Your message is saved and will be answered there" if self.wrote else "It continues there"
         self.screen.line(f"{kept}, or by the next run on this thread; open it again to read the answer.")
 
-    def tell_of_others(self, text: str) -> None:
-        """Show a message that was added to this thread elsewhere, before it is answered here."""
+    def _tell_of_others(self, text: str) -> None:
         self.screen.line(f"{self.screen.style('from elsewhere>', 'bold')} {plain(text)}")
 
     def tell_waiting(self, waiting: tuple[ToolCall, ...]) -> None:
@@ -294,9 +293,14 @@ async def shown(stream: RunStream, screen: Screen, sdk: str) -> bool:
             screen.tick()
             await asyncio.sleep(TICK)
 
+    def show_retry(record: logging.LogRecord) -> bool:
+        if (wait := getattr(record, "retry_in", None)) is not None:
+            screen.show_retry(record.getMessage(), wait)
+        return True
+
     work, ticking = asyncio.ensure_future(follow()), asyncio.ensure_future(tick())
     try:
-        with _retries(screen):
+        with model_log(logging.INFO, show_retry):
             await asyncio.shield(work)
     except asyncio.CancelledError:
         stream.cancel()
@@ -305,26 +309,3 @@ async def shown(stream: RunStream, screen: Screen, sdk: str) -> bool:
     finally:
         ticking.cancel()
     return False
-
-
-@contextmanager
-def _retries(screen: Screen) -> Iterator[None]:
-    log, handler = logging.getLogger("agentkit.models"), _Retries(screen)
-    before = log.level
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(before)
-
-
-class _Retries(logging.Handler):
-    def __init__(self, screen: Screen) -> None:
-        super().__init__(logging.INFO)
-        self._screen = screen
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if (wait := getattr(record, "retry_in", None)) is not None:
-            self._screen.show_retry(record.getMessage(), wait)

@@ -26,26 +26,26 @@ class InMemory:
 
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
-        self._messages: tuple[Message, ...] = ()
+        self.messages: tuple[Message, ...] = ()
         self._before: tuple[Message, ...] = ()
         self._last: RunResult | None = None
         self._decisions: dict[str, Decision] = {}
 
     async def say(self, text: str) -> None:
         """Add the user's message."""
-        self._before, self._messages = self._messages, (*self._messages, user(text))
+        self._before, self.messages = self.messages, (*self.messages, user(text))
 
     def run(self) -> RunStream:
         """Let the model continue."""
         decisions, self._decisions = self._decisions, {}
         last = self._last
-        if last is not None and last.messages is self._messages:  # it may have more than its messages: sub-agents
+        if last is not None and last.messages is self.messages:  # it may have more than its messages: sub-agents
             return self.agent.stream(last, decisions=decisions)
-        return self.agent.stream(self._messages, decisions=decisions)
+        return self.agent.stream(self.messages, decisions=decisions)
 
     def keep(self, result: RunResult) -> None:
         """Continue from the run's messages."""
-        self._messages = self._before = result.messages if result.new_messages else self._before
+        self.messages = self._before = result.messages if result.new_messages else self._before
         self._last = result
 
     async def waiting(self) -> tuple[ToolCall, ...]:
@@ -63,11 +63,6 @@ class InMemory:
     def watch(self, event: object) -> Awaitable[None] | None:
         """Nothing to do: nobody else can write here."""
         return None
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """All that was said."""
-        return self._messages
 
 
 class InThread:

@@ -16,12 +16,7 @@ if TYPE_CHECKING:
 
 
 class EventLines(Screen):
-    """Writes each event as one line of JSON.
-
-    Args:
-        lines: the output for events.
-        out: the output for all other text.
-    """
+    """Writes each event as one line of JSON to `lines`, all other text to `out`."""
 
     def __init__(self, lines: TextIO, out: TextIO) -> None:
         super().__init__(out)

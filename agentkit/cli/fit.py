@@ -8,13 +8,12 @@ import json
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.cli.flag_words import TOOLS, temperature, whole
-from agentkit.cli.model_choice import ModelChoice, add_model, add_server, is_reference
+from agentkit.cli.model_choice import ModelChoice, add_model, add_server, is_reference, model_log
 from agentkit.cli.progress_line import ProgressLine
 from agentkit.cli.terminal import block, plain, table, truncate, width
 from agentkit.errors import ConfigError
@@ -67,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     tools = ToolRegistry(*arguments.tools)
     told: list[FitProgress] = []
     try:
-        with ProgressLine("fit") as progress, _unwarned():
+        with ProgressLine("fit") as progress, model_log(logging.ERROR):  # the table counts odd replies
 
             def seen(now: FitProgress) -> None:
                 told[:] = [now]
@@ -187,18 +186,3 @@ def _remarks(report: FitReport, own: int) -> str:
     if own:
         said.append(f"Your tools ({own}) were not run: only their calls were judged.")
     return " ".join(said)
-
-
-# ---------------------------------------------------------------- while it runs
-
-
-@contextmanager
-def _unwarned() -> Iterator[None]:
-    """Without the warnings of models about replies that are odd: the table counts these."""
-    log = logging.getLogger("agentkit.models")
-    before = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        log.setLevel(before)

@@ -75,12 +75,8 @@ def run_parse(arguments: argparse.Namespace) -> int:
 def read(event: CallEnd | CallError, registry: ToolRegistry) -> dict[str, Any]:
     """A call as JSON, with the error that the model would be sent."""
     call = event.call
-    entry: dict[str, Any] = {
-        "name": call.name,
-        "arguments": dict(call.arguments),
-        "format": call.format,
-        "raw": call.raw,
-    }
+    entry: dict[str, Any] = {"name": call.name, "arguments": dict(call.arguments), "format": call.format}
+    entry["raw"] = call.raw
     match event:
         case CallError(code=code, message=message, position=position):
             return {**entry, "error": {"code": code, "message": message, "position": position}}
@@ -168,11 +164,7 @@ def describe_tool(spec: ToolSpec) -> Iterator[str]:
     places = {n.parameter: n.kind for n in spec.element.nodes} if spec.element else {}
     for name, schema in spec.parameters.get("properties", {}).items():
         schema = schema if isinstance(schema, Mapping) else {}
-        needed = "required" if name in spec.parameters.get("required", ()) else default(schema)
+        default = f"default {json.dumps(schema['default'], ensure_ascii=False)}" if "default" in schema else "optional"
+        needed = "required" if name in spec.parameters.get("required", ()) else default
         about = [describe(schema, spec.parameters), needed, *([f"XML {places[name]}"] if name in places else [])]
         yield f"  {name} ({', '.join(about)}): {schema.get('description', '')}".rstrip(": ")
-
-
-def default(schema: Mapping[str, Any]) -> str:
-    """How an optional parameter is shown."""
-    return f"default {json.dumps(schema['default'], ensure_ascii=False)}" if "default" in schema else "optional"

@@ -123,13 +123,11 @@ def disable_echo(*, by_line: bool = True) -> Iterator[None]:
         by_line: whether the reader expects whole lines. False if it reads key by key: a terminal that collects lines
             makes a zero byte of Ctrl-D and a line's end of Enter.
     """
-    with _terminal(lambda mode: _unechoed(mode, by_line)):
+    with _terminal(lambda termios, mode: _unechoed(termios, mode, by_line)):
         yield
 
 
-def _unechoed(mode: list[Any], by_line: bool) -> None:
-    import termios
-
+def _unechoed(termios: Any, mode: list[Any], by_line: bool) -> None:
     mode[3] = mode[3] & ~termios.ECHO | termios.NOFLSH
     if not by_line:
         mode[0] &= ~termios.ICRNL
@@ -144,21 +142,17 @@ def disable_signals() -> Iterator[None]:
         yield
 
 
-def _unsignalled(mode: list[Any]) -> None:
-    import termios
-
+def _unsignalled(termios: Any, mode: list[Any]) -> None:
     mode[3] &= ~termios.ISIG
 
 
-def _by_line(mode: list[Any]) -> None:
-    import termios
-
+def _by_line(termios: Any, mode: list[Any]) -> None:
     mode[0] |= termios.ICRNL
     mode[3] |= termios.ECHO | termios.ICANON | termios.IEXTEN
 
 
 @contextmanager
-def _terminal(change: Callable[[list[Any]], None]) -> Iterator[None]:
+def _terminal(change: Callable[[Any, list[Any]], None]) -> Iterator[None]:
     """Standard input's terminal, if it is one, in another mode, as `termios.tcgetattr` describes it."""
     try:
         import termios
@@ -170,7 +164,7 @@ def _terminal(change: Callable[[list[Any]], None]) -> Iterator[None]:
     except (termios.error, ValueError, OSError):  # not a terminal
         yield
         return
-    change(mode)
+    change(termios, mode)
     termios.tcsetattr(sys.stdin, termios.TCSANOW, mode)
     try:
         yield

@@ -221,12 +221,7 @@ class LiveScreen(Screen):
 
 
 class Status:
-    """The state of one run.
-
-    Args:
-        clock: seconds.
-        who: the model's name.
-    """
+    """The state of one run of the model `who`."""
 
     def __init__(self, clock: Callable[[], float], who: str) -> None:
         self._clock, self._who = clock, who

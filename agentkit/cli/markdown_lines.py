@@ -98,11 +98,7 @@ class _Markdown(Markdown):
 
 
 class MarkdownLines:
-    """Some Markdown, drawn. Where drawing would lose a word, as of a table that is too wide, it shows the source.
-
-    Args:
-        source: the Markdown.
-    """
+    """Some Markdown, drawn. Where drawing would lose a word, as of a table that is too wide, it shows the source."""
 
     def __init__(self, source: str) -> None:
         self._source = source.rstrip("\n")

@@ -6,9 +6,11 @@ Errors of `model(…)` name the command line's flags.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
@@ -98,8 +100,7 @@ class ModelChoice:
             return load_model(self.model)
         from agentkit.models import model
 
-        if (wrong := _wrong_string(self.model)) is not None:
-            raise wrong
+        _refuse_wrong_string(self.model)
         key = None if self.api_key_env is None else key_in(self.api_key_env)
         try:
             return model(
@@ -114,11 +115,7 @@ class ModelChoice:
             raise ConfigError(in_flags(str(e))) from e
 
     def with_model(self, model: str) -> ModelChoice:
-        """Return the choice of another model; another provider's drops the server, an object all options.
-
-        Args:
-            model: a model string, or `module:name`.
-        """
+        """Return the choice of another model; another provider's drops the server, an object all options."""
         if is_reference(model):
             return ModelChoice(model)
         if model.partition(":")[0] == self.model.partition(":")[0]:
@@ -152,6 +149,20 @@ def is_reference(name: str) -> bool:
     if found is None or prefix in (*PROVIDERS, *hints.PROVIDERS, *hints.SERVERS, *hints.ROUTERS):
         return False
     return find_spec(found[1]) is not None or nearest(prefix, PROVIDERS) is None
+
+
+@contextmanager
+def model_log(level: int, keep: Callable[[logging.LogRecord], bool] = bool) -> Iterator[None]:
+    """Log the models' records from this level on, of these only those for which `keep` returns True."""
+    log = logging.getLogger("agentkit.models")
+    before = log.level
+    log.setLevel(level)
+    log.addFilter(keep)
+    try:
+        yield
+    finally:
+        log.removeFilter(keep)
+        log.setLevel(before)
 
 
 def load_model(reference: str) -> Model:
@@ -196,17 +207,16 @@ def key_in(variable: str) -> str:
     return key
 
 
-def _wrong_string(name: str) -> ConfigError | None:
-    """The error for a string that names neither a provider's model nor an object."""
+def _refuse_wrong_string(name: str) -> None:
     from agentkit.checks.keys import shown_url
     from agentkit.foreign.provider_hints import model_hint
     from agentkit.models.model_strings import PROVIDERS
 
     prefix, _, id = name.partition(":")
     if prefix in PROVIDERS and id and id == id.strip():
-        return None
+        return
     wanted = ", ".join(f"{p}:NAME" for p in PROVIDERS)
-    return ConfigError(
+    raise ConfigError(
         f"--model {shown_url(name)!r}: expected {wanted}, or module:name for a model object of Python"
         f"{model_hint(name, PROVIDERS, shell=True)}"
     )

@@ -8,8 +8,8 @@ from typing import Any
 
 from agentkit.cli.chat import add_conversation
 from agentkit.cli.chat_session import open_session
+from agentkit.cli.event_lines import EventLines
 from agentkit.cli.keyboard import as_argument, as_text
-from agentkit.cli.screen import Screen
 from agentkit.cli.which_screen import alone, screen
 from agentkit.errors import ConfigError
 
@@ -35,14 +35,9 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Say it, and show the answer."""
     text = message(arguments.message)
-    with open_session(arguments, _json_screen() if arguments.json else screen(), greeting=False) as conversation:
+    shown = EventLines(alone(), sys.stderr) if arguments.json else screen()
+    with open_session(arguments, shown, greeting=False) as conversation:
         return conversation.ask(text)
-
-
-def _json_screen() -> Screen:
-    from agentkit.cli.event_lines import EventLines
-
-    return EventLines(alone(), sys.stderr)
 
 
 def message(words: list[str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
 from typing import Final, Self
 
 from agentkit.cli.terminal import truncate, width
@@ -15,11 +14,7 @@ IN_A_LOG: Final = 10.0  # seconds, too: each state is a line of its own
 
 
 class ProgressLine:
-    """Shows the state of some work while it runs.
-
-    Args:
-        what: the work's name.
-    """
+    """Shows the state of some work, named in `what`, while it runs."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -45,6 +40,6 @@ class ProgressLine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, t: TracebackType | None) -> None:
+    def __exit__(self, *raised: object) -> None:
         if self._shown and self._terminal:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -134,6 +134,7 @@ def tools_of(arguments: argparse.Namespace) -> list[Any]:
         ConfigError: one names none.
     """
     from agentkit.interop.open_instruct.open_instruct_config import config_from_flags
+    from agentkit.interop.verl.verl_config import verl_tools
 
     chosen = ChosenTools(arguments.tools)
     theirs = [word for word in chosen.words if word in chosen.registry]
@@ -144,7 +145,7 @@ def tools_of(arguments: argparse.Namespace) -> list[Any]:
         if word in named:
             tools.append(named[word])
         elif word.endswith((".yaml", ".yml")):
-            tools += _of_yaml(word, arguments.allow)
+            tools += verl_tools(word, allow=arguments.allow, mcp=_mcp_tools)
         elif word in chosen.found:
             tools += chosen.found[word]
         else:
@@ -153,12 +154,6 @@ def tools_of(arguments: argparse.Namespace) -> list[Any]:
                 f"{did_you_mean(word, chosen.registry)}"
             )
     return tools
-
-
-def _of_yaml(path: str, allow: Sequence[str]) -> Sequence[Any]:
-    from agentkit.interop.verl.verl_config import verl_tools
-
-    return verl_tools(path, allow=allow, mcp=_mcp_tools)
 
 
 def _mcp_tools(entry: McpEntry) -> Sequence[Any]:

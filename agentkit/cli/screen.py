@@ -205,12 +205,7 @@ class Screen:
         self.problem(f"error: {in_flags(str(error))}")
 
     def show_retry(self, why: str, seconds: float) -> None:
-        """Write that a failed request is made again.
-
-        Args:
-            why: the failure and the next step.
-            seconds: the delay.
-        """
+        """Write that a failed request is made again after a delay, and why."""
         self.note(f"↻ {why}")
 
     def tick(self) -> None:

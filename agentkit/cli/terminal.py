@@ -44,12 +44,8 @@ def _left_out(c: str) -> str | None:
     return {"Zl": "\n", "Zp": "\n", "Cs": "\ufffd"}.get(category(c))
 
 
-def _in_json(c: str) -> str:
-    return json.dumps(c)[1:-1]
-
-
 _PLAIN: Final = _ByClass(_left_out)
-_JSON: Final = _ByClass(lambda c: _in_json(c) if c != "\x7f" else "\\u007f")
+_JSON: Final = _ByClass(lambda c: json.dumps(c)[1:-1] if c != "\x7f" else "\\u007f")
 LINE, GOES_ON = "| ", "⋮ "  # the marker before each line of a text argument, and before the rest of a folded line
 
 

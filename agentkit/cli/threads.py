@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -27,7 +28,6 @@ STORE: Final = "agentkit.db"
 WIRES: Final = ("json", "openai", "anthropic")
 Done = TypeVar("Done")
 Run = Callable[[argparse.Namespace], int]
-Work = Callable[["ThreadManager", argparse.Namespace], Awaitable[int]]
 
 
 def add(commands: Any) -> None:
@@ -36,11 +36,11 @@ def add(commands: Any) -> None:
         "threads", help="list, show, export, delete stored conversations; approve or deny their calls"
     )
     actions = group.add_subparsers(dest="action", required=True, metavar="action")
-    listed = _action(actions, "list", "list threads, most recently changed first", _on_store(list_threads), named=False)
+    listed = _action(actions, "list", "list threads, newest changes first", partial(_opened, list_threads), named=False)
     listed.add_argument("--limit", type=whole, default=50, help="how many at most (default: 50)")
-    shown = _action(actions, "show", "show turns, calls, results, durations, tokens, approvals", _on_store(show))
+    shown = _action(actions, "show", "show turns, calls, results, durations, tokens, approvals", partial(_opened, show))
     shown.add_argument("--full", action="store_true", help="show complete texts instead of their first lines")
-    exported = _action(actions, "export", "print the messages as JSON lines", _on_store(export))
+    exported = _action(actions, "export", "print the messages as JSON lines", partial(_opened, export))
     exported.add_argument(
         "--as", dest="wire", default="json", metavar="SHAPE",
         help="json (agentkit's own, lossless), openai, anthropic, or a text format such as hermes",
@@ -48,15 +48,14 @@ def add(commands: Any) -> None:
     exported.add_argument("--tools", **TOOLS, default=[], help="for a text format: the tools, for their tags")
     deleted = _action(actions, "delete", "delete a thread and everything in it", delete)
     deleted.add_argument("--yes", action="store_true", help="do not ask for confirmation")
-    approved = _action(actions, "approve", "let a waiting call run when its thread continues", _on_store(approve))
-    denied = _action(actions, "deny", "deny a waiting call", _on_store(deny))
+    approved = _action(
+        actions, "approve", "let a waiting call run once its thread continues", partial(_opened, approve)
+    )
+    denied = _action(actions, "deny", "deny a waiting call", partial(_opened, deny))
     for command in (approved, denied):
         command.add_argument("call", help="the call's id, as printed by `show`")
     approved.add_argument(
-        "--arguments",
-        type=as_argument,
-        metavar="JSON",
-        help="run it with these arguments instead; the complete JSON object",
+        "--arguments", type=as_argument, metavar="JSON", help="run it with these instead; the complete JSON object"
     )
     approved.add_argument("--tools", **TOOLS, default=[], help="the tools, which check the new arguments")
     denied.add_argument("--reason", type=as_argument, default="", help="the reason, for the model")
@@ -76,11 +75,6 @@ def _action(actions: Any, name: str, does: str, run: Run, *, named: bool = True)
     add_store(command)
     command.set_defaults(run=run)
     return command
-
-
-def _on_store(work: Work) -> Run:
-    """A command that works on the opened store."""
-    return lambda arguments: _opened(work, arguments)
 
 
 def _opened(

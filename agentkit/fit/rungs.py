@@ -188,16 +188,12 @@ class Ladder:
         self._asked = asked
         self._first = [*plain[:FIRST], *own[: FIRST // 2]]
         self._rest = [*plain[FIRST:], *own[FIRST // 2 :]]
+        self.tasks = len(plain) + len(own)
         self._watch = watch
         self._done = self._total = 0
         self._trials: dict[CallingMode, Trial] = {}
         self._rows: dict[CallingMode, FitRow] = {}
         self._answered = False  # whether the server ever did
-
-    @property
-    def tasks(self) -> int:
-        """How many there are."""
-        return len(self._first) + len(self._rest)
 
     async def climb(self, modes: Sequence[CallingMode]) -> tuple[FitRow, ...]:
         """Try all modes; returns a row for each.

@@ -62,9 +62,8 @@ def absent(module: ModuleType, name: str, asker: FrameType) -> Exception:
             expects an AttributeError.
     """
     where = module.__name__
-    by_importlib = asker.f_code.co_filename.startswith(
-        "<frozen "
-    )  # the import system asks first, and tries a submodule if there is no attribute
+    # the import system asks first, and tries a submodule if there is no attribute
+    by_importlib = asker.f_code.co_filename.startswith("<frozen ")
     if name.startswith("_") or by_importlib:
         return AttributeError(f"module {where!r} has no attribute {name!r}", name=name, obj=module)
     hint = _hint(module, name)

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from agentkit.checks.missing_await import EnteredAsync
 from agentkit.events import SourceEvent
 from agentkit.messages import Message
 from agentkit.models.render_cache import RenderCache
@@ -87,19 +86,6 @@ class ClosableModel(Model, Protocol):
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(self, *raised: object) -> None: ...
-
-
-class Closing(EnteredAsync):
-    """`async with` for anything that has an `aclose`."""
-
-    async def aclose(self) -> None:
-        """Close what is open."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *raised: object) -> None:
-        await self.aclose()
 
 
 def continues(model: Model) -> bool:

@@ -19,11 +19,12 @@ from operator import attrgetter
 from typing import Any, ClassVar, Final
 
 from agentkit.checks.keys import shown_url
+from agentkit.checks.missing_await import Closing
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import CallStart, SourceEvent
 from agentkit.foreign.absent import suggest_attributes
 from agentkit.models import error_bodies
-from agentkit.models.base import Closing, ModelRequest
+from agentkit.models.base import ModelRequest
 from agentkit.models.clients import Clients
 from agentkit.models.decompression import ACCEPT, decompress
 from agentkit.models.model_options import ModelSettings

@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from agentkit import formats
+from agentkit.checks.missing_await import Closing
 from agentkit.errors import ConfigError, FormatError
 from agentkit.events import Finish, InventedResult, SourceEvent
 from agentkit.foreign.absent import suggest_attributes
@@ -35,7 +36,7 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.models import valid_history
-from agentkit.models.base import Closing, Model, ModelRequest, continues
+from agentkit.models.base import Model, ModelRequest, continues
 from agentkit.models.render_cache import RenderCache, Taken
 from agentkit.models.servers import MARK_TOKENS, SERVERS, Constrained, CutOut
 from agentkit.toolspec import ToolSpec

@@ -6,15 +6,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Never, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Never, Unpack, overload
 
 from agentkit.agent import Agent, Hook, RunOptions, RunStream, checked_hooks
 from agentkit.agent.options import ThreadRunOptions, limits_in, spelt_out
 from agentkit.agent.prompts import Prompt
 from agentkit.agent.system import SYSTEM, System
 from agentkit.checks.bounds import CALLABLE, PATH, TEXT, Bounds, each, either, instance, lacking, like, or_none, refuse
-from agentkit.checks.missing_await import EnteredAsync
+from agentkit.checks.missing_await import Closing
 from agentkit.checks.spelling import refuse_unknown, takes
 from agentkit.checks.type_variables import TypeVar
 from agentkit.errors import ConfigError
@@ -58,7 +57,7 @@ _RUN: Final[Bounds] = {
 
 
 @suggest_attributes
-class ThreadManager(SayingThreads, EnteredAsync):
+class ThreadManager(SayingThreads, Closing):
     """Persistent conversations, and the runs on them.
 
     Close it with `aclose`, or use it in `async with`: that closes its store, even one that you passed, and the models
@@ -130,14 +129,6 @@ class ThreadManager(SayingThreads, EnteredAsync):
             await self._close_models()
         finally:
             await self.store.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     def add_tool(
         self, tool_class: Any, function_names: FunctionNames | None = None, **kwargs: Any

@@ -158,13 +158,10 @@ def _has_compaction(entries: Sequence[Entry]) -> bool:
     return any(entry.kind == "compaction" for entry in entries)
 
 
-def _uncompacted(log: Log) -> Log:
-    return replace(log, entries=tuple(e for e in log.entries if e.kind != "compaction"))
-
-
 def _read(log: Log) -> list[Message]:
     """Return all messages of a log, before its compactions and after each of them."""
-    return [*messages_of(_uncompacted(log)), *put_in(log)]
+    uncompacted = replace(log, entries=tuple(e for e in log.entries if e.kind != "compaction"))
+    return [*messages_of(uncompacted), *put_in(log)]
 
 
 def _weight(log: Log) -> int:

@@ -47,10 +47,4 @@ def open_store(where: Store | str | Path) -> Store:
         from agentkit.threads.sql.postgres import PostgresStore
 
         return PostgresStore(str(where))
-    found = _scheme(where)
-    raise ConfigError(f"{_EXPECTED}, found {found}")
-
-
-def _scheme(where: str) -> str:
-    """The part of a URL that is safe to show: the rest may contain a password."""
-    return repr(where.partition("://")[0] + "://…")
+    raise ConfigError(f"{_EXPECTED}, found {f'{scheme}://…'!r}")  # the rest may contain a password

@@ -40,11 +40,7 @@ def read_docstring(text: str | None) -> Docstring:
 
     try:
         parsed = parse(f"\n{_indent_section(text)}")  # which removes the indentation of all lines after the first one
-    except (
-        ParseError,
-        LookupError,
-        ValueError,
-    ):  # an unknown style; some of the parser's own errors are not ParseErrors
+    except (ParseError, LookupError, ValueError):  # an unknown style; not all of the parser's errors are ParseErrors
         return Docstring(text)
     gap = "\n\n" if parsed.blank_after_short_description else "\n"
     described = gap.join(part for part in (parsed.short_description, parsed.long_description) if part)

@@ -198,14 +198,10 @@ def _choice(node: dict[str, Any]) -> dict[str, Any]:
     return {"type": "function-before", "function": {"type": "no-info", "function": choice}, "schema": node}
 
 
-def _list(node: dict[str, Any]) -> dict[str, Any]:
-    return {**node, "type": "list"}
-
-
 _NARROWED: Final[_Changes] = {
     **dict.fromkeys(_WRITTEN, _moment),
     **dict.fromkeys(("literal", "enum"), _choice),
-    "generator": _list,
+    "generator": lambda node: {**node, "type": "list"},
 }
 """The types of core schemas that read more than their JSON Schema says, and what they become."""
 

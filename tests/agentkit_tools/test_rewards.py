@@ -12,7 +12,6 @@ from agentkit import Agent, ConfigError, ToolCall
 from agentkit.testing import ScriptedModel
 from agentkit_tools import formulas
 from agentkit_tools.math_answers import boxed_answer, number, same_answer
-from agentkit_tools.registry_names import KNOWN, tool_class
 from agentkit_tools.rewards import Geo3k, Gsm8k
 
 
@@ -171,22 +170,3 @@ def test_a_truth_that_is_none_is_refused() -> None:
 
 def test_the_truth_is_not_shown_to_the_model() -> None:
     assert "12" not in Geo3k("12").calc_geo3k_reward("7").text
-
-
-# Names
-
-
-def test_the_names_of_open_instruct_are_known() -> None:
-    assert list(KNOWN)[:5] == ["python", "serper_search", "massive_ds_search", "s2_search", "mcp"]
-
-
-@pytest.mark.parametrize(
-    "name", [n for n, home in KNOWN.items() if home.split(":")[0].split(".")[1] in ("search", "web", "rewards")]
-)
-def test_a_known_name_leads_to_its_class(name: str) -> None:
-    assert tool_class(name).__name__ == KNOWN[name].partition(":")[2]
-
-
-def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match=r"no tool named 'os\.system'; there are python, serper_search"):
-        tool_class("os.system")

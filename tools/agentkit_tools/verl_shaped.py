@@ -82,10 +82,6 @@ class Gsm8kTool(_Judged):
     kind = Gsm8k
 
 
-def _google(key: str, rate: float | None, most: int, timeout: float) -> SerperSearch:
-    return SerperSearch(num_results=most, api_key=key, rate=rate, timeout=timeout)
-
-
 class SearchTool(BaseTool):
     """Asks a retrieval server, or without one the web; see `agentkit_tools.search`.
 
@@ -110,7 +106,8 @@ class SearchTool(BaseTool):
         elif engine not in (None, "google"):
             raise ConfigError(f"{self.name}: config.engine: with an api_key expected google, found {engine!r:.40}")
         else:
-            self._web = cache(partial(_google, key, given.get("rate_limit")))
+            google = partial(SerperSearch, api_key=key, rate=given.get("rate_limit"))
+            self._web = cache(lambda most, timeout: google(num_results=most, timeout=timeout))
             self._most, self._timeout = int(given.get("topk", 5)), float(given.get("timeout", 30))
             self._web(self._most, self._timeout)  # what is wrong with them is said now
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self, Unpack
 
+from agentkit.checks.missing_await import Closing
 from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError, FormatError, SchemaError
 from agentkit.foreign import argument_names
@@ -60,7 +60,7 @@ class ServerTool(ReadyMadeTool):
 
 
 @takes(MCPKeywords, others=argument_names.MCP_TOOLS, such="MCPTools('https://example.org/mcp')")
-class MCPTools:
+class MCPTools(Closing):
     """The tools of one MCP server.
 
     `Agent(model, [MCPTools("https://…/mcp")])`, `registry.register(…)` and `threads.add_tool(…)` connect to the server,
@@ -362,13 +362,8 @@ class MCPTools:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, t: TracebackType | None) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Self:
         return await self.connect()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, e: BaseException | None, t: TracebackType | None
-    ) -> None:
-        await self.aclose()

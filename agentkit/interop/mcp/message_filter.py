@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Final
 
 from agentkit.checks.missing_await import EnteredAsync
@@ -75,10 +74,8 @@ class _Noted(EnteredAsync):
         await self._sent.__aenter__()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._sent.__aexit__(kind, error, trace)
+    async def __aexit__(self, *raised: Any) -> None:
+        await self._sent.__aexit__(*raised)
 
 
 class FilteredStream(EnteredAsync):
@@ -100,10 +97,8 @@ class FilteredStream(EnteredAsync):
         await self._heard.__aenter__()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._heard.__aexit__(kind, error, trace)
+    async def __aexit__(self, *raised: Any) -> None:
+        await self._heard.__aexit__(*raised)
 
     @property
     def last_context(self) -> Any:

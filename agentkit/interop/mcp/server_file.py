@@ -41,17 +41,13 @@ def read_server_file(path: Path) -> dict[str, Endpoint]:
 
 def _server(entry: Mapping[str, Any], where: str) -> Endpoint:
     try:
-        made = endpoint(map_strings(entry, _expanded), None, None, None)
+        made = endpoint(map_strings(entry, lambda text: _VARIABLE.sub(_variable, text)), None, None, None)
     except ConfigError as e:
         raise ConfigError(f"{where}: {e}") from None
     if isinstance(made, LocalServer):
         words = entry.get("args") or ()
         return replace(made, shown=(made.argv[0], *words))  # with ${NAME} as written, since the values may be secrets
     return made
-
-
-def _expanded(text: str) -> str:
-    return _VARIABLE.sub(_variable, text)
 
 
 def _variable(found: re.Match[str]) -> str:

@@ -15,12 +15,7 @@ def compute_score(
 ) -> float:
     """The sum of all rewards that tools gave in a trajectory: a `custom_reward_function` for verl.
 
-    Args:
-        data_source: not used.
-        solution_str: not used.
-        ground_truth: not used.
-        extra_info: as verl's agent loop hands it on, with `tool_rewards`.
-        kwargs: not used.
+    It uses only `extra_info`, as verl's agent loop hands it on, with `tool_rewards`.
     """
     rewards = (extra_info or {}).get("tool_rewards")
     return float(sum(reward for reward in (() if rewards is None else rewards) if reward is not None))

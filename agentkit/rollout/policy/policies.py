@@ -8,12 +8,13 @@ from inspect import isawaitable
 from typing import Any, Final
 
 from agentkit import formats
+from agentkit.checks.missing_await import Closing
 from agentkit.checks.spelling import takes
 from agentkit.errors import ConfigError, ProviderError
 from agentkit.events import Finish, FinishReason, SourceEvent, Text, Thinking
 from agentkit.formats.format import THINK, Format
 from agentkit.models import error_bodies
-from agentkit.models.base import Closing, Model, ModelRequest
+from agentkit.models.base import Model, ModelRequest
 from agentkit.models.clients import Clients
 from agentkit.models.finishes import FINISHES, TAKEN_OUT, finish
 from agentkit.models.model_strings import model as named_model
@@ -242,19 +243,18 @@ class ScriptedPolicy:
 
     Args:
         script: the turns; or a function that makes a turn for each request.
-        tokenizer: answer with token ids as well, those of the text, each with the log-probability `logprob`.
+        tokenizer: answer with token ids as well, those of the text, each with the log-probability -0.5.
         end: a text written after each text, such as `<|im_end|>`; it needs a tokenizer.
-        logprob: the log-probability told for each token.
 
     Raises:
         ConfigError: the script is neither.
     """
 
-    def __init__(self, script: PolicyScript, *, tokenizer: Any = None, end: str = "", logprob: float = -0.5) -> None:
+    def __init__(self, script: PolicyScript, *, tokenizer: Any = None, end: str = "") -> None:
         if not callable(script) and (isinstance(script, str) or not isinstance(script, Iterable)):
             raise ConfigError(f"a script is a list of turns, or a function of the request; found {script!r:.60}")
         self._script = script if callable(script) else tuple(script)
-        self._tokenizer, self._end, self._logprob = tokenizer, end, logprob
+        self._tokenizer, self._end = tokenizer, end
 
     async def generate(self, request: GenerationRequest) -> Generation:
         """Play the next turn.
@@ -272,7 +272,7 @@ class ScriptedPolicy:
         if self._tokenizer is None:
             return Generation(text=said)
         ids = self._tokenizer.encode(said + self._end, add_special_tokens=False)
-        return Generation(text=said, token_ids=ids, logprobs=[self._logprob] * len(ids))
+        return Generation(text=said, token_ids=ids, logprobs=[-0.5] * len(ids))
 
     def _turn(self, script: Sequence[ScriptedReply], request: GenerationRequest) -> ScriptedReply:
         begun = request.turn

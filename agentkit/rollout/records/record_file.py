@@ -21,7 +21,6 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 from agentkit.errors import StoreError
@@ -122,7 +121,7 @@ class RecordFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, t: TracebackType | None) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def _recovered(self) -> tuple[int, set[str]]:

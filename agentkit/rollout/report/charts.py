@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from agentkit.errors import ConfigError
-from agentkit.rollout.records.distribution import Distribution
 from agentkit.rollout.records.measures import ToolMeasures
 from agentkit.rollout.records.trajectory import ERROR_ENDS
 from agentkit.rollout.report.findings import Findings
@@ -73,11 +72,7 @@ Draw = Callable[["Axes", Findings], None]
 
 def svg_charts(found: Findings) -> list[str]:
     """Each chart that has something to show, as an SVG element."""
-    charts = []
-    for draw, has in CHARTS:
-        if has(found):
-            charts.append(_svg(draw, found))
-    return charts
+    return [_svg(draw, found) for draw, has in CHARTS if has(found)]
 
 
 def png_charts(found: Findings) -> bytes:
@@ -187,9 +182,9 @@ def _calls(axes: Axes, found: Findings) -> None:
 def _times(axes: Axes, found: Findings) -> None:
     tools = [(name, tool) for name, tool in _most_called(found) if tool.ran.count]
     axes.set_title("Time per call: median to 99th percentile")
-    for offset, colour, label, of in ((0.14, BLUE, "running", _ran), (-0.14, AMBER, "queued", _queued)):
+    for offset, colour, label, of in ((0.14, BLUE, "running", "ran"), (-0.14, AMBER, "queued", "queued")):
         for row, (_, tool) in enumerate(tools):
-            low, high = (max(of(tool).quantile(q), 1e-7) for q in (0.5, 0.99))
+            low, high = (max(getattr(tool, of).quantile(q), 1e-7) for q in (0.5, 0.99))
             axes.plot([low, high], [row + offset] * 2, color=colour, linewidth=3, solid_capstyle="round")
             axes.plot([low], [row + offset], "o", color=colour, markersize=6, label=label if row == 0 else None)
     axes.set_xscale("log")
@@ -197,14 +192,6 @@ def _times(axes: Axes, found: Findings) -> None:
     axes.xaxis.set_minor_formatter("")
     _horizontal(axes, [name for name, _ in tools])
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, -0.3), ncols=2)
-
-
-def _ran(tool: ToolMeasures) -> Distribution:
-    return tool.ran
-
-
-def _queued(tool: ToolMeasures) -> Distribution:
-    return tool.queued
 
 
 def _seconds(value: float, _: float) -> str:

@@ -54,7 +54,8 @@ class TokenHistory:
         self._logprobs: list[float] | None = []
         self._turns = 0
         self._exact = True
-        self._thinking = False
+        self.thinking = False
+        """True if the last turn began inside thinking, because the template opens it: `<think>` ends its prompt."""
         self.span = 0, 0
         """Where the last turn begins in the response, and where it ends."""
 
@@ -67,11 +68,6 @@ class TokenHistory:
     def budget(self) -> int | None:
         """The number of tokens that may follow; None for no bound."""
         return None if self.limit is None else max(0, self.limit - len(self._mask))
-
-    @property
-    def thinking(self) -> bool:
-        """True if the last turn began inside thinking, because the template opens it: `<think>` ends its prompt."""
-        return self._thinking
 
     def wrote(self, generation: Generation) -> str:
         """Append a turn of the model's, and return its text without the token that ends it.
@@ -96,7 +92,7 @@ class TokenHistory:
         if left is not None and len(ids) > left:  # an engine that does not keep to max_tokens
             ids, logprobs = ids[:left], None if logprobs is None else logprobs[:left]
         self._told(logprobs, ids)
-        self._thinking = self.template.opens_thinking(self._ids)
+        self.thinking = self.template.opens_thinking(self._ids)
         self.span = len(self._mask), len(self._mask) + len(ids)
         self._ids += ids
         self._mask += [1] * len(ids)

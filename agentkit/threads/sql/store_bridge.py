@@ -7,11 +7,10 @@ import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from types import TracebackType
-from typing import Any, Final, Literal, Protocol, Self, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 from agentkit.checks.forks import reset_after_fork
-from agentkit.checks.missing_await import EnteredAsync
+from agentkit.checks.missing_await import Closing
 from agentkit.errors import StoreError
 from agentkit.threads.sql.jobs import Job
 from agentkit.threads.sql.operations import Operations, Steps
@@ -37,7 +36,7 @@ class Driver(Protocol):
         ...
 
 
-class SqlStore(EnteredAsync):
+class SqlStore(Closing):
     """A `Store` whose operations run in other threads. A subclass creates their drivers.
 
     A started operation is finished, regardless of what happens to the waiting task. A process that forks may use the
@@ -141,14 +140,6 @@ class SqlStore(EnteredAsync):
                 ended.append(loop.create_future())
                 driver.submit(Job(None, loop, ended[-1]), "write")
         await asyncio.gather(*ended)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, e: BaseException | None, t: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
 
 def _end(drivers: Sequence[Driver], pid: int) -> None:

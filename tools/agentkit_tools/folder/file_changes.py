@@ -120,30 +120,25 @@ def with_ends_of(content: bytes, *texts: bytes) -> tuple[bytes, ...]:
     return tuple(text.replace(b"\n", b"\r\n") for text in texts)
 
 
-def first(content: bytes, old: bytes, most: int = 10) -> list[int]:
-    """The offsets of the first occurrences of `old`, without overlaps."""
+def first(content: bytes, old: bytes, most: int = 10, *, overlaps: bool = False) -> list[int]:
+    """The offsets of the first occurrences of `old`."""
     places: list[int] = []
     start = content.find(old)
     while start != -1 and len(places) < most:
         places.append(start)
-        start = content.find(old, start + len(old))
+        start = content.find(old, start + (1 if overlaps else len(old)))
     return places
 
 
 def only_place(content: bytes, old: bytes, path: str) -> int:
     """The offset of `old` in `content`. Raises `Refusal` unless it occurs exactly once, counting overlaps."""
-    places: list[int] = []
-    start = content.find(old)
-    while start != -1 and len(places) < 100:
-        places.append(start)
-        start = content.find(old, start + 1)
-    match places:
+    match places := first(content, old, 100, overlaps=True):
         case [place]:
             return place
         case []:
             raise missing(content, old, path, "exactly 1")
         case _:
-            count = f"{len(places)} times" if start == -1 else "100 times or more"
+            count = f"{len(places)} times" if len(places) < 100 else "100 times or more"
             lines = ", ".join(str(line_of(content, place)) for place in places[:10])
             raise Refusal(
                 f"old_str occurs {count} in {path!r} (lines {lines}{', …' if len(places) > 10 else ''}), expected "
