@@ -72,11 +72,11 @@ class AuthorErrors:
         record = _LOG.makeRecord(_LOG.name, level, file, line, "%s", (text,), None)
         if error is not None and level == logging.ERROR and _LOG.hasHandlers():
             record.exc_info = (type(error), error, trace)
-            record.exc_text = _written(error, trace)
+            record.exc_text = traceback_text(error, trace)
         _LOG.handle(record)
 
 
-def _written(error: BaseException, trace: TracebackType | None) -> str:
+def traceback_text(error: BaseException, trace: TracebackType | None) -> str:
     """Return a traceback fit to be shown: its end, where the cause is. Secrets are redacted first, not cut in two."""
     text = "".join(traceback.format_exception(type(error), error, trace)).strip()
     return without_credentials(text[-2 * _TRACEBACK :])[-_TRACEBACK:]

@@ -5,19 +5,18 @@ Pure. Knows results and their parts; knows no tool, no registry and no event.
 
 from __future__ import annotations
 
-import traceback
 from typing import Any
 
-from agentkit.checks.keys import without_credentials, words
+from agentkit.checks.keys import words
 from agentkit.checks.spelling import did_you_mean
 from agentkit.checks.tool_names import intended_tool
 from agentkit.errors import ErrorCode
 from agentkit.messages import ImagePart, ResultContent, TextPart
+from agentkit.processor.author_errors import traceback_text
 from agentkit.tool.policy import Keep
 from agentkit.tool.result import ToolResult
 
 _NAMES = 100  # how many tools are named to a model that called one that does not exist
-_TRACEBACK = 10_000  # characters kept in `metadata["traceback"]`: the end, where the cause is
 
 
 def error_result(code: ErrorCode, error: str, **metadata: Any) -> ToolResult:
@@ -32,8 +31,7 @@ def exception_result(error: BaseException, note: str = "") -> ToolResult:
         error: the exception.
         note: put after its message.
     """
-    trace = without_credentials("".join(traceback.format_exception(error))[-2 * _TRACEBACK :])
-    return error_result("tool_error", words(error) + note, traceback=trace[-_TRACEBACK:])
+    return error_result("tool_error", words(error) + note, traceback=traceback_text(error, error.__traceback__))
 
 
 def cap(parts: ResultContent, limit: int, keep: Keep = "both") -> ResultContent:

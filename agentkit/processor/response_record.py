@@ -201,9 +201,9 @@ class ResponseRecord:
 
     def keep_one(self, event: SourceEvent, opened: OpenCalls) -> tuple[SourceEvent, ...]:
         """Keep an event immediately."""
-        if len(self.calls) >= self._limit and isinstance(event, _OF_CALLS):
-            if event.index is not None and event.index not in opened.by_number:  # it belongs to a call after the last
-                return ()
+        index = event.index if len(self.calls) >= self._limit and isinstance(event, _OF_CALLS) else None
+        if index is not None and index not in opened.by_number:  # it belongs to a call after the last that is read
+            return ()
         taken = self.take(event, opened)
         return (taken, self.finish) if self.full else (taken,)
 

@@ -17,8 +17,7 @@ from agentkit.processor.response import ResponseReader
 More = Callable[[AssistantMessage], Source | None]
 """Requests a further response that continues what was written so far; None lets it be cut."""
 
-DRAIN = 100  # events read after the last call, for the usage at a stream's end
-DRAIN_SECONDS = 2.0
+DRAIN = 2.0  # seconds for which a source is read after the last call, for the usage at its end
 
 
 class Sources:
@@ -34,7 +33,6 @@ class Sources:
     """The last source is over; None until then."""
     refusal: ProviderError | None = None
     """Why the response could not continue after its token limit, if that was requested and its provider refused."""
-    _drained = 0  # events read although the response is full
     _timer: asyncio.TimerHandle | None = None
     _cut: Finish | None = None  # at the token limit, inside a call that may continue
     _limit: Finish | None = None  # the one after which a continuation was requested
@@ -52,12 +50,9 @@ class Sources:
             self.ended = SourceEnd()
 
     def drain(self) -> None:
-        """Read few more events, for a limited time: the response is full."""
-        self._drained += 1
-        if self._drained == DRAIN:
-            self._inbox.stop()
+        """Read on for a limited time: the response is full."""
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._inbox.stop)
+            self._timer = asyncio.get_running_loop().call_later(DRAIN, self._inbox.stop)
 
     def close(self) -> None:
         """Stop the clock: nothing is read any more."""

@@ -18,7 +18,7 @@ from agentkit.messages import ResultContent, TextPart
 from agentkit.processor import not_run
 from agentkit.processor.author_errors import SENT, AuthorErrors
 from agentkit.processor.error_results import cap, error_result, exception_result
-from agentkit.processor.workers import WORKERS, Claim, NoThread, Unraisable
+from agentkit.processor.workers import WORKERS, Claim, NoThread
 from agentkit.tool.bound_tool import BoundTool
 from agentkit.tool.output import NO_VALUE, shows_nothing
 from agentkit.tool.own_thread import hint, thread_of, thread_of_method
@@ -74,11 +74,7 @@ async def run_tool(
     try:
         if tool.is_async:
             value = await tool.invoke(arguments, context)
-            if type(value) in _WORDS:
-                return outcome(result_as_returned(value), limit, keep)
-            if type(value) not in _READABLE and waits(value):
-                value = await value
-            return read_value(tool, value, limit, keep, faults)
+            return read_value(tool, await value if waits(value) else value, limit, keep, faults)
         plain = partial(_run_plain, tool, arguments, context, limit, keep, ended, faults)
         owner = tool.method if tool.instance is None else tool.instance
         done = await WORKERS.run(plain, claim, thread_of(owner) if tool.policy.one_thread else None)
@@ -89,14 +85,15 @@ async def run_tool(
         return Outcome(error_result("denied", f"waits for the user's approval: {e}"), (), e)
     except NoThread as e:
         return outcome(not_run.NO_THREAD.result(why=e), limit, keep)
-    except Unraisable as e:
-        faults.report_error(tool.where, e.__cause__ or e)
-        return outcome(exception_result(e.__cause__ or e), limit, keep)
     except BaseException as e:  # noqa: BLE001 - the boundary: a tool's error is data, even sys.exit() and a native panic
         _let_go(e, task)
-        note = hint(e, tool.instance)
-        faults.report_error(tool.where, e, note.removeprefix("; ") or SENT)
-        return outcome(exception_result(e, note), limit, keep)
+        return _failed(tool, e, limit, keep, faults)
+
+
+def _failed(tool: BoundTool, error: BaseException, limit: int | None, keep: Keep, faults: AuthorErrors) -> Outcome:
+    note = hint(error, tool.instance)
+    faults.report_error(tool.where, error, note.removeprefix("; ") or SENT)
+    return outcome(exception_result(error, note), limit, keep)
 
 
 async def in_a_thread(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
@@ -128,6 +125,12 @@ def _run_plain(
     """Run in a thread, where the value is also rendered: that may be long work. An awaitable is left to the caller."""
     try:
         value = tool.invoke(arguments, context)
+    except (
+        StopIteration,
+        KeyboardInterrupt,
+        GeneratorExit,
+    ) as e:  # no coroutine can raise it, or it would stop the loop
+        return _failed(tool, e, limit, keep, faults)
     finally:
         if ended is not None:
             ended()
