@@ -30,26 +30,14 @@ class AuthorErrors:
         self._logged: set[tuple[str, str, str, int]] = set()
 
     def report_error(self, where: str, error: BaseException, then: str = SENT) -> None:
-        """Log an exception of an author's code; the run continues.
-
-        Args:
-            where: the class and method.
-            error: what it raised.
-            then: what became of the error.
-        """
+        """Log an exception of an author's code, its class and method, and what became of it; the run continues."""
         trace = _outside(error.__traceback__)
         file, line = ("?", 0) if trace is None else _place(trace)
         message = " ".join(words(error)[: 2 * _LONGEST].split())[:_LONGEST]
         self._log(where, f"raised {message}", file, line, error, trace, then)
 
     def report_value(self, where: str, what: str, then: str = SENT) -> None:
-        """Log that a tool returned a value that cannot be used.
-
-        Args:
-            where: the class and method.
-            what: what is wrong with it, and how to fix it.
-            then: what became of it.
-        """
+        """Log that a tool returned a value that cannot be used, how to fix it, and what became of it."""
         self._log(where, f"returned {what}", "?", 0, None, None, then)
 
     def _log(

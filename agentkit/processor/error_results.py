@@ -25,12 +25,7 @@ def error_result(code: ErrorCode, error: str, **metadata: Any) -> ToolResult:
 
 
 def exception_result(error: BaseException, note: str = "") -> ToolResult:
-    """Return an exception as an answer: `ValueError: no`; `metadata["traceback"]` has its traceback.
-
-    Args:
-        error: the exception.
-        note: put after its message.
-    """
+    """Return an exception as an answer: `ValueError: no` and the note; `metadata["traceback"]` has its traceback."""
     return error_result("tool_error", words(error) + note, traceback=traceback_text(error, error.__traceback__))
 
 
@@ -66,12 +61,7 @@ def _cut(text: str, limit: int, keep: Keep) -> str:
 def cut_out(text: str, begin: int, end: int, *, also: str = "", read_by: str = "") -> str:
     r"""Return a text with a mark in place of a part: the only form in which a model reads of an omission.
 
-    Args:
-        text: the whole text.
-        begin: where the omitted part begins.
-        end: where it ends.
-        also: what else is omitted, such as `1 image`.
-        read_by: the call by which it can be read.
+    What is `also` omitted may be `1 image`, and `read_by` the call by which it can be read.
 
     >>> cut_out("one two three", 3, 8, read_by="read(3)")
     'one\n[… 5 of 13 characters left out; read(3) reads them …]\nthree'

@@ -20,15 +20,10 @@ class IsOutput(Protocol):
 
     def __call__(self, text: str, *, whole: bool) -> bool:
         """Return True if the text is the output; with `whole`, only if it is nothing but JSON."""
-        ...
 
 
 class MaybeOutput:
-    """The events of one text, which wait from its first call on if what is said before that may begin the output.
-
-    Args:
-        is_output: whether a text is meant as the output.
-    """
+    """The events of one text, which wait from its first call on if what is said before that may begin the output."""
 
     def __init__(self, is_output: IsOutput) -> None:
         self._is_output = is_output

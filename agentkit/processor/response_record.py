@@ -50,12 +50,7 @@ _OF_CALLS: Final = (CallStart, ArgumentDelta, CallEnd, CallError, ProviderBlock)
 
 
 class CallIds:
-    """The ids of a conversation's calls; each is used only once.
-
-    Args:
-        new: creates an id for a call that has none, or whose own is taken.
-        taken: the ids that were used so far.
-    """
+    """The ids of a conversation's calls; each is used only once. `new` creates one where a call's own is taken."""
 
     def __init__(self, new: Callable[[], str], taken: Iterable[str] = ()) -> None:
         self._new = new

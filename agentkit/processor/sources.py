@@ -21,13 +21,7 @@ DRAIN = 2.0  # seconds for which a source is read after the last call, for the u
 
 
 class Sources:
-    """The sources of one response.
-
-    Args:
-        inbox: receives what they bring.
-        first: the response's own.
-        more: called at the token limit for a source that continues; None lets the response be cut.
-    """
+    """The sources of one response: the first one, and those that `more` returns at the token limit."""
 
     ended: SourceEnd | None = None
     """The last source is over; None until then."""
