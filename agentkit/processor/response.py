@@ -139,11 +139,6 @@ class ResponseReader:
             return None
         return unread
 
-    @property
-    def open(self) -> bool:
-        """Return whether a further response can continue a text call that this one left unfinished."""
-        return self.text is not None and not self.native.by_number and self.text.open
-
     def _is_wordless(self, event: SourceEvent) -> bool:
         """Return whether it is thinking without words, which some servers send with every text, or completes that."""
         if isinstance(event, ProviderBlock):

@@ -57,21 +57,15 @@ class Sources:
         """End at the token limit; the response may continue if it ended inside a call."""
         if self._more is not None and reader.text is not None:
             yield from reader.text.join(cut=True)
-            if reader.open:
+            if reader.text.open and not reader.native.by_number:
                 self._cut = limit
                 return
         yield from reader.feed(limit)
 
     def next(self, end: SourceEnd, reader: ResponseReader, *, wanted: bool) -> Finish | None:
-        """Continue with a further source, unless this was the last; then `ended` is set.
+        """Continue with a further source if one is `wanted`, unless this was the last; then `ended` is set.
 
-        Args:
-            end: has the error that it raised, if any; without one if the fate of the rest does not matter.
-            reader: reads the response.
-            wanted: whether more of the response is needed.
-
-        Returns:
-            The finish that now applies to the response after all, because nothing continues it.
+        Returns the finish that now applies to the response after all, because nothing continues it.
         """
         text, cut, self._cut = reader.text, self._cut, None
         if isinstance(end.failure, ProviderError) and self._limit is not None and text is not None and text.waits:

@@ -38,18 +38,16 @@ def _key(call: ToolCall) -> tuple[str, str]:
 
 
 class TextCalls:
-    """Reads one response's text for calls.
+    """Reads one response's text for calls; those of tools that untrusted input names are answered with an error.
 
     Args:
         record: receives what is read.
         new_parser: creates a parser; None for a native model, whose text is only read by `recovery`.
         written: keeps the text as it was written, so that a further response may continue it; None keeps nothing.
-        quoted: whether what a native model has read names a call's tool: it is answered with an error. None skips this
-            check.
+        quoted: see `Recovery`.
         already_run: the calls that ran in the previous response, if its token limit cut it.
-        output: whether the whole text is meant as the run's output, and so no call. None: any text may be the output.
-        recovery: finds calls in other formats, as in a native model's text; they count if there is none in these. None
-            leaves them as text.
+        output: see `MaybeOutput`.
+        recovery: finds calls in other formats, which count if there is none in these. None leaves them as text.
     """
 
     def __init__(
@@ -187,11 +185,7 @@ class TextCalls:
         self._record.goes_on()
 
     def join(self, *, cut: bool) -> Iterator[SourceEvent]:
-        """Read a further response, now that it is complete: as more of the open call, or as mere text.
-
-        Args:
-            cut: whether it also reached its token limit.
-        """
+        """Read a further response, now that it is complete: as more of the open call, or as mere text."""
         if self._further is None or self._written is None:
             return
         text, self._further = "".join(self._further), None

@@ -99,16 +99,13 @@ class ToolTask:
         except asyncio.CancelledError as e:  # stopped by us, or by the end of the loop, or raised by the tool itself
             if not self.own_task.cancelling():
                 self._faults.report_error(tool.where, e)
-                done = self._outcome(exception_result(e))
+                done = outcome(exception_result(e), *self._cap)
         except KeyboardInterrupt as e:
             await interrupt(e)
         finally:
             if done is None or (self._stopped is not None and done.suspended is None):
-                done = self._outcome(self._stopped or error_result("cancelled", _CANCELLED))
+                done = outcome(self._stopped or error_result("cancelled", _CANCELLED), *self._cap)
             self._report(done)
-
-    def _outcome(self, result: ToolResult) -> Outcome:
-        return outcome(result, *self._cap)
 
     def _report(self, done: Outcome) -> None:
         """Report the outcome, unless one was reported."""
@@ -149,7 +146,7 @@ class ToolTask:
             self._lock.give_up()
         _ABANDONED.add(task)
         task.add_done_callback(_ABANDONED.discard)
-        self._report(self._outcome(self._stopped or error_result("cancelled", _CANCELLED)))
+        self._report(outcome(self._stopped or error_result("cancelled", _CANCELLED), *self._cap))
 
     def _keep_out(self) -> bool:
         """Keep the tool's own code from starting; False if it has started."""
@@ -179,4 +176,4 @@ class ToolTask:
         if self._begun:
             self._timer = asyncio.get_running_loop().call_later(GRACE, self.abandon)
         else:  # its task ends without having started
-            self._report(self._outcome(answer))
+            self._report(outcome(answer, *self._cap))
