@@ -138,8 +138,6 @@ class Approvals:
 
     def waiting(self) -> tuple[ToolCall, ...]:
         """Return the calls that a person must decide on, in call order."""
-        if not self.pending:
-            return ()
         inside = {index: suspended.calls for index, suspended in self.suspended.items()}
         return tuple(one for index, call in sorted(self.pending.items()) for one in inside.get(index, (call,)))
 

@@ -32,7 +32,7 @@ class AuthorErrors:
     def report_error(self, where: str, error: BaseException, then: str = SENT) -> None:
         """Log an exception of an author's code, its class and method, and what became of it; the run continues."""
         trace = _outside(error.__traceback__)
-        file, line = ("?", 0) if trace is None else _place(trace)
+        file, line = _place(trace)
         message = " ".join(words(error)[: 2 * _LONGEST].split())[:_LONGEST]
         self._log(where, f"raised {message}", file, line, error, trace, then)
 
@@ -77,10 +77,7 @@ def _outside(trace: TracebackType | None) -> TracebackType | None:
     return trace
 
 
-def _place(trace: TracebackType) -> tuple[str, int]:
+def _place(trace: TracebackType | None) -> tuple[str, int]:
     """Return the last place in the author's own file that it passed through."""
-    file, line = trace.tb_frame.f_code.co_filename, trace.tb_lineno
-    for frame, at in traceback.walk_tb(trace):
-        if frame.f_code.co_filename == file:
-            line = at
-    return file, line
+    places = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(trace)]
+    return next((place for place in reversed(places) if place[0] == places[0][0]), ("?", 0))

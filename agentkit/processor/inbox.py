@@ -9,7 +9,6 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from dataclasses import dataclass
-from typing import Final
 
 from agentkit.errors import ProviderError
 from agentkit.events import SourceEvent, ToolCompleted, ToolEvent, ToolFailed, ToolSkipped
@@ -25,9 +24,6 @@ class SourceEnd:
     """The source is over; has the error that it raised, if any."""
 
     failure: Exception | None = None
-
-
-_WHOLE: Final = SourceEnd()
 
 
 class Inbox:
@@ -92,7 +88,7 @@ class Inbox:
         except Exception as e:  # noqa: BLE001 - raised by the turn when the finished calls have their answers
             failure = e
         finally:
-            self.put(_WHOLE if failure is None else SourceEnd(failure))
+            self.put(SourceEnd(failure))
             if self._stopped and hasattr(source, "aclose"):
                 await source.aclose()
 

@@ -129,8 +129,7 @@ class Turn(EventStream[Event]):
     @property
     def pending(self) -> tuple[ToolCall, ...]:
         """The calls that wait for a person's approval, in call order; for one that waits inside, those calls."""
-        approvals = self._runner.approvals
-        return approvals.waiting() if approvals.pending else ()
+        return self._runner.approvals.waiting()
 
     @property
     def suspended_states(self) -> Mapping[str, Any]:
