@@ -90,12 +90,11 @@ class ToolTask:
         tool = self.admitted.tool
         done: Outcome | None = None
         try:
-            ended = None
-            if self._lock is not None:
-                self._lock.begin()
-                ended = self._lock.function_over
-            limit, keep = self._cap
-            done = await run_tool(tool, self.admitted.arguments, context, limit, keep, self._claim, ended, self._faults)
+            if (lock := self._lock) is not None:
+                lock.begin()
+            ended = None if lock is None else lock.function_over
+            arguments, (limit, keep) = self.admitted.arguments, self._cap
+            done = await run_tool(tool, arguments, context, limit, keep, self._claim, ended, self._faults)
         except asyncio.CancelledError as e:  # stopped by us, or by the end of the loop, or raised by the tool itself
             if not self.own_task.cancelling():
                 self._faults.report_error(tool.where, e)
